@@ -85,7 +85,7 @@ impl InboundEvents for Inbound {
             // What quotes it keeps no words that are no longer there.
             return Ok(forget_quotations(self.context(), &channel_key, id, Some(&text)).await?);
         };
-        // Only the bot can edit the companions' statements, and it does not do that.
+        // Only the bot can edit the companions' statements. The record has such an edit before Discord reports it.
         let is_editable = matches!(&recorded.event, Event::Said { message, .. }
             if message.from.role != Role::Companion && !self.is_ignored(channel_ref, &message.from.id));
         if is_editable {

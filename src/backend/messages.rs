@@ -22,6 +22,7 @@ use crate::domain::message::{Author, Message, Role};
 use crate::domain::split::split;
 use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
+use crate::journal::key;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{Edit, Greeting, HistoryQuery, Words};
@@ -30,6 +31,7 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::chat_platform::NotSent;
 use crate::ports::inbound_events::{InboundMessage, ReplyTo};
+use crate::ports::store::Write;
 
 #[async_trait]
 impl MessageService for ActorBackend {
@@ -161,6 +163,9 @@ impl ActorBackend {
     /// changed from here.
     async fn change_posted(&self, room: &RoomId, channel_key: &ChannelKey, seq: Seq, text: Option<&str>) -> Result<(), Refused> {
         let message = self.said(room, channel_key, seq).await?;
+        if text.is_some() && is_redacted(&message) {
+            return Err(self.no_message(room, seq));
+        }
         let platform = self.context.platforms.of(&channel_key.channel).filter(|_| message.from.role == Role::Companion);
         let Some(platform) = platform else { return self.check_writable(room) };
         let posted = self.reader().ids_of(channel_key, seq).await?;
@@ -168,6 +173,10 @@ impl ActorBackend {
         if parts.len() > posted.len() && !posted.is_empty() {
             let values = json!({ "platform": self.platform(room), "needed": parts.len(), "there": posted.len() });
             return Err(invalid("text", Detail::of("refusals.too_many_parts", values)));
+        }
+        if text.is_some() {
+            // The platform reports the deletion of a part that is left over, and the whole statement would be deleted with it.
+            self.forget_ids(channel_key, &posted[parts.len().min(posted.len())..]).await?;
         }
         for (index, id) in posted.iter().enumerate() {
             let part = parts.get(index).map(String::as_str);
@@ -181,6 +190,14 @@ impl ActorBackend {
             })?;
         }
         Ok(())
+    }
+
+    /// Makes that events of the platform about these ids are about no message any more.
+    async fn forget_ids(&self, channel_key: &ChannelKey, ids: &[Arc<str>]) -> Result<(), Refused> {
+        let Some(no) = self.reader().channel_no(channel_key).await? else { return Ok(()) };
+        let ward = channel_key.ward();
+        let removed = ids.iter().map(|id| Write::Remove(key::message_id(ward, no, id))).collect();
+        self.write_meta(ward, removed).await
     }
 
     /// The message of this number in a room.

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use code::{Block, blocks};
 pub(in crate::domain) use graphemes::may_break;
-use marked::{LENGTH, marked};
+use marked::{LENGTH, Marked, marked};
 
 /// The smallest limit. A smaller one has no room for the fences of a code block.
 const MIN_LIMIT: usize = 32;
@@ -40,7 +40,7 @@ pub fn split(text: &str, limit_chars: usize) -> Vec<String> {
             let may_be_cut = marked.iter().filter(|marked| marked.start < window.end && window.start < marked.end);
             room -= LENGTH * may_be_cut.map(|marked| marked.mark).collect::<BTreeSet<_>>().len();
         }
-        let end = end_of_part(text, at, room, &blocks);
+        let end = outside_marks(end_of_part(text, at, room, &blocks), at, &marked);
         let closing = block_at(&blocks, end).or_else(|| blocks.last().filter(|block| block.is_unclosed && block.body_end == end));
         let closing = closing.filter(|block| block.body_start < end).map(Block::closing).unwrap_or_default();
         let body = &text[at..end];
@@ -107,6 +107,20 @@ fn end_of_part(text: &str, at: usize, room: usize, blocks: &[Block]) -> usize {
         .or_else(|| ends(text, at..window_end, |_, _| true).rfind(|end| fits(*end)))
         // Not even one character fits beside the fences of two blocks, so the part goes without fences.
         .unwrap_or(window_end)
+}
+
+/// The end of a part, moved so that it is in no mark, and not between an opening mark and its text.
+fn outside_marks(end: usize, at: usize, marked: &[Marked]) -> usize {
+    let mut moved = end;
+    // Before one opening mark there may be another.
+    while let Some(before) = marked.iter().find_map(|marked| {
+        let opening = marked.start - LENGTH;
+        let is_opening = opening < moved && moved <= marked.start;
+        is_opening.then_some(opening).or_else(|| (moved == marked.end + 1).then_some(marked.end))
+    }) {
+        moved = before;
+    }
+    if moved > at { moved } else { end }
 }
 
 /// The positions in a window where a part may end. `is_end` gets the text of the part so far, and the text after it.

@@ -98,6 +98,8 @@ async fn a_posted_statement_is_edited_and_deleted_where_it_was_posted() {
     assert_eq!((texts(&platform).len(), text().await), (3, LONG.to_owned()));
     edit("Shorter than it was before. But long.").await.unwrap();
     assert_eq!(texts(&platform), ["Shorter than it was before.", "But long."]);
+    let channel_ref = ChannelRef { guild: lobby().guild, channel: lobby().channel, parent: None };
+    Inbound::new(world.context.clone()).deleted(&channel_ref, &["3".into()]).await.unwrap();
     assert_eq!(text().await, "Shorter than it was before. But long.");
     world.backend.messages.delete(&room("lobby"), statement).await.unwrap();
 

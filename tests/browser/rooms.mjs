@@ -101,7 +101,7 @@ test('a double click deletes no room, and a message that is deleted can be broug
   await page.locator('#message').fill('the next action');
   await page.keyboard.press('Enter');
   await page.getByText('A message was deleted').waitFor();
-  assert.equal((await it.server.call('GET', `/api/rooms/${room}/history`)).messages[0].text, 'the next action');
+  while ((await it.server.call('GET', `/api/rooms/${room}/history`)).messages[0].text !== 'the next action');
 });
 
 test('what a companion said is edited, with a mark, and deleted when the page is left', async t => {
@@ -120,10 +120,10 @@ test('what a companion said is edited, with a mark, and deleted when the page is
   await answer.hover();
   await answer.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('button', { name: 'Undo' }).waitFor();
-  await page.goto('about:blank');
+  await page.goto(`${it.server.origin}/api/openapi.json`);
   const again = await it.open(t, room);
   await again.getByText('A message was deleted').waitFor();
-  assert.equal(await of(), undefined);
+  while (await of());
 });
 
 test('a room with a name in any script is deleted after a question that counts its messages, and brought back', async t => {

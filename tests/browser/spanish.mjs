@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { untranslatedIn } from './support/untranslated.mjs';
-import { texts, world } from './support/world.mjs';
+import { openMenu, world } from './support/world.mjs';
 
 const untranslated = untranslatedIn('es');
 const it = world();
@@ -18,8 +18,9 @@ test('a Spanish browser gets the page and its sentences in Spanish', async t => 
 
   await page.locator('#message').fill('Aria, ¿estás ahí?');
   await page.keyboard.press('Enter');
-  await page.locator('.chat-message.companion:not(.draft)').waitFor();
-  assert.match((await texts(page.locator('.happened', { hasText: 'Aria' }).first()))[0], /^Aria respondió porque le hablaste\./u);
+  await page.locator('.chat-message.companion:not(.draft) [data-focus=outcomes]').press('Enter');
+  await page.locator('.beforehand', { hasText: 'Aria respondió porque le hablaste a Aria.' }).waitFor();
+  await openMenu(page);
   await page.getByRole('button', { name: 'Detalles', pressed: false }).click();
   await page.locator('.chat-message.user [data-focus=outcomes]').press('Enter');
   await page.locator('.outcomes', { hasText: 'Ana llamó a Aria por su nombre, así que Aria pensó en una respuesta.' }).waitFor();

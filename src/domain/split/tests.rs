@@ -42,7 +42,7 @@ fn a_code_block_is_closed_and_opened_again_with_its_language() {
 fn bold_text_and_spoilers_are_closed_and_begun_again() {
     let spoiler = split("The end: ||the butler did it, because he was the count's lost brother.|| So sad.", 40);
     let nested = split("**All of this is bold, and __this is underlined as well__, and bold again.**", 40);
-    let japanese = split(&format!("**{}**と言いました。", "これはとても長い文です。".repeat(3)), 48);
+    let japanese = split(&format!("**{}**と言いました。", "これはとても長い文です。".repeat(3)), 46);
 
     assert_eq!(spoiler, ["The end: ||the butler did it, because||", "||he was the count's lost brother.||", "So sad."]);
     assert_eq!(nested, ["**All of this is bold, and __this is__**", "**__underlined as well__, and bold**", "**again.**"]);
@@ -52,10 +52,10 @@ fn bold_text_and_spoilers_are_closed_and_begun_again() {
 #[test]
 fn marks_in_code_escaped_ones_and_single_ones_are_text() {
     for text in [
-        "`a || b` or c and ||",
+        "`a || b` or c, and then a few more words, and ||",
         r"\*\*no bold here at all, and none there",
         "2 ** 3 is eight, and so on and so forth",
-        "```\n**\n``` and **",
+        "```\n**\n``` and then a few more words, and **",
     ] {
         let rejoined = split(text, 32).join(" ");
 
@@ -181,6 +181,8 @@ fn piece() -> impl Strategy<Value = &'static str> {
         "\u{301}",
         "`",
         "````",
+        "**",
+        "||",
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     ])
 }

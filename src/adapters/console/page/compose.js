@@ -80,6 +80,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     const shown = context();
     about.hidden = !shown;
     about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t('base.cancel_esc'))] : []));
+    form.hidden = Boolean(room()?.platform) && !editing;
     form.classList.toggle('editing', Boolean(editing));
   }
 
@@ -95,7 +96,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   }
 
   function takeBack(entry) {
-    cancel();
+    if (entry.seq === editing?.seq || entry.seq === replying?.entry.seq) cancel();
     remove(room(), entry.seq);
   }
 
@@ -159,7 +160,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
       event.preventDefault();
       send();
     } else if (event.key === 'ArrowUp' && !field.value && !editing) {
-      const last = room()?.entries.findLast(entry => entry.kind === 'message' && entry.role === 'user' && entry.from === me());
+      const last = room()?.entries.findLast(entry => entry.kind === 'message' && entry.role === 'user' && entry.from === me() && !room().hidden.has(entry.seq));
       if (last) {
         event.preventDefault();
         edit(last);

@@ -16,10 +16,11 @@ function ancestorsOf(node) {
 }
 
 // The element that takes the place of the one that had the focus: what an undo offers, then one with the same words, then the next one.
-function successor({ ancestors, label }) {
+function successor({ ancestors, label, known }) {
   const level = ancestors.findIndex(isShown);
   const near = [...ancestors[level].querySelectorAll(FOCUSABLE)].filter(node => node.tabIndex >= 0 && !node.disabled && isShown(node));
-  const same = byId('notices').querySelector('button.solid') ?? near.find(node => labelOf(node) === label);
+  const undo = [...byId('notices').querySelectorAll('button.solid')].find(button => !known.has(button));
+  const same = undo ?? near.find(node => labelOf(node) === label);
   if (same || ancestors[level] === document.body) return same;
   const gone = ancestors[level - 1];
   return (gone.isConnected && near.find(node => gone.compareDocumentPosition(node) & Node.DOCUMENT_POSITION_FOLLOWING)) || near[0];
@@ -48,7 +49,9 @@ export function keepFocus() {
   document.addEventListener('focusin', ({ target }) => {
     const ancestors = ancestorsOf(target);
     const box = target.closest('dialog');
-    last = { node: target, ancestors, label: labelOf(target), box, outer: box && (last?.box === box ? last.outer : last) };
+    // An undo that was offered before belongs to something else.
+    const known = new Set(byId('notices').querySelectorAll('button.solid'));
+    last = { node: target, ancestors, label: labelOf(target), known, box, outer: box && (last?.box === box ? last.outer : last) };
   });
   // Who presses elsewhere wants to be there.
   document.addEventListener('pointerdown', () => (last = last?.box ? last : null), true);

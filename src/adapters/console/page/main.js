@@ -50,8 +50,8 @@ import { yourName } from './your-name.js';
 const TICK_MS = 100;
 const CALM_TICK_MS = 1000;
 const ROOMS_POLL_MS = 20_000;
-const LOOKS_FOR_UNDO = 8;
-const LOOKS_EVERY_MS = 1500;
+const LOOKS_FOR_UNDO = 14;
+const LOOKS_EVERY_MS = 5000;
 
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
@@ -95,7 +95,7 @@ const view = {
       button.disabled = true;
       api.answerAgain(current.room.id, entry.seq).catch(problem => {
         button.disabled = false;
-        notice.show(t('messages.not_tried', { problem: problem.message.replace(/[.]$/u, '') }), 'problem');
+        notice.show(t('messages.not_tried', { problem: (problem.about ?? problem.message).replace(/[.]$/u, '') }), 'problem');
       });
     },
     stop(companion, button) {
@@ -294,9 +294,8 @@ function showTitle() {
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
-// Nobody can write from this page in a channel of another platform.
+// In a channel of another platform nobody can write from this page, only edit what companions said.
 function showPlatform(platform) {
-  byId('compose').hidden = Boolean(platform);
   byId('people-section').hidden = Boolean(platform);
   byId('invite').hidden = Boolean(platform);
   byId('other-platform').hidden = !platform;

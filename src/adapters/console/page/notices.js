@@ -22,8 +22,13 @@ export function notices() {
     timer = setTimeout(flush, ANNOUNCE_EVERY_MS);
   }
 
+  function dismiss(node) {
+    node.remove();
+    node.dismissed?.();
+  }
+
   return {
-    // `action` is what can still be done, for so long: `label`, `act`, `ms`.
+    // `action` is what can still be done, for so long: `label`, `act`, `ms`, and what follows if it is `dismissed`.
     show(text, kind = 'plain', action = null) {
       const duplicate = [...root.children].find(other => other.dataset.text === text);
       duplicate?.remove();
@@ -32,7 +37,8 @@ export function notices() {
       // A screen reader does not read every second.
       const seconds = action && el('span', { 'aria-hidden': 'true' }, ` (${left()})`);
       const act = action && el('button', { class: 'solid', onclick: () => (node.remove(), action.act()) }, action.label, seconds);
-      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), act, el('button', { class: 'quiet-button', 'aria-label': t('base.dismiss'), onclick: () => node.remove() }, '✕'));
+      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), act, el('button', { class: 'quiet-button', 'aria-label': t('base.dismiss'), onclick: () => dismiss(node) }, '✕'));
+      node.dismissed = action?.dismissed;
       root.append(node);
       while (root.children.length > MOST) root.firstChild.remove();
       setTimeout(() => node.remove(), ends - Date.now());
@@ -47,7 +53,7 @@ export function notices() {
     },
     clear() {
       const any = root.children.length > 0;
-      root.replaceChildren();
+      [...root.children].forEach(dismiss);
       return any;
     },
   };

@@ -1,5 +1,5 @@
-// A message that is deleted here is hidden at once, and can be brought back for a minute, until the next action, or until the page is left. Then it is
-// deleted for everybody.
+// A message that is deleted here is hidden at once, and can be brought back for a minute, until the next message or deletion, or until the room or the page is
+// left. Then it is deleted for everybody.
 
 import * as api from './api.js';
 import { t } from './texts.js';
@@ -28,13 +28,15 @@ export function removal({ notice, changed, showProblem }) {
   }
   const finish = () => end(false);
   addEventListener('pagehide', finish);
+  // A phone may end a page in the background without another sign.
+  document.addEventListener('visibilitychange', () => document.hidden && finish());
 
   return {
     finish,
     remove(room, seq) {
       finish();
       room.hidden.add(seq);
-      const close = notice.show(t('messages.removed'), 'plain', { label: t('rooms.undo'), ms: MS, act: () => end(true) });
+      const close = notice.show(t('messages.removed'), 'plain', { label: t('rooms.undo'), ms: MS, act: () => end(true), dismissed: finish });
       last = { room, seq, close, timer: setTimeout(finish, MS) };
       changed();
     },

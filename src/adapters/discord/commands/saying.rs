@@ -126,7 +126,11 @@ impl CommandHandler {
                 author.name
             }
         };
-        let (text_for_model, _) = readable_text(message, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
+        let mut message = message.clone();
+        if message.has_forward() {
+            self.discord.withhold_opted_out(&mut message, &self.inbound_events.opted_out(&here.channel_ref())).await;
+        }
+        let (text_for_model, _) = readable_text(&message, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
         let quote: String = text_for_model.chars().take(LONGEST_QUOTE).collect();
         let text = format!("What do you say to this message by {author}?\n{}", quoted(&quote));
         let guild = here.guild.map_or_else(|| "@me".to_owned(), |guild| guild.to_string());

@@ -80,28 +80,14 @@ impl SharedIntake {
                 return false;
             }
         };
-        self.withhold_opted_out(&mut message, &channel_ref).await;
+        if message.has_forward() {
+            self.discord.withhold_opted_out(&mut message, &self.inbound_events.opted_out(&channel_ref)).await;
+        }
         let incoming = classify(&message, bot, &self.discord.cache().names(received.guild));
         if received.is_edit {
             self.hand_over_edit(received, &channel_ref, incoming).await
         } else {
             self.hand_over_new(received, &channel_ref, &message, incoming).await
-        }
-    }
-
-    /// Removes a forwarded text whose author opted out. Discord does not report the author with it, so the original is requested. If it cannot be
-    /// read, the author is unknown, and the text is removed.
-    async fn withhold_opted_out(&self, message: &mut wire::Message, channel_ref: &ChannelRef) {
-        let opted_out = self.inbound_events.opted_out(channel_ref);
-        if opted_out.is_empty() || message.forward().is_none() {
-            return;
-        }
-        let original = match message.forwarded_from() {
-            Some((channel, id)) => self.discord.rest().ask::<wire::Message>(Request::message(channel, id)).await.ok(),
-            None => None,
-        };
-        if original.is_none_or(|original| opted_out.contains(&original.author.id.person())) {
-            message.message_snapshots.iter_mut().for_each(|snapshot| snapshot.message = wire::Forwarded::default());
         }
     }
 

@@ -160,8 +160,15 @@ impl Discord {
             return changed(self.rest.send(&by_bot).await, edited.is_none());
         }
         let application = self.bot().await.map_err(failed_before_posting)?.application;
-        let target = self.webhook_target(channel).await.map_err(failed_before_posting)?;
-        let webhook = self.webhooks.get(&self.rest, application, target.root).await.map_err(failed_before_posting)?;
+        let found = async {
+            let target = self.webhook_target(channel).await?;
+            Ok((target, self.webhooks.get(&self.rest, application, target.root).await?))
+        };
+        let (target, webhook) = match found.await {
+            // With the channel everything in it is gone.
+            Err(Failed::Refused(refusal)) if edited.is_none() && refusal.code == code::UNKNOWN_CHANNEL => return Ok(()),
+            found => found.map_err(failed_before_posting)?,
+        };
         if let Some(webhook) = webhook {
             let request = Request::change_webhook_message(&webhook, target.thread, message, edited.clone());
             match self.rest.send(&request).await {

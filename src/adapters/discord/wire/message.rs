@@ -234,6 +234,11 @@ impl Message {
         self.message_snapshots.first().map(|snapshot| &snapshot.message)
     }
 
+    /// Whether it forwards a message, or answers one that does.
+    pub fn has_forward(&self) -> bool {
+        self.forward().is_some() || self.referenced_message.as_ref().is_some_and(|answered| answered.forward().is_some())
+    }
+
     /// Where the message is that it forwards: channel and message.
     pub fn forwarded_from(&self) -> Option<(Snowflake, Snowflake)> {
         self.forward()?;

@@ -58,9 +58,12 @@ async fn what_somebody_wrote_who_opted_out_is_not_read_when_others_forward_it() 
     discord.forward(ana, general, bobs, general);
     discord.forward(ana, general, cleos, general);
     discord.forward(ana, hidden, unreadable, general);
+    let forwarded = discord.forward(cleo, general, bobs, hidden);
+    discord.forward(ana, hidden, forwarded, general);
 
-    core.until("the messages", |core| core.texts(general).len() == 5).await;
-    let expected = ["Ana: [a forwarded message]", "Ana: [forwarded]\n> no secret", "Ana: [a forwarded message]"];
+    core.until("the messages", |core| core.texts(general).len() == 6).await;
+    let withheld = "Ana: [a forwarded message]";
+    let expected = [withheld, "Ana: [forwarded]\n> no secret", withheld, withheld];
     assert_eq!(core.texts(general)[2..], expected);
 }
 
