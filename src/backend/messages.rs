@@ -174,20 +174,27 @@ impl ActorBackend {
             let values = json!({ "platform": self.platform(room), "needed": parts.len(), "there": posted.len() });
             return Err(invalid("text", Detail::of("refusals.too_many_parts", values)));
         }
-        if text.is_some() {
-            // The platform reports the deletion of a part that is left over, and the whole statement would be deleted with it.
-            self.forget_ids(channel_key, &posted[parts.len().min(posted.len())..]).await?;
-        }
-        for (index, id) in posted.iter().enumerate() {
-            let part = parts.get(index).map(String::as_str);
-            platform.change(&channel_key.guild, &channel_key.channel, id, part).await.map_err(|failed| match failed {
+        let change = async |id: &str, part: Option<&str>| {
+            let changed = platform.change(&channel_key.guild, &channel_key.channel, id, part).await;
+            changed.map_err(|failed| match failed {
                 NotSent::Later { after, detail } => Refused::Unavailable { detail: detail.into(), retry_after: after },
                 NotSent::Unknown { detail, .. } => Refused::unavailable(detail),
                 NotSent::Refused(why) | NotSent::Unpostable(why) => {
                     let values = json!({ "platform": self.platform(room), "why": why });
                     Refused::conflict(Detail::of("refusals.not_changed", values))
                 }
-            })?;
+            })
+        };
+        for (id, part) in posted.iter().zip(&parts) {
+            change(id, Some(part)).await?;
+        }
+        let left_over = &posted[parts.len().min(posted.len())..];
+        if text.is_some() {
+            // The platform reports the deletion of a part that is left over, and the whole statement would be deleted with it.
+            self.forget_ids(channel_key, left_over).await?;
+        }
+        for id in left_over {
+            change(id, None).await?;
         }
         Ok(())
     }
