@@ -207,7 +207,7 @@ impl MaintenanceService for ActorBackend {
             )));
         }
         if let Some(channel_key) = answering {
-            return Err(unavailable(&format!(
+            return Err(unavailable(format!(
                 "in {channel_key} a companion is still replying to this person's messages: nothing is deleted there yet; try again, or keep the \
                  answers"
             )));

@@ -74,7 +74,7 @@ impl MessageService for ActorBackend {
     async fn stop_reply(&self, room: &RoomId, companion: &CompanionId) -> Result<(), Refused> {
         let (channel_key, membership) = self.room_of(room)?;
         if !membership.companions.contains(companion) {
-            return Err(Refused::not_found(self.not_in_room(&companion, room)));
+            return Err(Refused::not_found(self.not_in_room(companion, room)));
         }
         let companion = companion.clone();
         let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Why something is refused: a code and its values, such as `{"code": "room_exists", "room": "Kitchen"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct ErrorCode(Map<String, Value>);
+pub struct ErrorCode(Box<Map<String, Value>>);
 
 impl ErrorCode {
     /// The prefix of the keys of their texts (`src/texts`).
@@ -16,7 +16,7 @@ impl ErrorCode {
     pub fn new(key: &str, values: Value) -> Self {
         let mut object = if let Value::Object(values) = values { values } else { Map::new() };
         object.insert("code".to_owned(), key.strip_prefix(Self::SECTION).unwrap_or(key).into());
-        Self(object)
+        Self(Box::new(object))
     }
 
     /// The key of its text.

@@ -120,7 +120,7 @@ test('what a companion said is edited, with a mark, and deleted when the page is
   await answer.hover();
   await answer.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('button', { name: 'Undo' }).waitFor();
-  await page.goto(`${it.server.origin}/api/openapi.json`);
+  await page.goto(new URL('/api/openapi.json', page.url()).href);
   const again = await it.open(t, room);
   await again.getByText('A message was deleted').waitFor();
   while (await of());

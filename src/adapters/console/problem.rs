@@ -24,7 +24,7 @@ pub(super) struct Problem {
     detail: Detail,
     field: Option<String>,
     /// Why a file cannot be used.
-    file: Option<Value>,
+    file: Option<Box<Value>>,
     retry_after: Option<Duration>,
     kind: &'static str,
 }
@@ -108,7 +108,7 @@ impl Problem {
             status: self.status.as_u16(),
             detail: &self.detail,
             field: self.field.as_deref(),
-            why: self.file.clone().or_else(|| self.detail.code.as_ref().map(|code| json!(code))),
+            why: self.file.as_deref().cloned().or_else(|| self.detail.code.as_ref().map(|code| json!(code))),
         };
         // Serializing strings and a number cannot fail.
         serde_json::to_vec(&body).unwrap_or_default()
@@ -135,14 +135,14 @@ impl From<Refused> for Problem {
 impl From<NotACard> for Problem {
     fn from(why: NotACard) -> Self {
         let is_too_large = matches!(why, NotACard::TooLarge { .. } | NotACard::TextTooLong { .. });
-        Self { file: Some(json!(why)), ..Self::of_file(is_too_large, why.to_string()) }
+        Self { file: Some(Box::new(json!(why))), ..Self::of_file(is_too_large, why.to_string()) }
     }
 }
 
 impl From<NotAPicture> for Problem {
     fn from(why: NotAPicture) -> Self {
         let is_too_large = matches!(why, NotAPicture::TooLarge { .. });
-        Self { file: Some(json!(why)), ..Self::of_file(is_too_large, why.to_string()) }
+        Self { file: Some(Box::new(json!(why))), ..Self::of_file(is_too_large, why.to_string()) }
     }
 }
 

@@ -41,6 +41,7 @@ const UNREACHABLE: &str = "http://127.0.0.1:9/api";
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A call of the core.
+#[expect(clippy::large_enum_variant, reason = "tests have few of them")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
     Said(ChannelRef, InboundMessage),
