@@ -199,7 +199,7 @@ impl ActorBackend {
         Ok(())
     }
 
-    /// Makes that events of the platform about these ids are about no message any more.
+    /// Removes ids of the platform from the index of messages: events about them concern no message any more.
     async fn forget_ids(&self, channel_key: &ChannelKey, ids: &[Arc<str>]) -> Result<(), Refused> {
         let Some(no) = self.reader().channel_no(channel_key).await? else { return Ok(()) };
         let ward = channel_key.ward();

@@ -1,4 +1,4 @@
-//! Removes what messages say about somebody besides their authors: who cut a statement off, and the beginning of the message that one replies to.
+//! Removes mentions of other people from messages: the person who cut a statement off, and the quotation of the message that a reply answers.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use crate::domain::message::Quoted;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
 
-/// Removes the copies of the platform's message `id`, which replies to it keep because it is not on record. After an edit, `now` is its text: copies that
-/// still begin like it stay.
+/// Removes the quotations of the platform's message `id`, which is not on record, from the replies to it. After an edit, `now` is its text: quotations that
+/// still match its beginning stay.
 pub async fn forget_quotations(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -36,8 +36,8 @@ pub async fn forget_quotations(
     forget_named(context, channel_key, outdated).await
 }
 
-/// Removes from messages whom they name besides their authors, and from the record the reasons of decisions about those that quote somebody. Some of the
-/// messages may have been deleted before. The caller holds the rewrite lock.
+/// Removes the mentions of other people from these messages, and the reasons of decisions about messages with quotations. Some of the messages may be
+/// deleted already. The caller holds the rewrite lock.
 pub async fn forget_named(context: &ActorContext, channel_key: &ChannelKey, messages: BTreeSet<Seq>) -> Result<(), RewriteError> {
     let reader = Reader::new(&*context.store);
     let (mut unnamed, mut quoting) = (Vec::new(), BTreeSet::new());

@@ -1,4 +1,4 @@
-// What a screen reader announces: messages, whom they are for, and answers that do not come. Who stays silent, and why, is there to be read.
+// What a screen reader announces: messages with their addressees, and answers that fail. The reasons for silence are on the page.
 
 import { calls } from './calling.js';
 import { isStopped, stopReason } from './floor.js';
@@ -7,7 +7,7 @@ import { t } from './texts.js';
 
 const authorOf = (room, { role, from }) => (role === 'companion' ? nameOf(room, from) : from);
 
-// Whom a message is for: the person of this window, whom it calls, or who wrote what it replies to.
+// The addressee of a message: the person at this window, the one it names, or the author of the message that it answers.
 function addressee(room, e, me) {
   const original = e.reply_to && room.seen.get(`m${e.reply_to}`);
   if (calls(e.text, me) || (original?.role === 'user' && original.from === me)) return t('mentioned.you');

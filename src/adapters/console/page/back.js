@@ -12,7 +12,7 @@ function settle() {
   history.back();
 }
 
-// Something was opened that `close()` closes. Returns what is called once it is closed.
+// Call this when something opens that `close()` closes. Returns a function to call once it is closed.
 export function opened(close) {
   open.push(close);
   if (!isLeaving) guard();

@@ -28,7 +28,7 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
     usualLevel,
     titleOf: id => titleOf(rooms().find(one => one.id === id) ?? { id }),
     open: id => once(() => show(id, nameOf(id))).catch(told),
-    // Who else in the room shown, in the rooms of this companion, or in others of their servers, has a name.
+    // Returns the other owner of a name in the room shown, in this companion's rooms, or in other rooms of their servers.
     taken(name, of) {
       const isConcerned = one => one.id === room()?.id || one.companions?.some(({ id }) => id === of);
       const guilds = new Set(rooms().filter(isConcerned).map(({ guild }) => guild));

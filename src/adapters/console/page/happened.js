@@ -7,7 +7,7 @@ import { nameOf } from './state.js';
 import { has, listed, pieces, t } from './texts.js';
 import * as words from './words.js';
 
-// With these reasons a companion was not able to answer. Guests are not told more than that.
+// Reasons for which a companion was not able to answer. Guests see only that.
 const UNABLE = new Set(['budget', 'unpostable', 'unreadable', 'unavailable']);
 // With these it did not listen.
 const AWAY = new Set(['paused', 'closed']);

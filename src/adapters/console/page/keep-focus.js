@@ -53,7 +53,7 @@ export function keepFocus() {
     const known = new Set(byId('notices').querySelectorAll('button.solid'));
     last = { node: target, ancestors, label: labelOf(target), known, box, outer: box && (last?.box === box ? last.outer : last) };
   });
-  // Who presses elsewhere wants to be there.
+  // A click elsewhere moves the focus on purpose.
   document.addEventListener('pointerdown', () => (last = last?.box ? last : null), true);
   new MutationObserver(() => {
     if (!isLooking) requestAnimationFrame(look);
