@@ -112,8 +112,11 @@ test('what a companion said is edited, with a mark, and deleted when the page is
   await answer.hover();
   await answer.getByRole('button', { name: 'Edit' }).click();
   await page.locator('#message').fill('I never said that.');
+  // The mark is there before the record has the new words.
+  const changed = page.waitForResponse(response => response.request().method() === 'PATCH');
   await page.keyboard.press('Enter');
   await answer.getByText('edited').waitFor();
+  await changed;
   const of = async () => (await it.server.call('GET', `/api/rooms/${room}/history`)).messages.find(one => one.role === 'companion')?.text;
   assert.equal(await of(), 'I never said that.');
 
