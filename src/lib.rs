@@ -5,7 +5,7 @@ pub mod adapters;
 pub mod backend;
 pub mod cards;
 pub mod cli;
-pub mod domain;
+pub use tertulia_domain as domain;
 pub mod evaluation;
 #[cfg(test)]
 mod fuzzing;
@@ -18,12 +18,12 @@ pub mod replay;
 #[cfg(test)]
 mod samples;
 pub mod server;
-pub mod settings;
+pub use tertulia_settings as settings;
 #[cfg(test)]
 mod simulation;
 mod story;
 pub mod telemetry;
-pub mod texts;
+pub use tertulia_texts as texts;
 
 // As the server has it. With the system's allocator, some 7 % of the time of these tests was allocation.
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::id::CompanionId;
 use super::message::{Address, Author, Role};
 use super::names::{Names, Zones, is_word};
-use crate::domain::policy::gate::ForeignBots;
+use crate::policy::gate::ForeignBots;
 
 /// A message as a platform reports it, before it is accepted: what is needed to find out whom it addresses.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ fn mentioned(mention: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::samples::person;
+    use crate::samples::person;
 
     #[test]
     fn a_companion_is_addressed_by_mention_reply_and_name() {

@@ -64,7 +64,7 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use crate::domain::samples;
+    use crate::samples;
 
     use super::super::id::Seq;
     use super::super::message::Address;

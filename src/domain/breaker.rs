@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::domain::moment::Moment;
+use crate::moment::Moment;
 
 /// The state of an endpoint's circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ pub use self::sliding::{PIECE, Sliding};
 use super::id::{ChannelId, CompanionId, PersonId, Seq};
 use super::moment::Moment;
 use super::named::named;
-use crate::domain::policy::gate::Gate as Policy;
+use crate::policy::gate::Gate as Policy;
 
 /// The window of the budget of addresses.
 pub const MINUTE: Duration = Duration::from_secs(60);

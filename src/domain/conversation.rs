@@ -68,13 +68,13 @@ use super::voice::interruption;
 use super::voice::words::WordLists;
 use super::vote::{State, Vote};
 use super::window::Window;
-use crate::domain::policy::closing::Closing;
-use crate::domain::policy::gate::Gate as Policy;
-use crate::domain::policy::quiet_hours::QuietHours;
-use crate::domain::policy::repetition::Repetition;
-use crate::domain::policy::reply::Reply;
-use crate::domain::policy::turn_taking::TurnTaking;
-use crate::domain::policy::voice::Voice;
+use crate::policy::closing::Closing;
+use crate::policy::gate::Gate as Policy;
+use crate::policy::quiet_hours::QuietHours;
+use crate::policy::repetition::Repetition;
+use crate::policy::reply::Reply;
+use crate::policy::turn_taking::TurnTaking;
+use crate::policy::voice::Voice;
 
 /// An input of the conversation.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,8 +14,8 @@ use super::relevance::Relevance;
 use super::trigger::Trigger;
 use super::turn::one_or_many;
 use super::vote::is_usual;
-use crate::domain::policy::interjection::Interjection;
-use crate::domain::policy::quiet_hours::QuietHours;
+use crate::policy::interjection::Interjection;
+use crate::policy::quiet_hours::QuietHours;
 
 /// The shortest interval between two interjection checks, in messages (docs/design/gate.md G-7).
 const SHORTEST_INTERVAL: u64 = 3;

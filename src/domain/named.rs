@@ -3,6 +3,7 @@
 /// Declares an enum with the name of each value, as in records, settings, metrics and logs.
 ///
 /// The values are written, read and shown by their names. `ALL` has every value in order. `as_str` gives the name, also at compile time.
+#[macro_export]
 macro_rules! named {
     ($(#[$attribute:meta])* $visibility:vis enum $Enum:ident {
         $($(#[$of_value:meta])* $Value:ident = $name:literal,)+
@@ -33,7 +34,7 @@ macro_rules! named {
     };
 }
 
-pub(crate) use named;
+pub use crate::named;
 
 #[cfg(test)]
 mod tests {

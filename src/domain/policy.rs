@@ -45,19 +45,20 @@ impl Problem {
 }
 
 /// Gives settings in seconds as durations: the method before each `=` returns the setting after it.
+#[macro_export]
 macro_rules! seconds {
     ($Section:ident { $($method:ident = $key:ident,)+ }) => {
         impl $Section {
             $(
                 #[doc = concat!("`", stringify!($key), "` as a duration.")]
                 pub fn $method(&self) -> std::time::Duration {
-                    crate::domain::policy::duration(self.$key)
+                    $crate::policy::duration(self.$key)
                 }
             )+
         }
     };
 }
-pub(crate) use seconds;
+pub use crate::seconds;
 
 /// A number of seconds as a duration in whole microseconds. Zero for negative numbers and NaN.
 pub fn duration(secs: f64) -> Duration {

@@ -33,7 +33,7 @@ use super::id::{CompanionId, Seq};
 use super::message::{Message, Modality, Quoted};
 use super::moment::Moment;
 use super::trigger::Trigger;
-use crate::domain::policy;
+use crate::policy;
 pub use card::brief;
 use card::for_decision;
 use data::{unmarked_name, weight};
@@ -239,7 +239,7 @@ pub fn vote(character: Character<'_>, scene: &Scene, input: &PromptInput, words:
     frame::decision(&character, &for_decision(&character, words), &shown, &ending, words.decision_tokens)
 }
 
-/// The prompt for the text of a statement. [`raw_answer`](crate::domain::raw_answer) takes the answer apart.
+/// The prompt for the text of a statement. [`raw_answer`](crate::raw_answer) takes the answer apart.
 pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementInput, words: &policy::prompt::Prompt) -> Prompt {
     let name = unmarked_name(character.name);
     let input = &statement.input;

@@ -173,7 +173,7 @@ fn is_candidate(state: &State) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::samples::wish;
+    use crate::samples::wish;
 
     #[test]
     fn companions_that_were_called_upon_come_before_more_important_ones() {

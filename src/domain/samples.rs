@@ -138,7 +138,7 @@ pub(crate) const fn policy(starting_interval: u64) -> InterjectionPolicy {
         starting_interval,
         text_lull_timeout: Duration::from_secs(10),
         voice_lull_timeout: Duration::from_secs(10),
-        quiet_hours: [crate::domain::policy::quiet_hours::QuietHours::Never; 2],
+        quiet_hours: [crate::policy::quiet_hours::QuietHours::Never; 2],
         starts_after: None,
         max_turns: None,
         repetition: true,

@@ -248,19 +248,6 @@ impl Companion {
     }
 }
 
-impl Interjection {
-    /// The interval before the first check, in messages (docs/design/gate.md G-7).
-    pub const fn starting_interval(self) -> u32 {
-        match self {
-            Self::VeryQuiet => 15,
-            Self::Quiet => 12,
-            Self::Average => 9,
-            Self::Eager => 6,
-            Self::VeryEager => 3,
-        }
-    }
-}
-
 impl CompanionDefaults {
     pub fn check(&self) -> Result<(), Problem> {
         check_trait("chattiness", &self.chattiness, MAX_TRAIT_BYTES)?;

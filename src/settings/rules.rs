@@ -5,14 +5,14 @@ use crate::domain::conversation::Rules;
 use crate::domain::id::GuildId;
 use crate::domain::policy::quiet_hours::QuietHours;
 
-impl<'a> Rules<'a> {
+impl Settings {
     /// The rules of a channel of this guild in which this language is spoken. None: `speech.language`.
-    pub fn of(settings: &'a Settings, guild: &GuildId, language: Option<&str>) -> Self {
-        Self {
-            words: settings.speech.word_lists(language),
-            quiet_hours: settings.gate.guild_quiet_hours.get(guild).copied().unwrap_or_default(),
-            zone: settings.prompt.zone_of(guild),
-            ..Self::from(settings)
+    pub fn rules(&self, guild: &GuildId, language: Option<&str>) -> Rules<'_> {
+        Rules {
+            words: self.speech.word_lists(language),
+            quiet_hours: self.gate.guild_quiet_hours.get(guild).copied().unwrap_or_default(),
+            zone: self.prompt.zone_of(guild),
+            ..Rules::from(self)
         }
     }
 }

@@ -233,7 +233,7 @@ fn is_strong(token: &str) -> bool {
 }
 
 /// Whether a token cannot be found by guessing, even without a limit on attempts: as strong as the output of `openssl rand -hex 16`.
-pub(crate) fn is_unguessable(token: &str) -> bool {
+pub fn is_unguessable(token: &str) -> bool {
     token.len() >= UNGUESSABLE_CHARS && is_strong(token)
 }
 

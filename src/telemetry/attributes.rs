@@ -3,31 +3,9 @@
 //! The `gen_ai.*` and `messaging.*` names are from the OpenTelemetry conventions for generative AI and for messaging, version 1.41. Both
 //! are still in development, so they are pinned here.
 
-use opentelemetry::Value;
-
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
-
 /// A number as the value of an attribute, which is signed.
 pub(super) fn whole(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
-}
-
-impl From<&GuildId> for Value {
-    fn from(id: &GuildId) -> Self {
-        id.as_str().to_owned().into()
-    }
-}
-
-impl From<&ChannelId> for Value {
-    fn from(id: &ChannelId) -> Self {
-        id.as_str().to_owned().into()
-    }
-}
-
-impl From<&CompanionId> for Value {
-    fn from(id: &CompanionId) -> Self {
-        id.as_str().to_owned().into()
-    }
 }
 
 /// `YES` or `NO`. Absent if no answer arrived.

@@ -105,7 +105,7 @@ fn measure(recorder: &Recorder, facts: &DecisionFacts<'_>) {
 fn attributes(facts: &DecisionFacts<'_>) -> Vec<KeyValue> {
     let mut attributes = facts.turn.attributes();
     attributes.extend([
-        KeyValue::new(name::COMPANION_ID, facts.companion),
+        KeyValue::new(name::COMPANION_ID, facts.companion.to_string()),
         KeyValue::new(name::DECISION_TRIGGER, facts.trigger.as_str()),
         KeyValue::new(name::DECISION_MESSAGE_COUNT, whole(facts.message_count)),
         KeyValue::new(name::DECISION_CHECK_COUNT, whole(facts.check_count)),

@@ -74,7 +74,7 @@ pub fn record_playback(
     let sentences = playback.sentences.values();
     recorder.record(|| {
         let more = [
-            KeyValue::new(name::COMPANION_ID, companion),
+            KeyValue::new(name::COMPANION_ID, companion.to_string()),
             KeyValue::new(name::PLAYBACK_OUTCOME, outcome),
             KeyValue::new(name::PLAYBACK_SENTENCES, whole(sentences.len())),
             KeyValue::new(name::PLAYBACK_DROPPED, whole(sentences.clone().filter(|(_, is_dropped)| *is_dropped).count())),
@@ -95,7 +95,7 @@ pub fn record_interruption(
     recorder.record(|| {
         let Interrupted { draw, tolerance, verdict, at_ms, .. } = interrupted;
         let more = [
-            KeyValue::new(name::COMPANION_ID, companion),
+            KeyValue::new(name::COMPANION_ID, companion.to_string()),
             KeyValue::new(name::INTERRUPTION_VERDICT, verdict.as_str()),
             KeyValue::new(name::INTERRUPTION_TOLERANCE, *tolerance),
             KeyValue::new(name::INTERRUPTION_AT_MS, whole(*at_ms)),
@@ -113,8 +113,8 @@ pub fn record_send(recorder: &Recorder, turn: &InTurn<'_>, companion: &Companion
             KeyValue::new(name::MESSAGING_SYSTEM, platform.to_owned()),
             KeyValue::new(name::MESSAGING_OPERATION_NAME, "send"),
             KeyValue::new(name::MESSAGING_OPERATION_TYPE, "send"),
-            KeyValue::new(name::MESSAGING_DESTINATION_NAME, turn.channel),
-            KeyValue::new(name::COMPANION_ID, companion),
+            KeyValue::new(name::MESSAGING_DESTINATION_NAME, turn.channel.to_string()),
+            KeyValue::new(name::COMPANION_ID, companion.to_string()),
         ];
         FinishedSpan { kind: SpanKind::Producer, ..span(turn, format!("send {platform}"), times, more) }
     });

@@ -120,17 +120,17 @@ fn request_attributes(facts: &CallFacts<'_>) -> Vec<KeyValue> {
         KeyValue::new(name::MODEL_ROLE, facts.request.role.as_str()),
         KeyValue::new(name::MODEL_ATTEMPTS, i64::from(facts.attempts)),
         KeyValue::new(name::MODEL_WAITED_MS, whole(facts.waited_ms)),
-        KeyValue::new(name::GUILD_ID, &facts.request.guild),
+        KeyValue::new(name::GUILD_ID, facts.request.guild.to_string()),
     ]);
     attributes.extend(asked_together(facts.request).map(|asked| KeyValue::new(name::MODEL_ASKED_TOGETHER, i64::from(asked))));
     if let Some(channel) = facts.channel {
-        attributes.extend([KeyValue::new(name::GEN_AI_CONVERSATION_ID, channel), KeyValue::new(name::CHANNEL_ID, channel)]);
+        attributes.extend([KeyValue::new(name::GEN_AI_CONVERSATION_ID, channel.to_string()), KeyValue::new(name::CHANNEL_ID, channel.to_string())]);
     }
     if let Some(companion) = &facts.request.companion {
         attributes.extend([
-            KeyValue::new(name::GEN_AI_AGENT_ID, &companion.id),
+            KeyValue::new(name::GEN_AI_AGENT_ID, companion.id.to_string()),
             KeyValue::new(name::GEN_AI_AGENT_NAME, companion.name.clone()),
-            KeyValue::new(name::COMPANION_ID, &companion.id),
+            KeyValue::new(name::COMPANION_ID, companion.id.to_string()),
         ]);
     }
     attributes

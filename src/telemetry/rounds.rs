@@ -76,7 +76,7 @@ pub fn record_selection(
             KeyValue::new(name::ROUND_CANDIDATES, whole(candidates)),
             KeyValue::new(name::ROUND_MISSING, whole(missing)),
         ]);
-        attributes.extend(selected.map(|selected| KeyValue::new(name::ROUND_SELECTED, selected)));
+        attributes.extend(selected.map(|selected| KeyValue::new(name::ROUND_SELECTED, selected.to_string())));
         FinishedSpan::new(name::SPAN_SELECT_SPEAKER, Place::Under(turn.trace.root()), times, attributes)
     })
 }
@@ -89,9 +89,9 @@ pub fn record_closing(recorder: &Recorder, guild: &GuildId, channel: &ChannelId,
     recorder.instruments().closing_transitions.add(1, [facts.to.as_str(), facts.cause.as_str()]);
     recorder.record(|| {
         let attributes = vec![
-            KeyValue::new(name::GUILD_ID, guild),
-            KeyValue::new(name::CHANNEL_ID, channel),
-            KeyValue::new(name::COMPANION_ID, &facts.companion),
+            KeyValue::new(name::GUILD_ID, guild.to_string()),
+            KeyValue::new(name::CHANNEL_ID, channel.to_string()),
+            KeyValue::new(name::COMPANION_ID, facts.companion.to_string()),
             KeyValue::new(name::CLOSING_FROM, facts.from.as_str()),
             KeyValue::new(name::CLOSING_TO, facts.to.as_str()),
             KeyValue::new(name::CLOSING_CAUSE, facts.cause.as_str()),
@@ -113,8 +113,8 @@ pub fn record_repetition(recorder: &Recorder, guild: &GuildId, channel: &Channel
     recorder.instruments().repetition_score.record(facts.score, NONE);
     recorder.record(|| {
         let attributes = vec![
-            KeyValue::new(name::GUILD_ID, guild),
-            KeyValue::new(name::CHANNEL_ID, channel),
+            KeyValue::new(name::GUILD_ID, guild.to_string()),
+            KeyValue::new(name::CHANNEL_ID, channel.to_string()),
             KeyValue::new(name::REPETITION_SCORE, facts.score),
             KeyValue::new(name::REPETITION_DETECTIONS, i64::from(facts.detections)),
             KeyValue::new(name::REPETITION_JUDGE, facts.judge),

@@ -44,12 +44,12 @@ pub fn record(recorder: &Recorder, facts: &SpeechFacts<'_>) -> Option<SpanRef> {
     recorder.record(|| {
         let mut attributes = vec![
             KeyValue::new(name::GEN_AI_PROVIDER_NAME, provider),
-            KeyValue::new(name::GUILD_ID, facts.guild),
-            KeyValue::new(name::CHANNEL_ID, facts.channel),
+            KeyValue::new(name::GUILD_ID, facts.guild.to_string()),
+            KeyValue::new(name::CHANNEL_ID, facts.channel.to_string()),
             KeyValue::new(name::SPEECH_AUDIO_SECS, audio_secs),
         ];
         attributes.extend(is_synthesis.then(|| KeyValue::new(name::SPEECH_CHARACTERS, whole(characters))));
-        attributes.extend(facts.companion.map(|companion| KeyValue::new(name::COMPANION_ID, companion)));
+        attributes.extend(facts.companion.map(|companion| KeyValue::new(name::COMPANION_ID, companion.to_string())));
         let span = if is_synthesis { name::SPAN_SYNTHESISE } else { name::SPAN_RECOGNISE };
         let place = facts.under.map_or(Place::Alone, Place::Under);
         let done = FinishedSpan::new(span, place, (facts.started, facts.ended), attributes).failed(facts.error);

@@ -28,8 +28,8 @@ impl InTurn<'_> {
     pub fn attributes(&self) -> Vec<KeyValue> {
         vec![
             KeyValue::new(name::TURN_ID, format!("{}#{}", self.channel, self.message)),
-            KeyValue::new(name::GUILD_ID, self.guild),
-            KeyValue::new(name::CHANNEL_ID, self.channel),
+            KeyValue::new(name::GUILD_ID, self.guild.to_string()),
+            KeyValue::new(name::CHANNEL_ID, self.channel.to_string()),
         ]
     }
 }

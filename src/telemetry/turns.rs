@@ -87,10 +87,10 @@ pub fn record_statement(recorder: &Recorder, facts: &StatementFacts<'_>) -> Opti
         let mut attributes = facts.turn.attributes();
         attributes.extend([
             KeyValue::new(name::GEN_AI_OPERATION_NAME, "invoke_agent"),
-            KeyValue::new(name::GEN_AI_AGENT_ID, facts.companion),
+            KeyValue::new(name::GEN_AI_AGENT_ID, facts.companion.to_string()),
             KeyValue::new(name::GEN_AI_AGENT_NAME, facts.companion_name.to_owned()),
-            KeyValue::new(name::GEN_AI_CONVERSATION_ID, facts.turn.channel),
-            KeyValue::new(name::COMPANION_ID, facts.companion),
+            KeyValue::new(name::GEN_AI_CONVERSATION_ID, facts.turn.channel.to_string()),
+            KeyValue::new(name::COMPANION_ID, facts.companion.to_string()),
             KeyValue::new(name::DECISION_TRIGGER, facts.trigger.as_str()),
             KeyValue::new(name::STATEMENT_UNSOLICITED, facts.trigger.is_unsolicited()),
         ]);

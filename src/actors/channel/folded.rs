@@ -2,7 +2,7 @@
 
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{Conversation, Rules, World};
+use crate::domain::conversation::{Conversation, World};
 use crate::domain::id::TurnId;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Restored;
@@ -14,7 +14,7 @@ pub fn folded(context: &ActorContext, channel_key: &ChannelKey, restored: Restor
     let mut ledger = Ledger::default();
     let mut world = World {
         channel: &channel_key.channel,
-        rules: Rules::of(&context.settings, &channel_key.guild, context.memberships.language(&channel_key.channel).as_deref()),
+        rules: context.settings.rules(&channel_key.guild, context.memberships.language(&channel_key.channel).as_deref()),
         policies: &policies,
         jitter: &mut || context.rng.jitter(),
         roll: &mut || Some(context.rng.fraction()),

@@ -7,7 +7,7 @@ use super::channel_context::ChannelContext;
 use super::guild_budgets::GuildBudgets;
 use super::interjection_policies::InterjectionPolicies;
 use super::summarising::summary_limits;
-use crate::domain::conversation::{Rules, World};
+use crate::domain::conversation::World;
 use crate::domain::id::{ModelName, TurnId};
 use crate::domain::model_role::ModelRole;
 
@@ -46,7 +46,7 @@ impl ChannelWorld {
         ledger.set_clock(channel.machine_time());
         run(&mut World {
             channel: &channel.key.channel,
-            rules: Rules::of(&context.settings, &channel.key.guild, self.language.as_deref()),
+            rules: context.settings.rules(&channel.key.guild, self.language.as_deref()),
             policies: &self.policies,
             jitter: &mut || context.rng.jitter(),
             roll: &mut || Some(context.rng.fraction()),

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::playback::{Patience, Piece};
 use super::view::{End, PersonAction, View};
-use crate::domain::id::{CompanionId, PersonId, Ticket, TurnId};
-use crate::domain::moment::Moment;
-use crate::domain::voice::interruption;
-use crate::domain::voice::said::Said;
-use crate::domain::voice::speech::Pulse;
-use crate::domain::voice::utterance;
+use crate::id::{CompanionId, PersonId, Ticket, TurnId};
+use crate::moment::Moment;
+use crate::voice::interruption;
+use crate::voice::said::Said;
+use crate::voice::speech::Pulse;
+use crate::voice::utterance;
 
 pub struct World<'a> {
     /// The time since the call began, by a clock that never jumps.

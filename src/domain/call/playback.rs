@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::domain::id::{CompanionId, Ticket};
-use crate::domain::voice::heard::{Script, WordTime};
-use crate::domain::voice::interruption;
+use crate::id::{CompanionId, Ticket};
+use crate::voice::heard::{Script, WordTime};
+use crate::voice::interruption;
 
 /// The sample rate of what companions say, in Hz. It is mono.
 pub const SPOKEN_RATE: u32 = 24_000;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::playback::{FRAME, Piece, Playback};
 use super::{Aloud, Notice};
 use super::{CallEffect, CallState, Effect, Input, Trouble, View, World, show};
-use crate::domain::id::{CompanionId, Ticket};
-use crate::domain::moment::Moment;
-use crate::domain::voice::interruption::{self, Outcome};
-use crate::domain::voice::pronounced::Pronounced;
+use crate::id::{CompanionId, Ticket};
+use crate::moment::Moment;
+use crate::voice::interruption::{self, Outcome};
+use crate::voice::pronounced::Pronounced;
 
 /// How often late audio is looked for while nothing plays.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

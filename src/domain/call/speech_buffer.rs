@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::domain::moment::Moment;
-use crate::domain::voice::speech::{LONGEST_CUT, Pulse, Speech, Stretch};
+use crate::moment::Moment;
+use crate::voice::speech::{LONGEST_CUT, Pulse, Speech, Stretch};
 
 /// The sample rate of what people say, in Hz. It is mono.
 pub const HEARD_RATE: u32 = 16_000;

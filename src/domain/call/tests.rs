@@ -2,10 +2,10 @@
 
 use super::playback::{Patience, Piece, SPOKEN_FRAME};
 use super::*;
-use crate::domain::id::{CompanionId, Ticket};
-use crate::domain::message::Role;
-use crate::domain::moment::Moment;
-use crate::domain::voice::speech::Stretch;
+use crate::id::{CompanionId, Ticket};
+use crate::message::Role;
+use crate::moment::Moment;
+use crate::voice::speech::Stretch;
 
 const MOST: usize = 2;
 

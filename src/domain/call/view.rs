@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::domain::id::{CompanionId, PersonId};
-use crate::domain::named::named;
-use crate::domain::voice::segment::Kind;
+use crate::id::{CompanionId, PersonId};
+use crate::named::named;
+use crate::voice::segment::Kind;
 
 /// What a person did.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use super::super::voice::utterance;
 use super::step::Due;
 use super::voice::LiveCall;
 use super::*;
-use crate::domain::event::Segment;
-use crate::domain::message::Cut;
+use crate::event::Segment;
+use crate::message::Cut;
 
 /// The error code of a spoken reply of which nothing was heard, because somebody stopped it.
 pub const INTERRUPTED: &str = "interrupted";

@@ -5,7 +5,7 @@ use super::super::message::{Message, Role};
 use super::super::{repetition, window};
 use super::apply::cancel_lull;
 use super::*;
-use crate::domain::policy::repetition::Judge;
+use crate::policy::repetition::Judge;
 
 impl Conversation {
     /// Whether a question of this companion, in flight or answered with YES, is about a human's address.

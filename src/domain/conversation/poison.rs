@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::Conversation;
-use crate::domain::message::Message;
+use crate::message::Message;
 
 /// A text that kills the actor when it applies the message, as an inbound event or from the record.
 pub(crate) const TAKEN_IN: &str = "poison-taken-in";

@@ -1,9 +1,9 @@
 //! What a companion is shown when it decides.
 
 use super::Conversation;
-use crate::domain::id::Ticket;
-use crate::domain::prompt::{PromptInput, Said};
-use crate::domain::window;
+use crate::id::Ticket;
+use crate::prompt::{PromptInput, Said};
+use crate::window;
 
 impl Conversation {
     /// What the prompt of an open question is built from. `None`: the question is closed.

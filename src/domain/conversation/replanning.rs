@@ -5,7 +5,7 @@ use super::super::message::{Message, Role};
 use super::super::window::Entry;
 use super::advance::AnswerRecord;
 use super::*;
-use crate::domain::policy::reply::REPLAN_PAUSE;
+use crate::policy::reply::REPLAN_PAUSE;
 
 /// What a stop phrase cancels: a reply, the turn of a selected companion, a question or its YES.
 pub(super) struct Stopped {

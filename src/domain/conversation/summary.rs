@@ -141,7 +141,7 @@ impl Summary {
 mod tests {
     use super::super::super::moment::Moment;
     use super::*;
-    use crate::domain::samples::{message, person};
+    use crate::samples::{message, person};
 
     const LIMITS: SummaryLimits = SummaryLimits { messages: 3, tokens: 1_000 };
 

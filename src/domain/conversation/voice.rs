@@ -13,8 +13,8 @@ use super::advance::AnswerRecord;
 use super::aloud::LiveReply;
 use super::step::Due;
 use super::*;
-use crate::domain::event::Segment;
-use crate::domain::message::Address;
+use crate::event::Segment;
+use crate::message::Address;
 
 /// The voice call: what is on record of it, and what happens in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::domain::closing::Stage;
-use crate::domain::message::{Message, Modality};
-use crate::domain::moment::Moment;
-use crate::domain::samples::person;
-use crate::domain::trigger::Trigger;
+use crate::closing::Stage;
+use crate::message::{Message, Modality};
+use crate::moment::Moment;
+use crate::samples::person;
+use crate::trigger::Trigger;
 
 /// What becomes of one question: the calls, and what its last prompt showed if it was answered.
 struct Asking {

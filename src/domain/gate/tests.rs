@@ -3,7 +3,7 @@ use super::*;
 const AVERAGE: InterjectionPolicy = policy(9);
 
 const fn policy(starting_interval: u64) -> InterjectionPolicy {
-    InterjectionPolicy { voice_lull_timeout: Duration::from_secs(5), ..crate::domain::samples::policy(starting_interval) }
+    InterjectionPolicy { voice_lull_timeout: Duration::from_secs(5), ..crate::samples::policy(starting_interval) }
 }
 
 fn waiting(trigger: Trigger, message: u64, check: Check) -> Waiting {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::is_word;
-use crate::domain::text::{first_bytes, last_bytes};
+use crate::text::{first_bytes, last_bytes};
 
 /// Greetings and farewells that stand before a name, folded, with commas between them.
 const GREETINGS: &str = "hi,hiya,hey,heya,hello,yo,howdy,morning,evening,good day,good afternoon,good night,goodnight,welcome,\

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::quiet_hours::QuietHours;
 use super::{Problem, seconds, within};
-use crate::domain::id::GuildId;
+use crate::id::GuildId;
 
 /// Section `gate`. The budgets count over sliding windows. Up to a limit of 1,440, each use expires to the microsecond. Larger limits per hour or day
 /// count uses by minute of the clock; a minute expires with its newest use. So no window ever has more uses than its limit.

@@ -1,6 +1,6 @@
 //! How often companions speak without being addressed.
 
-use crate::domain::named::named;
+use crate::named::named;
 
 named! {
     /// The interjection level: how many messages pass before a companion considers speaking without being addressed (docs/design/gate.md G-7).
@@ -16,5 +16,18 @@ named! {
         Eager = "eager",
         /// First after 3 messages.
         VeryEager = "very_eager",
+    }
+}
+
+impl Interjection {
+    /// The interval before the first check, in messages (docs/design/gate.md G-7).
+    pub const fn starting_interval(self) -> u32 {
+        match self {
+            Self::VeryQuiet => 15,
+            Self::Quiet => 12,
+            Self::Average => 9,
+            Self::Eager => 6,
+            Self::VeryEager => 3,
+        }
     }
 }

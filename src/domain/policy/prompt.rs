@@ -8,9 +8,9 @@ use serde::Deserialize;
 
 use super::Problem;
 use super::zone::Zone;
-use crate::domain::answer::Words;
-use crate::domain::id::GuildId;
-use crate::domain::trigger::Trigger;
+use crate::answer::Words;
+use crate::id::GuildId;
+use crate::trigger::Trigger;
 
 /// Section `prompt`. Each text is one line of at most 300 characters.
 #[derive(Clone, Debug, Deserialize)]
@@ -270,6 +270,6 @@ mod tests {
     }
 
     fn defaults() -> Prompt {
-        crate::domain::samples::defaults().prompt.clone()
+        crate::samples::defaults().prompt.clone()
     }
 }

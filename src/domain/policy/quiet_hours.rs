@@ -8,8 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::domain::moment::Moment;
-use crate::domain::text::shortened;
+use crate::moment::Moment;
+use crate::text::shortened;
 
 /// When companions are without initiative (docs/design/gate.md G-43).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Problem, within};
-use crate::domain::stop_phrase::is_stop_phrase;
+use crate::stop_phrase::is_stop_phrase;
 
 /// How long nobody may say more before a statement is begun again.
 pub const REPLAN_PAUSE: Duration = Duration::from_secs(1);

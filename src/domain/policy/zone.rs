@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
-use crate::domain::text::shortened;
+use crate::text::shortened;
 
 /// The farthest distance from UTC of any place, that of Kiribati.
 const FARTHEST_SECS: i32 = 14 * 3600;

@@ -7,7 +7,7 @@ use super::frame::{block, paragraphs, sizes};
 use super::room::{persona_room, tokens};
 use super::texts::FRAME_WEIGHT;
 use super::{Character, Prompt};
-use crate::domain::policy::prompt::Prompt as Words;
+use crate::policy::prompt::Prompt as Words;
 
 /// What a prompt shows of a companion.
 pub(super) struct Card<'a> {
@@ -47,7 +47,7 @@ fn described(persona: &str, room: usize) -> Cow<'_, str> {
     }
 }
 
-/// The prompt that asks for the brief of a persona. [`clean_brief`](crate::domain::statement::clean_brief) cleans the answer.
+/// The prompt that asks for the brief of a persona. [`clean_brief`](crate::statement::clean_brief) cleans the answer.
 pub fn brief(persona: &str, words: &Words) -> Prompt {
     let system = "You shorten descriptions of characters.".to_owned();
     let ending = "Write this description again in at most 200 words, addressed to the character as it is now. Keep who the character \

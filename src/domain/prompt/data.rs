@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use crate::domain::marks::{begins_mark, begins_separator};
-use crate::domain::text::{is_hidden, is_invisible, is_joining, one_line, seen};
+use crate::marks::{begins_mark, begins_separator};
+use crate::text::{is_hidden, is_invisible, is_joining, one_line, seen};
 
 /// The maximum length of a name, in characters.
 const MAX_NAME_CHARS: usize = 64;
@@ -16,7 +16,7 @@ const MAX_NAME_CHARS: usize = 64;
 /// or a mark.
 pub(super) fn escape_into(line: &mut String, text: &str) {
     #[cfg(test)]
-    crate::domain::conversation::poison::check_prompt_text(text);
+    crate::conversation::poison::check_prompt_text(text);
     let mut rest = text.chars();
     let mut before = None;
     while let Some(c) = rest.next() {
@@ -107,7 +107,7 @@ pub(super) fn unmarked_name(name: &str) -> String {
 /// What a companion said, as its own turn: without hidden characters, and with a space in each [mark](begins_mark) of a model, so that it is none.
 pub(super) fn plain_words(text: &str) -> String {
     #[cfg(test)]
-    crate::domain::conversation::poison::check_prompt_text(text);
+    crate::conversation::poison::check_prompt_text(text);
     let visible: String = seen(text).filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     let mut words = String::with_capacity(visible.len());
     for (at, c) in visible.char_indices() {

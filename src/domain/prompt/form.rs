@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::domain::answer_or_pass::MARKER;
-use crate::domain::closing::Stage;
-use crate::domain::policy::prompt::Prompt as Words;
-use crate::domain::vote::{MOST_IMPORTANCE, MOST_MOOD};
+use crate::answer_or_pass::MARKER;
+use crate::closing::Stage;
+use crate::policy::prompt::Prompt as Words;
+use crate::vote::{MOST_IMPORTANCE, MOST_MOOD};
 
 /// The form of a vote: two examples, one with each decision so that neither is suggested, without words to copy, and a line for each of its [fields](vote_fields).
 pub(super) fn vote_form(name: &str, stage: Stage, is_call: bool, words: &Words) -> String {

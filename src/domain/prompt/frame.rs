@@ -6,9 +6,9 @@ use super::line::Reader;
 use super::texts::{FRAME_WEIGHT, HOW_TO_READ, MAX_SENTENCE_WEIGHT, NEW};
 use super::transcript::transcript;
 use super::{Character, Prompt, Said, Scene, tokens};
-use crate::domain::id::CompanionId;
-use crate::domain::policy;
-use crate::domain::trigger::Trigger;
+use crate::id::CompanionId;
+use crate::policy;
+use crate::trigger::Trigger;
 
 /// The parts of the system message that come with the character.
 pub(super) struct System {

@@ -7,9 +7,9 @@ use jiff::tz::TimeZone;
 
 use super::Said;
 use super::data::{cut_middle, escape_into, escaped_weight, plain_name, weight};
-use crate::domain::id::CompanionId;
-use crate::domain::message::{Author, Cut, Quoted, Role};
-use crate::domain::moment::Moment;
+use crate::id::CompanionId;
+use crate::message::{Author, Cut, Quoted, Role};
+use crate::moment::Moment;
 
 /// The silence before a message after which it is shown with its time. The first message of a day is, too.
 const GAP: Duration = Duration::from_secs(600);

@@ -1,9 +1,9 @@
 //! Decides which one note about the situation a prompt has (docs/design/speaking.md S-2). Two notes at once would contradict each other.
 
 use super::data::{char_weight, cut_middle};
-use crate::domain::closing::Stage;
-use crate::domain::policy::prompt::Prompt as Words;
-use crate::domain::trigger::Trigger;
+use crate::closing::Stage;
+use crate::policy::prompt::Prompt as Words;
+use crate::trigger::Trigger;
 
 /// A note about the situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

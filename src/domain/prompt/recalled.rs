@@ -6,7 +6,7 @@ use super::Said;
 use super::data::weight;
 use super::line::{Reader, beginning, line_end};
 use super::texts::RECALLED;
-use crate::domain::id::Seq;
+use crate::id::Seq;
 
 /// The share of the room that one message takes at most. A longer one is cut in its middle.
 const SHARE: usize = 3;

@@ -3,9 +3,9 @@
 use super::data::weight;
 use super::form::{statement_form, vote_form};
 use super::texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_TURNS, MAX_SENTENCE_WEIGHT, statement_texts_weight};
-use crate::domain::closing::Stage;
-use crate::domain::policy::prompt::Prompt as Words;
-use crate::domain::trigger::Trigger;
+use crate::closing::Stage;
+use crate::policy::prompt::Prompt as Words;
+use crate::trigger::Trigger;
 
 /// The weight of the longest name, twice that of its 64 characters.
 const NAME_WEIGHT: usize = 128;

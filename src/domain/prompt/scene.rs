@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::data::{escape_into, plain_name, unmarked_name, weight};
 use super::{Other, Said, Scene};
-use crate::domain::id::CompanionId;
-use crate::domain::message::Role;
-use crate::domain::moment::Moment;
-use crate::domain::text::{one_line, shortened};
+use crate::id::CompanionId;
+use crate::message::Role;
+use crate::moment::Moment;
+use crate::text::{one_line, shortened};
 
 /// The most names of each kind.
 const MAX_NAMES: usize = 12;

@@ -15,8 +15,8 @@ use super::texts::{FRAME_WEIGHT, HOW_TO_READ_TURNS, HOW_TO_READ_TURNS_SHORT, MIS
 use super::transcript::left_out;
 use super::window::first_shown;
 use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
-use crate::domain::id::Seq;
-use crate::domain::policy::prompt::Prompt as Words;
+use crate::id::Seq;
+use crate::policy::prompt::Prompt as Words;
 
 /// The most that everything weighs which changes from one statement to the next.
 const MAX_CHANGING_WEIGHT: usize = 4_000;

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::room::persona_room;
 use super::*;
-use crate::domain::filter::Filtered;
-use crate::domain::message::{Author, Cut, HandedOver, Modality, Quoted, Role, Speech};
-use crate::domain::samples::{self, NOON};
+use crate::filter::Filtered;
+use crate::message::{Author, Cut, HandedOver, Modality, Quoted, Role, Speech};
+use crate::samples::{self, NOON};
 
 mod cards;
 mod decisions;

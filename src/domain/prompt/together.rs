@@ -10,10 +10,10 @@ use super::line::tag_of;
 use super::note::note;
 use super::texts::{HOW_TO_READ_TOGETHER, TOGETHER};
 use super::{Character, Prompt, PromptInput, RECENT_TURNS, Said, Scene, tokens};
-use crate::domain::closing::Stage;
-use crate::domain::id::Seq;
-use crate::domain::message::Role;
-use crate::domain::policy::prompt::Prompt as Words;
+use crate::closing::Stage;
+use crate::id::Seq;
+use crate::message::Role;
+use crate::policy::prompt::Prompt as Words;
 
 /// One of the companions that are asked together, and what it would be asked alone.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub struct Asked<'a> {
     pub input: &'a PromptInput,
 }
 
-/// The prompt for the votes of several companions. [`parts`](crate::domain::vote::together::parts) takes the answer apart.
+/// The prompt for the votes of several companions. [`parts`](crate::vote::together::parts) takes the answer apart.
 ///
 /// It begins with what is the same in every such prompt, and then describes the companions in their order. The conversation is shown once. After it comes
 /// a line for each companion, with its question, and the form of the answer. The prompt has at most `prompt.decision_tokens` for each companion.

@@ -4,7 +4,7 @@
 //! moved with every message, nothing but the instructions would be the same. So it moves seldom, by up to a quarter of the room at a time. It follows
 //! from the messages alone: a restart changes nothing.
 
-use crate::domain::id::Seq;
+use crate::id::Seq;
 
 /// The index of the first message to show. `numbers` are those of the newest messages that fit into the room with these weights; `before` is that of
 /// the message before them, which does not fit. Messages from `keep` on are shown in any case.

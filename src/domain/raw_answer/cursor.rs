@@ -1,6 +1,6 @@
 //! A place in a text that may still grow. Whatever depends on text that has not come yet is not decided, so that the pieces make no difference.
 
-use crate::domain::text::first_bytes;
+use crate::text::first_bytes;
 
 /// The longest text that is held back until it is clear what it is, in bytes.
 pub(super) const MAX_HELD: usize = 4_000;

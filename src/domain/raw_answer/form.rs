@@ -5,8 +5,8 @@ use serde_json::{Deserializer, Map, Value};
 use super::Trimmed;
 use super::code::fence;
 use super::cursor::{Cursor, Found, More, first};
-use crate::domain::text::first_bytes;
-use crate::domain::vote_fields::{begins_with_field, is_field};
+use crate::text::first_bytes;
+use crate::vote_fields::{begins_with_field, is_field};
 
 /// The fields that name a tool, and those that give it its arguments.
 const TOOL_NAMES: [&str; 6] = ["name", "tool", "tool_name", "function", "action", "recipient"];

@@ -2,8 +2,8 @@
 
 use super::Trimmed;
 use super::cursor::{Cursor, Found, More, first};
-use crate::domain::marks::{AROUND_NAMES, END_OF_DETAILS, PAIRS, TAGS, TURNS};
-use crate::domain::text::first_bytes;
+use crate::marks::{AROUND_NAMES, END_OF_DETAILS, PAIRS, TAGS, TURNS};
+use crate::text::first_bytes;
 
 /// At most this many bytes of attributes are in a tag, and of a header in one of Harmony's channels.
 const MAX_HEADER: usize = 256;

@@ -5,9 +5,9 @@ use super::code::{Place, object_length, span};
 use super::cursor::{Cursor, Found, MAX_HELD, More, first};
 use super::stages::{Stage, Step};
 use super::tags::{Family, Mark, bare_channel, mark};
-use crate::domain::marks::PROMPT_PARTS;
-use crate::domain::text::first_bytes;
-use crate::domain::vote_fields::begins_with_field;
+use crate::marks::PROMPT_PARTS;
+use crate::text::first_bytes;
+use crate::vote_fields::begins_with_field;
 
 /// What may begin a mark, or code.
 const BEGINNINGS: [char; 6] = ['<', '[', ']', '&', '\u{25c1}', '`'];

@@ -10,10 +10,10 @@ use super::speakers::{Speakers, is_bare_role, is_score};
 use super::stages::Sink;
 use super::visible::Purpose;
 use super::{Trimmed, form};
-use crate::domain::text::{first_bytes, is_invisible, is_joining};
+use crate::text::{first_bytes, is_invisible, is_joining};
 
 /// The maximum length of a statement, in characters.
-pub(in crate::domain) const MAX_CHARS: usize = 20_000;
+pub(in crate) const MAX_CHARS: usize = 20_000;
 /// A first line that is a decision is at most this long, in bytes.
 const MAX_VERDICT: usize = 20;
 /// Quotation marks that may surround a whole statement.

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-use crate::domain::vote_fields::{DECIDING, begins_with_field, is_field};
+use crate::vote_fields::{DECIDING, begins_with_field, is_field};
 
 /// The objects of a text.
 #[derive(Debug, Default)]

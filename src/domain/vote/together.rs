@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::object::{self, Field, Object};
 use super::{MAX_SEARCHED_BYTES, Vote, is_contradicted_by, vote_of};
-use crate::domain::answer::{Verdict, Words};
-use crate::domain::id::CompanionId;
-use crate::domain::raw_answer;
-use crate::domain::text::first_bytes;
-use crate::domain::vote_fields::is_field;
+use crate::answer::{Verdict, Words};
+use crate::id::CompanionId;
+use crate::raw_answer;
+use crate::text::first_bytes;
+use crate::vote_fields::is_field;
 
 /// The fields in which an object may name its companion.
 const NAMING: [&str; 5] = ["id", "companion", "name", "from", "character"];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{MAX_ALIASES, check_name, shortened};
-use crate::settings::{Problem, within};
+use crate::{Problem, within};
 
 /// The longest name of a provider or a voice, in characters.
 const MAX_ID_CHARS: usize = 128;

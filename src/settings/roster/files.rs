@@ -11,7 +11,7 @@ use rustix::fs::{Access, access};
 use super::BUILT_IN;
 use super::folder::{KEYS, persona_files};
 use crate::domain::id::CompanionId;
-use crate::settings::load::{is_there, read_text};
+use crate::load::{is_there, read_text};
 
 /// The files of all companions.
 #[derive(Clone, Debug)]

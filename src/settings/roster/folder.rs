@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::CardFiles;
-use crate::settings::companion::MAX_PERSONA_BYTES;
-use crate::settings::load::{is_there, read_text};
-use crate::settings::problem::Located;
+use crate::companion::MAX_PERSONA_BYTES;
+use crate::load::{is_there, read_text};
+use crate::problem::Located;
 
 /// Where Familiar-Connect keeps persona files in a companion's folder.
 const SELF: &str = "memory/self";

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use crate::domain::named::named;
 use crate::domain::price::UnitPrice;
 use crate::domain::service::Service;
-use crate::settings::models::{HIGHEST_PRICE, LOWEST_PRICE, check_key_sources, parsed_endpoint, read_key};
-use crate::settings::{Problem, within};
+use crate::models::{HIGHEST_PRICE, LOWEST_PRICE, check_key_sources, parsed_endpoint, read_key};
+use crate::{Problem, within};
 
 /// The name of the built-in voice and ears, which need no table.
 pub const BUILT_IN: &str = "rehearsal";
@@ -179,7 +179,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::settings::Settings;
+    use crate::Settings;
 
     fn problem(speech: Value) -> String {
         Settings::overlay(json!({ "speech": speech })).expect_err("refused").to_string()

@@ -3,8 +3,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Folder;
-use crate::settings::companion::{Companion, CompanionFile, Interjection, ModelChoice, Overrides};
-use crate::settings::{Origin, Problem, shared_names};
+use crate::companion::{Companion, CompanionFile, Interjection, ModelChoice, Overrides};
+use crate::{Origin, Problem, shared_names};
 
 #[test]
 fn the_built_in_companions_are_valid_and_have_different_interjection_levels() {

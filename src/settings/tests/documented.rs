@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::domain::samples;
-use crate::settings::companion::{Companion, CompanionFile};
-use crate::settings::strict;
+use crate::companion::{Companion, CompanionFile};
+use crate::strict;
 
 const PAGE: &str = include_str!("../../../docs/companions.md");
 

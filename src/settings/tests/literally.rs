@@ -4,7 +4,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::json;
 
 use super::Folder;
-use crate::settings::Settings;
+use crate::Settings;
 
 #[test]
 fn quotation_marks_around_a_secret_in_a_variable_are_removed_and_noted() {

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::settings::Settings;
-use crate::settings::companion::{Companion, CompanionFile};
+use crate::Settings;
+use crate::companion::{Companion, CompanionFile};
 
 #[test]
 fn the_defaults_are_those_of_the_design() {

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Folder;
-use crate::settings::Settings;
-use crate::settings::repetition::Judge;
-use crate::settings::turn_taking::Voting;
+use crate::Settings;
+use crate::repetition::Judge;
+use crate::turn_taking::Voting;
 
 #[test]
 fn the_defaults_are_those_of_the_design() {

@@ -31,7 +31,7 @@ fn a_companion_that_never_joined_is_not_selected_even_if_its_wish_is_on_record()
     });
     let asked = ["aria".into()];
     scene.conversation.turns.rounds =
-        vec![crate::domain::round::Round::new(opened.message, opened.opened_at, opened.deadline, &wishes, &asked)];
+        vec![crate::round::Round::new(opened.message, opened.opened_at, opened.deadline, &wishes, &asked)];
 
     scene.answer(0, plain(Verdict::Yes));
     scene.wait(5_000_000);

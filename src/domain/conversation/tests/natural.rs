@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::super::super::message::{Address, Message};
 use super::super::*;
 use super::scene::{Scene, Setup, plain};
-use crate::domain::samples::person;
+use crate::samples::person;
 
 /// Written by somebody who did not know how repetition is judged.
 const TALKS: &str = include_str!("../../../../tests/repetition/natural.jsonl");

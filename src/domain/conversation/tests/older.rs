@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::*;
 use super::scene::{Scene, Setup};
-use crate::domain::event::order_of_handling;
+use crate::event::order_of_handling;
 
 #[test]
 fn an_address_that_was_refused_after_it_was_taken_in() {

@@ -3,7 +3,7 @@
 use super::super::super::message::{Message, Role};
 use super::super::super::repetition::REMEMBERED_STATEMENTS;
 use super::super::*;
-use crate::domain::samples::{author, message, recorded, said};
+use crate::samples::{author, message, recorded, said};
 
 fn statement(text: &str) -> Arc<Message> {
     Arc::new(message(author("aria", Role::Companion), text))

@@ -13,7 +13,7 @@ use super::super::*;
 use super::bids::check_bids;
 use super::mouth::Mouth;
 use super::witness::Witness;
-use crate::domain::samples::{self, author};
+use crate::samples::{self, author};
 use crate::settings::Settings;
 
 /// The next turn id, so that no two turns share one.

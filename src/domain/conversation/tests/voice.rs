@@ -16,7 +16,7 @@ use super::super::*;
 use super::mouth::MouthAct;
 use super::room::config;
 use super::scene::{Act, Scene, Setup, acts, as_recorded, plain};
-use crate::domain::samples;
+use crate::samples;
 
 const TALKERS: [&str; 3] = ["ana", "bob", "cem"];
 /// How many talks each property is tried on, and the seed with which these reach every verdict. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` select others.

@@ -247,7 +247,7 @@ proptest! {
         words.turn = format!("{{name}}{sentence}");
         words.tone.quiet = sentence;
         let room = persona_room(&words);
-        let cut = |room: usize| crate::domain::prompt::data::beginning(persona.repeat(grown).trim(), room * 4).trim().to_owned();
+        let cut = |room: usize| crate::prompt::data::beginning(persona.repeat(grown).trim(), room * 4).trim().to_owned();
         let trait_text = long.repeat(grown);
         let ask = |persona: &str| {
             let trigger = Trigger::ALL[trigger];
@@ -257,7 +257,7 @@ proptest! {
         };
 
         let (deciding, speaking) = (cut(room.decision), cut(room.statement));
-        let described = |persona: &str| crate::domain::prompt::data::unseparated(persona).into_owned();
+        let described = |persona: &str| crate::prompt::data::unseparated(persona).into_owned();
 
         let [voted, _] = ask(&deciding);
         let [_, stated] = ask(&speaking);

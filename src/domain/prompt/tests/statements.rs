@@ -147,7 +147,7 @@ fn many_names_are_shortened_to_the_room() {
 
 #[test]
 fn a_prompt_has_one_note_and_this_table_says_which() {
-    use crate::domain::prompt::note::{Note, note};
+    use crate::prompt::note::{Note, note};
     let [calm, again] = [false, true];
     for (trigger, stage, is_repetitive, expected) in [
         (Trigger::Event, Stage::None, again, Some(Note::Event)),

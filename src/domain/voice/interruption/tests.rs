@@ -1,7 +1,7 @@
 use super::super::segment::Kind;
 use super::super::words::WordLists;
 use super::*;
-use crate::domain::samples::at;
+use crate::samples::at;
 
 mod properties;
 

@@ -1,7 +1,7 @@
 //! How probably a companion pushes through when somebody talks into its reply (docs/design/voice.md A-32).
 
-use crate::domain::policy::interjection::Interjection;
-use crate::domain::vote::MOST_MOOD;
+use crate::policy::interjection::Interjection;
+use crate::vote::MOST_MOOD;
 
 const MOST: f64 = 0.9;
 /// What is added for a reply that nobody asked for.

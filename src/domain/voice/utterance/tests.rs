@@ -1,7 +1,7 @@
 use super::super::segment::Kind;
 use super::*;
-use crate::domain::id::Seq;
-use crate::domain::samples::at;
+use crate::id::Seq;
+use crate::samples::at;
 
 mod properties;
 

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::domain::voice::heard::WordTime;
+use crate::voice::heard::WordTime;
 
 /// One input, and how much later than the one before it happens, in milliseconds. Times in it hold how long ago something was.
 fn step() -> impl Strategy<Value = (u64, Input)> {

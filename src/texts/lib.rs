@@ -37,9 +37,9 @@ impl Language {
 
     const fn file(self) -> &'static str {
         match self {
-            Self::English => include_str!("texts/en.json"),
-            Self::German => include_str!("texts/de.json"),
-            Self::Spanish => include_str!("texts/es.json"),
+            Self::English => include_str!("en.json"),
+            Self::German => include_str!("de.json"),
+            Self::Spanish => include_str!("es.json"),
         }
     }
 

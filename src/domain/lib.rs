@@ -24,7 +24,7 @@ mod marks;
 pub mod message;
 pub mod model_role;
 pub mod moment;
-pub(crate) mod named;
+pub mod named;
 pub mod names;
 pub mod policy;
 pub mod price;

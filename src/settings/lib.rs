@@ -28,6 +28,8 @@ mod stray;
 pub mod strict;
 pub mod telemetry;
 
+use tertulia_domain as domain;
+
 use crate::domain::policy::seconds;
 pub use crate::domain::policy::{
     Problem, closing, duration, gate, names, prompt, repetition, reply, turn_taking, voice, within, zone,
