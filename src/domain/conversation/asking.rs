@@ -147,6 +147,9 @@ impl Step<'_, '_> {
     /// The reason to decide without a call. `None`: the companion must be asked, and the question is already counted.
     fn decide_without_call(&mut self, companion: &CompanionId, waiting: Waiting) -> Option<(Reason, AnswerRecord)> {
         let for_reason = |reason| Some((reason, AnswerRecord::default()));
+        if self.state.is_taken_back(companion, waiting) {
+            return for_reason(Reason::Cancelled);
+        }
         if !waiting.trigger.is_call() && self.lacks_initiative(companion) {
             return for_reason(Reason::NoInitiative);
         }

@@ -32,6 +32,20 @@ impl Conversation {
         }
     }
 
+    /// Whether a person who addressed a companion, and had to wait because something else was in progress, has taken it back: the newest unsettled
+    /// message is that person's stop phrase, and all others are that person's, too.
+    pub(super) fn is_taken_back(&self, companion: &CompanionId, waiting: Waiting) -> bool {
+        let mut unsettled = self.buffer(companion);
+        let Some(newest) = unsettled.next_back().filter(|newest| newest.seq > waiting.message) else { return false };
+        let phrase = &newest.message;
+        let is_own = |message: &Message| message.is_by_author_of(phrase) && !message.address.is_elsewhere(companion);
+        waiting.trigger == Trigger::DirectAddress
+            && phrase.asks_to_stop
+            && phrase.from.role == Role::Person
+            && !phrase.address.is_elsewhere(companion)
+            && unsettled.all(|entry| is_own(&entry.message))
+    }
+
     fn ask_about_the_rest(&mut self, companion: &CompanionId, decided: &Decided, asked: (Seq, Seq)) {
         let (message, considered) = asked;
         let newest = self.buffer(companion).rfind(|entry| entry.seq <= considered).map(|entry| entry.seq);

@@ -202,7 +202,12 @@ impl Record<'_> {
                 decided.messages.iter().any(is_event) || left_out > 0
             }
             // A retraction is checked with the phrase.
-            Reason::Cancelled => seat.asked.is_some() || seat.has_wish || self.is_settled_by_stop(decided, companion),
+            Reason::Cancelled => {
+                seat.asked.is_some()
+                    || seat.has_wish
+                    || self.is_settled_by_stop(decided, companion)
+                    || self.is_taken_back(decided, companion)
+            }
             // Nobody speaks in the simulation yet, and nobody has quiet hours.
             Reason::Backchannel | Reason::NoInitiative => false,
             Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,

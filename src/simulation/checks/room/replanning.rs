@@ -310,6 +310,19 @@ impl Record<'_> {
         decided.messages.iter().all(is_cancelled) && decided.trigger == trigger && self.loses_by_stop(decided.upto, companion)
     }
 
+    /// Whether a decision without a question is about an address that waited, and that its author took back.
+    pub(super) fn is_taken_back(&self, decided: &Decided, companion: &CompanionId) -> bool {
+        let said: Option<Vec<_>> = decided.messages.iter().map(|seq| self.received.get(seq)).collect();
+        let said = said.unwrap_or_default();
+        let Some((phrase, before)) = said.split_last() else { return false };
+        decided.ticket.is_none()
+            && decided.trigger == Trigger::DirectAddress
+            && phrase.asks_to_stop
+            && phrase.role == Role::Person
+            && before.iter().any(|message| message.address.includes(companion))
+            && said.iter().all(|message| message.author == phrase.author && !message.address.is_elsewhere(companion))
+    }
+
     /// The companions that would have spoken, and those that nobody addressed.
     fn loses_by_stop(&self, seq: Seq, companion: &CompanionId) -> bool {
         let cancels = || self.cancels.get(&seq).into_iter().flatten();
