@@ -11,6 +11,7 @@ use crate::adapters::store::memory::MemoryStore;
 use crate::adapters::system::SystemClock;
 use crate::domain::id::Seq;
 pub(crate) use crate::domain::samples::*;
+pub(crate) use crate::settings::samples::*;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::OutboxRecord;

@@ -281,7 +281,6 @@ fn forget_addresses(addresses: &mut VecDeque<(Moment, ChannelId, Seq)>, now: Mom
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Settings;
 
     #[test]
     fn a_full_budget_returns_when_one_more_use_is_allowed() {
@@ -492,7 +491,7 @@ mod tests {
             "addresses_per_minute": guild,
             "evaluations_per_hour": gate,
         });
-        Settings::overlay(serde_json::json!({ "gate": gate })).unwrap().gate
+        crate::samples::policies(&serde_json::json!({ "gate": gate })).gate
     }
 
     fn at(secs: u64) -> Moment {

@@ -462,7 +462,7 @@ fn count_statement(recorded: &Recorded, world: &mut World<'_>) {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod poison;
+#[cfg(any(test, feature = "samples"))]
+pub mod poison;
 #[cfg(test)]
 pub(crate) mod tests;

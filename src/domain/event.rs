@@ -708,5 +708,5 @@ pub fn split_handled(events: &[Recorded]) -> (&[Recorded], &[Recorded]) {
     events.split_at(newest_made.map_or(0, |newest| newest + 1))
 }
 
-#[cfg(test)]
-pub(crate) mod samples;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;

@@ -36,8 +36,8 @@ pub mod recall;
 pub mod relevance;
 pub mod repetition;
 pub mod round;
-#[cfg(test)]
-pub(crate) mod samples;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 pub mod sentences;
 pub mod service;
 pub mod settlement;

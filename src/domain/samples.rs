@@ -1,4 +1,4 @@
-//! Sample data for tests: what a test needs and does not care about. A test that cares sets it.
+//! Sample data for tests of this crate and of others (feature `samples`): what a test needs and does not care about. A test that cares sets it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -17,60 +17,115 @@ use super::moment::Moment;
 use super::trigger::Trigger;
 use super::voice::segment::Kind;
 use super::vote::{Stance, State};
-use crate::settings::Settings;
-use crate::settings::companion::{Companion, Interjection};
+use super::policy::closing::Closing;
+use super::policy::gate::Gate;
+use super::policy::interjection::Interjection;
+use super::policy::names::Names;
+use super::policy::prompt::Prompt;
+use super::policy::quiet_hours::QuietHours;
+use super::policy::repetition::Repetition;
+use super::policy::reply::Reply;
+use super::policy::turn_taking::TurnTaking;
+use super::policy::voice::Voice;
+use super::voice::words::WordLists;
 
 /// Noon of 1 May 2026.
-pub(crate) const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
+pub const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
 /// The moment this many seconds after the beginning.
-pub(crate) fn at(secs: f64) -> Moment {
+pub fn at(secs: f64) -> Moment {
     Moment::ZERO + Duration::from_secs_f64(secs)
 }
 
-/// The default settings with this in their place.
-pub(crate) fn settings(overlay: Value) -> Settings {
-    Settings::overlay(overlay).unwrap_or_else(|problems| panic!("{problems}"))
+/// The sections of the settings that conversations read.
+#[derive(Clone, serde::Deserialize)]
+pub struct Policies {
+    pub closing: Closing,
+    pub gate: Gate,
+    pub names: Names,
+    pub prompt: Prompt,
+    pub repetition: Repetition,
+    pub reply: Reply,
+    pub turn_taking: TurnTaking,
+    pub voice: Voice,
 }
 
-pub(crate) fn defaults() -> &'static Settings {
-    static DEFAULTS: LazyLock<Settings> = LazyLock::new(|| settings(json!({})));
+impl Policies {
+    pub fn rules(&self) -> Rules<'_> {
+        static WORDS: LazyLock<WordLists> = LazyLock::new(|| {
+            let words = &default_file()["speech"]["words"]["en"];
+            let list = |key: &str| words[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+            WordLists::new(list("stop"), list("backchannel"))
+        });
+        Rules {
+            gate: &self.gate,
+            quiet_hours: QuietHours::Never,
+            zone: self.prompt.zone(),
+            turn_taking: &self.turn_taking,
+            closing: &self.closing,
+            repetition: &self.repetition,
+            reply: &self.reply,
+            voice: &self.voice,
+            answer_timeout: Duration::from_secs(120),
+            words: &WORDS,
+            voice_lull_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+fn default_file() -> &'static Value {
+    static DEFAULTS: LazyLock<Value> =
+        LazyLock::new(|| toml::from_str(include_str!("../../config/default.toml")).expect("the default settings"));
     &DEFAULTS
 }
 
-/// A companion as its file describes it.
-pub(crate) fn companion(file: Value, settings: &Settings) -> Companion {
-    let file = serde_json::from_value(file).expect("a companion's file");
-    Companion::from_file(file, None, &settings.companion_defaults).expect("a good companion")
+/// The default policies with this in their place.
+pub fn policies(overlay: &Value) -> Policies {
+    fn put(over: &Value, value: &mut Value) {
+        match (over, value) {
+            (Value::Object(over), Value::Object(values)) => {
+                over.iter().for_each(|(key, over)| put(over, values.entry(key.as_str()).or_insert(Value::Null)));
+            }
+            (over, value) => *value = over.clone(),
+        }
+    }
+    let mut values = default_file().clone();
+    put(overlay, &mut values);
+    serde_json::from_value(values).expect("good policies")
+}
+
+pub fn default_policies() -> &'static Policies {
+    static DEFAULTS: LazyLock<Policies> = LazyLock::new(|| policies(&json!({})));
+    &DEFAULTS
 }
 
 /// Somebody whose name is the id.
-pub(crate) fn author(id: &str, role: Role) -> Author {
+pub fn author(id: &str, role: Role) -> Author {
     Author { id: id.into(), name: id.into(), role }
 }
 
-pub(crate) fn person(id: &str) -> Author {
+pub fn person(id: &str) -> Author {
     author(id, Role::Person)
 }
 
 /// Typed words that address nobody.
-pub(crate) fn message(from: Author, text: &str) -> Message {
+pub fn message(from: Author, text: &str) -> Message {
     Message::new(from, text.into())
 }
 
 /// The message was sent, in answer to nothing.
-pub(crate) const fn said(message: Message) -> Event {
+pub const fn said(message: Message) -> Event {
     Event::Said { message, reply_to: None, reply: None, said_at: None }
 }
 
 /// A companion wants to speak, in the round about message 7.
-pub(crate) fn wish(from: &str, importance: f64, selected: bool) -> State {
+pub fn wish(from: &str, importance: f64, selected: bool) -> State {
     let (from, message_id) = (from.into(), "7".into());
     State { from, message_id, state: Stance::Speak, importance, selected, closing: Stage::None, mood: 0.0 }
 }
 
 /// What a person said in a voice call.
-pub(crate) fn segment(from: Author, text: &str) -> Segment {
+pub fn segment(from: Author, text: &str) -> Segment {
     Segment {
         from,
         text: text.into(),
@@ -87,7 +142,7 @@ pub(crate) fn segment(from: Author, text: &str) -> Segment {
 }
 
 /// A companion was asked about the message with this number, after a lull.
-pub(crate) fn evaluated(companion: &str, ticket: Ticket, message: Seq) -> Evaluated {
+pub fn evaluated(companion: &str, ticket: Ticket, message: Seq) -> Evaluated {
     Evaluated {
         companion: companion.into(),
         ticket,
@@ -103,7 +158,7 @@ pub(crate) fn evaluated(companion: &str, ticket: Ticket, message: Seq) -> Evalua
 }
 
 /// A companion owes a reply to these messages, of which the newest is the last.
-pub(crate) fn reply_owed(companion: &str, ticket: Ticket, trigger: Trigger, messages: Vec<Seq>) -> Event {
+pub fn reply_owed(companion: &str, ticket: Ticket, trigger: Trigger, messages: Vec<Seq>) -> Event {
     Event::ReplyOwed {
         companion: companion.into(),
         ticket,
@@ -122,23 +177,23 @@ pub(crate) fn reply_owed(companion: &str, ticket: Ticket, trigger: Trigger, mess
 }
 
 /// An event on record, of no turn, handled by itself.
-pub(crate) const fn recorded(seq: u64, event: Event) -> Recorded {
+pub const fn recorded(seq: u64, event: Event) -> Recorded {
     Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), turn: None, event }
 }
 
 /// An event that a channel made, of no turn.
-pub(crate) const fn made(handled: Seq, event: Event) -> Made {
+pub const fn made(handled: Seq, event: Event) -> Made {
     Made { at: Moment::ZERO, handled, turn: None, event }
 }
 
 /// How often a companion interjects.
-pub(crate) const fn policy(starting_interval: u64) -> InterjectionPolicy {
+pub const fn policy(starting_interval: u64) -> InterjectionPolicy {
     InterjectionPolicy {
         level: Interjection::Average,
         starting_interval,
         text_lull_timeout: Duration::from_secs(10),
         voice_lull_timeout: Duration::from_secs(10),
-        quiet_hours: [crate::policy::quiet_hours::QuietHours::Never; 2],
+        quiet_hours: [QuietHours::Never; 2],
         starts_after: None,
         max_turns: None,
         repetition: true,
@@ -146,10 +201,10 @@ pub(crate) const fn policy(starting_interval: u64) -> InterjectionPolicy {
 }
 
 /// What Aria's conversation in a channel sees around it, with the default settings. Nothing is drawn.
-pub(crate) fn with_world<T>(run: impl FnOnce(&mut World<'_>) -> T) -> T {
+pub fn with_world<T>(run: impl FnOnce(&mut World<'_>) -> T) -> T {
     run(&mut World {
         channel: &"lobby".into(),
-        rules: Rules::from(defaults()),
+        rules: default_policies().rules(),
         policies: &BTreeMap::from([("aria".into(), policy(9))]),
         jitter: &mut || 0,
         roll: &mut || None,

@@ -365,6 +365,6 @@ mod tests {
 
     /// The section in `config/default.toml`.
     fn defaults() -> Discord {
-        crate::domain::samples::defaults().discord.clone()
+        crate::samples::defaults().discord.clone()
     }
 }

@@ -20,6 +20,8 @@ pub mod private_file;
 mod problem;
 pub mod roster;
 mod rules;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 mod secret;
 pub mod server;
 pub mod speech;

@@ -243,7 +243,7 @@ pub(crate) mod tests {
 
     /// The section in `config/default.toml`.
     pub(crate) fn defaults() -> Server {
-        crate::domain::samples::defaults().server.clone()
+        crate::samples::defaults().server.clone()
     }
 
     #[test]

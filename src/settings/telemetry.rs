@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_log_filter_has_levels() {
-        let check = |log: &str| Telemetry { log: log.to_owned(), ..crate::domain::samples::defaults().telemetry.clone() }.check();
+        let check = |log: &str| Telemetry { log: log.to_owned(), ..crate::samples::defaults().telemetry.clone() }.check();
 
         for good in ["info", "WARN", "off", "info,tertulia=debug", "tertulia=trace", "info,tertulia[turn{channel=a}]=trace"] {
             assert_eq!(check(good), Ok(()), "{good}");
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn an_otlp_endpoint_is_a_url_without_secrets() {
         let check = |endpoint: &str| {
-            let defaults = crate::domain::samples::defaults().telemetry.clone();
+            let defaults = crate::samples::defaults().telemetry.clone();
             Telemetry { otlp_endpoint: Some(endpoint.to_owned()), ..defaults }
                 .check()
                 .map_err(|problem| format!("{} {}", problem.key, problem.message))

@@ -28,7 +28,7 @@ fn every_language_has_every_text_with_the_same_names_to_fill_in() {
 /// The text of all files of these kinds.
 fn sources(kinds: &[&str]) -> String {
     let mut sources = String::new();
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let mut folders = vec![std::path::PathBuf::from(root)];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {

@@ -30,7 +30,7 @@ impl Conversation {
         }
         let in_call = self.voice.call.is_connected();
         let (seq, said_at, message) = (entry.seq, entry.at, &entry.message);
-        #[cfg(test)]
+        #[cfg(any(test, feature = "samples"))]
         poison::check_applied(message);
         let now = self.position.clock;
         let is_statement = message.from.role == Role::Companion;

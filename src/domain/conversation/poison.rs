@@ -6,11 +6,11 @@ use super::Conversation;
 use crate::message::Message;
 
 /// A text that kills the actor when it applies the message, as an inbound event or from the record.
-pub(crate) const TAKEN_IN: &str = "poison-taken-in";
+pub const TAKEN_IN: &str = "poison-taken-in";
 /// A text that kills the actor when the conversation advances while the message is unsettled.
-pub(crate) const GONE_ON: &str = "poison-gone-on";
+pub const GONE_ON: &str = "poison-gone-on";
 /// A text that makes the building of a prompt with the message panic.
-pub(crate) const WORDED: &str = "poison-worded";
+pub const WORDED: &str = "poison-worded";
 
 thread_local! {
     /// Whether this thread has seen a poisoned message. Few tests use any, so the others skip the search.

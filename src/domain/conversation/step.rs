@@ -153,7 +153,7 @@ impl Step<'_, '_> {
 
     /// Continues as far as possible.
     fn follow_up(&mut self) {
-        #[cfg(test)]
+        #[cfg(any(test, feature = "samples"))]
         poison::check_unsettled(self.state);
         // What has ended.
         self.settle_silenced();

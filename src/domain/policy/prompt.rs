@@ -270,6 +270,6 @@ mod tests {
     }
 
     fn defaults() -> Prompt {
-        crate::samples::defaults().prompt.clone()
+        crate::samples::default_policies().prompt.clone()
     }
 }

@@ -15,7 +15,7 @@ const MAX_NAME_CHARS: usize = 64;
 /// prompt's delimiters or a [mark](begins_mark) of a model (`</messages>`, `<|im_start|>`, `[INST]`). So no text contains a line break, a delimiter
 /// or a mark.
 pub(super) fn escape_into(line: &mut String, text: &str) {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "samples"))]
     crate::conversation::poison::check_prompt_text(text);
     let mut rest = text.chars();
     let mut before = None;
@@ -106,7 +106,7 @@ pub(super) fn unmarked_name(name: &str) -> String {
 
 /// What a companion said, as its own turn: without hidden characters, and with a space in each [mark](begins_mark) of a model, so that it is none.
 pub(super) fn plain_words(text: &str) -> String {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "samples"))]
     crate::conversation::poison::check_prompt_text(text);
     let visible: String = seen(text).filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     let mut words = String::with_capacity(visible.len());

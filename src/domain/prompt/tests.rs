@@ -143,5 +143,5 @@ fn said(message: Message) -> Said {
 }
 
 fn words() -> policy::prompt::Prompt {
-    samples::defaults().prompt.clone()
+    samples::default_policies().prompt.clone()
 }

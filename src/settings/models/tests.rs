@@ -2,7 +2,7 @@ use super::*;
 
 /// The section in `config/default.toml`.
 pub(crate) fn defaults() -> Models {
-    crate::domain::samples::defaults().models.clone()
+    crate::samples::defaults().models.clone()
 }
 
 fn key_of(settings: &Models) -> String {

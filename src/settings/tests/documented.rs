@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::samples;
+use crate::samples;
 use crate::companion::{Companion, CompanionFile};
 use crate::strict;
 

@@ -14,7 +14,7 @@ use super::bids::check_bids;
 use super::mouth::Mouth;
 use super::witness::Witness;
 use crate::samples::{self, author};
-use crate::settings::Settings;
+use crate::samples::Policies;
 
 /// The next turn id, so that no two turns share one.
 static TURNS: AtomicU64 = AtomicU64::new(1);
@@ -124,7 +124,7 @@ pub(super) struct Scene {
     pub(super) conversation: Conversation,
     pub(super) journal: Vec<Recorded>,
     pub(super) now: Moment,
-    pub(super) settings: Settings,
+    pub(super) settings: Policies,
     pub(super) cast: Vec<CompanionId>,
     external: Option<CompanionId>,
     pub(super) mouth: Mouth,
@@ -429,7 +429,7 @@ impl Scene {
     }
 
     /// A fold of the journal while other settings are in force.
-    pub(super) fn folded_under(&self, settings: &Settings, policies: &BTreeMap<CompanionId, InterjectionPolicy>) -> Conversation {
+    pub(super) fn folded_under(&self, settings: &Policies, policies: &BTreeMap<CompanionId, InterjectionPolicy>) -> Conversation {
         let mut journal = self.journal.clone();
         order_of_handling(&mut journal);
         let mut folded = Conversation::default();
@@ -745,9 +745,9 @@ pub(super) fn message(by: &str, role: Role, voice: bool, address: Address) -> Me
 }
 
 /// Small limits, so that the tests reach them.
-fn settings(setup: &Setup) -> Settings {
-    static SMALL: LazyLock<Settings> = LazyLock::new(|| {
-        samples::settings(serde_json::json!({
+fn settings(setup: &Setup) -> Policies {
+    static SMALL: LazyLock<Policies> = LazyLock::new(|| {
+        samples::policies(&serde_json::json!({
             "gate": {
                 "foreign_bots": "all",
                 "max_buffer": 12,
@@ -791,7 +791,7 @@ fn resumed(mut journal: Vec<Recorded>, now: Moment, world: &mut World<'_>) -> (C
 }
 
 pub(super) fn with_world<T>(
-    settings: &Settings,
+    settings: &Policies,
     policies: &BTreeMap<CompanionId, InterjectionPolicy>,
     ledger: &mut Ledger,
     drawn: &mut Drawn,
@@ -809,7 +809,7 @@ pub(super) fn with_world<T>(
     let mut turn = || TurnId(u128::from(TURNS.fetch_add(1, Ordering::Relaxed)));
     run(&mut World {
         channel: &"test".into(),
-        rules: Rules::from(settings),
+        rules: settings.rules(),
         policies,
         jitter: &mut jitter,
         roll: &mut roll,

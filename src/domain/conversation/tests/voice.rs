@@ -505,7 +505,7 @@ fn after_a_restart_nothing_is_spoken_in_a_call_that_everybody_has_left() {
 #[test]
 fn nobody_takes_a_turn_while_the_words_are_handed_over_that_cut_a_statement() {
     let mut scene = Scene::new(&Setup { companions: 2, ..ALONE });
-    scene.settings = crate::settings::Settings::overlay(serde_json::json!({ "voice": { "address_timeout_secs": 10 } })).unwrap();
+    scene.settings = crate::samples::policies(&serde_json::json!({ "voice": { "address_timeout_secs": 10 } }));
     let said = VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: Some(0), is_last: true, stop: Stop::None };
     for act in [VoiceAct::Join(0), VoiceAct::Join(1), VoiceAct::Start(0), VoiceAct::End(0), said] {
         scene.act_in_call(&act);
