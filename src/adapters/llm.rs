@@ -45,7 +45,7 @@ pub fn shared(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::models::tests::defaults;
+    use crate::settings::samples::models as defaults;
 
     #[test]
     fn without_an_endpoint_rehearsal_serves_and_its_identity_says_so() {

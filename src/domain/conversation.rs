@@ -463,6 +463,8 @@ fn count_statement(recorded: &Recorded, world: &mut World<'_>) {
 }
 
 #[cfg(any(test, feature = "samples"))]
+pub mod check_bids;
+#[cfg(any(test, feature = "samples"))]
 pub mod poison;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -137,7 +137,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt as _;
 
-    use super::super::models::tests::defaults;
+    use crate::samples::models as defaults;
     use super::*;
     use crate::domain::model_role::ModelRole;
 

@@ -480,4 +480,4 @@ pub fn parsed_endpoint(key: &str, text: &str, example: &str) -> Result<Url, Prob
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -238,13 +238,9 @@ pub fn is_unguessable(token: &str) -> bool {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-
-    /// The section in `config/default.toml`.
-    pub(crate) fn defaults() -> Server {
-        crate::samples::defaults().server.clone()
-    }
+    use crate::samples::server as defaults;
 
     #[test]
     fn the_defaults_pass_their_own_check() {

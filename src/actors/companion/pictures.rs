@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_picture_is_public_only_over_https() {
-        let (pictures, mira, mut server) = (Pictures::default(), "mira".into(), crate::settings::server::tests::defaults());
+        let (pictures, mira, mut server) = (Pictures::default(), "mira".into(), crate::settings::samples::server());
         pictures.set(&mira, Some(b"picture"));
         let path = pictures.path(&mira).unwrap();
 

@@ -12,7 +12,7 @@ use crate::domain::id::GuildId;
 use crate::domain::priority::Priority;
 use crate::ports::language_model::{Answer, Identity, LanguageModel, LazyRequest, Message, ModelRole, Request};
 use crate::samples::Draws;
-use crate::settings::models::tests::{defaults, named};
+use crate::settings::samples::{models as defaults, named_model as named};
 use crate::telemetry::metrics::Metrics;
 
 /// How the scripted model handles one call.

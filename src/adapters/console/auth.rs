@@ -366,7 +366,7 @@ mod tests {
     use super::*;
     use crate::adapters::system::SystemClock;
     use crate::samples::Draws;
-    use crate::settings::server::tests::defaults;
+    use crate::settings::samples::server as defaults;
 
     const ANA: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 

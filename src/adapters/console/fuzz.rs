@@ -22,7 +22,7 @@ use crate::ports::companion_setup::fake::FakeCompanions;
 use crate::ports::model_setup::fake::FakeModels;
 use crate::ports::nodes::NoNodes;
 use crate::settings::server::Server;
-use crate::settings::server::tests::defaults;
+use crate::settings::samples::server as defaults;
 use crate::telemetry::metrics::Metrics;
 
 const TOKEN: &str = "correct-horse-battery-staple";

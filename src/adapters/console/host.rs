@@ -117,7 +117,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
-    use crate::settings::server::tests::defaults;
+    use crate::settings::samples::server as defaults;
 
     fn names(bound: &str, public_url: Option<&str>) -> Names {
         Names::new(bound.parse().unwrap(), &Server { public_url: public_url.map(str::to_owned), ..defaults() })

@@ -4,7 +4,6 @@
 
 mod acknowledging;
 mod alone;
-pub(crate) mod bids;
 mod closing;
 mod late;
 mod lost;

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::super::backend::Detail;
 use super::super::model_setup::Tried;
 use super::*;
-use crate::domain::samples;
+use crate::settings::samples;
 
 /// The companions that were made, with their pictures and cards.
 #[derive(Default)]

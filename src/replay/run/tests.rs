@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Run, Script, ScriptedAnswers};
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::tests::bids::check_bids;
+use crate::domain::conversation::check_bids::check_bids;
 use crate::domain::conversation::{Input, Output, Rules, World};
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{Seq, TurnId};

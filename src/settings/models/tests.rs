@@ -1,9 +1,5 @@
 use super::*;
-
-/// The section in `config/default.toml`.
-pub(crate) fn defaults() -> Models {
-    crate::samples::defaults().models.clone()
-}
+use crate::samples::{models as defaults, named_model as named};
 
 fn key_of(settings: &Models) -> String {
     settings.check().expect_err("a problem").key
@@ -170,26 +166,6 @@ fn whatever_serves_a_role_brings_its_price() {
     assert_eq!(one, [None, price.clone()]);
     assert_eq!(settings.price(ModelRole::Side, &"main".into()), price, "that of main, whatever it is asked for");
     assert_eq!(settings.price(ModelRole::Side, &"fast".into()), Some(Price::per_million(1.0, 2.0, "USD")));
-}
-
-/// A further model of so many calls at a time.
-pub(crate) fn named(max_concurrent: usize) -> NamedModel {
-    NamedModel {
-        base_url: Some("http://127.0.0.1:2/v1".into()),
-        model: Some("small".into()),
-        api_key: None,
-        api_key_file: None,
-        first_token_timeout_secs: None,
-        idle_timeout_secs: None,
-        max_concurrent: Some(max_concurrent),
-        guild_max_concurrent: None,
-        temperature: None,
-        extra_body: serde_json::Map::new(),
-        extra_headers: BTreeMap::new(),
-        extra_query: BTreeMap::new(),
-        input_price: None,
-        output_price: None,
-    }
 }
 
 #[test]

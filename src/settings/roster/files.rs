@@ -55,8 +55,8 @@ impl CompanionFiles {
     }
 
     /// The same, with another way to write a file.
-    #[cfg(test)]
-    pub(crate) fn writing_with(self, replace: fn(&Path, &str) -> io::Result<()>) -> Self {
+    #[cfg(any(test, feature = "samples"))]
+    pub fn writing_with(self, replace: fn(&Path, &str) -> io::Result<()>) -> Self {
         Self { replace, ..self }
     }
 

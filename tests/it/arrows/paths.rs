@@ -146,13 +146,27 @@ impl<'ast> Visit<'ast> for Scanner {
 }
 
 fn is_for_tests(attributes: &[Attribute]) -> bool {
-    let is_test = |attribute: &Attribute| attribute.parse_args::<Ident>().is_ok_and(|given| given == "test");
+    let is_test = |attribute: &Attribute| {
+        let given = attribute.meta.require_list().map(|list| list.tokens.to_string().replace(' ', ""));
+        given.is_ok_and(|given| given == "test" || given == r#"any(test,feature="samples")"#)
+    };
     attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && is_test(attribute))
+}
+
+/// The parts that are crates of their own, and which other parts they know by name.
+const CRATES: [(&str, &[&str]); 3] = [("domain", &[]), ("settings", &["domain"]), ("texts", &[])];
+
+/// Where a path that begins with `crate` begins: at the part that is a crate of its own, or at the crate of all others.
+fn within_crate(named: &[String], enclosing: &[String]) -> Vec<String> {
+    let own = CRATES.into_iter().find(|(name, _)| enclosing.first().is_some_and(|first| first == name));
+    let is_another = |parts: &[&str]| named.get(1).is_some_and(|next| parts.contains(&next.as_str()));
+    own.filter(|(_, others)| !is_another(others)).map(|(name, _)| name.to_owned()).into_iter().collect()
 }
 
 fn resolved(named: Vec<String>, enclosing: &[String]) -> Vec<String> {
     let mut path = match named[0].as_str() {
-        "crate" | "tertulia" => Vec::new(),
+        "crate" => within_crate(&named, enclosing),
+        "tertulia" => Vec::new(),
         "self" | "super" => enclosing.to_vec(),
         _ => return named,
     };

@@ -6,7 +6,7 @@ use super::*;
 use crate::domain::service::Service;
 use crate::ports::language_model::Usage;
 use crate::samples::at;
-use crate::settings::models::tests::{defaults, named};
+use crate::settings::samples::{models as defaults, named_model as named};
 
 const ENDPOINT: &str = "http://here";
 

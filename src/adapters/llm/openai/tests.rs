@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::fake::{Does, Fake, Then, done, error, piece, plain, stop, streamed, usage};
 use super::*;
 use crate::ports::language_model::{AnswerFormat, Media, Message, ModelRole, Part, Role, Tool, ToolCall, Usage};
-use crate::settings::models::tests::defaults;
+use crate::settings::samples::models as defaults;
 
 fn endpoint(url: &str) -> Endpoint {
     let mut endpoint = defaults().main;

@@ -10,7 +10,7 @@ use super::super::super::event::{RoundClosed, order_of_handling, split_handled};
 use super::super::super::message::{Address, Message, Modality, Role};
 use super::super::super::voice::utterance;
 use super::super::*;
-use super::bids::check_bids;
+use super::super::check_bids::check_bids;
 use super::mouth::Mouth;
 use super::witness::Witness;
 use crate::samples::{self, author};

@@ -1,11 +1,11 @@
 //! The bids that are followed through a record are those of the conversation, after every event.
 
-use super::super::super::turn::bid::{Bid, Phase};
-use super::super::super::turn::bids::Bids;
-use super::super::*;
+use super::super::turn::bid::{Bid, Phase};
+use super::super::turn::bids::Bids;
+use super::*;
 
 /// Checks a record in the order in which the channel handled it. `fold` applies an event to the conversation.
-pub(crate) fn check_bids(record: &[Recorded], mut fold: impl FnMut(&mut Conversation, &Recorded)) {
+pub fn check_bids(record: &[Recorded], mut fold: impl FnMut(&mut Conversation, &Recorded)) {
     let (mut conversation, mut bids) = (Conversation::default(), Bids::default());
     // A record may begin anywhere. What begins later is followed all the same.
     let (half, mut second_half) = (record.len() / 2, Bids::default());
