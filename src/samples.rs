@@ -11,12 +11,12 @@ use crate::adapters::store::memory::MemoryStore;
 use crate::adapters::system::SystemClock;
 use crate::domain::id::Seq;
 pub(crate) use crate::domain::samples::*;
-pub(crate) use crate::settings::samples::*;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::OutboxRecord;
 use crate::ports::rng::Rng;
 use crate::server::speech::built_in;
+pub(crate) use crate::settings::samples::*;
 use crate::telemetry::recorder::Recorder;
 
 /// A context whose actors were not started, with the built-in models and without companions.

@@ -39,12 +39,12 @@ const LISTS_OF_NAMES: [&str; 5] = [
 ];
 
 /// Whether a word in lower case carries no content.
-pub(in crate) fn is_function_word(word: &str) -> bool {
+pub(crate) fn is_function_word(word: &str) -> bool {
     FUNCTION_WORDS.contains(word)
 }
 
 /// Whether a folded name is a word that people use every day (docs/design/gate.md G-6).
-pub(in crate) fn is_common(name: &str) -> bool {
+pub(crate) fn is_common(name: &str) -> bool {
     NAMES.contains(name) || FUNCTION_WORDS.contains(name)
 }
 

@@ -2,7 +2,7 @@
 
 /// The end of an address whose rest begins at `start`: white space, a quotation mark, an angle bracket, punctuation of a script without spaces, or a
 /// closing parenthesis without an opening one.
-pub(in crate) fn link_end(text: &str, start: usize) -> usize {
+pub(crate) fn link_end(text: &str, start: usize) -> usize {
     let mut depth = 0_usize;
     for (distance, c) in text[start..].char_indices() {
         match c {
@@ -37,7 +37,7 @@ pub(in crate) fn link_end(text: &str, start: usize) -> usize {
 }
 
 /// The length of the web address that a text begins with, without punctuation after it, and its host. `before` is the character before the text.
-pub(in crate) fn web_address(before: Option<char>, text: &str) -> Option<(usize, &str)> {
+pub(crate) fn web_address(before: Option<char>, text: &str) -> Option<(usize, &str)> {
     if before.is_some_and(|c| c.is_ascii_alphanumeric()) {
         return None;
     }

@@ -23,7 +23,7 @@ use super::lookalike::shapes;
 use super::policy::names::CommonNames;
 use calling::calls;
 use decoration::undecorated;
-pub(in crate) use zones::Zones;
+pub(crate) use zones::Zones;
 
 /// The faster automaton is also built if the first words have at most this many bytes. It takes about 250 bytes of memory for each of them.
 const FAST_UP_TO: usize = 32 * 1024;
@@ -377,7 +377,7 @@ fn is_edge(is_unspaced_name: bool, neighbour: Option<char>) -> bool {
 }
 
 /// Whether a character is a word character (regex `\w`).
-pub(in crate) fn is_word(c: char) -> bool {
+pub(crate) fn is_word(c: char) -> bool {
     // The fallback is only used without the Unicode tables, which Cargo.toml enables. It is right for letters and digits.
     try_is_word_character(c).unwrap_or_else(|_| c == '_' || c.is_alphanumeric())
 }

@@ -35,7 +35,7 @@ pub use self::speakers::Speakers;
 use self::stages::{Chain, Sink};
 use self::visible::{Purpose, Visible};
 #[cfg(test)]
-pub(in crate) use self::words::MAX_CHARS;
+pub(crate) use self::words::MAX_CHARS;
 use self::words::Words;
 pub use super::trimmed::Trimmed;
 

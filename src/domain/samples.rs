@@ -14,9 +14,6 @@ use super::gate::InterjectionPolicy;
 use super::id::{Seq, Ticket, TurnId};
 use super::message::{Address, Author, Message, Modality, Role};
 use super::moment::Moment;
-use super::trigger::Trigger;
-use super::voice::segment::Kind;
-use super::vote::{Stance, State};
 use super::policy::closing::Closing;
 use super::policy::gate::Gate;
 use super::policy::interjection::Interjection;
@@ -27,7 +24,10 @@ use super::policy::repetition::Repetition;
 use super::policy::reply::Reply;
 use super::policy::turn_taking::TurnTaking;
 use super::policy::voice::Voice;
+use super::trigger::Trigger;
+use super::voice::segment::Kind;
 use super::voice::words::WordLists;
+use super::vote::{Stance, State};
 
 /// Noon of 1 May 2026.
 pub const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use code::{Block, blocks};
-pub(in crate) use graphemes::may_break;
+pub(crate) use graphemes::may_break;
 use marked::{LENGTH, Marked, marked};
 
 /// The smallest limit. A smaller one has no room for the fences of a code block.
@@ -137,7 +137,7 @@ fn ends<'a>(
 }
 
 /// Whether a sentence ends between two texts: at a full stop before white space, or at a full stop of a script without spaces.
-pub(in crate) fn is_end_of_sentence(before: &str, after: &str) -> bool {
+pub(crate) fn is_end_of_sentence(before: &str, after: &str) -> bool {
     let words = before.trim_end_matches(['"', '\'', '”', '’', ')', '*', '_', '」', '』', '）']);
     words.ends_with(['。', '！', '？']) && !after.starts_with(['」', '』', '）', '。', '！', '？'])
         || words.ends_with(['.', '!', '?', '…']) && after.starts_with(char::is_whitespace)

@@ -288,7 +288,7 @@ impl Turns {
     }
 
     /// Whether a companion was selected to acknowledge events and has not begun to speak.
-    pub(in crate) fn is_about_to_acknowledge(&self, companion: &CompanionId) -> bool {
+    pub(crate) fn is_about_to_acknowledge(&self, companion: &CompanionId) -> bool {
         let candidate = self.selected.as_ref().map(|turn| &turn.candidate);
         candidate.is_some_and(|candidate| candidate.trigger.acknowledges_events() && candidate.companion == *companion)
     }

@@ -1,17 +1,17 @@
 //! The fields of a vote, by which one is found in an answer.
 
 /// The fields of a vote that matter for a contradiction.
-pub(in crate) const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
+pub(crate) const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
 /// The others.
 const OTHERS: [&str; 2] = ["reason", "mood"];
 
 /// Whether a vote has a field of this name, in lower case.
-pub(in crate) fn is_field(name: &str) -> bool {
+pub(crate) fn is_field(name: &str) -> bool {
     DECIDING.contains(&name) || OTHERS.contains(&name)
 }
 
 /// Whether a field of a vote follows a brace, in quotation marks of any kind or in none.
-pub(in crate) fn begins_with_field(rest: &str) -> bool {
+pub(crate) fn begins_with_field(rest: &str) -> bool {
     let is_quote = |c: char| matches!(c, '"' | '\'' | '“' | '”' | '‘' | '’');
     let rest = rest.trim_start().trim_start_matches(is_quote);
     let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());

@@ -167,12 +167,12 @@ impl Window {
     }
 
     /// Whether the author of a message also wrote one of these.
-    pub(in crate) fn answers_author(&self, answered: &[Seq], message: &Message) -> bool {
+    pub(crate) fn answers_author(&self, answered: &[Seq], message: &Message) -> bool {
         answered.iter().filter_map(|seq| self.get(*seq)).any(|entry| entry.message.is_by_author_of(message))
     }
 
     /// The numbers of a companion's unsettled messages, up to `upto`.
-    pub(in crate) fn unsettled(&self, companion: &CompanionId, gate: &Gate, upto: Seq) -> Vec<Seq> {
+    pub(crate) fn unsettled(&self, companion: &CompanionId, gate: &Gate, upto: Seq) -> Vec<Seq> {
         let after = self.after(gate.cursor);
         let mut unsettled = Vec::with_capacity(after.size_hint().0);
         for entry in after.take_while(|entry| entry.seq <= upto) {
@@ -184,13 +184,13 @@ impl Window {
     }
 
     /// Whether what a companion says because of this trigger answers a person: talk among companions does not go on by itself then.
-    pub(in crate) fn answers_person(&self, trigger: Trigger, messages: &[Seq]) -> bool {
+    pub(crate) fn answers_person(&self, trigger: Trigger, messages: &[Seq]) -> bool {
         let is_by_person = |entry: &Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
         trigger != Trigger::Turn && messages.iter().filter_map(|seq| self.get(*seq)).any(is_by_person)
     }
 
     /// The newest of these messages that is an event.
-    pub(in crate) fn newest_event(&self, messages: &[Seq]) -> Option<Seq> {
+    pub(crate) fn newest_event(&self, messages: &[Seq]) -> Option<Seq> {
         let is_event = |seq: &&Seq| self.get(**seq).is_some_and(|entry| entry.message.kind.is_some());
         messages.iter().rfind(is_event).copied()
     }

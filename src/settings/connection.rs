@@ -137,9 +137,9 @@ mod tests {
     use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt as _;
 
-    use crate::samples::models as defaults;
     use super::*;
     use crate::domain::model_role::ModelRole;
+    use crate::samples::models as defaults;
 
     fn connection() -> Connection {
         let text = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), ExtraValue::Text(value.into()))]);

@@ -124,7 +124,10 @@ fn request_attributes(facts: &CallFacts<'_>) -> Vec<KeyValue> {
     ]);
     attributes.extend(asked_together(facts.request).map(|asked| KeyValue::new(name::MODEL_ASKED_TOGETHER, i64::from(asked))));
     if let Some(channel) = facts.channel {
-        attributes.extend([KeyValue::new(name::GEN_AI_CONVERSATION_ID, channel.to_string()), KeyValue::new(name::CHANNEL_ID, channel.to_string())]);
+        attributes.extend([
+            KeyValue::new(name::GEN_AI_CONVERSATION_ID, channel.to_string()),
+            KeyValue::new(name::CHANNEL_ID, channel.to_string()),
+        ]);
     }
     if let Some(companion) = &facts.request.companion {
         attributes.extend([

@@ -21,8 +21,8 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::companion_setup::fake::FakeCompanions;
 use crate::ports::model_setup::fake::FakeModels;
 use crate::ports::nodes::NoNodes;
-use crate::settings::server::Server;
 use crate::settings::samples::server as defaults;
+use crate::settings::server::Server;
 use crate::telemetry::metrics::Metrics;
 
 const TOKEN: &str = "correct-horse-battery-staple";

@@ -16,11 +16,11 @@ const ENDINGS: &str = "ai app au biz br ca ch cloud cn com de dev edu eu example
 /// (`scheme://…`, `www.…`, the target of `[text](target)`), mail addresses, hosts, paths, short codes of emoji (`:name:`) and quoted lines (`>`; `>>> `
 /// quotes all that follows, as in Discord). They are found in linear time.
 #[derive(Debug, Default)]
-pub(in crate) struct Zones(Vec<Range<usize>>);
+pub(crate) struct Zones(Vec<Range<usize>>);
 
 impl Zones {
     /// Finds the zones of a text.
-    pub(in crate) fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let mut zones = Self::default();
         let mut at = 0;
         while at < text.len() {
@@ -30,7 +30,7 @@ impl Zones {
     }
 
     /// Whether a range overlaps one of the zones.
-    pub(in crate) fn touch(&self, range: Range<usize>) -> bool {
+    pub(crate) fn touch(&self, range: Range<usize>) -> bool {
         let after = self.0.partition_point(|zone| zone.end <= range.start);
         self.0.get(after).is_some_and(|zone| zone.start < range.end)
     }

@@ -13,7 +13,7 @@ use super::{Trimmed, form};
 use crate::text::{first_bytes, is_invisible, is_joining};
 
 /// The maximum length of a statement, in characters.
-pub(in crate) const MAX_CHARS: usize = 20_000;
+pub(crate) const MAX_CHARS: usize = 20_000;
 /// A first line that is a decision is at most this long, in bytes.
 const MAX_VERDICT: usize = 20;
 /// Quotation marks that may surround a whole statement.

@@ -56,7 +56,7 @@ pub enum ExtraValue {
 }
 
 /// Only the file of a connection gets a secret.
-pub(in crate) fn exposed<S: serde::Serializer>(secret: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn exposed<S: serde::Serializer>(secret: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose_secret())
 }
 

@@ -70,7 +70,7 @@ impl NamedModel {
     }
 
     /// The timeouts that exceed `timeout_secs` of this role.
-    pub(in crate) fn overlong(&self, role: &Endpoint) -> impl Iterator<Item = (&'static str, f64)> {
+    pub(crate) fn overlong(&self, role: &Endpoint) -> impl Iterator<Item = (&'static str, f64)> {
         self.set_timeouts().filter(|(_, secs)| *secs > role.timeout_secs)
     }
 
@@ -95,7 +95,7 @@ impl NamedModel {
 }
 
 /// A name must also fit into the name of an environment variable, where `__` is the separator.
-pub(in crate) fn check_table_name(text: &str) -> Result<(), Problem> {
+pub(crate) fn check_table_name(text: &str) -> Result<(), Problem> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let is_name = text.len() <= 32
         && text.bytes().all(allowed)

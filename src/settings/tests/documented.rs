@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::samples;
 use crate::companion::{Companion, CompanionFile};
+use crate::samples;
 use crate::strict;
 
 const PAGE: &str = include_str!("../../../docs/companions.md");

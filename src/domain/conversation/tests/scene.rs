@@ -9,12 +9,12 @@ use proptest::prelude::*;
 use super::super::super::event::{RoundClosed, order_of_handling, split_handled};
 use super::super::super::message::{Address, Message, Modality, Role};
 use super::super::super::voice::utterance;
-use super::super::*;
 use super::super::check_bids::check_bids;
+use super::super::*;
 use super::mouth::Mouth;
 use super::witness::Witness;
-use crate::samples::{self, author};
 use crate::samples::Policies;
+use crate::samples::{self, author};
 
 /// The next turn id, so that no two turns share one.
 static TURNS: AtomicU64 = AtomicU64::new(1);
