@@ -150,7 +150,7 @@ test('a companion that was deleted while somebody edits it can be saved as a new
   assert.equal((await profileOf(id)).companion.persona, 'You are Paul, again.');
 });
 
-test('a copy takes everything with it, and deleting asks first', async t => {
+test('a copy takes everything with it, and deleting asks first and can be undone', async t => {
   await make('Vera', { tone: 'Slowly.', greetings: ['Good evening.'] });
   const page = await lobby(t);
   await openProfile(page, 'Vera');
@@ -168,7 +168,13 @@ test('a copy takes everything with it, and deleting asks first', async t => {
   await button(page, 'Keep').click();
   await button(page, 'Delete').click();
   await page.locator('dialog .danger:not(:disabled)', { hasText: 'Delete' }).last().click();
-  await page.getByText('Vera the Second was deleted.').waitFor();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await profileOf('vera-the-second');
+  await page.locator('.card .who', { hasText: 'Vera the Second' }).click();
+  await button(page, 'Delete').click();
+  await page.locator('dialog .danger:not(:disabled)', { hasText: 'Delete' }).last().click();
+  await page.getByText('Vera the Second will be deleted in a minute').waitFor();
+  await page.locator('.notice', { hasText: 'will be deleted' }).getByRole('button', { name: 'Dismiss' }).click();
   await page.locator('.card', { hasText: 'Vera the Second' }).waitFor({ state: 'detached' });
 
   await assert.rejects(profileOf('vera-the-second'), { status: 404 });

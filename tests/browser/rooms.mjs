@@ -129,6 +129,27 @@ test('what a companion said is edited, with a mark, and deleted when the page is
   while (await of());
 });
 
+test('what a page that is gone has deleted is deleted at the next visit', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  await it.server.say(room, 'Words to take back.');
+  const page = await it.open(t, room);
+  const message = page.locator('.chat-message', { hasText: 'Words to take back.' });
+  await message.hover();
+  await message.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Undo' }).waitFor();
+  const stored = await page.evaluate(() => localStorage.getItem('tertulia.removing'));
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await message.waitFor();
+  // A page that crashed would have left this.
+  const later = await page.context().newPage();
+  await later.addInitScript(text => localStorage.setItem('tertulia.removing', text), stored);
+  await later.clock.install({ time: Date.now() + 66_000 });
+  await later.goto(page.url());
+
+  await page.getByText('A message was deleted').waitFor();
+  await until(page, () => localStorage.getItem('tertulia.removing') === '[]');
+});
+
 test('a room with a name in any script is deleted after a question that counts its messages, and brought back', async t => {
   const title = 'おばあちゃんの台所';
   const page = await it.open(t, 'lobby');

@@ -76,14 +76,8 @@ export async function profileDialog(desk, id, who, told = '') {
 
   async function remove() {
     if (!(await confirmed(t('profile.delete_title', { who: companion.name }), profile.kept.instead_of ? t('profile.delete_stored', { who: companion.name }) : t('profile.delete_question', { who: companion.name }), t('base.delete')))) return;
-    try {
-      await api.deleteCompanion(id, profile.revision);
-    } catch (refusal) {
-      if (refusal.status === 409 && (await api.companion(id).catch(() => profile)).revision !== profile.revision) return void again(t('profile.changed', { who: companion.name }));
-      throw refusal;
-    }
     box.close();
-    desk.deleted(companion.name, Boolean(profile.kept.instead_of));
+    desk.remove(profile);
   }
 
   const decisions = el('ul', { class: 'decided-list' }, el('li', { class: 'muted' }, t('base.loading')));
