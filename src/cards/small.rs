@@ -13,8 +13,8 @@ pub fn side_for(size: u32) -> Option<u32> {
     SIDES.into_iter().find(|side| size <= *side)
 }
 
-/// The middle of a picture as a square with this side, as WebP. `None` where it saves little, or a browser might show the picture otherwise: at less than twice the
-/// size, for PNGs of rare kinds, and for JPEGs with data about the shot, which may turn them.
+/// The middle of a picture as a square with this side, as WebP. `None` where it saves little, or a browser might show the picture otherwise: at less than
+/// twice the size, for PNGs of rare kinds, and for JPEGs with data about the shot, which may turn them.
 pub fn square(bytes: &[u8], side: u32) -> Option<Vec<u8>> {
     let (picture, pixels) = decoded(bytes).ok()?;
     let mut square = Square::of(picture.width, picture.height, side)?;

@@ -265,15 +265,14 @@ impl CompanionSetup for Setup {
             let mut squares = self.squares.lock().await;
             let key = (id.clone(), side);
             let square = squares.get(&key).filter(|(of, _)| *of == hash).map(|(_, square)| square.clone());
-            let square = match square {
-                Some(square) => square,
-                None => {
-                    let whole = self.picture(id.clone(), hash.clone(), None).await?;
-                    let square = blocking(move || small::square(&whole, side)).await?;
-                    squares.retain(|(id, _), (of, _)| self.context.pictures.hash(id).is_some_and(|hash| *hash == **of));
-                    squares.insert(key, (hash.clone(), square.clone()));
-                    square
-                }
+            let square = if let Some(square) = square {
+                square
+            } else {
+                let whole = self.picture(id.clone(), hash.clone(), None).await?;
+                let square = blocking(move || small::square(&whole, side)).await?;
+                squares.retain(|(id, _), (of, _)| self.context.pictures.hash(id).is_some_and(|hash| *hash == **of));
+                squares.insert(key, (hash.clone(), square.clone()));
+                square
             };
             if let Some(square) = square {
                 return Ok(square);
