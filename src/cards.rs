@@ -18,6 +18,7 @@ pub mod picture;
 mod png;
 mod preview;
 mod salvage;
+pub mod small;
 #[cfg(test)]
 pub(crate) mod tests;
 

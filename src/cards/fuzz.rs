@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::tests::{card_chunk, companion, full, small_png, text_chunk, zlib};
-use super::{Card, Choices, draft, picture, preview, read, write_json};
+use super::{Card, Choices, draft, picture, preview, read, small, write_json};
 use crate::domain::text;
 use crate::fuzzing::{is_bounded, is_plain_line};
 use crate::settings::companion::MAX_PERSONA_BYTES;
@@ -74,6 +74,10 @@ pub(crate) fn check_picture(bytes: &[u8]) {
         Ok(checked) => {
             assert_eq!(Some(checked.kind), picture::Kind::of(bytes));
             assert!((1..=picture::MAX_SIDE).contains(&checked.width) && (1..=picture::MAX_SIDE).contains(&checked.height));
+            if let Some(small) = small::square(bytes, 2) {
+                let square = picture::Picture { kind: picture::Kind::WebP, width: 2, height: 2 };
+                assert_eq!(picture::check(&small), Ok(square));
+            }
         }
         Err(error) => assert!(is_bounded(&error.to_string(), 200) && is_plain_line(&error.to_string()), "{error}"),
     }

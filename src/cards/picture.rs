@@ -17,7 +17,7 @@ use crate::domain::named::named;
 pub const MAX_BYTES: usize = 1 << 20;
 /// The longest side, in pixels.
 pub const MAX_SIDE: u32 = 4_096;
-/// The most pixels. Decoding takes up to 16 bytes for each, and all of it is released before [`check`] returns.
+/// The most pixels. Decoding takes up to 16 bytes for each, and all of it is released before [`check`] and [`super::small::square`] return.
 pub const MAX_PIXELS: u64 = 8 << 20;
 /// The most scans of a JPEG. Progressive ones have about ten.
 const MAX_SCANS: usize = 100;
@@ -83,6 +83,11 @@ pub enum NotAPicture {
 /// # Errors
 /// What is wrong with it.
 pub fn check(bytes: &[u8]) -> Result<Picture, NotAPicture> {
+    decoded(bytes).map(|(picture, _)| picture)
+}
+
+/// The same, with the pixels, from left to right and down, each with its channels. Those of a PNG are not kept: [`png::rows`].
+pub(super) fn decoded(bytes: &[u8]) -> Result<(Picture, Vec<u8>), NotAPicture> {
     if bytes.len() > MAX_BYTES {
         return Err(NotAPicture::TooLarge { bytes: bytes.len(), most: MAX_BYTES });
     }
@@ -98,7 +103,7 @@ pub fn check(bytes: &[u8]) -> Result<Picture, NotAPicture> {
     match kind {
         Kind::Png => {
             let picture = picture(png::size(bytes).ok_or_else(damaged)?)?;
-            png::is_intact(bytes).then_some(picture).ok_or_else(damaged)
+            png::is_intact(bytes).then_some((picture, Vec::new())).ok_or_else(damaged)
         }
         Kind::Jpeg => {
             let options = DecoderOptions::new_safe().set_strict_mode(true).set_max_width(usize::MAX).set_max_height(usize::MAX);
@@ -106,7 +111,8 @@ pub fn check(bytes: &[u8]) -> Result<Picture, NotAPicture> {
             decoder.decode_headers().map_err(|_| damaged())?;
             let info = decoder.info().ok_or_else(damaged)?;
             let picture = picture((info.width.into(), info.height.into()))?;
-            (has_end_after_scans(bytes) && decoder.decode().is_ok()).then_some(picture).ok_or_else(damaged)
+            let pixels = has_end_after_scans(bytes).then(|| decoder.decode().ok()).flatten();
+            pixels.map(|pixels| (picture, pixels)).ok_or_else(damaged)
         }
         Kind::WebP => {
             // The decoder takes what is cut off in its last chunk as well.
@@ -118,7 +124,8 @@ pub fn check(bytes: &[u8]) -> Result<Picture, NotAPicture> {
             let picture = picture(decoder.dimensions())?;
             decoder.set_memory_limit(MAX_BYTES);
             let mut pixels = vec![0; decoder.output_buffer_size().ok_or_else(damaged)?];
-            decoder.read_image(&mut pixels).map(|()| picture).map_err(|_| damaged())
+            decoder.read_image(&mut pixels).map_err(|_| damaged())?;
+            Ok((picture, pixels))
         }
     }
 }

@@ -6,6 +6,8 @@ use std::borrow::Cow;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
+use super::small;
+
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 const TEXTS: [&[u8; 4]; 3] = [b"tEXt", b"zTXt", b"iTXt"];
 
@@ -178,6 +180,94 @@ pub(super) fn is_intact(png: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Decodes an intact PNG row by row, each pixel as red, green, blue and opacity. `None`: it is interlaced, or has another depth than eight bits.
+pub(super) fn rows(png: &[u8], mut taken: impl FnMut(&[u8])) -> Option<()> {
+    let (width, height) = size(png)?;
+    let header = chunks(png).next()?.data.get(8..)?;
+    let [8, colour, _, _, 0] = <[u8; 5]>::try_from(header).ok()? else { return None };
+    let channels = [1, 0, 3, 1, 2, 0, 4].get(usize::from(colour)).copied().filter(|channels| *channels > 0)?;
+    let length = 1 + usize::try_from(width).ok()? * channels;
+    let (mut before, mut row, mut rgba) = (vec![0; length], Vec::with_capacity(length), Vec::new());
+    let (mut palette, mut opacities, mut left) = (&[][..], &[][..], height);
+    let (mut stream, mut buffer) = (Decompress::new(true), [0; 16 << 10]);
+    for chunk in chunks(png) {
+        let mut compressed = match &chunk.kind {
+            b"PLTE" => {
+                palette = chunk.data;
+                continue;
+            }
+            b"tRNS" if colour == 3 => {
+                opacities = chunk.data;
+                continue;
+            }
+            b"IDAT" => chunk.data,
+            _ => continue,
+        };
+        while left > 0 {
+            let (before_in, before_out) = (stream.total_in(), stream.total_out());
+            stream.decompress(compressed, &mut buffer, FlushDecompress::None).ok()?;
+            compressed = &compressed[usize::try_from(stream.total_in() - before_in).ok()?..];
+            let mut pixels = &buffer[..usize::try_from(stream.total_out() - before_out).ok()?];
+            if pixels.is_empty() {
+                break;
+            }
+            while !pixels.is_empty() && left > 0 {
+                let (begin, rest) = pixels.split_at(pixels.len().min(length - row.len()));
+                row.extend_from_slice(begin);
+                pixels = rest;
+                if row.len() == length {
+                    unfilter(&mut row, &before, channels)?;
+                    rgba.clear();
+                    for pixel in row[1..].chunks_exact(channels) {
+                        rgba.extend(match (colour, pixel) {
+                            (3, [at]) => {
+                                let at = usize::from(*at);
+                                let [red, green, blue] = *palette.get(at * 3..)?.first_chunk()?;
+                                [red, green, blue, opacities.get(at).copied().unwrap_or(u8::MAX)]
+                            }
+                            _ => small::rgba(pixel),
+                        });
+                    }
+                    taken(&rgba);
+                    std::mem::swap(&mut before, &mut row);
+                    row.clear();
+                    left -= 1;
+                }
+            }
+        }
+    }
+    (left == 0).then_some(())
+}
+
+/// Undoes the filter of a row, which its first byte names: it predicts each byte from those left and above.
+fn unfilter(row: &mut [u8], above: &[u8], channels: usize) -> Option<()> {
+    for at in 1..row.len() {
+        let left_of = |row: &[u8]| if at > channels { row[at - channels] } else { 0 };
+        let (left, up, corner) = (left_of(row), above[at], left_of(above));
+        let predicted = match row[0] {
+            0 => 0,
+            1 => left,
+            2 => up,
+            3 => left.midpoint(up),
+            4 => {
+                let [a, b, c] = [left, up, corner].map(i16::from);
+                let estimate = a + b - c;
+                let [to_left, to_up, to_corner] = [a, b, c].map(|other| (estimate - other).abs());
+                if to_left <= to_up && to_left <= to_corner {
+                    left
+                } else if to_up <= to_corner {
+                    up
+                } else {
+                    corner
+                }
+            }
+            _ => return None,
+        };
+        row[at] = row[at].wrapping_add(predicted);
+    }
+    Some(())
 }
 
 /// The rows of pixels that are still to come.

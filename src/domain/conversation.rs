@@ -424,9 +424,8 @@ impl Conversation {
     }
 
     fn lull_and_turn_deadlines(&self) -> impl Iterator<Item = Moment> {
-        let holds_lulls = self.voice.holds_text_lulls();
-        let lulls =
-            self.gates.values().filter(move |_| !holds_lulls).filter_map(|gate| gate.lull_at).chain(self.voice.live.deadline());
+        let held = if self.voice.holds_text_lulls() { voice::TEXT_LULL_HELD } else { Duration::ZERO };
+        let lulls = self.gates.values().filter_map(move |gate| Some(gate.lull_at? + held)).chain(self.voice.live.deadline());
         let questions = self.gates.values().filter_map(|gate| gate.evaluation?.due_at);
         let lulls = lulls.chain(questions);
         lulls.chain(self.turns.deadlines()).chain(self.acknowledgements.deferred_until)

@@ -291,6 +291,21 @@ async fn words_to_a_companion_are_answered_aloud() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_noisy_microphone_does_not_keep_typed_words_waiting() {
+    let world = world().await;
+    let mut ana = Caller::enter(&world, "ana").await;
+
+    ana.line.report(PersonAction::Say("Aria, how are you?".into()));
+    // Something ticks for four seconds, more often than once in the second after which typed words are handed over.
+    for _ in 0..6 {
+        ana.talk(&world, 10, 1).await;
+        ana.talk(&world, 25, 0).await;
+    }
+
+    assert!(ana.page.has(|view| matches!(view, View::Thinking(_, true))), "{:?}", ana.page.seen());
+}
+
+#[tokio::test(start_paused = true)]
 async fn speech_without_recognition_is_a_message_that_says_so() {
     let world = world().await;
     let mut ana = Caller::enter(&world, "ana").await;

@@ -41,8 +41,9 @@ pub trait CompanionSetup: Send + Sync + 'static {
     /// Has a companion that need not exist make one decision and one statement, with the models in force. Nothing is kept.
     async fn try_out(&self, trial: CompanionTrial) -> Result<Trial, Refused>;
 
-    /// The bytes of its picture. [`Refused::NotFound`] if it has none with this hash.
-    async fn picture(&self, id: CompanionId, hash: String) -> Result<Vec<u8>, Refused>;
+    /// The bytes of its picture, or of a square that is large enough to be shown in this size, if that is smaller. [`Refused::NotFound`] if it has none with
+    /// this hash.
+    async fn picture(&self, id: CompanionId, hash: String, size: Option<u32>) -> Result<Vec<u8>, Refused>;
 
     /// What an export of it is made of.
     async fn exported(&self, id: CompanionId) -> Result<Exported, Refused>;

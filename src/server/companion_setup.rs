@@ -5,13 +5,13 @@ mod checking;
 mod fields;
 mod written;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore};
 
 use self::fields::{changes, refused, tidied};
 use self::written::Written;
@@ -20,6 +20,7 @@ use super::reload::Reloading;
 use crate::actors::companion::pictures;
 use crate::actors::runtime::context::ActorContext;
 use crate::adapters::llm::openai::Dialects;
+use crate::cards::small;
 use crate::domain::common_words::common_words;
 use crate::domain::id::{CompanionId, id_of_title};
 use crate::domain::lookalike::look_alike;
@@ -52,6 +53,9 @@ const MAX_MESSAGE_CHARS: usize = 4_000;
 /// The timeout for reading the files of a companion.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The small pictures that were asked for: of which companion and with which side, of which picture, and none where that is sent itself.
+type Squares = BTreeMap<(CompanionId, u32), (String, Option<Vec<u8>>)>;
+
 /// The companions of a running server.
 #[derive(Clone)]
 pub(super) struct Setup {
@@ -60,11 +64,12 @@ pub(super) struct Setup {
     files: CompanionFiles,
     dialects: Dialects,
     trials: Arc<Semaphore>,
+    squares: Arc<Mutex<Squares>>,
 }
 
 impl Setup {
     pub(super) fn new(context: ActorContext, reloading: Arc<Reloading>, files: CompanionFiles, dialects: Dialects) -> Self {
-        Self { context, reloading, files, dialects, trials: Arc::new(Semaphore::new(MOST_AT_A_TIME)) }
+        Self { context, reloading, files, dialects, trials: Arc::new(Semaphore::new(MOST_AT_A_TIME)), squares: Arc::default() }
     }
 
     /// The id of a new companion with this name.
@@ -252,9 +257,27 @@ impl CompanionSetup for Setup {
             .map_err(refused)
     }
 
-    async fn picture(&self, id: CompanionId, hash: String) -> Result<Vec<u8>, Refused> {
+    async fn picture(&self, id: CompanionId, hash: String, size: Option<u32>) -> Result<Vec<u8>, Refused> {
         let none = || Refused::not_found(format!("{id} has no such picture"));
         self.context.pictures.hash(&id).filter(|found| **found == *hash).ok_or_else(none)?;
+        if let Some(side) = size.and_then(small::side_for) {
+            // One at a time is made small, so that little memory is needed.
+            let mut squares = self.squares.lock().await;
+            let key = (id.clone(), side);
+            let square = squares.get(&key).filter(|(of, _)| *of == hash).map(|(_, square)| square.clone());
+            let square = if let Some(square) = square {
+                square
+            } else {
+                let whole = self.picture(id.clone(), hash.clone(), None).await?;
+                let square = blocking(move || small::square(&whole, side)).await?;
+                squares.retain(|(id, _), (of, _)| self.context.pictures.hash(id).is_some_and(|hash| *hash == **of));
+                squares.insert(key, (hash.clone(), square.clone()));
+                square
+            };
+            if let Some(square) = square {
+                return Ok(square);
+            }
+        }
         let bytes = Reader::new(&*self.context.store).bytes(key::picture(&id)).await?.ok_or_else(none)?;
         // It may have been replaced meanwhile.
         if pictures::hash(&bytes).starts_with(&*hash) { Ok(bytes) } else { Err(none()) }

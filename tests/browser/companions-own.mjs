@@ -150,7 +150,7 @@ test('a companion that was deleted while somebody edits it can be saved as a new
   assert.equal((await profileOf(id)).companion.persona, 'You are Paul, again.');
 });
 
-test('a copy takes everything with it, and deleting asks first', async t => {
+test('a copy takes everything with it, and deleting asks first and can be undone', async t => {
   await make('Vera', { tone: 'Slowly.', greetings: ['Good evening.'] });
   const page = await lobby(t);
   await openProfile(page, 'Vera');
@@ -168,7 +168,13 @@ test('a copy takes everything with it, and deleting asks first', async t => {
   await button(page, 'Keep').click();
   await button(page, 'Delete').click();
   await page.locator('dialog .danger:not(:disabled)', { hasText: 'Delete' }).last().click();
-  await page.getByText('Vera the Second was deleted.').waitFor();
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await profileOf('vera-the-second');
+  await page.locator('.card .who', { hasText: 'Vera the Second' }).click();
+  await button(page, 'Delete').click();
+  await page.locator('dialog .danger:not(:disabled)', { hasText: 'Delete' }).last().click();
+  await page.getByText('Vera the Second will be deleted in a minute').waitFor();
+  await page.locator('.notice', { hasText: 'will be deleted' }).getByRole('button', { name: 'Dismiss' }).click();
   await page.locator('.card', { hasText: 'Vera the Second' }).waitFor({ state: 'detached' });
 
   await assert.rejects(profileOf('vera-the-second'), { status: 404 });
@@ -199,7 +205,7 @@ test('a card in a PNG is shown before it becomes a companion, and its picture is
   assert.match(companion.persona, /log book/u);
   assert.doesNotMatch(companion.persona, /Stay brief/u);
   const image = page.locator('.card', { hasText: 'Captain Nell' }).locator('.face img');
-  await until(page, path => [...document.querySelectorAll('.card .face img')].some(node => node.getAttribute('src') === path && node.naturalWidth > 0), picture);
+  await until(page, path => [...document.querySelectorAll('.card .face img')].some(node => node.getAttribute('src') === `${path}?size=28` && node.naturalWidth > 0), picture);
   assert.equal(await isShown(image), true);
   await page.locator('#message').fill('Captain Nell, are you there?');
   await page.keyboard.press('Enter');
@@ -280,11 +286,12 @@ test('a picture is chosen, replaced and removed, and the companion is exported',
   const chosen = dialog(page).locator('.picture-row input[type=file]');
   await chosen.setInputFiles(file('pia.txt', Buffer.from('no picture'), 'image/png'));
   await dialog(page).getByText('This file cannot be used as a picture.').waitFor();
-  await chosen.setInputFiles(file('pia.png', png(GREEN), 'image/png'));
+  await chosen.setInputFiles(file('pia.png', png(GREEN, null, 512), 'image/png'));
   await dialog(page).locator('.picture img').waitFor();
   await button(page, 'Save').click();
   await dialog(page).getByText('Pia is saved on this server.').waitFor();
-  await dialog(page).locator('.profile-head img').waitFor();
+  // It is sent about as large as it is shown.
+  await until(page, () => document.querySelector('.profile-head img')?.naturalWidth === 96);
 
   const [json] = await Promise.all([page.waitForEvent('download'), dialog(page).getByRole('link', { name: 'Export as a card (JSON)' }).click()]);
   const exported = JSON.parse(await readFile(await json.path(), 'utf8'));

@@ -126,6 +126,32 @@ test('a message that cannot be stored now is sent again by itself, once', async 
   assert.deepEqual(await texts(page.locator('.chat-message .words')), ['still there']);
 });
 
+test('words that could not be sent outlive their window, and another one sends them once', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const posts = [];
+  const away = await it.open(t, room);
+  await away.locator('#connection[data-state=live]').waitFor();
+  await away.route(/\/messages$/u, route => (route.request().method() === 'POST' ? route.abort() : route.continue()));
+  await away.locator('#message').fill('Later, then.');
+  await away.keyboard.press('Enter');
+  await away.locator('.pending.waiting').waitFor();
+
+  // While it is open it keeps them.
+  const other = await away.context().newPage();
+  other.on('request', request => request.method() === 'POST' && request.url().endsWith('/messages') && posts.push(request));
+  await other.goto(away.url());
+  await other.locator('#connection[data-state=live]').waitFor();
+  await other.evaluate(() => navigator.locks.request('outbox', () => {}));
+  assert.equal(await other.locator('.chat-message').count(), 0);
+  await away.close();
+  await other.reload();
+  await other.locator('.chat-message:not(.pending)', { hasText: 'Later, then.' }).waitFor();
+
+  assert.equal(posts.length, 1);
+  assert.deepEqual((await it.server.call('GET', `/api/rooms/${room}/history`)).messages.map(({ text }) => text), ['Later, then.']);
+  assert.equal(await other.evaluate(id => localStorage.getItem(`tertulia.outbox.${id}`), room), null);
+});
+
 test('a button that is pressed right after another name was typed is pressed once', async t => {
   const room = await it.server.room({ externals: ['zed'] });
   const page = await it.open(t, room);

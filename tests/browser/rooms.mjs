@@ -129,6 +129,63 @@ test('what a companion said is edited, with a mark, and deleted when the page is
   while (await of());
 });
 
+// For `prepare`: the page sees a room as a channel of Discord, where nobody writes from here.
+const asChannel = (room, channel) => async page => {
+  await page.addInitScript(
+    ([id, shown]) => {
+      window.WebSocket = class extends WebSocket {
+        constructor(url) {
+          super(String(url).replace(encodeURIComponent(shown), id));
+        }
+      };
+    },
+    [room, channel],
+  );
+  await page.route(/\/api\/(overview|rooms)/u, async route => {
+    const response = await route.fetch({ url: route.request().url().replace(encodeURIComponent(channel), room) });
+    await route.fulfill({ response, body: (await response.text()).replaceAll(`"${room}"`, `"${channel}"`) });
+  });
+};
+
+test('what a companion said in a channel of Discord is edited, and nothing else is written there', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  await it.server.say(room, 'hey aria, are you there?');
+  const page = await it.open(t, 'discord:1:2', { prepare: asChannel(room, 'discord:1:2') });
+  const answer = page.locator('.chat-message.companion').first();
+  await answer.hover();
+  assert.equal(await page.locator('#compose:visible').count(), 0);
+  await answer.getByRole('button', { name: 'Edit' }).click();
+  await page.locator('#message:focus').fill('I never said that.');
+  const changed = page.waitForResponse(response => response.request().method() === 'PATCH');
+  await page.keyboard.press('Enter');
+  await changed;
+  await answer.getByText('I never said that.').waitFor();
+  await page.locator('#compose').waitFor({ state: 'hidden' });
+
+  assert.equal((await it.server.call('GET', `/api/rooms/${room}/history`)).messages.find(one => one.role === 'companion').text, 'I never said that.');
+});
+
+test('what a page that is gone has deleted is deleted at the next visit', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  await it.server.say(room, 'Words to take back.');
+  const page = await it.open(t, room);
+  const message = page.locator('.chat-message', { hasText: 'Words to take back.' });
+  await message.hover();
+  await message.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('button', { name: 'Undo' }).waitFor();
+  const stored = await page.evaluate(() => localStorage.getItem('tertulia.removing'));
+  await page.getByRole('button', { name: 'Undo' }).click();
+  await message.waitFor();
+  // A page that crashed would have left this.
+  const later = await page.context().newPage();
+  await later.addInitScript(text => localStorage.setItem('tertulia.removing', text), stored);
+  await later.clock.install({ time: Date.now() + 66_000 });
+  await later.goto(page.url());
+
+  await page.getByText('A message was deleted').waitFor();
+  await until(page, () => localStorage.getItem('tertulia.removing') === '[]');
+});
+
 test('a room with a name in any script is deleted after a question that counts its messages, and brought back', async t => {
   const title = 'おばあちゃんの台所';
   const page = await it.open(t, 'lobby');

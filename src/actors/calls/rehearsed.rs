@@ -9,12 +9,10 @@ use crate::actors::runtime::owned_task::OwnedTask;
 use crate::domain::call::Input;
 use crate::domain::id::PersonId;
 use crate::domain::moment::Moment;
-use crate::domain::voice::said::{Said, Sound};
+use crate::domain::voice::said::{Said, Sound, TYPED};
 use crate::domain::voice::speech::{Pulse, Stretch};
 use crate::ports::speech_recognition::Segment;
 
-/// The recogniser that is named as the source of the words.
-const PROVIDER: &str = "rehearsal";
 const VOICED_EVERY: Duration = Duration::from_millis(100);
 
 /// Says a text as a person in the call, who counts as talking meanwhile, until the returned value is dropped. If the person leaves, the words so far are recorded. After an opt-out nothing is.
@@ -89,7 +87,7 @@ async fn record(hearing: &CallHandle, user: &PersonId, started: Moment, ended: M
         is_last: true,
         is_answer: true,
     };
-    if let Err(error) = hearing.recognised(user, PROVIDER, &segment).await {
+    if let Err(error) = hearing.recognised(user, TYPED, &segment).await {
         tracing::error!(%error, "what a person said could not be put on record");
     }
 }

@@ -100,9 +100,20 @@ pub(super) async fn try_out(
     Ok(Answer(console.companions()?.try_out(trial).await?))
 }
 
-/// `GET /pictures/{companion}/{hash}`: for everybody, because platforms fetch it, and never as anything but a picture.
-pub(super) async fn picture(State(console): State<Shared>, PicturePath(id, hash): PicturePath) -> Result<Response, Problem> {
-    let bytes = console.companions()?.picture(id, hash).await?;
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PictureParams {
+    /// In how many pixels it is shown: a square of its middle that has at least as many is enough.
+    size: Option<u32>,
+}
+
+/// `GET /pictures/{companion}/{hash}?size=`: for everybody, because platforms fetch it, and never as anything but a picture.
+pub(super) async fn picture(
+    State(console): State<Shared>,
+    PicturePath(id, hash): PicturePath,
+    QueryParams(params): QueryParams<PictureParams>,
+) -> Result<Response, Problem> {
+    let bytes = console.companions()?.picture(id, hash, params.size).await?;
     let kind = Kind::of(&bytes).ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "this is no picture that is shown"))?;
     let headers = [
         (CONTENT_TYPE, kind.media_type()),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cards::picture::{Kind, MAX_BYTES, MAX_SIDE, NotAPicture, Picture, check};
+use crate::cards::small::{self, rgba};
 
 /// Real pictures, made with Pillow 13: 7 by 5 pixels, baseline and progressive JPEG, lossy and lossless WebP.
 const JPEG: &[u8] = include_bytes!("pictures/baseline.jpg");
@@ -118,4 +119,69 @@ fn what_is_no_picture_is_told_with_the_way_out() {
         let error = check(bytes).expect_err("it is no picture");
         assert_eq!(error.to_string(), "this is not a picture: give a PNG, a JPEG or a WebP");
     }
+}
+
+/// The small square of a picture, with so much behind its end that it saves something.
+fn small_of(picture: &[u8], side: u32) -> Option<Vec<u8>> {
+    small::square(&[picture, &[0; 1_000]].concat(), side)
+}
+
+/// The pixels of a small square.
+fn pixels_of(square: &[u8]) -> Vec<[u8; 4]> {
+    let mut decoder = image_webp::WebPDecoder::new(std::io::Cursor::new(square)).expect("a WebP");
+    let mut pixels = vec![0; decoder.output_buffer_size().expect("it is small")];
+    decoder.read_image(&mut pixels).expect("it is whole");
+    pixels.chunks_exact(if decoder.has_alpha() { 4 } else { 3 }).map(rgba).collect()
+}
+
+#[test]
+fn the_middle_of_a_picture_is_made_small() {
+    // Two colours beside each other, in rows with each filter.
+    let rows = |a: [u8; 3], b: [u8; 3]| {
+        let difference = |of: [u8; 3], other: [u8; 3]| [0, 1, 2].map(|at| of[at].wrapping_sub(other[at]));
+        let half = |one: [u8; 3], other: [u8; 3]| [0, 1, 2].map(|at| one[at].midpoint(other[at]));
+        let row = |filter: u8, left: [[u8; 3]; 5], right: [[u8; 3]; 5]| {
+            [&[filter][..], left.as_flattened(), right.as_flattened()].concat()
+        };
+        let (none, first) = ([[0; 3]; 5], |one| [one, [0; 3], [0; 3], [0; 3], [0; 3]]);
+        let average = row(3, first(difference(a, half([0; 3], a))), first(difference(b, half(a, b))));
+        [row(0, [a; 5], [b; 5]), row(1, first(a), first(difference(b, a))), row(2, none, none), average, row(4, none, none)]
+            .concat()
+    };
+    let [red, green, blue, grey] = [[200, 1, 0], [0, 101, 0], [0, 3, 50], [9, 9, 9]];
+    let png = png_with(header(10, 10), false, &[rows(red, green), rows(blue, grey)].concat());
+
+    let square = small_of(&png, 2).expect("it is smaller");
+
+    assert_eq!(pixels_of(&square), [red, green, blue, grey].map(|colour| rgba(&colour)));
+    // Only the middle of a broad one, and colours of a palette.
+    let broad = png_with(header_of(9, 4, 8, 3, 0), true, &[0; 40]);
+    assert_eq!(pixels_of(&small_of(&broad, 2).expect("it is smaller")), [[1, 2, 3, 255]; 4]);
+    for picture in [JPEG, PROGRESSIVE, LOSSY, LOSSLESS] {
+        let square = small_of(picture, 2).expect("it is smaller");
+        assert_eq!(check(&square), Ok(Picture { kind: Kind::WebP, width: 2, height: 2 }));
+    }
+}
+
+#[test]
+fn opacity_weighs_the_colours_of_a_small_picture() {
+    // Each row: white that is opaque, and black that is not.
+    let row = [&[0][..], &[255; 4], &[0; 4], &[255; 4], &[0; 4]].concat();
+    let png = png_with(header_of(4, 4, 8, 6, 0), false, &row.repeat(4));
+
+    assert_eq!(pixels_of(&small_of(&png, 2).expect("it is smaller")), [[255, 255, 255, 127]; 4]);
+}
+
+#[test]
+fn a_picture_is_sent_itself_where_a_small_one_might_look_otherwise() {
+    let interlaced = png_with(header_of(8, 8, 8, 0, 1), false, &[0; 79]);
+    let turned = [&JPEG[..2], b"\xff\xe1\x00\x08Exif\0\0", &JPEG[2..]].concat();
+
+    for picture in [&interlaced[..], &turned] {
+        assert!(check(picture).is_ok());
+        assert_eq!(small_of(picture, 2), None);
+    }
+    assert_eq!(small_of(JPEG, 3), None);
+    assert_eq!(small::square(&png_with(header_of(9, 4, 8, 3, 0), true, &[0; 40]), 2), None, "it would be larger");
+    assert_eq!([1, 64, 65, 192, 193].map(small::side_for), [Some(64), Some(64), Some(96), Some(192), None]);
 }

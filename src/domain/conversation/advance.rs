@@ -14,6 +14,7 @@ use super::ending::reopening_cause;
 use super::inbound::is_too_late;
 use super::replanning::Stops;
 use super::step::Due;
+use super::voice::TEXT_LULL_HELD;
 use super::*;
 
 /// The error code of a reply that was not made because all messages that it would have answered were deleted.
@@ -219,9 +220,12 @@ impl Step<'_, '_> {
     /// Fires the lull timers that are due.
     pub(super) fn fire_lulls(&mut self, due: Due) {
         let now = self.state.position.clock;
-        let is_due = |lull_at: Moment| lull_at < now || lull_at == now && due == Due::Now;
-        let companions = self.state.gates.companions_where(|gate| gate.lull_at.is_some_and(is_due));
-        if !companions.is_empty() && !self.state.voice.hold_text_lulls() {
+        let is_due = |at: Moment| at < now || at == now && due == Due::Now;
+        let mut companions = self.state.gates.companions_where(|gate| gate.lull_at.is_some_and(is_due));
+        if !companions.is_empty() && self.state.voice.hold_text_lulls() {
+            companions = self.state.gates.companions_where(|gate| gate.lull_at.is_some_and(|at| is_due(at + TEXT_LULL_HELD)));
+        }
+        if !companions.is_empty() {
             self.record(Event::LullFired { companions });
         }
     }

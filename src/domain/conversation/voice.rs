@@ -7,6 +7,7 @@ use super::super::gate::Check;
 use super::super::id::PersonId;
 use super::super::message::{Author, HandedOver, Message, Modality, Speech};
 use super::super::voice::echo::PlayedWords;
+use super::super::voice::said::TYPED;
 use super::super::voice::utterance::{self, HandOver, Policy, Utterances};
 use super::super::voice::{interruption, segment};
 use super::advance::AnswerRecord;
@@ -15,6 +16,9 @@ use super::step::Due;
 use super::*;
 use crate::event::Segment;
 use crate::message::Address;
+
+/// For how long a text lull waits at most for the end of the voice lull (docs/design/voice.md A-19).
+pub(super) const TEXT_LULL_HELD: Duration = Duration::from_secs(10);
 
 /// The voice call: what is on record of it, and what happens in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -523,6 +527,7 @@ fn buffered(seq: Seq, segment: &Segment) -> segment::Segment {
         ended: segment.ended,
         addressed: segment.address.companions.clone(),
         kind: segment.kind,
+        is_typed: &*segment.provider == TYPED,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+/// What a segment has instead of a recogniser, if its words were typed.
+pub const TYPED: &str = "typed";
 const WORDS_PER_SEC: f64 = 2.5;
 const PARTIAL_SECS: f64 = 0.4;
 /// The time from the end of speech to the final result.

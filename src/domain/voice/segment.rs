@@ -29,6 +29,9 @@ pub struct Segment {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addressed: Vec<CompanionId>,
     pub kind: Kind,
+    /// Whether the words were typed to be said (docs/design/voice.md A-70).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_typed: bool,
 }
 
 named! {

@@ -222,9 +222,13 @@ impl Utterances {
         &self.buffer
     }
 
-    /// Whether a text lull must wait for the voice lull: somebody talks, or segments are buffered (docs/design/voice.md A-19).
+    /// Whether a text lull must wait for the voice lull: somebody says words, or segments are buffered (docs/design/voice.md A-19).
     pub fn holds_text_lull(&self) -> bool {
-        self.somebody_talks() || !self.buffer.is_empty()
+        self.somebody_says_words() || !self.buffer.is_empty()
+    }
+
+    fn somebody_says_words(&self) -> bool {
+        self.people.values().any(Person::says_words)
     }
 
     /// Forgets who has left and said nothing that is still to come.
@@ -240,7 +244,7 @@ impl Utterances {
         if self.ignored.contains(user) || person.is_talking() {
             return;
         }
-        person.talk = Talk::Talking { word_at: started, ear, final_until: Moment::ZERO };
+        person.talk = Talk::Talking { word_at: started, has_words: false, ear, final_until: Moment::ZERO };
         person.finals = Finals::Awaited;
         self.stop_lull();
     }
@@ -340,9 +344,9 @@ impl Utterances {
     fn hear_word(&mut self, user: &PersonId) {
         let Some(person) = self.people.get_mut(user).filter(|_| !self.ignored.contains(user)) else { return };
         match &mut person.talk {
-            Talk::Talking { word_at, .. } => *word_at = self.now,
+            Talk::Talking { word_at, has_words, .. } => (*word_at, *has_words) = (self.now, true),
             Talk::Noise { ear, .. } => {
-                person.talk = Talk::Talking { word_at: self.now, ear: *ear, final_until: Moment::ZERO };
+                person.talk = Talk::Talking { word_at: self.now, has_words: true, ear: *ear, final_until: Moment::ZERO };
                 person.finals = Finals::Awaited;
                 self.stop_lull();
             }
@@ -360,7 +364,7 @@ impl Utterances {
         let is_noise = self.people.get(user).is_some_and(|person| matches!(person.talk, Talk::Noise { .. }));
         let until = segment.as_ref().map(|segment| segment.ended);
         let message = segment.filter(|segment| segment.kind.is_message() && !segment.text.trim().is_empty());
-        if message.is_some() {
+        if message.as_ref().is_some_and(|message| !message.is_typed) {
             self.hear_word(user);
         }
         if let Some(person) = self.people.get_mut(user) {

@@ -126,7 +126,7 @@ impl CompanionSetup for FakeCompanions {
         Ok(Trial { decision: tried.clone(), statement: tried })
     }
 
-    async fn picture(&self, id: CompanionId, hash: String) -> Result<Vec<u8>, Refused> {
+    async fn picture(&self, id: CompanionId, hash: String, _size: Option<u32>) -> Result<Vec<u8>, Refused> {
         let none = || Refused::not_found(format!("{id} has no such picture"));
         self.with(&id, |made| made.picture.clone().filter(|_| hash == made.revision().0).ok_or_else(none))
     }

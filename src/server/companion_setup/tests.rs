@@ -310,8 +310,8 @@ async fn a_picture_and_a_card_are_kept_and_go_with_their_companion() {
     let nova = world.setup.create(made).await.unwrap();
 
     let hash = nova.picture.as_deref().unwrap().strip_prefix("/pictures/nova/").unwrap().to_owned();
-    assert_eq!(world.setup.picture("nova".into(), hash.clone()).await.unwrap(), png());
-    assert!(matches!(world.setup.picture("nova".into(), "other".to_owned()).await, Err(Refused::NotFound(_))));
+    assert_eq!(world.setup.picture("nova".into(), hash.clone(), Some(28)).await.unwrap(), png());
+    assert!(matches!(world.setup.picture("nova".into(), "other".to_owned(), None).await, Err(Refused::NotFound(_))));
     let exported = world.setup.exported("nova".into()).await.unwrap();
     assert_eq!((exported.card, exported.picture, nova.has_card), (Some(card), Some(png()), true));
     assert_eq!(nova.discord_picture, DiscordPicture::NoPublicUrl);
@@ -323,7 +323,7 @@ async fn a_picture_and_a_card_are_kept_and_go_with_their_companion() {
     assert_eq!((bare.picture.as_deref(), bare.discord_picture), (None, DiscordPicture::None));
     assert_ne!(bare.revision, nova.revision);
     world.delete("copy").await.unwrap();
-    assert!(matches!(world.setup.picture("copy".into(), hash).await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.setup.picture("copy".into(), hash, None).await, Err(Refused::NotFound(_))));
     let again = world.create("Copy").await.unwrap();
     assert_eq!((again.id.as_str(), again.picture, again.has_card), ("copy", None, false));
 }

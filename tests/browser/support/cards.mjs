@@ -17,8 +17,7 @@ function chunk(kind, data) {
 }
 
 // A square of one colour, with a card in it if one is given.
-export function png(colour, card = null) {
-  const side = 16;
+export function png(colour, card = null, side = 16) {
   const row = Buffer.concat([Buffer.from([0]), ...Array.from({ length: side }, () => Buffer.from(colour))]);
   return Buffer.concat([
     Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),

@@ -101,7 +101,9 @@ export const undeleteRoom = room => call('POST', roomPath(room, '/undelete'), {}
 export const clearRoom = room => call('POST', roomPath(room, '/clear'), {});
 export const postMessage = (room, message) => call('POST', roomPath(room, '/messages'), message);
 export const editMessage = (room, seq, text) => call('PATCH', roomPath(room, `/messages/${seq}`), { text });
-export const deleteMessage = (room, seq) => call('DELETE', roomPath(room, `/messages/${seq}`));
+export const messagePath = (room, seq) => roomPath(room, `/messages/${seq}`);
+// Deletes what is at a path.
+export const remove = path => call('DELETE', path);
 // Another statement in the place of the newest message.
 export const answerAgain = (room, seq) => call('POST', roomPath(room, `/messages/${seq}/again`), {});
 export function history(room, before, limit) {
@@ -140,13 +142,12 @@ export const exportUrl = (room, form) => `/api/export${query({ room, as: form })
 export const forgettable = (guild, person, answers = false) => call('GET', `/api/forget${query({ guild, person, answers })}`);
 export const forget = (guild, person, answers) => call('POST', '/api/forget', { guild, person, answers });
 export const companions = () => first('/api/companions');
-const companionPath = id => `/api/companions/${encodeURIComponent(id)}`;
+export const companionPath = (id, revision) => `/api/companions/${encodeURIComponent(id)}${query({ revision })}`;
 export const companion = id => call('GET', companionPath(id));
 // What somebody who makes a companion can choose from.
 export const companionOptions = () => call('GET', '/api/companions/options');
 export const createCompanion = made => call('POST', '/api/companions', made);
 export const changeCompanion = (id, change) => call('PUT', companionPath(id), change);
-export const deleteCompanion = (id, revision) => call('DELETE', companionPath(id) + query({ revision }));
 export const tryCompanion = trial => call('POST', '/api/companions/try', trial);
 // What importing a character card would write.
 export const previewCard = (file, choices = {}) => call('POST', `/api/cards${query(choices)}`, file);

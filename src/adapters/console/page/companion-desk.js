@@ -8,8 +8,9 @@ import { CARDS, fileButton } from './pictures.js';
 import { titleOf } from './platforms.js';
 import { t } from './texts.js';
 
-// `room()` is the room shown as the server lists it, `rooms()` are all; `changed()` loads rooms and companions again; `tell(text, kind)` shows a notice.
-export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, tell }) {
+// `room()` is the room shown as the server lists it, `rooms()` are all; `changed()` loads rooms and companions again; `tell(text, kind)` shows a notice;
+// `remove(profile)` deletes a companion, and `finish()` does so at once.
+export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, tell, remove, finish }) {
   // Changes the members that a room has now, which somebody else may have changed.
   const change = async ({ id }, members) => {
     const target = await api.room(id);
@@ -18,7 +19,11 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
   };
   const told = problem => tell(problem.message, 'problem');
   // The modules of the dialogs are loaded when one is opened.
-  const edit = how => once(async () => (await api.loaded(import('./companion-editor.js'))).companionEditor(desk, how)).catch(told);
+  const edit = how => {
+    // Its name may be wanted again.
+    finish();
+    return once(async () => (await api.loaded(import('./companion-editor.js'))).companionEditor(desk, how)).catch(told);
+  };
   const show = async (id, who, text) => (await api.loaded(import('./profile.js'))).profileDialog(desk, id, who, text);
   const preview = async (file, use) => (await api.loaded(import('./card-preview.js'))).cardPreview(file, use);
   const desk = {
@@ -50,10 +55,7 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
       if (isNew) tell(text);
       else show(id, companion.name, text);
     },
-    deleted(who, stays) {
-      tell(t(stays ? 'profile.deleted_stored' : 'profile.deleted', { who }));
-      changed();
-    },
+    remove,
   };
   return desk;
 }

@@ -49,7 +49,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
   const form = companionForm({ options, fields, elsewhere: changed?.persona_elsewhere, named: drawPicture, taken: name => desk.taken(name, changed?.id) });
 
   function drawPicture() {
-    pictureNode.replaceChildren(face(form.fields().name, { path: picture }));
+    pictureNode.replaceChildren(face(form.fields().name, { path: picture, size: 80 }));
     remove.hidden = !picture;
   }
   async function take(file) {

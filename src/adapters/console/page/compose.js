@@ -9,7 +9,7 @@ import { mention } from './mention.js';
 import { nameOf } from './state.js';
 import { pieces, t } from './texts.js';
 
-// `author` is who writes: `me()` is the name, `takes()` whether that person can write here, and `draw(isAloud)` draws the name. `tone(id)` is the accent of a companion. `room()` and `outbox()` belong to the room shown. `remove(room, seq)` deletes a message. `showProblem(problem)` shows a
+// `author` is who writes: `me()` is the name, `takes()` whether that person can write here, and `draw(isGiven)` draws the name, or leaves it out where it cannot be another. `tone(id)` is the accent of a companion. `room()` and `outbox()` belong to the room shown. `remove(room, seq)` deletes a message. `showProblem(problem)` shows a
 // refusal, `typed(text)` is called when a new message is typed or sent, and `sent()` after one was sent. `steady(act)` keeps the conversation in its place while the field changes its height. `aloud` says
 // words in the voice call of this room: whether that is possible (`offered()`) and chosen (`isOn()`, `set(on)`), and `say(text)`, which returns whether they were sent.
 export function compose({ author, remove, room, outbox, showProblem, typed, sent, tone, steady, aloud }) {
@@ -73,7 +73,8 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   }
 
   function draw() {
-    author.draw(drawHow());
+    const isSaid = drawHow();
+    author.draw(isSaid || Boolean(editing));
     const isDeleted = Boolean(room()?.isDeleted);
     field.readOnly = isDeleted;
     byId('send').disabled = isDeleted;

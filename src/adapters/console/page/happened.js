@@ -179,6 +179,6 @@ export function drawHappened(view, { key, entry: message, line, drawWhy }) {
   const shown = parts(view, message, line).map((part, i) => [i ? ' · ' : null, part]);
   if (!line.rows.length) return el('p', { class: 'happened' }, shown);
   const body = `did-${message.seq}`;
-  const button = el('button', { class: 'happened-head', 'aria-expanded': String(isOpen), 'aria-controls': isOpen ? body : null, 'data-focus': 'line', onclick: () => view.act.unfold({ key }) }, shown, el('span', { class: 'happened-more', 'aria-hidden': 'true' }, ' ▸'));
+  const button = el('button', { class: 'happened-head', 'aria-expanded': String(isOpen), 'aria-controls': isOpen ? body : null, 'data-focus': 'line', onclick: () => view.act.unfold({ key }) }, shown, el('span', { class: 'happened-more', 'aria-hidden': 'true' }, '▸'));
   return el('div', { class: 'happened' }, button, isOpen ? el('ul', { id: body }, line.rows.map(row => el('li', { 'data-tone': view.tone(row.companion) }, sentence(view, message, row), drawWhy(view, row.entry)))) : null);
 }

@@ -126,6 +126,8 @@ const desk = companionDesk({
   tone: id => tone(id),
   changed: () => Promise.all([readRooms(), readCompanions()]).catch(showProblem),
   tell: (text, kind) => notice.show(text, kind),
+  remove: profile => removals.companion(profile),
+  finish: () => removals.finish(),
 });
 // The names of the guests who are here.
 const guests = () => view.room.people.filter(person => person.isGuest).map(person => person.name);
@@ -134,8 +136,8 @@ const steady = act => talkView.steady(act);
 const whoIsHere = presence({ me: speaker.me, tone: id => tone(id) });
 const typingSign = typing((room, isTyping) => api.tellTyping(room, speaker.me(), isTyping).catch(() => {}));
 const author = yourName({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, steady, draw: () => composer.draw(), focus: () => composer.focus() });
-const removals = removal({ notice, showProblem, changed: () => change(['talk']) });
-const composer = compose({ author, remove: removals.remove, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
+const removals = removal({ notice, showProblem, changed: () => change(['talk']), deleted: () => Promise.all([readRooms(), readCompanions()]).catch(showProblem) });
+const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,

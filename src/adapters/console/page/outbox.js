@@ -1,24 +1,43 @@
-// Messages that are not accepted yet. They are stored across reloads, and sent again with the same id so that none is posted twice.
+// Messages that are not accepted yet. They are stored, outlive their window, and are sent again with the same id so that none is posted twice.
 
 import * as api from './api.js';
-import { store, load } from './storage.js';
+import { load, loadForAll, store, storeForAll } from './storage.js';
 
 const AGAIN_MS = 4000;
 // Nothing answers, or the server or a proxy says that it cannot store now.
 const AWAY = [0, 502, 503, 504];
 
 const key = room => `outbox.${room.id}`;
+const stored = room => loadForAll(key(room), []);
+const again = message => ({ ...message, state: message.state === 'sending' ? 'waiting' : message.state });
+
+// Each window has its messages, and a lock that shows the others that it is still there. Only secure pages have locks: elsewhere it is the ids that keep a
+// message from being posted by two windows.
+const ours = load('window') ?? api.newId();
+store('window', ours);
+const lock = of => `outbox.${of}`;
+navigator.locks?.request(lock(ours), () => new Promise(() => {}));
+const ofWindowsThatAreGone = async take => {
+  if (!navigator.locks) return take(() => true);
+  return navigator.locks.request('outbox', async () => {
+    const { held } = await navigator.locks.query();
+    take(message => !held.some(({ name }) => name === lock(message.window)));
+  });
+};
 
 // `change()` is called when a pending message changed, `warn(text)` shows a warning of the server, and `nameRefused(problem)` is called when it takes nothing
 // under this name.
 export function outbox(room, change, warn, nameRefused = () => {}) {
-  room.pending = load(key(room), []).map(message => ({ ...message, state: message.state === 'sending' ? 'waiting' : message.state }));
+  room.pending = stored(room).filter(({ window }) => window === ours).map(again);
 
   let savedCount = room.pending.length;
 
   function save() {
     savedCount = room.pending.length;
-    store(key(room), room.pending.filter(message => !message.seq));
+    const others = stored(room).filter(({ window, id }) => window !== ours && room.pending.every(message => message.id !== id));
+    const own = room.pending.filter(message => !message.seq).map(message => ({ ...message, window: ours }));
+    const all = [...others, ...own];
+    storeForAll(key(room), all.length ? all : null);
   }
 
   function changed() {
@@ -60,6 +79,14 @@ export function outbox(room, change, warn, nameRefused = () => {}) {
       if (message.state === 'waiting') return;
     }
   }
+
+  ofWindowsThatAreGone(isLeft => {
+    const left = stored(room).filter(message => message.window !== ours && isLeft(message));
+    if (!left.length) return;
+    room.pending.unshift(...left.map(again));
+    changed();
+    flush();
+  });
 
   return {
     send(from, text, replyTo = null) {

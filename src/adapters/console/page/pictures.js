@@ -23,10 +23,11 @@ export function learnPictures(companions) {
 
 export const pictureOf = id => paths.get(id) ?? null;
 
-// A circle with a picture, or with the first letter of the name. The name stands beside it.
-export function face(who, { path = null, tone = null, onclick = null } = {}) {
+// A circle with a picture, or with the first letter of the name. The name stands beside it. `size` is how wide it is at most, in pixels of the layout.
+export function face(who, { path = null, tone = null, onclick = null, size = 28 } = {}) {
   const letter = () => initial(who);
-  const image = path && el('img', { src: path, alt: '', loading: 'lazy', decoding: 'async', onerror: () => image.replaceWith(letter()) });
+  const src = path?.startsWith('/') ? `${path}?size=${Math.ceil(size * devicePixelRatio)}` : path;
+  const image = path && el('img', { src, alt: '', loading: 'lazy', decoding: 'async', onerror: () => image.replaceWith(letter()) });
   return el('span', { class: 'face', 'data-tone': tone, 'aria-hidden': 'true', onclick }, image || letter());
 }
 

@@ -76,14 +76,8 @@ export async function profileDialog(desk, id, who, told = '') {
 
   async function remove() {
     if (!(await confirmed(t('profile.delete_title', { who: companion.name }), profile.kept.instead_of ? t('profile.delete_stored', { who: companion.name }) : t('profile.delete_question', { who: companion.name }), t('base.delete')))) return;
-    try {
-      await api.deleteCompanion(id, profile.revision);
-    } catch (refusal) {
-      if (refusal.status === 409 && (await api.companion(id).catch(() => profile)).revision !== profile.revision) return void again(t('profile.changed', { who: companion.name }));
-      throw refusal;
-    }
     box.close();
-    desk.deleted(companion.name, Boolean(profile.kept.instead_of));
+    desk.remove(profile);
   }
 
   const decisions = el('ul', { class: 'decided-list' }, el('li', { class: 'muted' }, t('base.loading')));
@@ -105,7 +99,7 @@ export async function profileDialog(desk, id, who, told = '') {
     el(
       'div',
       { class: 'profile-head', 'data-tone': tone },
-      face(companion.name, { path: profile.picture }),
+      face(companion.name, { path: profile.picture, size: 80 }),
       el('p', null, companion.aliases?.length ? [el('span', { class: 'muted' }, `${t('profile.aliases')}: `, listed(companion.aliases.map(one => name(one)))), el('br')] : null, `${t('cards.speaks')} `, el('strong', null, words.interjectionLevel(words.levelOf(companion.interjection ?? desk.usualLevel(id), companion.quiet_hours)), words.hasHours(companion.quiet_hours) ? `. ${t('cards.quiet_hours', { hours: companion.quiet_hours })}` : null)),
     ),
     el('p', { class: 'actions' }, button(t('base.edit'), () => (box.close(), desk.edit(profile)), 'solid'), button(t('base.copy'), () => (box.close(), desk.copy(profile))), el('a', { class: 'outlined', href: api.cardUrl(id, 'json'), download: '' }, t('profile.export_json')), profile.picture ? button(t('profile.export_png'), attempt(savePng)) : null, button(t('base.delete'), attempt(remove), 'outlined danger')),

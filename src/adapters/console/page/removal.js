@@ -1,28 +1,42 @@
-// A message that is deleted here is hidden at once, and can be brought back for a minute, until the next message or deletion, or until the room or the page is
-// left. Then it is deleted for everybody.
+// A message or a companion that is deleted here can be brought back for a minute, until the next message or deletion, or until the room or the page is left.
+// Then it is deleted for everybody. It is stored, so that another visit deletes what a page that crashed has left behind.
 
 import * as api from './api.js';
+import { loadForAll, storeForAll } from './storage.js';
 import { t } from './texts.js';
 
 const MS = 60_000;
+// A page that is still there deletes it itself.
+const LATE_MS = 5000;
+const STORED = 'removing';
 
-// `notice` shows what was done, `changed` draws the talk again. Returns `remove(room, seq)`, and `finish()`, which deletes what is hidden.
-export function removal({ notice, changed, showProblem }) {
+const stored = () => loadForAll(STORED, []);
+const isSame = one => other => other.path === one.path && other.until === one.until;
+const forget = one => storeForAll(STORED, stored().filter(other => !isSame(one)(other)));
+
+// `notice` shows what was done, `changed` draws the talk again, and `deleted` is called when a companion was deleted. Returns `message(room, seq)` and
+// `companion(profile)`, which delete, and `finish()`, which deletes what can still be brought back.
+export function removal({ notice, changed, showProblem, deleted }) {
   let last = null;
+
+  for (const one of stored()) {
+    setTimeout(async () => {
+      if (!stored().some(isSame(one))) return;
+      const problem = await api.remove(one.path).catch(refusal => refusal);
+      if (!problem.isTransient) forget(one);
+    }, Math.max(0, one.until + LATE_MS - Date.now()));
+  }
 
   function end(isUndone) {
     if (!last) return;
-    const { room, seq, timer, close } = last;
+    const { one, timer, close, back, done } = last;
     last = null;
     clearTimeout(timer);
     close();
-    const show = () => {
-      room.hidden.delete(seq);
-      changed();
-    };
-    if (isUndone) return void show();
-    api.deleteMessage(room.id, seq).catch(problem => {
-      show();
+    forget(one);
+    if (isUndone) return void back();
+    api.remove(one.path).then(done, problem => {
+      back();
       showProblem(problem);
     });
   }
@@ -31,14 +45,25 @@ export function removal({ notice, changed, showProblem }) {
   // A phone may end a page in the background without another sign.
   document.addEventListener('visibilitychange', () => document.hidden && finish());
 
+  // Deletes what is at a path of the API. `back` shows it again.
+  function begin(path, text, back, done = () => {}) {
+    finish();
+    const one = { path, until: Date.now() + MS };
+    storeForAll(STORED, [...stored(), one]);
+    const close = notice.show(text, 'plain', { label: t('rooms.undo'), ms: MS, act: () => end(true), dismissed: finish });
+    last = { one, close, back, done, timer: setTimeout(finish, MS) };
+  }
+
   return {
     finish,
-    remove(room, seq) {
-      finish();
+    message(room, seq) {
+      begin(api.messagePath(room.id, seq), t('messages.removed'), () => {
+        room.hidden.delete(seq);
+        changed();
+      });
       room.hidden.add(seq);
-      const close = notice.show(t('messages.removed'), 'plain', { label: t('rooms.undo'), ms: MS, act: () => end(true), dismissed: finish });
-      last = { room, seq, close, timer: setTimeout(finish, MS) };
       changed();
     },
+    companion: ({ id, revision, companion, kept }) => begin(api.companionPath(id, revision), t(kept.instead_of ? 'profile.removed_stored' : 'profile.removed', { who: companion.name }), () => {}, deleted),
   };
 }

@@ -47,13 +47,13 @@ export function yourName({ me, isNew, speakAs, mayWrite, steady, draw, focus }) 
       asks = false;
       return true;
     },
-    draw(isAloud) {
-      const isAsked = asks && !isAloud;
+    draw(isGiven) {
+      const isAsked = asks && !isGiven;
       say(row.querySelector('label'), t(isNew() ? 'compose.your_name_example' : 'compose.your_name'));
       speaker.replaceChildren(name(me()), ':');
       if (row.hidden === isAsked) steady(() => (row.hidden = !isAsked));
-      // In the call people are known by the name with which they joined.
-      speaker.hidden = asks || isAloud;
+      // In the call people are known by the name with which they joined, and an edited message keeps its author.
+      speaker.hidden = asks || isGiven;
       speaker.setAttribute('aria-label', t('compose.name_is', { name: me() }));
       if (document.activeElement !== field) field.value = me();
     },

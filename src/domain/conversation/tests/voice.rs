@@ -466,6 +466,28 @@ fn after_a_restart_the_voice_lull_begins_and_hands_over_what_was_said_before() {
     assert_eq!(speech.confidence, Some(900));
 }
 
+/// After how many seconds a typed message to nobody is considered while somebody says a word so often.
+fn considered_after(word_every: Option<u64>) -> u64 {
+    let mut scene = Scene::new(&ALONE);
+    [VoiceAct::Join(0), VoiceAct::Join(1)].iter().for_each(|act| scene.act_in_call(act));
+    scene.say(Address::default(), false, false);
+    let begun = scene.now;
+    scene.act_in_call(&VoiceAct::Start(1));
+    for second in 0..60 {
+        if word_every.is_some_and(|every| second % every == 0) {
+            scene.act_in_call(&VoiceAct::Partial(1));
+        }
+        scene.wait(1_000_000);
+    }
+    let fired = scene.journal.iter().find(|recorded| matches!(recorded.event, Event::LullFired { .. }));
+    fired.expect("it is considered").at.since(begun).as_secs()
+}
+
+#[test]
+fn a_typed_message_waits_for_ten_seconds_of_words_and_not_for_noise() {
+    assert_eq!((considered_after(None), considered_after(Some(3))), (10, 20));
+}
+
 #[test]
 fn what_was_spoken_and_became_a_dead_letter_is_not_handed_over_again() {
     let mut scene = scene_with_words();

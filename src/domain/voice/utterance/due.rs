@@ -194,11 +194,22 @@ impl Utterances {
         speakers.dedup();
         let all = speakers.into_iter().filter_map(|user| {
             let person = self.people.get(user);
+            let cause = self.early_cause(user, policy);
+            let newest = self.own(user).map(|segment| segment.ended).max();
+            if self.own(user).all(|segment| segment.is_typed) && !person.is_some_and(Person::says_words) {
+                let (timeout, cause) = match cause {
+                    Some(cause) => (policy.address_timeout, cause),
+                    None if self.lull == Lull::Stopped && !self.somebody_says_words() => {
+                        (policy.lull_timeout(), Cause::LullEnded { companions: policy.companions.keys().cloned().collect() })
+                    }
+                    None => return None,
+                };
+                return Some((newest? + timeout, user.clone(), cause));
+            }
             if person.is_some_and(Person::is_talking) {
                 return None;
             }
-            let cause = self.early_cause(user, policy)?;
-            let newest = self.own(user).map(|segment| segment.ended).max();
+            let cause = cause?;
             let ended = person.and_then(Person::ended).max(newest)?;
             let latest = ended + policy.address_timeout.max(EARLY_FINAL_TIMEOUT);
             let finals = match person.map(|person| person.finals) {

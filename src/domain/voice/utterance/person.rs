@@ -33,6 +33,8 @@ pub(super) enum Talk {
     Talking {
         /// When the newest word came, or the onset.
         word_at: Moment,
+        /// Whether a word came since the onset.
+        has_words: bool,
         ear: Ear,
         /// The end of what the recogniser has returned as an utterance.
         final_until: Moment,
@@ -73,6 +75,11 @@ impl Person {
 
     pub(super) fn is_talking(&self) -> bool {
         matches!(self.talk, Talk::Talking { .. })
+    }
+
+    /// Whether the person talks, and a word of it was recognised.
+    pub(super) fn says_words(&self) -> bool {
+        matches!(self.talk, Talk::Talking { has_words: true, .. })
     }
 
     /// Who found the onset of what the person says, noise included.

@@ -79,10 +79,28 @@ impl Call {
     }
 
     fn hears(&mut self, time: f64, user: &str, text: &str, (started, ended): (f64, f64), kind: Kind) -> &mut Self {
+        self.receives(time, user, text, (started, ended), kind, false)
+    }
+
+    /// Words were typed to be said.
+    fn types(&mut self, time: f64, user: &str, text: &str, (started, ended): (f64, f64)) -> &mut Self {
+        self.receives(time, user, text, (started, ended), Kind::Words, true)
+    }
+
+    fn receives(
+        &mut self,
+        time: f64,
+        user: &str,
+        text: &str,
+        (started, ended): (f64, f64),
+        kind: Kind,
+        is_typed: bool,
+    ) -> &mut Self {
         self.seq += 1;
         let addressed = if text.contains("aria") { vec!["aria".into()] } else { Vec::new() };
         let (started, ended) = (at(started), at(ended));
-        let segment = Segment { seq: Seq(self.seq), from: user.into(), text: text.into(), started, ended, addressed, kind };
+        let (seq, from, text) = (Seq(self.seq), user.into(), text.into());
+        let segment = Segment { seq, from, text, started, ended, addressed, kind, is_typed };
         self.input(time, Input::Final { user: user.into(), is_last: true, segment: Some(segment) })
     }
 
@@ -469,6 +487,7 @@ fn a_restart_begins_with_the_segments_that_were_not_handed_over() {
         ended: at(2.0),
         addressed: Vec::new(),
         kind,
+        is_typed: false,
     };
     let segments = vec![segment(1, "one", Kind::Words), segment(2, "uh", Kind::Noise), segment(3, "two", Kind::Words)];
     let mut call = Call::new(lull_only(), &[]);
@@ -503,11 +522,12 @@ fn an_extension_takes_everything_without_an_endpoint() {
 }
 
 #[test]
-fn a_text_lull_waits_while_somebody_talks_or_words_are_buffered() {
+fn a_text_lull_waits_while_somebody_says_words_or_words_are_buffered() {
     let mut call = Call::new(lull_only(), &["ana"]);
-    assert!(!call.utterances.holds_text_lull());
 
     call.starts(1.0, "ana");
+    assert!(!call.utterances.holds_text_lull());
+    call.partial(1.5, "ana");
     assert!(call.utterances.holds_text_lull());
     call.says(2.0, "ana", "one", (1.0, 2.0)).ends(2.0, "ana");
     assert!(call.utterances.holds_text_lull());
@@ -525,6 +545,39 @@ fn a_final_that_reaches_the_last_voiced_hop_is_the_one_that_is_outstanding() {
     // One that ends earlier is not.
     call.starts(11.0, "ana").says(12.0, "ana", "aria, hi", (11.0, 12.0)).input(13.3, ended(13.0));
     assert_eq!(call.effects()[..2], ["13.3 finalize ana", "14.3 address [ana: aria, hi]"]);
+}
+
+#[test]
+fn typed_words_do_not_wait_for_a_noisy_microphone() {
+    let policy = || usual(&[("aria", 5.0), ("mira", 5.0)]);
+    let noise = |call: &mut Call| {
+        for burst in 0..20 {
+            call.talks(2.1 + 0.7 * f64::from(burst), 2.3 + 0.7 * f64::from(burst), "ana");
+        }
+        call.empty_final(16.0, "ana");
+        call.effects().into_iter().find(|effect| effect.contains('[')).expect("a hand-over")
+    };
+
+    let mut call = Call::new(policy(), &["ana", "bob"]);
+    call.says(2.05, "ana", "aria, hi", (1.0, 2.0));
+    assert_eq!(noise(&mut call), "16.6 address [ana: aria, hi]");
+    call = Call::new(policy(), &["ana", "bob"]);
+    call.types(2.05, "ana", "aria, hi", (1.0, 2.0));
+    assert_eq!(noise(&mut call), "3 address [ana: aria, hi]");
+    // Whom they are for is not known: the lull is as long as it would be in quiet.
+    call = Call::new(policy(), &["ana", "bob"]);
+    call.types(2.05, "ana", "hi", (1.0, 2.0)).starts(2.1, "bob");
+    assert_eq!(call.effects()[0], "7 lull [ana: hi] -> hi for aria,mira (somebody talks)");
+}
+
+#[test]
+fn typed_words_wait_for_words_that_somebody_says() {
+    let mut call = Call::new(usual(&[("aria", 5.0), ("mira", 5.0)]), &["ana", "bob"]);
+
+    call.types(2.1, "ana", "hi", (1.0, 2.0)).starts(3.0, "bob").partial(4.0, "bob");
+    call.says(9.0, "bob", "ho", (3.0, 9.0)).ends(9.0, "bob");
+
+    assert_eq!(call.effects()[0], "14 lull [ana: hi | bob: ho] -> ho for aria,mira");
 }
 
 #[test]

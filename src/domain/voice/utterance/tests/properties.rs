@@ -19,7 +19,7 @@ fn user() -> impl Strategy<Value = PersonId> {
 /// Times are relative to the input's: they are set when it is used.
 fn input() -> impl Strategy<Value = Input> {
     let kind = prop::sample::select(vec![Kind::Words, Kind::Words, Kind::Words, Kind::Backchannel, Kind::Noise, Kind::Echo]);
-    let segment = (kind, any::<bool>(), 0_u64..5_000, 0_u64..3_000);
+    let segment = (kind, any::<bool>(), any::<bool>(), 0_u64..5_000, 0_u64..3_000);
     let simple = (user(), 0_u8..13).prop_map(|(user, which)| match which {
         0 => Input::Joined { user },
         1 => Input::Left { user },
@@ -39,7 +39,7 @@ fn input() -> impl Strategy<Value = Input> {
         if is_onset { Input::Started { user, started: ago } } else { Input::Ended { user, ended: ago } }
     });
     let words = (user(), any::<bool>(), prop::option::weighted(0.8, segment)).prop_map(|(user, is_last, segment)| {
-        let segment = segment.map(|(kind, is_address, ago, length)| Segment {
+        let segment = segment.map(|(kind, is_address, is_typed, ago, length)| Segment {
             seq: Seq(0),
             from: user.clone(),
             text: "words".into(),
@@ -47,6 +47,7 @@ fn input() -> impl Strategy<Value = Input> {
             ended: Moment::from_micros(ago * 1_000),
             addressed: if is_address { vec!["aria".into()] } else { Vec::new() },
             kind,
+            is_typed,
         });
         Input::Final { user, is_last, segment }
     });

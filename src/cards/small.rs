@@ -1,0 +1,98 @@
+//! Makes small squares of pictures, as faces are shown.
+
+use image_webp::{ColorType, WebPEncoder};
+
+use super::picture::{Kind, decoded};
+use super::png;
+
+/// The sides of small pictures, in pixels.
+const SIDES: [u32; 3] = [64, 96, 192];
+
+/// The side of the small picture that is large enough for one that is shown in this size. `None`: only the whole picture is.
+pub fn side_for(size: u32) -> Option<u32> {
+    SIDES.into_iter().find(|side| size <= *side)
+}
+
+/// The middle of a picture as a square with this side, as WebP. `None` where it saves little, or a browser might show the picture otherwise: at less than
+/// twice the size, for PNGs of rare kinds, and for JPEGs with data about the shot, which may turn them.
+pub fn square(bytes: &[u8], side: u32) -> Option<Vec<u8>> {
+    let (picture, pixels) = decoded(bytes).ok()?;
+    let mut square = Square::of(picture.width, picture.height, side)?;
+    match picture.kind {
+        Kind::Png => png::rows(bytes, |row| square.take(row.as_chunks().0.iter().copied()))?,
+        Kind::Jpeg if bytes.windows(6).any(|bytes| bytes == b"Exif\0\0") => return None,
+        Kind::Jpeg | Kind::WebP => {
+            let row = usize::try_from(picture.width).ok()?;
+            let channels = pixels.len() / row / usize::try_from(picture.height).ok()?;
+            for row in pixels.chunks_exact(row * channels) {
+                square.take(row.chunks_exact(channels).map(rgba));
+            }
+        }
+    }
+    let mut small = Vec::new();
+    WebPEncoder::new(&mut small).encode(&square.pixels(), side, side, ColorType::Rgba8).ok()?;
+    (small.len() < bytes.len()).then_some(small)
+}
+
+/// A pixel of one to four channels: grey or colours, with or without opacity.
+pub(super) fn rgba(pixel: &[u8]) -> [u8; 4] {
+    match *pixel {
+        [grey] => [grey, grey, grey, 255],
+        [grey, opacity] => [grey, grey, grey, opacity],
+        [red, green, blue] => [red, green, blue, 255],
+        [red, green, blue, opacity, ..] => [red, green, blue, opacity],
+        [] => [0; 4],
+    }
+}
+
+/// What the pixels of the middle add up to, by the pixels of the square.
+struct Square {
+    side: u32,
+    /// The side of the middle.
+    whole: u32,
+    /// Where the middle begins.
+    left: u32,
+    top: u32,
+    /// The next row of the picture.
+    row: u32,
+    /// Red, green and blue, each times the opacity; opacity; and how many pixels.
+    sums: Vec<[u32; 5]>,
+}
+
+impl Square {
+    fn of(width: u32, height: u32, side: u32) -> Option<Self> {
+        let whole = width.min(height);
+        let sums = vec![[0; 5]; usize::try_from(side * side).ok()?];
+        (whole >= 2 * side).then(|| Self { side, whole, left: (width - whole) / 2, top: (height - whole) / 2, row: 0, sums })
+    }
+
+    /// Where a row or column of the picture is in the square, if it is there.
+    fn place(&self, at: u32, begin: u32) -> Option<usize> {
+        let at = at.checked_sub(begin).filter(|at| *at < self.whole)?;
+        usize::try_from(at * self.side / self.whole).ok()
+    }
+
+    fn take(&mut self, row: impl Iterator<Item = [u8; 4]>) {
+        let y = self.place(self.row, self.top);
+        self.row += 1;
+        let Some(y) = y else { return };
+        for (pixel, at) in row.zip(0..) {
+            let Some(x) = self.place(at, self.left) else { continue };
+            let [colours @ .., opacity] = pixel.map(u32::from);
+            let sums = &mut self.sums[y * self.side as usize + x];
+            for (sum, colour) in sums.iter_mut().zip(colours) {
+                *sum += colour * opacity;
+            }
+            sums[3] += opacity;
+            sums[4] += 1;
+        }
+    }
+
+    fn pixels(&self) -> Vec<u8> {
+        let pixel = |[red, green, blue, opacity, count]: [u32; 5]| {
+            let colour = |sum: u32| sum.checked_div(opacity).unwrap_or_default();
+            [colour(red), colour(green), colour(blue), opacity.checked_div(count).unwrap_or_default()]
+        };
+        self.sums.iter().flat_map(|sums| pixel(*sums)).map(|value| u8::try_from(value).unwrap_or(u8::MAX)).collect()
+    }
+}
