@@ -230,9 +230,9 @@ fn talk(number: usize, person: &'static str, companions: &[&'static str], dice: 
     let alias = alias(id);
     let (text, names, stop) = match dice.below(20) {
         0..8 => (format!("{alias}, {WORD} v{number}v, what of it?"), Some(id), false),
-        8..11 => ("mhm".to_owned(), None, false),
-        11 | 12 => ("stop".to_owned(), None, true),
-        13 => (format!("{alias}, wait, {WORD} v{number}v"), Some(id), true),
+        8..12 => ("mhm".to_owned(), None, false),
+        12 | 13 => ("stop".to_owned(), None, true),
+        14 => (format!("{alias}, wait, {WORD} v{number}v"), Some(id), true),
         _ => (format!("{WORD} v{number}v and so it goes"), None, false),
     };
     let result = match dice.below(20) {
