@@ -76,6 +76,9 @@ use crate::policy::reply::Reply;
 use crate::policy::turn_taking::TurnTaking;
 use crate::policy::voice::Voice;
 
+/// For how long a text lull waits at most for the end of the voice lull (docs/design/voice.md A-19).
+const TEXT_LULL_HELD: Duration = Duration::from_secs(10);
+
 /// An input of the conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -424,7 +427,7 @@ impl Conversation {
     }
 
     fn lull_and_turn_deadlines(&self) -> impl Iterator<Item = Moment> {
-        let held = if self.voice.holds_text_lulls() { voice::TEXT_LULL_HELD } else { Duration::ZERO };
+        let held = if self.voice.holds_text_lulls() { TEXT_LULL_HELD } else { Duration::ZERO };
         let lulls = self.gates.values().filter_map(move |gate| Some(gate.lull_at? + held)).chain(self.voice.live.deadline());
         let questions = self.gates.values().filter_map(|gate| gate.evaluation?.due_at);
         let lulls = lulls.chain(questions);

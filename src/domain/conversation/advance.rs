@@ -14,7 +14,6 @@ use super::ending::reopening_cause;
 use super::inbound::is_too_late;
 use super::replanning::Stops;
 use super::step::Due;
-use super::voice::TEXT_LULL_HELD;
 use super::*;
 
 /// The error code of a reply that was not made because all messages that it would have answered were deleted.

@@ -17,9 +17,6 @@ use super::*;
 use crate::event::Segment;
 use crate::message::Address;
 
-/// For how long a text lull waits at most for the end of the voice lull (docs/design/voice.md A-19).
-pub(super) const TEXT_LULL_HELD: Duration = Duration::from_secs(10);
-
 /// The voice call: what is on record of it, and what happens in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VoiceState {
