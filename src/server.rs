@@ -267,7 +267,7 @@ async fn serve(
     let (rooms, has_rooms) = (loaded.settings.console.rooms.clone(), loaded.has_rooms);
     let data = loaded.settings.storage.path.clone();
     let dialects = Dialects::default();
-    let configured = loaded.settings.models.clone();
+    let configured = loaded.settings.clone();
     let kept_files = match store.shared() {
         Some(shared) => {
             let files = KeptFiles::new(&data, &loaded.settings.cluster);
@@ -279,8 +279,15 @@ async fn serve(
     };
     let connection = Connection::read(&data).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
     if let Some(connection) = &connection {
-        loaded.settings.models = connection.applied_to(&configured);
+        loaded.settings = connection.applied_to(&configured);
         tracing::info!(base_url = connection.base_url, "the models that were connected on the page are used");
+        let overruled = connection.overruled_by(&configured);
+        if !overruled.is_empty() {
+            tracing::info!(
+                settings = overruled.join(", "),
+                "limits that were given on the page are not used, because the settings set these"
+            );
+        }
     }
     if !is_reopened {
         add_kept(&mut loaded, sources, &*store.store()).await?;

@@ -182,7 +182,7 @@ impl RecordService for ActorBackend {
                 let present: Vec<_> = memberships.present(channel).into_keys().collect();
                 let ids = memberships.companions().keys().cloned().chain(present.clone()).collect::<BTreeSet<_>>();
                 let cast = ids.into_iter().filter_map(|id| Some((id.clone(), memberships.companion(channel, &id)?))).collect();
-                let script = script::of(channel, &events, &cast, present, &self.context.settings);
+                let script = script::of(channel, &events, &cast, present, &self.context.in_force());
                 Ok(stream::iter([Ok(script.to_string())]).boxed())
             }
             (ExportForm::Markdown | ExportForm::Html, Some(channel_key)) => {

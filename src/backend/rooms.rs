@@ -186,7 +186,8 @@ impl RoomService for ActorBackend {
         let late = conversation.turns().owed_replies().skip(usize::from(conversation.turns().floor().is_some()));
         let now = self.context.clock.now();
         let idle = self.context.settings.closing.episode_idle();
-        let rules = Rules::from(&*self.context.settings);
+        let settings = self.context.in_force();
+        let rules = Rules::from(&*settings);
         let tally = conversation.tally();
         let episode = conversation.episode().filter(|episode| now.since(episode.last_at) < idle);
         let filtered = conversation.filtered().found().map(|(asked, model, message)| FilteredMessage {

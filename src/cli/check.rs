@@ -71,7 +71,16 @@ fn use_connection(loaded: &mut Loaded) -> Result<(), Problem> {
         "the models were connected on the page, which takes the place of models.main and models.side ({})",
         file.display()
     ));
-    loaded.settings.models = connection.applied_to(&loaded.settings.models);
+    let overruled = connection.overruled_by(&loaded.settings);
+    if let Some(secs) = connection.timeout_secs {
+        loaded.notes.push(format!("a time limit of {secs} s for decisions, and those that belong to it, were given there"));
+    }
+    if !overruled.is_empty() {
+        loaded
+            .notes
+            .push(format!("limits that were given there are not used, because the settings set {}", overruled.join(", ")));
+    }
+    loaded.settings = connection.applied_to(&loaded.settings);
     Ok(())
 }
 
@@ -360,6 +369,18 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("secret"), "{text}");
+        let slow = r#"{"base_url":"https://models.example/v1","main":{"model":"large"},"timeout_secs":60}"#;
+        std::fs::write(data.path().join("connection.json"), slow).unwrap();
+        use_connection(&mut loaded).unwrap();
+        let text = as_text(&loaded);
+        assert!(text.contains("votes within 65 s") && text.contains("a time limit of 60 s for decisions"), "{text}");
+        loaded.settings = Settings::overlay(json!({})).unwrap();
+        loaded.settings.storage.path = data.path().to_owned();
+        loaded.settings.set = vec![("models.side.timeout_secs", "config/default.toml:7".to_owned())];
+        use_connection(&mut loaded).unwrap();
+        let text = as_text(&loaded);
+        assert!(text.contains("votes within 20 s"), "{text}");
+        assert!(text.contains("not used, because the settings set models.side.timeout_secs (config/default.toml:7)"), "{text}");
         std::fs::write(data.path().join("connection.json"), "{").unwrap();
         assert!(use_connection(&mut loaded).unwrap_err().to_string().contains("delete it"));
     }

@@ -61,13 +61,13 @@ pub fn run(sources: &Sources, command: Models) -> ExitCode {
 fn run_check(loaded: &Loaded, options: &Check) -> Result<(), Failure> {
     let usage = |problem: &dyn std::fmt::Display| Failure::Usage(format!("models.{problem}"));
     let connection = Connection::read(&loaded.settings.storage.path).map_err(|problem| Failure::Usage(problem.to_string()))?;
-    let configured = &loaded.settings.models;
-    let models = connection.as_ref().map_or_else(|| configured.clone(), |connection| connection.applied_to(configured));
+    let settings = connection.map_or_else(|| loaded.settings.clone(), |connection| connection.applied_to(&loaded.settings));
+    let models = &settings.models;
     let (trial, names, speech) = block_on(async {
-        let trial = try_configured(&models, &loaded.settings, &loaded.companions).await;
+        let trial = try_configured(&settings, &loaded.companions).await;
         let trial = trial.ok_or_else(|| Failure::Usage("there is no companion to try the models with".to_owned()))?;
         let trial = trial.map_err(|problem| usage(&problem))?;
-        let names = if trial.decision.works && trial.statement.works { Ok(Vec::new()) } else { names(&models).await };
+        let names = if trial.decision.works && trial.statement.works { Ok(Vec::new()) } else { names(models).await };
         let speech = try_services(&loaded.settings, &loaded.companions).await;
         Ok((trial, names, speech.map_err(|problem| Failure::Usage(problem.to_string()))?))
     })?;

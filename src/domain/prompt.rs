@@ -236,7 +236,7 @@ pub fn vote(character: Character<'_>, scene: &Scene, input: &PromptInput, words:
         note: note.as_deref().unwrap_or_default(),
         scene,
     };
-    frame::decision(&character, &for_decision(&character, words), &shown, &ending, words.decision_tokens)
+    frame::decision(&character, &for_decision(&character, words), &shown, &ending, words)
 }
 
 /// The prompt for the text of a statement. [`raw_answer`](crate::raw_answer) takes the answer apart.

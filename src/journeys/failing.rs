@@ -107,7 +107,7 @@ async fn who_waits_for_a_model_asks_again_at_once_when_other_models_are_connecte
         world.side.answers([Ok("Me.\nYES")]);
 
         let models = Models::new(world.side.clone(), world.main.clone());
-        replace_models(world.context.settings.models.clone(), models, &world.context);
+        replace_models((*world.context.settings).clone(), models, &world.context);
         world.pass(10.0).await;
 
         assert_eq!(before, lines(&[("Ana", "Ari?")]), "hangs: {hangs}");

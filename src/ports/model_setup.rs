@@ -88,6 +88,14 @@ pub struct NewConnection {
     /// The model that decides. Absent: `main` does.
     #[serde(default)]
     pub side: Option<ConnectedModel>,
+    /// How many seconds a decision may take, for a slow computer. All limits that belong together follow from it: those of statements, rounds and calls. Absent:
+    /// those of the settings, which also count if they set one of them (`set` of the models in force).
+    #[serde(default)]
+    #[schemars(range(min = 15, max = 600))]
+    pub timeout_secs: Option<u16>,
+    /// Ask for decisions in few words, as with `prompt.decision = "short"`, unless the settings set that.
+    #[serde(default)]
+    pub short_decisions: bool,
 }
 
 /// Where the models in force come from.
@@ -126,6 +134,15 @@ pub struct ModelsView {
     pub main: ModelView,
     /// The model that decides.
     pub side: ModelView,
+    /// What was given for these models when they were connected on the page, even if the settings overrule it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_secs: Option<u16>,
+    /// The same.
+    pub short_decisions: bool,
+    /// The keys that files or variables set, each with its place, of the limits that follow from `timeout_secs`, and `prompt.decision`. They go before
+    /// what is given here.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<&'static str, String>,
     /// What is wrong with them.
     pub troubles: Vec<ModelTrouble>,
 }
@@ -136,6 +153,8 @@ pub struct ModelView {
     /// `rehearsal`, `openai`, or the host of its server.
     pub provider: Arc<str>,
     pub model: Arc<str>,
+    /// How many seconds a decision or a statement may take.
+    pub timeout_secs: f64,
     /// The price of a million input tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_price: Option<f64>,

@@ -152,7 +152,7 @@ impl Setup {
                     ));
                 }
             }
-            let prompt = &self.context.settings.prompt;
+            let prompt = &self.context.in_force().prompt;
             if companion.brief.is_none() && tokens(companion.persona.trim()) > persona_room(prompt).decision {
                 let shorter = "Its persona is long: when it decides whether to speak, the AI is given a shorter version of it.";
                 warnings.push(shorter.to_owned());
@@ -252,9 +252,7 @@ impl CompanionSetup for Setup {
         };
         let text = edited(&text, &changes(&now, &tidied(companion))).map_err(|error| invalid("companion", error))?;
         let companion = self.draft(&id, &text)?;
-        try_models(&self.context.pool.settings(), &self.context.settings, &companion, message, &self.dialects)
-            .await
-            .map_err(refused)
+        try_models(&self.context.in_force(), &companion, message, &self.dialects).await.map_err(refused)
     }
 
     async fn picture(&self, id: CompanionId, hash: String, size: Option<u32>) -> Result<Vec<u8>, Refused> {

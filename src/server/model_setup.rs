@@ -30,7 +30,7 @@ use crate::ports::model_setup::{
     ModelServer, ModelSetup, ModelTrouble, ModelView, ModelsView, NewConnection, NewValues, Source, Trial, Tried,
 };
 use crate::settings::companion::{Companion, ModelChoice};
-use crate::settings::connection::{ConnectedModel, Connection};
+use crate::settings::connection::{ConnectedModel, Connection, TIMEOUT_SECS};
 use crate::settings::models::extra::{ExtraValue, ExtraValues};
 use crate::settings::models::{Endpoint, Models, names_a_secret};
 use crate::settings::storage::Engine;
@@ -42,6 +42,8 @@ const MAX_TEXT_BYTES: usize = 2_048;
 pub(super) const MOST_AT_A_TIME: usize = 2;
 /// When somebody who was refused for that should try again. A try takes seconds.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
+/// The code of [`NoAnswer::TimedOut`].
+const TIMEOUT: &str = NoAnswer::TimedOut { after: Duration::ZERO }.code();
 
 /// The models that a running server uses.
 pub(super) struct Setup {
@@ -49,8 +51,8 @@ pub(super) struct Setup {
     dialects: Dialects,
     /// The data folder, where the connection is kept.
     data: PathBuf,
-    /// The models of the settings.
-    configured: Models,
+    /// The settings, without a connection.
+    configured: Settings,
     connection: Arc<Mutex<Option<Connection>>>,
     /// With nodes that stand by: what copies the connection into the store.
     copies: Option<Copies>,
@@ -64,7 +66,7 @@ impl Setup {
         context: ActorContext,
         dialects: Dialects,
         data: PathBuf,
-        configured: Models,
+        configured: Settings,
         connection: Option<Connection>,
         copies: Option<Copies>,
     ) -> Self {
@@ -87,7 +89,7 @@ impl Setup {
             let deadline = pool.deadline(request.role);
             pool.answer(Arc::new(request.into()), Priority::Lull, deadline, None)
         };
-        let [decision, statement] = trial::requests(&companion, &self.context.settings.prompt, None, self.context.clock.now());
+        let [decision, statement] = trial::requests(&companion, &self.context.in_force().prompt, None, self.context.clock.now());
         // The pool logs failures, and the page shows them.
         let (decision, statement) = tokio::join!(ask(decision), ask(statement));
         let words = self.context.settings.prompt.verdict_words();
@@ -104,7 +106,12 @@ impl Setup {
 
     /// The connection that a request asks for. Without a key in the request it gets the one that is in use for the same URL.
     async fn resolved(&self, new: NewConnection) -> Result<Connection, Refused> {
-        let NewConnection { base_url, api_key, spare_key, extra_headers, extra_query, main, side } = new;
+        let NewConnection { base_url, api_key, spare_key, extra_headers, extra_query, main, side, timeout_secs, short_decisions } =
+            new;
+        if let Some(secs) = timeout_secs.filter(|secs| !TIMEOUT_SECS.contains(secs)) {
+            let values = json!({ "value": secs, "least": TIMEOUT_SECS.start(), "most": TIMEOUT_SECS.end() });
+            return Err(invalid("timeout_secs", Detail::of("refusals.range", values)));
+        }
         for (field, text) in [("base_url", &base_url), ("main.model", &main.model)] {
             if text.trim().is_empty() || text.len() > MAX_TEXT_BYTES {
                 return Err(invalid(field, Detail::of("refusals.bytes", json!({ "most": MAX_TEXT_BYTES }))));
@@ -127,14 +134,14 @@ impl Setup {
             }
             None => return Err(invalid("api_key", Detail::key("refusals.other_key"))),
         };
-        Ok(Connection { base_url, api_key, extra_headers, extra_query, main, side })
+        Ok(Connection { base_url, api_key, extra_headers, extra_query, main, side, timeout_secs, short_decisions })
     }
 
     /// The endpoint of the model that writes statements.
     async fn in_use(&self) -> Endpoint {
         let models = match &*self.connection.lock().await {
-            Some(connection) => connection.applied_to(&self.configured),
-            None => self.configured.clone(),
+            Some(connection) => connection.applied_to(&self.configured).models,
+            None => self.configured.models.clone(),
         };
         let served = models.served(ModelRole::Main, &ModelRole::Main.into());
         served.endpoint.map_or_else(|| models.main.clone(), std::borrow::Cow::into_owned)
@@ -142,7 +149,7 @@ impl Setup {
 
     /// The key of the settings, if there is one and it belongs to no base URL.
     async fn spare_key(&self) -> Option<Result<SecretString, Problem>> {
-        let main = &self.configured.main;
+        let main = &self.configured.models.main;
         if main.base_url.is_some() {
             return None;
         }
@@ -163,8 +170,8 @@ impl Setup {
             return Err(invalid(field, Detail::key("refusals.secret_not_shared")));
         }
         let settings = connection.as_ref().map_or_else(|| self.configured.clone(), |one| one.applied_to(&self.configured));
-        settings.check().map_err(refused)?;
-        let models = super::models(&settings, &self.dialects).map_err(refused)?;
+        settings.models.check().map_err(refused)?;
+        let models = super::models(&settings.models, &self.dialects).map_err(refused)?;
         let (data, current, context) = (self.data.clone(), self.connection.clone(), self.context.clone());
         let copies = self.copies.clone();
         // All of it happens, or nothing, also if the client is gone meanwhile.
@@ -197,7 +204,10 @@ impl Setup {
 impl ModelSetup for Setup {
     async fn models(&self) -> Result<ModelsView, Refused> {
         let connection = self.connection.lock().await;
-        let (settings, is_connected) = (self.context.pool.settings(), connection.is_some());
+        let settings = self.context.pool.settings();
+        let is_connected = connection.is_some();
+        let (timeout_secs, short_decisions) =
+            connection.as_ref().map(|one| (one.timeout_secs, one.short_decisions)).unwrap_or_default();
         drop(connection);
         let view = |role: ModelRole| {
             let served = settings.served(role, &role.into());
@@ -205,6 +215,7 @@ impl ModelSetup for Setup {
             ModelView {
                 provider: identity.provider,
                 model: identity.model,
+                timeout_secs: served.limits.timeout_secs,
                 adaptations: self.context.pool.adaptations(role),
                 input_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.input_price),
                 output_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.output_price),
@@ -240,6 +251,9 @@ impl ModelSetup for Setup {
                 .unwrap_or_default(),
             main: view(ModelRole::Main),
             side: view(ModelRole::Side),
+            timeout_secs,
+            short_decisions,
+            set: self.configured.set.iter().map(|(key, place)| (*key, place.clone())).collect(),
             troubles: troubles.collect(),
         })
     }
@@ -248,9 +262,18 @@ impl ModelSetup for Setup {
         let _place = self.lists.try_acquire().map_err(|_| busy())?;
         let main = ConnectedModel { model: "any".to_owned(), ..ConnectedModel::default() };
         let ModelServer { base_url, api_key, spare_key, extra_headers, extra_query } = server;
-        let new = NewConnection { base_url, api_key, spare_key, extra_headers, extra_query, main, side: None };
-        let connection = self.resolved(new).await?;
-        let settings = connection.applied_to(&self.configured);
+        let new = NewConnection {
+            base_url,
+            api_key,
+            spare_key,
+            extra_headers,
+            extra_query,
+            main,
+            side: None,
+            timeout_secs: None,
+            short_decisions: false,
+        };
+        let settings = self.resolved(new).await?.applied_to(&self.configured).models;
         let server = settings
             .authorities()
             .and_then(|authorities| OpenAi::new(&settings.main, &settings.main, &authorities))
@@ -267,13 +290,13 @@ impl ModelSetup for Setup {
     async fn try_out(&self, connection: NewConnection) -> Result<Trial, Refused> {
         let _place = self.trials.try_acquire().map_err(|_| busy())?;
         let settings = self.resolved(connection).await?.applied_to(&self.configured);
-        settings.check().map_err(refused)?;
+        settings.models.check().map_err(refused)?;
         let companions = self.context.memberships.companions();
         let Some(companion) = companions.values().next() else {
             return Err(Refused::conflict(Detail::key("refusals.nobody_to_try")));
         };
         let tried = Companion { model: ModelChoice::default(), ..companion.clone() };
-        try_models(&settings, &self.context.settings, &tried, None, &self.dialects).await.map_err(refused)
+        try_models(&settings, &tried, None, &self.dialects).await.map_err(refused)
     }
 
     async fn connect(&self, connection: NewConnection) -> Result<ModelsView, Refused> {
@@ -290,54 +313,62 @@ impl ModelSetup for Setup {
 ///
 /// # Errors
 /// The settings name an endpoint that cannot be used.
-pub async fn try_configured(models: &Models, settings: &Settings, companions: &CompanionSet) -> Option<Result<Trial, Problem>> {
+pub async fn try_configured(settings: &Settings, companions: &CompanionSet) -> Option<Result<Trial, Problem>> {
     let companion = companions.values().next()?;
     let tried = Companion { model: ModelChoice::default(), ..companion.clone() };
-    Some(try_models(models, settings, &tried, None, &Dialects::default()).await)
+    Some(try_models(settings, &tried, None, &Dialects::default()).await)
 }
 
-/// Has a companion make one decision and one statement with its models. `said` is what is said to it, if not the usual.
+/// Has a companion make one decision and one statement with its models, one after the other, so that neither slows the other down. `said` is what is said
+/// to it, if not the usual. After a decision that took too long, no statement is asked for.
 ///
 /// # Errors
 /// The settings name an endpoint that cannot be used.
 pub(super) async fn try_models(
-    models: &Models,
     settings: &Settings,
     companion: &Companion,
     said: Option<Arc<str>>,
     dialects: &Dialects,
 ) -> Result<Trial, Problem> {
+    let models = &settings.models;
     let [decision, statement] = trial::requests(companion, &settings.prompt, said, SystemClock.now());
     let [side, main] =
         [ModelRole::Side, ModelRole::Main].map(|role| llm::shared(models, role, companion.model.of(role), dialects));
     let (side, main) = (side?, main?);
     let words = settings.prompt.verdict_words();
-    let (decision, statement) = tokio::join!(
-        tried(models, &*side, decision, |answer| match vote::read(&answer.text(), words) {
-            vote if vote.verdict == Verdict::Unreadable && answer.is_cut() => {
-                Err("the answer was cut off at its limit of tokens; raise prompt.max_side_answer_tokens".to_owned())
+    let decision = tried(models, &*side, decision, |answer| match vote::read(&answer.text(), words) {
+        vote if vote.verdict == Verdict::Unreadable && answer.is_cut() => {
+            Err("the answer was cut off at its limit of tokens; raise prompt.max_side_answer_tokens".to_owned())
+        }
+        vote if vote.verdict == Verdict::Unreadable => {
+            Err("the answer does not follow the format of decisions; take another model for decisions".to_owned())
+        }
+        vote => Ok(format!("{:?}: {}", vote.verdict, vote.why.unwrap_or_default())),
+    });
+    let decision = decision.await;
+    if decision.error == Some(TIMEOUT) {
+        let detail = "not asked for, because the decision took too long".to_owned();
+        let (model, error) = (main.identity().model.clone(), Some(NoAnswer::Cancelled.code()));
+        let (adaptations, input_tokens, output_tokens) = (Vec::new(), 0, 0);
+        let statement =
+            Tried { model, works: false, adaptations, error, detail, secs: 0.0, input_tokens, output_tokens, cost: None };
+        return Ok(Trial { decision, statement });
+    }
+    let statement = tried(models, &*main, statement, |answer| {
+        match raw_answer::statement(&answer.text(), Speakers::new(&companion.name, [])).words {
+            Ok(text) if answer.is_cut() => {
+                Ok(format!("{text} (cut off at its limit of tokens; prompt.max_main_answer_tokens raises it)"))
             }
-            vote if vote.verdict == Verdict::Unreadable => {
-                Err("the answer does not follow the format of decisions; take another model for decisions".to_owned())
+            Err(Nothing::Empty | Nothing::Thoughts) if answer.is_cut() => {
+                Err("the model used up its limit of tokens before the first word; raise prompt.max_main_answer_tokens".to_owned())
             }
-            vote => Ok(format!("{:?}: {}", vote.verdict, vote.why.unwrap_or_default())),
-        }),
-        tried(models, &*main, statement, |answer| {
-            match raw_answer::statement(&answer.text(), Speakers::new(&companion.name, [])).words {
-                Ok(text) if answer.is_cut() => {
-                    Ok(format!("{text} (cut off at its limit of tokens; prompt.max_main_answer_tokens raises it)"))
-                }
-                Err(Nothing::Empty | Nothing::Thoughts) if answer.is_cut() => {
-                    Err("the model used up its limit of tokens before the first word; raise prompt.max_main_answer_tokens"
-                        .to_owned())
-                }
-                Err(Nothing::Empty) => Err("the answer is empty".to_owned()),
-                Err(Nothing::Thoughts) => Err("the model wrote only what it thinks, and no words".to_owned()),
-                Err(_) => Err("the model wrote something else than a statement; take another model for statements".to_owned()),
-                Ok(text) => Ok(text),
-            }
-        }),
-    );
+            Err(Nothing::Empty) => Err("the answer is empty".to_owned()),
+            Err(Nothing::Thoughts) => Err("the model wrote only what it thinks, and no words".to_owned()),
+            Err(_) => Err("the model wrote something else than a statement; take another model for statements".to_owned()),
+            Ok(text) => Ok(text),
+        }
+    });
+    let statement = statement.await;
     Ok(Trial { decision, statement })
 }
 

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -11,10 +12,33 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::models::extra::{ExtraValue, ExtraValues};
-use super::models::{Endpoint, Models, names_a_secret};
-use super::{Problem, private_file};
+use super::models::{Endpoint, names_a_secret};
+use super::{Problem, Settings, private_file};
+use crate::domain::policy::prompt::DecisionForm;
 
 const FILE: &str = "connection.json";
+
+/// The form of a decision's prompt, and the limits that follow from [`Connection::timeout_secs`]. What the settings set stays: of the limits all, if one is
+/// set, because they depend on each other.
+pub(super) const OVERRIDABLE: [&str; 10] = [
+    DECISION,
+    "models.side.timeout_secs",
+    "models.side.first_token_timeout_secs",
+    "models.side.idle_timeout_secs",
+    "models.main.timeout_secs",
+    "models.main.first_token_timeout_secs",
+    "models.main.idle_timeout_secs",
+    "turn_taking.state_timeout_secs",
+    "turn_taking.floor_timeout_secs",
+    "voice.decision_timeout_secs",
+];
+const DECISION: &str = "prompt.decision";
+/// The seconds that a model may be given for a decision. The least is the default of `models.side.timeout_secs`.
+pub const TIMEOUT_SECS: RangeInclusive<u16> = 15..=600;
+/// A round waits so much longer than a decision may take, as it does by default.
+const ROUND_AFTER_SECS: f64 = 5.0;
+/// The most that `voice.decision_timeout_secs` may be.
+const MOST_IN_CALL_SECS: f64 = 60.0;
 
 /// A model server, and the models that are used there.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,6 +60,12 @@ pub struct Connection {
     /// The model that decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<ConnectedModel>,
+    /// The seconds that the models may take for a decision. All limits that belong together follow from it. `None`: those of the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_secs: Option<u16>,
+    /// Whether decisions are asked for in few words, as with `prompt.decision = "short"`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub short_decisions: bool,
 }
 
 /// A model at that server.
@@ -97,12 +127,24 @@ impl Connection {
         private_file::remove(&path(data))
     }
 
-    /// The settings with this connection instead of the endpoints of both roles. Timeouts and limits stay.
-    pub fn applied_to(&self, models: &Models) -> Models {
-        let mut models = models.clone();
-        self.apply(&mut models.main, Some(&self.main));
-        self.apply(&mut models.side, self.side.as_ref());
-        models
+    /// The settings with this connection instead of the endpoints of both roles, and with its limits unless the settings set any.
+    pub fn applied_to(&self, settings: &Settings) -> Settings {
+        let mut settings = settings.clone();
+        self.apply(&mut settings.models.main, Some(&self.main));
+        self.apply(&mut settings.models.side, self.side.as_ref());
+        if let Some(secs) = self.timeout_secs.filter(|_| settings.set.iter().all(|(key, _)| *key == DECISION)) {
+            allow(&mut settings, secs.into());
+        }
+        if self.short_decisions && settings.set.iter().all(|(key, _)| *key != DECISION) {
+            settings.prompt.decision = DecisionForm::Short;
+        }
+        settings
+    }
+
+    /// The keys, each with its place, because of which a wish of this connection is not in force.
+    pub fn overruled_by(&self, settings: &Settings) -> Vec<String> {
+        let overrules = |key: &str| if key == DECISION { self.short_decisions } else { self.timeout_secs.is_some() };
+        settings.set.iter().filter(|(key, _)| overrules(key)).map(|(key, place)| format!("{key} ({place})")).collect()
     }
 
     fn apply(&self, endpoint: &mut Endpoint, model: Option<&ConnectedModel>) {
@@ -116,6 +158,23 @@ impl Connection {
         endpoint.extra_body = model.map(|model| model.extra_body.clone()).unwrap_or_default();
         endpoint.extra_headers = model.map(|_| secrets(&self.extra_headers, |_| true)).unwrap_or_default();
         endpoint.extra_query = model.map(|_| secrets(&self.extra_query, names_a_secret)).unwrap_or_default();
+    }
+}
+
+/// Sets all limits that keep a model from taking so long for a decision. Its statement may take twice as long.
+fn allow(settings: &mut Settings, secs: f64) {
+    let Settings { models, turn_taking, voice, .. } = settings;
+    (models.side.timeout_secs, models.side.first_token_timeout_secs, models.side.idle_timeout_secs) = (secs, secs, secs);
+    turn_taking.state_timeout_secs = secs + ROUND_AFTER_SECS;
+    let main = &mut models.main;
+    for (limit, least) in [
+        (&mut main.timeout_secs, 2.0 * secs),
+        (&mut main.first_token_timeout_secs, secs),
+        (&mut main.idle_timeout_secs, secs),
+        (&mut turn_taking.floor_timeout_secs, secs),
+        (&mut voice.decision_timeout_secs, secs.min(MOST_IN_CALL_SECS)),
+    ] {
+        *limit = limit.max(least);
     }
 }
 
@@ -137,9 +196,13 @@ mod tests {
     use std::collections::BTreeMap;
     use std::os::unix::fs::PermissionsExt as _;
 
+    use super::super::models::Models;
     use super::*;
     use crate::domain::model_role::ModelRole;
-    use crate::samples::models as defaults;
+
+    fn defaults() -> Settings {
+        crate::samples::defaults().clone()
+    }
 
     fn connection() -> Connection {
         let text = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), ExtraValue::Text(value.into()))]);
@@ -151,6 +214,8 @@ mod tests {
             extra_query: text("api-version", "2025-01-01"),
             main: ConnectedModel { model: "large".to_owned(), input_price: Some(0.5), output_price: Some(1.5), extra_body },
             side: None,
+            timeout_secs: None,
+            short_decisions: false,
         }
     }
 
@@ -165,7 +230,7 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         let read = Connection::read(data.path()).unwrap().unwrap();
         assert_eq!(read.api_key.as_ref().map(ExposeSecret::expose_secret), Some("secret"));
-        let extra = read.applied_to(&defaults()).main.extra().unwrap();
+        let extra = read.applied_to(&defaults()).models.main.extra().unwrap();
         assert_eq!((extra.headers[0].0.as_str(), extra.headers[0].1.as_bytes()), ("x-gateway-key", &b"secret"[..]));
         assert_eq!((&*extra.query[0].0, extra.query[0].1.expose_secret()), ("api-version", "2025-01-01"));
         assert_eq!(extra.body["reasoning_effort"], "low");
@@ -178,20 +243,57 @@ mod tests {
     #[test]
     fn one_model_serves_both_roles_unless_two_are_connected() {
         let mut settings = defaults();
-        settings.side.base_url = Some("http://other/v1".to_owned());
-        settings.main.api_key_file = Some("/run/secrets/other".into());
-        settings.side.extra_headers = BTreeMap::from([("x-other".to_owned(), ExtraValue::Text("for http://other".into()))]);
+        settings.models.side.base_url = Some("http://other/v1".to_owned());
+        settings.models.main.api_key_file = Some("/run/secrets/other".into());
+        settings.models.side.extra_headers =
+            BTreeMap::from([("x-other".to_owned(), ExtraValue::Text("for http://other".into()))]);
         let mut connection = connection();
 
-        let one = connection.applied_to(&settings);
+        let one = connection.applied_to(&settings).models;
         connection.side = Some(ConnectedModel { model: "small".to_owned(), ..ConnectedModel::default() });
-        let two = connection.applied_to(&settings);
+        let two = connection.applied_to(&settings).models;
 
         let decides = |models: &Models| models.served(ModelRole::Side, &ModelRole::Side.into()).endpoint.unwrap().model.clone();
         assert_eq!((decides(&one).as_deref(), decides(&two).as_deref()), (Some("large"), Some("small")));
         assert_eq!((one.main.api_key_file, two.side.base_url), (None, Some(connection.base_url)));
         assert_eq!(two.side.extra_headers.keys().collect::<Vec<_>>(), ["x-gateway-key"]);
         assert!(one.side.extra_headers.is_empty() && two.side.extra_body.is_empty());
+    }
+
+    #[test]
+    fn one_number_gives_a_slow_model_all_the_time_that_belongs_together() {
+        let mut connection = Connection { timeout_secs: Some(60), short_decisions: true, ..connection() };
+        let usual = defaults();
+
+        let slow = connection.applied_to(&usual);
+
+        let Settings { models, turn_taking, voice, prompt, .. } = &slow;
+        let secs = |one: &Endpoint| (one.first_token_timeout_secs, one.idle_timeout_secs, one.timeout_secs);
+        assert_eq!((secs(&models.side), secs(&models.main)), ((60.0, 60.0, 60.0), (60.0, 60.0, 120.0)));
+        assert_eq!((turn_taking.state_timeout_secs, turn_taking.floor_timeout_secs), (65.0, 60.0));
+        assert_eq!((voice.decision_timeout_secs, prompt.decision), (60.0, DecisionForm::Short));
+        for secs in [*TIMEOUT_SECS.start(), *TIMEOUT_SECS.end()] {
+            connection.timeout_secs = Some(secs);
+            assert!(connection.applied_to(&usual).check().is_empty(), "{secs} s");
+        }
+        connection.timeout_secs = None;
+        assert_eq!(secs(&connection.applied_to(&usual).models.side), secs(&usual.models.side));
+    }
+
+    #[test]
+    fn limits_of_the_settings_go_before_those_that_were_given_on_the_page() {
+        let connection = Connection { timeout_secs: Some(60), short_decisions: true, ..connection() };
+        let mut settings = defaults();
+
+        settings.set = vec![("turn_taking.state_timeout_secs", "default.toml:3".to_owned())];
+        let limited = connection.applied_to(&settings);
+        settings.set = vec![(DECISION, "default.toml:4".to_owned())];
+        let asked_in_full = connection.applied_to(&settings);
+
+        assert_eq!((limited.models.side.timeout_secs, limited.prompt.decision), (15.0, DecisionForm::Short));
+        assert_eq!((asked_in_full.models.side.timeout_secs, asked_in_full.prompt.decision), (60.0, DecisionForm::Full));
+        assert_eq!(connection.overruled_by(&settings), ["prompt.decision (default.toml:4)"]);
+        assert_eq!(Connection { short_decisions: false, ..connection }.overruled_by(&settings), [""; 0]);
     }
 
     #[test]

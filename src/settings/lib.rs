@@ -48,6 +48,9 @@ macro_rules! sections {
         #[serde(deny_unknown_fields)]
         pub struct Settings {
             $(pub $name: $section,)+
+            /// The keys of [`connection::OVERRIDABLE`] that a file or a variable sets, each with its place.
+            #[serde(skip)]
+            pub set: Vec<(&'static str, String)>,
         }
 
         impl Settings {

@@ -108,8 +108,15 @@ fn persona_note(companion: &Companion, prompt: &Prompt, models: &Models) -> Opti
     let room = persona_room(prompt).decision;
     let (id, persona) = (&companion.id, tokens(companion.persona.trim()));
     let has_side_model = models.served(ModelRole::Side, &companion.model.side).endpoint.is_some();
-    let advice = "write a brief, shorten the persona, or raise prompt.decision_tokens";
+    let (source, advice) = match prompt.is_short() {
+        true => ("prompt.decision = \"short\"".to_owned(), "write a brief, or shorten the persona"),
+        false => (
+            format!("prompt.decision_tokens = {}", prompt.decision_tokens),
+            "write a brief, shorten the persona, or raise prompt.decision_tokens",
+        ),
+    };
     let shown = match &companion.brief {
+        Some(_) if prompt.is_short() => return None,
         Some(_) if persona <= room => {
             return Some(format!(
                 "companion {id}: its brief is not used, because its persona of about {persona} tokens fits into decisions \
@@ -124,9 +131,8 @@ fn persona_note(companion: &Companion, prompt: &Prompt, models: &Models) -> Opti
         None => format!("its beginning, because no side model is configured that could make a brief; {advice}"),
     };
     Some(format!(
-        "companion {id}: its persona of about {persona} tokens does not fit into decisions ({room}, from prompt.decision_tokens \
-         = {}): statements show all of it, decisions show {shown}",
-        prompt.decision_tokens
+        "companion {id}: its persona of about {persona} tokens does not fit into decisions ({room}, from {source}): statements show \
+         all of it, decisions show {shown}"
     ))
 }
 
@@ -417,7 +423,7 @@ fn oversized(companion: &Companion, prompt: &Prompt) -> Vec<Problem> {
     let room = persona_room(prompt);
     let texts = [
         ("persona", &*companion.persona, room.statement, ("statement", prompt.statement_tokens)),
-        ("brief", companion.brief.as_deref().unwrap_or_default(), room.decision, ("decision", prompt.decision_tokens)),
+        ("brief", companion.brief.as_deref().unwrap_or_default(), room.brief, ("decision", prompt.decision_tokens)),
     ];
     let oversized = texts.into_iter().filter(|(_, text, room, _)| tokens(text.trim()) > *room);
     let problem = oversized.map(|(key, text, room, (what, all))| {

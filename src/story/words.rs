@@ -198,6 +198,7 @@ pub(crate) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
         let setting = match &**error {
             "out_of_tokens" => Some("prompt.max_side_answer_tokens"),
             "too_long" => Some("prompt.decision_tokens"),
+            "timeout" if !who.is_external => Some("models.side.timeout_secs"),
             _ => None,
         };
         Told { setting, ..failed(who, error).and(Some(retry)) }.line(recorded, "error")
@@ -217,6 +218,7 @@ fn statement_failed(who: &Subject, error: &str) -> Told {
     let setting = match error {
         "out_of_tokens" | "only_thoughts" => Some("prompt.max_main_answer_tokens"),
         "too_long" => Some("prompt.statement_tokens"),
+        "timeout" if !who.is_external => Some("models.main.timeout_secs"),
         _ => None,
     };
     Told { setting, ..failed(who, error).and(Some(who.tell("why.errors.silent", &[]))) }

@@ -226,3 +226,66 @@ test('an address and a key are taken as they are copied, and what is wrong with 
   await show.click();
   await page.locator('.result .danger', { hasText: 'Check that the AI service runs' }).waitFor();
 });
+
+test('while a model is tested the seconds count, and a slow one is given more time, which is kept', async t => {
+  const slow = await startModel({ statement: 'Hello.' });
+  t.after(() => slow.stop());
+  t.after(() => it.server.call('DELETE', '/api/models'));
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await openMenu(page);
+  await page.locator('#model').click();
+  await connect(page, null, slow.url);
+  let timeOut = null;
+  const timedOut = new Promise(done => {
+    timeOut = done;
+  });
+  const tries = [];
+  // The first test ends as if the model had not answered in time.
+  await page.route('**/api/models/try', async route => {
+    tries.push(route.request().postDataJSON());
+    if (tries.length > 1) return route.continue();
+    await timedOut;
+    const tried = { model: 'large', works: false, detail: 'no answer within 12s', secs: 12, input_tokens: 0, output_tokens: 0 };
+    return route.fulfill({ json: { decision: { ...tried, error: 'timeout' }, statement: { ...tried, error: 'cancelled' } } });
+  });
+  await page.clock.install();
+  await page.getByRole('button', { name: 'Test', exact: true }).click();
+  await page.locator('.waiting', { hasText: /^Still waiting: [01] s of 15 s$/u }).waitFor();
+  await page.clock.runFor(11_000);
+  await page.locator('.waiting', { hasText: /^Still waiting: 1[12] s of 15 s$/u }).waitFor();
+  await page.clock.runFor(8_000);
+  // The decision is there by now, or the test would be over: a statement is awaited.
+  await page.locator('.waiting', { hasText: / s of 135 s$/u }).waitFor();
+  timeOut();
+  await page.locator('.result .failure', { hasText: 'No answer came in time' }).waitFor();
+  assert.equal(await page.locator('.waiting').textContent(), '');
+
+  await page.getByRole('button', { name: 'Give it 60 s' }).click();
+
+  await page.locator('.tried li', { hasText: 'Deciding works' }).waitFor();
+  assert.deepEqual(tries.map(({ timeout_secs, short_decisions }) => [timeout_secs, short_decisions]), [[undefined, undefined], [60, true]]);
+  assert.equal(await page.getByLabel('Seconds for a decision').inputValue(), '60');
+  await page.getByRole('button', { name: 'Connect', exact: true }).click();
+  await page.locator('#model', { hasText: 'large' }).waitFor({ state: 'attached' });
+  const { timeout_secs, short_decisions, side, main } = await it.server.call('GET', '/api/models');
+  assert.deepEqual([timeout_secs, short_decisions, side.timeout_secs, main.timeout_secs], [60, true, 60, 120]);
+});
+
+test('limits of the settings are named, and no more time is offered', async t => {
+  const limits = Object.fromEntries(['TIMEOUT_SECS', 'FIRST_TOKEN_TIMEOUT_SECS', 'IDLE_TIMEOUT_SECS'].map(key => [`TERTULIA__MODELS__SIDE__${key}`, '0.5']));
+  const server = await startServer(limits);
+  t.after(() => server.stop());
+  const silent = await startModel({});
+  t.after(() => silent.stop());
+  const page = await it.open(t);
+  await page.goto(server.url);
+  await openMenu(page);
+  await page.locator('#model').click();
+  await connect(page, null, silent.url);
+
+  await page.getByRole('button', { name: 'Test', exact: true }).click();
+
+  await page.locator('.result', { hasText: 'The settings limit how long the AI may take: models.side.first_token_timeout_secs (TERTULIA__MODELS__SIDE__FIRST_TOKEN_TIMEOUT_SECS)' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: /Give it/u }).count(), 0);
+  assert.equal(await page.locator('[name=timeout_secs]').isDisabled(), true);
+});

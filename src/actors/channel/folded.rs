@@ -11,10 +11,10 @@ use crate::journal::reader::Restored;
 pub fn folded(context: &ActorContext, channel_key: &ChannelKey, restored: Restored) -> Conversation {
     let mut conversation = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
     let policies = context.memberships.policies(&channel_key.channel);
-    let mut ledger = Ledger::default();
+    let (mut ledger, settings) = (Ledger::default(), context.in_force());
     let mut world = World {
         channel: &channel_key.channel,
-        rules: context.settings.rules(&channel_key.guild, context.memberships.language(&channel_key.channel).as_deref()),
+        rules: settings.rules(&channel_key.guild, context.memberships.language(&channel_key.channel).as_deref()),
         policies: &policies,
         jitter: &mut || context.rng.jitter(),
         roll: &mut || Some(context.rng.fraction()),

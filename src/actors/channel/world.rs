@@ -39,21 +39,22 @@ impl ChannelWorld {
             let companions = present.filter_map(|id| context.memberships.companion(&channel.key.channel, &id));
             self.writers = companions.map(|companion| companion.model.main).collect();
         }
-        let words = &context.settings.prompt;
+        let settings = context.in_force();
+        let words = &settings.prompt;
         let room = |model| context.pool.prompt_room(ModelRole::Main, model, words.max_main_answer_tokens);
         let statement_room = self.writers.iter().filter_map(room).min();
         let mut ledger = self.budgets.ledger();
         ledger.set_clock(channel.machine_time());
         run(&mut World {
             channel: &channel.key.channel,
-            rules: context.settings.rules(&channel.key.guild, self.language.as_deref()),
+            rules: settings.rules(&channel.key.guild, self.language.as_deref()),
             policies: &self.policies,
             jitter: &mut || context.rng.jitter(),
             roll: &mut || Some(context.rng.fraction()),
             turn: &mut || TurnId(context.rng.id()),
             ledger: &mut ledger,
             summary: Some(summary_limits(words, statement_room)),
-            tokens_per_day: context.settings.models.guild_tokens_per_day,
+            tokens_per_day: settings.models.guild_tokens_per_day,
             is_unpostable,
         })
     }

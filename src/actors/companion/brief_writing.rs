@@ -75,7 +75,7 @@ pub async fn load(context: &ActorContext) -> Result<(), ReadError> {
 /// Whether decisions cannot show the whole persona, and a side model can make a brief. `rehearsal` cannot.
 fn needs_brief(companion: &Settings, context: &ActorContext) -> bool {
     companion.brief.is_none()
-        && tokens(companion.persona.trim()) > persona_room(&context.settings.prompt).decision
+        && tokens(companion.persona.trim()) > persona_room(&context.in_force().prompt).decision
         && context.pool.settings().served(ModelRole::Side, &companion.model.side).endpoint.is_some()
 }
 

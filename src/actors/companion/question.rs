@@ -66,7 +66,8 @@ fn lazy_request(
             let _at_work = at_work(Address::Channel(channel_key.channel.clone()));
             let brief = brief_writing::brief_of(&context, &settings);
             let scene = scene(&context, &channel_key, &[&companion], input.modality == Modality::Voice);
-            let words = context.pool.fitting(&context.settings.prompt, &base, 1);
+            let in_force = context.in_force();
+            let words = context.pool.fitting(&in_force.prompt, &base, 1);
             Some(request(input, &settings, &scene, channel_key.guild.clone(), brief.as_deref(), &words))
         }
     })

@@ -58,7 +58,8 @@ fn request(
     context: &ActorContext,
     base_request: Request,
 ) -> Request {
-    let words = &*context.pool.fitting(&context.settings.prompt, &base_request, asked.len());
+    let in_force = context.in_force();
+    let words = &*context.pool.fitting(&in_force.prompt, &base_request, asked.len());
     let ids: Vec<&CompanionId> = asked.iter().map(|(settings, _)| &settings.id).collect();
     let is_call = asked.iter().any(|(_, input)| input.modality == Modality::Voice);
     let briefs: Vec<_> = asked.iter().map(|(settings, _)| brief_writing::brief_of(context, settings)).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use ractor::ActorRef;
 
 use crate::actors::calls::{Calls, Speech};
@@ -57,7 +57,10 @@ pub struct ActorContext {
     pub voice_calls: Arc<dyn VoiceCalls>,
     pub pool: Pool,
     pub recorder: Recorder,
+    /// The settings that the server started with.
     pub settings: Arc<Settings>,
+    /// See [`in_force`](Self::in_force).
+    pub in_force: Arc<RwLock<Arc<Settings>>>,
     pub memberships: Memberships,
     /// Invitations to rooms, and who came by them.
     pub guests: GuestBook,
@@ -148,6 +151,7 @@ impl ActorContext {
             ),
             recorder,
             recall: Recall::new(&settings.memory),
+            in_force: Arc::new(RwLock::new(settings.clone())),
             settings,
             guests: GuestBook::default(),
             opt_outs: OptOuts::default(),
@@ -161,6 +165,16 @@ impl ActorContext {
             lease: Arc::new(Unlimited),
             store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),
         }
+    }
+
+    /// The settings with what the models that were connected on the page change: their limits, and the form of decisions.
+    pub fn in_force(&self) -> Arc<Settings> {
+        self.in_force.read().clone()
+    }
+
+    /// From now on these settings of models, and what belongs to them, are in force.
+    pub(super) fn put_in_force(&self, settings: Settings) {
+        *self.in_force.write() = Arc::new(settings);
     }
 
     /// Registers an actor that starts, replaces its predecessor, and counts it.

@@ -17,7 +17,7 @@ use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::owned_task::OwnedTask;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
-use crate::settings::models::Models as Settings;
+use crate::settings::Settings;
 
 /// The pause between two channels that are woken because a companion may start a conversation. After a restart, many may be overdue.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -130,7 +130,8 @@ pub fn deliver(guild: &GuildId, channel: &ChannelId, inbound: ChannelMessage, co
 
 /// Uses other models from now on. Companions that wait to ask the models of before again do not wait any longer.
 pub fn replace_models(settings: Settings, models: Models, context: &ActorContext) {
-    context.pool.replace(settings, models);
+    context.pool.replace(settings.models.clone(), models);
+    context.put_in_force(settings);
     for (channel, _) in context.memberships.all() {
         // A channel that sleeps has nobody who waits.
         context.directory.hand_over(&ChannelActorKey(channel), ChannelMessage::Received(Received::ModelsReplaced));

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -120,7 +119,7 @@ impl Side {
                 Failure::Usage(format!("--companion {id:?} is no companion of the {which} settings; they have: {known}"))
             })?,
         };
-        settings.models = in_use(&settings.models, &settings.storage.path)?;
+        settings.models = in_use(&settings)?;
         let name = &companion.model.side;
         let served = settings.models.served(ModelRole::Side, name);
         let price = settings.models.price(ModelRole::Side, name);
@@ -350,9 +349,9 @@ impl Side {
 
 /// The models in use: those that were connected on the page, if any were. All questions are of one guild, which may take all calls. `rehearsal` takes
 /// no time.
-fn in_use(configured: &Models, data: &Path) -> Result<Models, Failure> {
-    let connection = Connection::read(data).map_err(|problem| Failure::Usage(problem.to_string()))?;
-    let mut models = connection.map_or_else(|| configured.clone(), |connection| connection.applied_to(configured));
+fn in_use(settings: &Settings) -> Result<Models, Failure> {
+    let connection = Connection::read(&settings.storage.path).map_err(|problem| Failure::Usage(problem.to_string()))?;
+    let mut models = connection.map_or_else(|| settings.models.clone(), |connection| connection.applied_to(settings).models);
     models.side.guild_max_concurrent = Some(models.side.max_concurrent);
     models.main.guild_max_concurrent = Some(models.main.max_concurrent);
     for model in models.named.values_mut() {

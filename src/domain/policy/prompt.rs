@@ -52,6 +52,8 @@ pub struct Prompt {
     pub yes_words: Vec<Cow<'static, str>>,
     /// Words that count as NO, like `yes_words`.
     pub no_words: Vec<Cow<'static, str>>,
+    /// The form of a decision's prompt.
+    pub decision: DecisionForm,
     /// The maximum size of a decision's prompt in tokens, 1,500 to 1,000,000. A token is estimated as four ASCII or two other characters.
     pub decision_tokens: usize,
     /// The maximum size of a statement's prompt in tokens, 1,500 to 1,000,000.
@@ -70,6 +72,16 @@ pub struct Prompt {
     pub guild_time_zones: BTreeMap<GuildId, Zone>,
     /// The rolling summary is updated after this number of newly settled messages, 1 to 100,000.
     pub summary_after: u64,
+}
+
+/// The form of a decision's prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecisionForm {
+    /// With every explanation, and with the persona if it fits.
+    Full,
+    /// With few words and the brief of the persona, for a model on a slow computer.
+    Short,
 }
 
 /// One sentence for each interjection level (docs/design/gate.md G-26).
@@ -126,6 +138,11 @@ impl Prompt {
             recall_tokens: self.recall_tokens.min(room / 10),
             ..self.clone()
         })
+    }
+
+    /// Whether decisions are asked for in few words.
+    pub fn is_short(&self) -> bool {
+        self.decision == DecisionForm::Short
     }
 
     /// The words that say YES and NO in answers.

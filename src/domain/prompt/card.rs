@@ -21,13 +21,13 @@ pub(super) struct Card<'a> {
     pub(super) tone: &'a str,
 }
 
-/// For a decision: the whole persona if it fits, else its brief, else its beginning.
+/// For a decision: the whole persona if it fits, else its brief, else its beginning. A short decision prefers a brief.
 pub(super) fn for_decision<'a>(character: &Character<'a>, words: &'a Words) -> Card<'a> {
-    let room = persona_room(words).decision;
+    let room = persona_room(words);
     let persona = character.persona.trim();
-    let (part, text) = match character.brief.map(str::trim) {
-        Some(brief) if tokens(persona) > room => ("brief", brief),
-        _ => ("persona", persona),
+    let (part, text, room) = match character.brief.map(str::trim) {
+        Some(brief) if words.is_short() || tokens(persona) > room.decision => ("brief", brief, room.brief),
+        _ => ("persona", persona, room.decision),
     };
     let text = described(text, room);
     Card { part, text, tier: words.tone.of(character.tier), tone: "" }

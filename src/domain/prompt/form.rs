@@ -47,6 +47,18 @@ fn examples(stage: Stage, is_call: bool, words: &Words) -> String {
 /// A line for each field. `whose`: in whose voice the reason is.
 fn field_lines(whose: &str, closing_until_now: &str, is_call: bool, words: &Words) -> String {
     let [yes, no] = verdicts(words);
+    if words.is_short() {
+        let mood = if is_call {
+            &format!(" `mood`: -{MOST_MOOD} to {MOST_MOOD}, how much more than usual you would talk on if interrupted.")
+        } else {
+            ""
+        };
+        return format!(
+            "`reason`: one short sentence in {whose} voice that quotes nothing. `decision`: \"{yes}\" to speak now, \"{no}\" to stay silent. \
+             `importance`: 0 to {MOST_IMPORTANCE}, how much it is needed. `selected`: whether the last speaker called on you. `closing`: \"none\", \
+             \"pre-closing\" (time to come to an end), \"closing\" (time for goodbye) or \"terminal\" (you will say no more). {closing_until_now}{mood}"
+        );
+    }
     let lines = vote_fields(is_call, words).into_iter().map(|field| match field {
         "reason" => format!(
             "`reason`: one short sentence in {whose} voice that says why. It quotes nothing that others wrote, and has no braces and no tags."

@@ -3,7 +3,7 @@
 use super::card::Card;
 use super::data::{char_weight, cut_middle, escape_into, escaped_weight, unmarked_name, unseparated, weight};
 use super::line::Reader;
-use super::texts::{FRAME_WEIGHT, HOW_TO_READ, MAX_SENTENCE_WEIGHT, NEW};
+use super::texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_SHORT, MAX_SENTENCE_WEIGHT, NEW, SHORT_PART_WEIGHT};
 use super::transcript::transcript;
 use super::{Character, Prompt, Said, Scene, tokens};
 use crate::id::CompanionId;
@@ -53,23 +53,37 @@ pub(super) struct Shown<'a> {
 }
 
 /// The prompt of a decision. The note gets at most a quarter of what the system message leaves, the scene an eighth, the summary a quarter of the
-/// rest, and the messages what is left.
-pub(super) fn decision(character: &Character<'_>, card: &Card<'_>, shown: &Shown<'_>, ending: &str, tokens: usize) -> Prompt {
-    let system = system(character, card, HOW_TO_READ, weight(ending), tokens);
-    question(system, shown, character.id, Some(Reader { id: character.id, name: character.name }), ending)
+/// rest, and the messages what is left. In a short one the chattiness and the scene are short, too.
+pub(super) fn decision(
+    character: &Character<'_>,
+    card: &Card<'_>,
+    shown: &Shown<'_>,
+    ending: &str,
+    words: &policy::prompt::Prompt,
+) -> Prompt {
+    let (how_to_read, most) = match words.is_short() {
+        true => (HOW_TO_READ_SHORT, SHORT_PART_WEIGHT),
+        false => (HOW_TO_READ, usize::MAX),
+    };
+    let chattiness = cut_middle(character.chattiness.trim(), most, char_weight);
+    let described = Character { chattiness: &chattiness, ..*character };
+    let system = system(&described, card, how_to_read, weight(ending), words.decision_tokens);
+    question(system, shown, character.id, Some(Reader { id: character.id, name: character.name }), ending, most)
 }
 
-/// The prompt of a decision after its system message. `first`: the companion, or one of several, that is asked.
+/// The prompt of a decision after its system message. `first`: the companion, or one of several, that is asked. The scene weighs at most `scene_room`
+/// besides the time.
 pub(super) fn question(
     system: System,
     shown: &Shown<'_>,
     first: &CompanionId,
     reader: Option<Reader<'_>>,
     ending: &str,
+    scene_room: usize,
 ) -> Prompt {
     let System { text: system, sizes: parts, left } = system;
     let note = cut_middle(shown.note, left / 4, char_weight);
-    let scene = shown.scene.sentences(first, shown.earlier, shown.new, left / 8);
+    let scene = shown.scene.sentences(first, shown.earlier, shown.new, scene_room.min(left / 8));
     let left = left - weight(&note) - weight(&scene).min(left / 8);
     let summary = quoted(shown.summary, left / 4);
     let zone = Some(&shown.scene.zone);

@@ -2,7 +2,7 @@
 
 use super::data::weight;
 use super::form::{statement_form, vote_form};
-use super::texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_TURNS, MAX_SENTENCE_WEIGHT, statement_texts_weight};
+use super::texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_TURNS, MAX_SENTENCE_WEIGHT, SHORT_PERSONA, statement_texts_weight};
 use crate::closing::Stage;
 use crate::policy::prompt::Prompt as Words;
 use crate::trigger::Trigger;
@@ -14,6 +14,8 @@ const NAME_WEIGHT: usize = 128;
 pub struct PersonaRoom {
     /// In decisions: half of what the rest of the prompt leaves. A longer persona is replaced by its brief.
     pub decision: usize,
+    /// The longest brief that decisions show in full.
+    pub brief: usize,
     /// In statements: four fifths of what the rest of the prompt leaves.
     pub statement: usize,
 }
@@ -26,8 +28,10 @@ pub fn persona_room(words: &Words) -> PersonaRoom {
     let form = weight(&vote_form("", Stage::PreClosing, true, words)) + NAME_WEIGHT;
     let decision = frame + weight(HOW_TO_READ) + longest_context(words) + questions + form;
     let statement = frame + weight(HOW_TO_READ_TURNS) + statement_ending_weight(words);
+    let brief = (words.decision_tokens * 4).saturating_sub(decision) / 8;
     PersonaRoom {
-        decision: (words.decision_tokens * 4).saturating_sub(decision) / 8,
+        decision: if words.is_short() { brief.min(SHORT_PERSONA) } else { brief },
+        brief,
         statement: (words.statement_tokens * 4).saturating_sub(statement) / 5,
     }
 }

@@ -11,6 +11,7 @@ use crate::samples::{self, NOON};
 mod cards;
 mod decisions;
 mod hostile;
+mod short;
 mod statements;
 mod together;
 

@@ -38,7 +38,7 @@ pub fn votes(asked: &[Asked<'_>], scene: &Scene, words: &Words) -> Prompt {
         system(&one.character, &card, "", fixed + weight(question), words.decision_tokens)
     });
     let shown = frame::Shown { summary: first.input.summary.as_deref(), earlier: &earlier, new: &new, note: "", scene };
-    frame::question(joined(asked, described), &shown, first.character.id, None, &ending)
+    frame::question(joined(asked, described), &shown, first.character.id, None, &ending, usize::MAX)
 }
 
 /// The messages that the companions are shown alone, each once: first those that are new to none of them, then the others.

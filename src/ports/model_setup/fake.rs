@@ -15,6 +15,7 @@ impl FakeModels {
         let name = |model: &ConnectedModel| model.model.as_str().into();
         let view = |model: Option<Arc<str>>| ModelView {
             provider: if model.is_some() { "models.example".into() } else { "rehearsal".into() },
+            timeout_secs: 15.0,
             model: model.unwrap_or_else(|| "rehearsal".into()),
             input_price: None,
             output_price: None,
@@ -33,6 +34,9 @@ impl FakeModels {
             extra_query: connected.as_ref().map(|one| names(&one.extra_query)).unwrap_or_default(),
             main: view(connected.as_ref().map(|one| name(&one.main))),
             side: view(side),
+            timeout_secs: connected.as_ref().and_then(|one| one.timeout_secs),
+            short_decisions: connected.as_ref().is_some_and(|one| one.short_decisions),
+            set: BTreeMap::new(),
             troubles: Vec::new(),
         }
     }

@@ -48,7 +48,9 @@ async fn a_model_is_connected_without_a_restart_and_kept_for_the_next_start() {
     assert_eq!(status, StatusCode::OK, "{tried}");
     assert_eq!((&tried["decision"]["works"], &tried["statement"]["detail"]), (&json!(true), &json!(STATEMENT)), "{tried}");
     assert_eq!(tried["statement"]["cost"], json!(0.00002), "{tried}");
-    let (status, connected) = send(&server, Method::PUT, "/api/models", connection(&model, Some(KEY))).await;
+    let mut slow = connection(&model, Some(KEY));
+    (slow["timeout_secs"], slow["short_decisions"]) = (json!(60), json!(true));
+    let (status, connected) = send(&server, Method::PUT, "/api/models", slow).await;
     assert_eq!(
         (status, &connected["source"], &connected["has_key"]),
         (StatusCode::OK, &json!("page"), &json!(true)),
@@ -66,6 +68,7 @@ async fn a_model_is_connected_without_a_restart_and_kept_for_the_next_start() {
     server.say("lobby", "Ana", "Aria, and now?").await;
     assert_eq!(watch.event("statement").await["text"], STATEMENT);
     let shown = server.get("/api/models").await;
+    assert_eq!((&shown["timeout_secs"], &shown["side"]["timeout_secs"]), (&json!(60), &json!(60.0)), "{shown}");
     assert!(shown["troubles"] == json!([]) && !shown.to_string().contains(KEY), "{shown}");
     let (_, back) = server.ask(Method::DELETE, "/api/models", None).await;
     assert_eq!((&back["source"], &back["main"]["model"]), (&json!("rehearsal"), &json!("rehearsal")));
@@ -109,9 +112,9 @@ async fn two_connections_are_tried_at_a_time_and_others_are_told_to_wait() {
     };
     let tries = future::join(attempt(), attempt());
     let asking = async {
-        // A decision and a statement of each.
+        // A decision of each.
         let mut asked = Vec::new();
-        while asked.len() < 4 {
+        while asked.len() < 2 {
             asked.push(silent.accept().await.expect("a connection"));
         }
         let refused = attempt().await;
@@ -143,6 +146,7 @@ async fn each_field_of_a_connection_that_cannot_be_used_is_named() {
         ("main.model", "/main/model", json!("x".repeat(300))),
         ("main.input_price", "/main/input_price", json!(-1.0)),
         ("main.output_price", "/main/output_price", json!(null)),
+        ("timeout_secs", "/timeout_secs", json!(5)),
         ("side.model", "/side/model", json!("")),
         ("side.input_price", "/side/output_price", json!(1.0)),
         ("main.extra_body", "/main/extra_body", json!({ "messages": [] })),
@@ -159,6 +163,7 @@ async fn each_field_of_a_connection_that_cannot_be_used_is_named() {
         body["side"] = json!({ "model": "small", "input_price": null, "output_price": null });
         body["spare_key"] = json!(false);
         body["main"]["extra_body"] = json!({});
+        body["timeout_secs"] = json!(null);
         body["extra_headers"] = json!({});
         body["extra_query"] = json!({});
         if field == "spare_key" {

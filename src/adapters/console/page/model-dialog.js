@@ -16,6 +16,8 @@ const SERVERS = [
 
 // More names than these are only offered while one is typed.
 const MOST_BUTTONS = 12;
+// The seconds that a model may be given for a decision, when it needed more.
+const MORE_SECS = [60, 180, 600];
 // Of an answer to a test this much is shown, in characters.
 const MOST_SHOWN = 160;
 
@@ -81,9 +83,15 @@ export function modelDialog({ ready, current, changed }) {
     return area;
   };
   const fields = { main: json(current.main), side: json(side) };
+  // What the settings set goes before what is given here.
+  const { 'prompt.decision': form, ...limits } = current.set ?? {};
+  const isLimited = Object.keys(limits).length > 0;
+  const patience = input('timeout_secs', { type: 'number', min: '15', max: '600', disabled: isLimited, placeholder: current.side.timeout_secs, value: isConnected && !isLimited ? (current.timeout_secs ?? '') : '' });
+  const short = el('input', { type: 'checkbox', name: 'short_decisions', checked: isConnected && current.short_decisions && !form, disabled: Boolean(form) });
   const spare = el('input', { type: 'checkbox' });
   const withSpare = el('label', { class: 'no-key', hidden: !current.has_spare_key }, spare, ` ${t('ai.key_of_server')}`);
   const result = el('div', { class: 'result', role: 'status' });
+  const waiting = el('p', { class: 'waiting muted' });
   const button = (label, kind, onclick, type = 'button') => el('button', { class: kind, type, onclick }, label);
   const list = button(t('ai.show'), 'outlined', () => busy(list, showNames));
   const test = button(t('ai.test'), 'outlined', () => form.reportValidity() && busy(test, tryOut));
@@ -124,6 +132,8 @@ export function modelDialog({ ready, current, changed }) {
     ...server(),
     main: { model: main.value.trim(), input_price: number(prices.in), output_price: number(prices.out), extra_body: fieldsOf(fields.main.value) ?? {} },
     side: decides.value.trim() ? { model: decides.value.trim(), input_price: number(prices.sideIn), output_price: number(prices.sideOut), extra_body: fieldsOf(fields.side.value) ?? {} } : undefined,
+    timeout_secs: number(patience),
+    short_decisions: short.checked || undefined,
   });
 
   const show = (...content) => result.replaceChildren(...content);
@@ -159,28 +169,66 @@ export function modelDialog({ ready, current, changed }) {
     else show(el('p', null, t('ai.no_names')));
     main.focus();
   }
-  async function tryOut() {
+  // First a decision is awaited, then a statement. Returns what ends it.
+  function countSeconds([first, second]) {
+    const began = Date.now();
+    const tick = () => {
+      const secs = Math.round((Date.now() - began) / 1000);
+      waiting.textContent = t('ai.waiting', { secs, most: secs <= first ? first : first + second });
+    };
+    const ticking = setInterval(tick, 1000);
+    tick();
+    return () => {
+      clearInterval(ticking);
+      waiting.textContent = '';
+    };
+  }
+  function limitsOfTest() {
+    const secs = number(patience);
+    return secs ? [secs, Math.max(2 * secs, current.main.timeout_secs)] : [current.side.timeout_secs, current.main.timeout_secs];
+  }
+  // What to do about a model that was too slow: all limits follow from one number.
+  function offerTime({ secs }, again) {
+    if (isLimited) return result.append(el('p', null, t('ai.limits_set', { keys: Object.entries(limits).map(([key, place]) => `${key} (${place})`).join(', ') })));
+    const more = MORE_SECS.find(one => one > Math.max(secs, limitsOfTest()[0]));
+    if (!more) return;
+    const give = button(t('ai.give', { secs: more }), 'outlined', () => {
+      patience.value = more;
+      short.checked = !form;
+      slow.open = true;
+      busy(test, again);
+    });
+    result.append(el('p', { class: 'actions' }, give));
+    give.focus();
+  }
+  async function tryOut(again = tryOut) {
     const what = asTested();
     tested = null;
-    const { decision, statement } = await api.tryModels(connection()).catch(problem => {
-      tested = { what, failed: plain(problem.message) };
-      throw problem;
-    });
+    const stopCounting = countSeconds(limitsOfTest());
+    const { decision, statement } = await api
+      .tryModels(connection())
+      .catch(problem => {
+        tested = { what, failed: plain(problem.message) };
+        throw problem;
+      })
+      .finally(stopCounting);
     const failed = [decision, statement].filter(({ works }) => !works);
     tested = { what, failed: null };
     if (what !== asTested()) return show(el('p', { class: 'muted' }, t('ai.changed')));
     tested.failed = failed.length ? plain(failed[0].error ? words.error(failed[0].error) : failed[0].detail) : null;
     // What was wrong before the test is not what is wrong now.
     box.querySelector('.troubles').hidden = true;
-    if (decision.error && decision.error === statement.error) return show(failure(decision.error, decision.detail));
-    show(el('ul', { class: 'tried' }, triedLine('deciding', decision, current.currency), triedLine('writing', statement, current.currency)));
+    const late = failed.find(({ error }) => error === 'timeout');
+    if (decision.error && (decision.error === statement.error || decision === late)) show(failure(decision.error, decision.detail));
+    else show(el('ul', { class: 'tried' }, triedLine('deciding', decision, current.currency), triedLine('writing', statement, current.currency)));
+    if (late) offerTime(late, again);
   }
   async function use() {
     changed(await api.connectModels(connection()));
     box.close();
   }
   async function useIfItWorks() {
-    await tryOut();
+    await tryOut(useIfItWorks);
     if (tested.what !== asTested()) return;
     if (tested.failed) offerAnyway();
     else await use();
@@ -208,8 +256,15 @@ export function modelDialog({ ready, current, changed }) {
     field(t('ai.extra_body_answers'), fields.main, t('ai.extra_body_about')),
     field(t('ai.extra_body_decisions'), fields.side, t('ai.extra_body_decisions_about')),
   );
+  const slow = el(
+    'details',
+    { open: patience.value !== '' || short.checked },
+    el('summary', null, t('ai.slow')),
+    field(t('ai.timeout'), patience, isLimited ? '' : t('ai.timeout_about')),
+    el('label', { class: 'no-key' }, short, ` ${t('ai.short')}`),
+  );
   // What is wrong in a closed part cannot be shown.
-  experts.addEventListener('invalid', () => (experts.open = true), true);
+  for (const part of [slow, experts]) part.addEventListener('invalid', () => (part.open = true), true);
   const form = el(
     'form',
     { class: 'connect' },
@@ -232,8 +287,10 @@ export function modelDialog({ ready, current, changed }) {
       el('p', { class: 'muted' }, t('ai.prices', { currency: current.currency })),
       el('div', { class: 'prices' }, field(t('ai.price_answers_in'), prices.in), field(t('ai.price_answers_out'), prices.out), field(t('ai.price_decisions_in'), prices.sideIn), field(t('ai.price_decisions_out'), prices.sideOut)),
     ),
+    slow,
     experts,
     result,
+    waiting,
     el('p', { class: 'actions' }, connect, test, back),
   );
   form.addEventListener('submit', event => {

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::policy::prompt::DecisionForm;
 
 #[test]
 fn no_author_can_forge_the_message_of_another() {
@@ -243,6 +244,7 @@ proptest! {
     ) {
         let mut words = words();
         (words.decision_tokens, words.statement_tokens, words.reason_first) = (budget, budget, reason_first);
+        words.decision = if budget % 2 == 0 { DecisionForm::Full } else { DecisionForm::Short };
         words.interjection_question = sentence.clone();
         words.turn = format!("{{name}}{sentence}");
         words.tone.quiet = sentence;
