@@ -139,7 +139,7 @@ pub struct ModelsView {
     pub timeout_secs: Option<u16>,
     /// The same.
     pub short_decisions: bool,
-    /// The keys that files or variables set, each with its place, of the limits that follow from `timeout_secs`, and `prompt.decision`. They go before
+    /// The keys that files or variables change, each with its place, of the limits that follow from `timeout_secs`, and `prompt.decision`. They go before
     /// what is given here.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<&'static str, String>,

@@ -18,8 +18,8 @@ use crate::domain::policy::prompt::DecisionForm;
 
 const FILE: &str = "connection.json";
 
-/// The form of a decision's prompt, and the limits that follow from [`Connection::timeout_secs`]. What the settings set stays: of the limits all, if one is
-/// set, because they depend on each other.
+/// The form of a decision's prompt, and the limits that follow from [`Connection::timeout_secs`]. What the settings change stays: of the limits all, if one
+/// is changed, because they depend on each other.
 pub(super) const OVERRIDABLE: [&str; 10] = [
     DECISION,
     "models.side.timeout_secs",

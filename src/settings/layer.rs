@@ -182,6 +182,12 @@ pub(super) fn merged(layers: &[Layer]) -> Result<Value, Located> {
     built(layers.iter().fold(Config::builder(), |builder, layer| builder.add_source(layer.clone())))
 }
 
+/// The value of a key as a text.
+pub(super) fn value_of(key: &str, layers: &[Layer]) -> Option<String> {
+    let builder = layers.iter().fold(Config::builder(), |builder, layer| builder.add_source(layer.clone()));
+    builder.build().and_then(|config| config.get_string(key)).ok()
+}
+
 fn built(builder: ConfigBuilder<DefaultState>) -> Result<Value, Located> {
     builder.build().map(|config| config.cache).map_err(|error| Located { place: None, line: None, message: error.to_string() })
 }

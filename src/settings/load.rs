@@ -16,7 +16,7 @@ use super::companion::Companion;
 use super::connection::OVERRIDABLE;
 use super::console::check_room_name;
 use super::exposure;
-use super::layer::{Completeness, Layer, located, merged, quotation_notes, read_layers};
+use super::layer::{Completeness, Layer, located, merged, quotation_notes, read_layers, value_of};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problems};
 use super::roster::{Origin, Overlay, Roster};
@@ -160,7 +160,7 @@ pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problem
     let settings = read_layers(&mut layers, Completeness::Complete, failed_checks, &mut reported, &mut problems);
     let Some(mut settings) = settings else { return Err(Problems::sorted(problems)) };
     settings.server.keep_token_in(&settings.storage.path);
-    settings.set = OVERRIDABLE.into_iter().filter_map(|key| Some((key, place_of(key, &layers[1..])?))).collect();
+    settings.set = OVERRIDABLE.into_iter().filter_map(|key| Some((key, place_of(key, &layers)?))).collect();
     problems.extend(failed_cross_check(&settings, &layers).map(|mismatch| located(&layers, &mismatch)));
 
     let mut notes = Vec::new();
@@ -216,9 +216,9 @@ pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problem
     })
 }
 
-/// Where a file or a variable sets a key, if one does.
+/// Where a file or a variable sets a key to another value than the built-in one, if one does.
 fn place_of(key: &str, layers: &[Layer]) -> Option<String> {
-    layers.iter().any(|layer| layer.value_path(&Path::of(key)).is_some()).then(|| {
+    (value_of(key, layers) != value_of(key, &layers[..1])).then(|| {
         let Located { place, line, .. } = located(layers, &Mismatch::at(key, ""));
         place.into_iter().chain(line.map(|line| line.to_string())).collect::<Vec<_>>().join(":")
     })

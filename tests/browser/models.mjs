@@ -272,7 +272,7 @@ test('while a model is tested the seconds count, and a slow one is given more ti
 });
 
 test('limits of the settings are named, and no more time is offered', async t => {
-  const limits = Object.fromEntries(['TIMEOUT_SECS', 'FIRST_TOKEN_TIMEOUT_SECS', 'IDLE_TIMEOUT_SECS'].map(key => [`TERTULIA__MODELS__SIDE__${key}`, '0.5']));
+  const limits = Object.fromEntries(['TIMEOUT_SECS', 'FIRST_TOKEN_TIMEOUT_SECS', 'IDLE_TIMEOUT_SECS'].map(key => [`TERTULIA__MODELS__MAIN__${key}`, '0.5']));
   const server = await startServer(limits);
   t.after(() => server.stop());
   const silent = await startModel({});
@@ -285,7 +285,7 @@ test('limits of the settings are named, and no more time is offered', async t =>
 
   await page.getByRole('button', { name: 'Test', exact: true }).click();
 
-  await page.locator('.result', { hasText: 'The settings limit how long the AI may take: models.side.first_token_timeout_secs (TERTULIA__MODELS__SIDE__FIRST_TOKEN_TIMEOUT_SECS)' }).waitFor();
+  await page.locator('.result', { hasText: 'The settings limit how long the AI may take: models.main.first_token_timeout_secs (TERTULIA__MODELS__MAIN__FIRST_TOKEN_TIMEOUT_SECS)' }).waitFor();
   assert.equal(await page.getByRole('button', { name: /Give it/u }).count(), 0);
   assert.equal(await page.locator('[name=timeout_secs]').isDisabled(), true);
 });

@@ -9,10 +9,25 @@ use crate::vote::{MOST_IMPORTANCE, MOST_MOOD};
 
 /// The form of a vote: two examples, one with each decision so that neither is suggested, without words to copy, and a line for each of its [fields](vote_fields).
 pub(super) fn vote_form(name: &str, stage: Stage, is_call: bool, words: &Words) -> String {
+    if words.is_short() {
+        return short_form(stage, is_call, words);
+    }
     let fields = field_lines(&format!("{name}'s"), &format!("Until now it is \"{stage}\"."), is_call, words);
     // Some endpoints answer in JSON only if the prompt contains this word.
     let intro = "Answer with one JSON object and nothing else. Two examples of its form:";
     format!("{intro}\n{}\n\nIts fields:\n{fields}", examples(stage, is_call, words))
+}
+
+/// The same in few words.
+fn short_form(stage: Stage, is_call: bool, words: &Words) -> String {
+    let ([yes, no], examples) = (verdicts(words), examples(stage, is_call, words));
+    let mood = format!(" `mood`: -{MOST_MOOD} to {MOST_MOOD}, how gladly you talk on if interrupted (0: as usual).");
+    let mood = if is_call { &*mood } else { "" };
+    format!(
+        "Answer with one JSON object, like one of these:\n{examples}\n\n`reason`: a short sentence that quotes nothing. `decision`: \"{yes}\" to speak, \
+         \"{no}\" to stay silent. `importance`: 0 to {MOST_IMPORTANCE}. `selected`: whether the last speaker called on you. `closing`: \"none\", \
+         \"pre-closing\" (the end is near), \"closing\" (goodbye), \"terminal\" (all is said). Until now it is \"{stage}\".{mood}"
+    )
 }
 
 /// The form of the votes of several companions: one object with a vote for each of these ids.
@@ -47,18 +62,6 @@ fn examples(stage: Stage, is_call: bool, words: &Words) -> String {
 /// A line for each field. `whose`: in whose voice the reason is.
 fn field_lines(whose: &str, closing_until_now: &str, is_call: bool, words: &Words) -> String {
     let [yes, no] = verdicts(words);
-    if words.is_short() {
-        let mood = if is_call {
-            &format!(" `mood`: -{MOST_MOOD} to {MOST_MOOD}, how much more than usual you would talk on if interrupted.")
-        } else {
-            ""
-        };
-        return format!(
-            "`reason`: one short sentence in {whose} voice that quotes nothing. `decision`: \"{yes}\" to speak now, \"{no}\" to stay silent. \
-             `importance`: 0 to {MOST_IMPORTANCE}, how much it is needed. `selected`: whether the last speaker called on you. `closing`: \"none\", \
-             \"pre-closing\" (time to come to an end), \"closing\" (time for goodbye) or \"terminal\" (you will say no more). {closing_until_now}{mood}"
-        );
-    }
     let lines = vote_fields(is_call, words).into_iter().map(|field| match field {
         "reason" => format!(
             "`reason`: one short sentence in {whose} voice that says why. It quotes nothing that others wrote, and has no braces and no tags."

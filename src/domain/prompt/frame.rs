@@ -3,7 +3,7 @@
 use super::card::Card;
 use super::data::{char_weight, cut_middle, escape_into, escaped_weight, unmarked_name, unseparated, weight};
 use super::line::Reader;
-use super::texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_SHORT, MAX_SENTENCE_WEIGHT, NEW, SHORT_PART_WEIGHT};
+use super::texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_SHORT, MAX_SENTENCE_WEIGHT, NEW, SHORT_SCENE_WEIGHT};
 use super::transcript::transcript;
 use super::{Character, Prompt, Said, Scene, tokens};
 use crate::id::CompanionId;
@@ -52,8 +52,8 @@ pub(super) struct Shown<'a> {
     pub(super) scene: &'a Scene,
 }
 
-/// The prompt of a decision. The note gets at most a quarter of what the system message leaves, the scene an eighth, the summary a quarter of the
-/// rest, and the messages what is left. In a short one the chattiness and the scene are short, too.
+/// The prompt of a decision. The note gets at most a quarter of what the system message leaves, the scene an eighth, and little in a short one, the summary a
+/// quarter of the rest, and the messages what is left.
 pub(super) fn decision(
     character: &Character<'_>,
     card: &Card<'_>,
@@ -61,14 +61,12 @@ pub(super) fn decision(
     ending: &str,
     words: &policy::prompt::Prompt,
 ) -> Prompt {
-    let (how_to_read, most) = match words.is_short() {
-        true => (HOW_TO_READ_SHORT, SHORT_PART_WEIGHT),
+    let (how_to_read, scene_room) = match words.is_short() {
+        true => (HOW_TO_READ_SHORT, SHORT_SCENE_WEIGHT),
         false => (HOW_TO_READ, usize::MAX),
     };
-    let chattiness = cut_middle(character.chattiness.trim(), most, char_weight);
-    let described = Character { chattiness: &chattiness, ..*character };
-    let system = system(&described, card, how_to_read, weight(ending), words.decision_tokens);
-    question(system, shown, character.id, Some(Reader { id: character.id, name: character.name }), ending, most)
+    let system = system(character, card, how_to_read, weight(ending), words.decision_tokens);
+    question(system, shown, character.id, Some(Reader { id: character.id, name: character.name }), ending, scene_room)
 }
 
 /// The prompt of a decision after its system message. `first`: the companion, or one of several, that is asked. The scene weighs at most `scene_room`

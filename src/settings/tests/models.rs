@@ -32,14 +32,15 @@ fn a_further_model_does_not_change_the_two_roles() {
 }
 
 #[test]
-fn limits_that_a_file_sets_are_known_with_their_places() {
-    let folder = Folder::with(&[("default.toml", "[models.side]\nidle_timeout_secs = 9.0\nmax_concurrent = 3\n")]);
+fn limits_that_a_file_changes_are_known_with_their_places() {
+    let folder =
+        Folder::with(&[("default.toml", "[models.side]\ntimeout_secs = 15.0\nidle_timeout_secs = 9\nmax_concurrent = 3\n")]);
 
     let set = folder.load().expect("nothing is wrong").settings.set;
 
     let [(key, place)] = &set[..] else { panic!("{set:?}") };
     assert_eq!(*key, "models.side.idle_timeout_secs");
-    assert!(place.ends_with("default.toml:2"), "{place}");
+    assert!(place.ends_with("default.toml:3"), "{place}");
 }
 
 #[test]

@@ -84,10 +84,10 @@ export function modelDialog({ ready, current, changed }) {
   };
   const fields = { main: json(current.main), side: json(side) };
   // What the settings set goes before what is given here.
-  const { 'prompt.decision': form, ...limits } = current.set ?? {};
+  const { 'prompt.decision': setForm, ...limits } = current.set ?? {};
   const isLimited = Object.keys(limits).length > 0;
   const patience = input('timeout_secs', { type: 'number', min: '15', max: '600', disabled: isLimited, placeholder: current.side.timeout_secs, value: isConnected && !isLimited ? (current.timeout_secs ?? '') : '' });
-  const short = el('input', { type: 'checkbox', name: 'short_decisions', checked: isConnected && current.short_decisions && !form, disabled: Boolean(form) });
+  const short = el('input', { type: 'checkbox', name: 'short_decisions', checked: isConnected && current.short_decisions && !setForm, disabled: Boolean(setForm) });
   const spare = el('input', { type: 'checkbox' });
   const withSpare = el('label', { class: 'no-key', hidden: !current.has_spare_key }, spare, ` ${t('ai.key_of_server')}`);
   const result = el('div', { class: 'result', role: 'status' });
@@ -194,7 +194,7 @@ export function modelDialog({ ready, current, changed }) {
     if (!more) return;
     const give = button(t('ai.give', { secs: more }), 'outlined', () => {
       patience.value = more;
-      short.checked = !form;
+      short.checked = !setForm;
       slow.open = true;
       busy(test, again);
     });

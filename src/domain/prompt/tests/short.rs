@@ -9,9 +9,9 @@ fn short() -> policy::prompt::Prompt {
     policy::prompt::Prompt { decision: DecisionForm::Short, ..words() }
 }
 
-/// The tokens of everything but what the companion is and what was said.
+/// The tokens of everything but what describes the companion and what was said.
 fn frame(prompt: &Prompt) -> usize {
-    let shown = ["persona", "brief", "summary", "earlier_messages", "messages"];
+    let shown = ["persona", "brief", "chattiness", "summary", "earlier_messages", "messages"];
     let shown = prompt.sizes.iter().filter(|(part, _)| shown.contains(part)).map(|(_, tokens)| tokens);
     prompt.tokens() - shown.sum::<usize>()
 }
