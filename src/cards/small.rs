@@ -14,13 +14,17 @@ pub fn side_for(size: u32) -> Option<u32> {
 }
 
 /// The middle of a picture as a square with this side, as WebP. `None` where it saves little, or a browser might show the picture otherwise: at less than
-/// twice the size, for PNGs of rare kinds, and for JPEGs with data about the shot, which may turn them.
+/// twice the size, for PNGs of rare kinds, for animations, and with data about the shot, which may turn a picture.
 pub fn square(bytes: &[u8], side: u32) -> Option<Vec<u8>> {
+    // Data about the shot, and animations.
+    const OTHERWISE: [&[u8; 4]; 5] = [b"Exif", b"eXIf", b"EXIF", b"acTL", b"ANIM"];
+    if bytes.windows(4).any(|bytes| OTHERWISE.iter().any(|mark| bytes == *mark)) {
+        return None;
+    }
     let (picture, pixels) = decoded(bytes).ok()?;
     let mut square = Square::of(picture.width, picture.height, side)?;
     match picture.kind {
         Kind::Png => png::rows(bytes, |row| square.take(row.as_chunks().0.iter().copied()))?,
-        Kind::Jpeg if bytes.windows(6).any(|bytes| bytes == b"Exif\0\0") => return None,
         Kind::Jpeg | Kind::WebP => {
             let row = usize::try_from(picture.width).ok()?;
             let channels = pixels.len() / row / usize::try_from(picture.height).ok()?;

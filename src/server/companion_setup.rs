@@ -260,17 +260,22 @@ impl CompanionSetup for Setup {
         self.context.pictures.hash(&id).filter(|found| **found == *hash).ok_or_else(none)?;
         if let Some(side) = size.and_then(small::side_for) {
             // One at a time is made small, so that little memory is needed.
-            let mut squares = self.squares.lock().await;
+            let mut squares = self.squares.clone().lock_owned().await;
             let key = (id.clone(), side);
             let square = squares.get(&key).filter(|(of, _)| *of == hash).map(|(_, square)| square.clone());
             let square = if let Some(square) = square {
                 square
             } else {
                 let whole = self.picture(id.clone(), hash.clone(), None).await?;
-                let square = blocking(move || small::square(&whole, side)).await?;
                 squares.retain(|(id, _), (of, _)| self.context.pictures.hash(id).is_some_and(|hash| *hash == **of));
-                squares.insert(key, (hash.clone(), square.clone()));
-                square
+                let of = hash.clone();
+                // The lock is held until it is made, also if the client is gone by then.
+                blocking(move || {
+                    let square = small::square(&whole, side);
+                    squares.insert(key, (of, square.clone()));
+                    square
+                })
+                .await?
             };
             if let Some(square) = square {
                 return Ok(square);

@@ -9,8 +9,8 @@ import { titleOf } from './platforms.js';
 import { t } from './texts.js';
 
 // `room()` is the room shown as the server lists it, `rooms()` are all; `changed()` loads rooms and companions again; `tell(text, kind)` shows a notice;
-// `remove(profile)` deletes a companion, and `finish()` does so at once.
-export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, tell, remove, finish }) {
+// `remove(profile)` deletes a companion, and `keep(profile)` does so at once, unless it is this one.
+export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, tell, remove, keep }) {
   // Changes the members that a room has now, which somebody else may have changed.
   const change = async ({ id }, members) => {
     const target = await api.room(id);
@@ -20,8 +20,8 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
   const told = problem => tell(problem.message, 'problem');
   // The modules of the dialogs are loaded when one is opened.
   const edit = how => {
-    // Its name may be wanted again.
-    finish();
+    // The name of another one may be wanted again.
+    keep(how.profile);
     return once(async () => (await api.loaded(import('./companion-editor.js'))).companionEditor(desk, how)).catch(told);
   };
   const show = async (id, who, text) => (await api.loaded(import('./profile.js'))).profileDialog(desk, id, who, text);

@@ -127,7 +127,7 @@ const desk = companionDesk({
   changed: () => Promise.all([readRooms(), readCompanions()]).catch(showProblem),
   tell: (text, kind) => notice.show(text, kind),
   remove: profile => removals.companion(profile),
-  finish: () => removals.finish(),
+  keep: profile => removals.keep(profile),
 });
 // The names of the guests who are here.
 const guests = () => view.room.people.filter(person => person.isGuest).map(person => person.name);

@@ -15,7 +15,7 @@ const isSame = one => other => other.path === one.path && other.until === one.un
 const forget = one => storeForAll(STORED, stored().filter(other => !isSame(one)(other)));
 
 // `notice` shows what was done, `changed` draws the talk again, and `deleted` is called when a companion was deleted. Returns `message(room, seq)` and
-// `companion(profile)`, which delete, and `finish()`, which deletes what can still be brought back.
+// `companion(profile)`, which delete, `finish()`, which deletes what can still be brought back, and `keep(profile)`.
 export function removal({ notice, changed, showProblem, deleted }) {
   let last = null;
 
@@ -33,9 +33,17 @@ export function removal({ notice, changed, showProblem, deleted }) {
     last = null;
     clearTimeout(timer);
     close();
-    forget(one);
-    if (isUndone) return void back();
-    api.remove(one.path).then(done, problem => {
+    if (isUndone) {
+      forget(one);
+      return void back();
+    }
+    const deleted = () => {
+      forget(one);
+      done();
+    };
+    api.remove(one.path).then(deleted, problem => {
+      // Another visit tries again if the server could not be reached.
+      if (!problem.isTransient) forget(one);
       back();
       showProblem(problem);
     });
@@ -47,6 +55,7 @@ export function removal({ notice, changed, showProblem, deleted }) {
 
   // Deletes what is at a path of the API. `back` shows it again.
   function begin(path, text, back, done = () => {}) {
+    if (last?.one.path === path) return;
     finish();
     const one = { path, until: Date.now() + MS };
     storeForAll(STORED, [...stored(), one]);
@@ -56,6 +65,8 @@ export function removal({ notice, changed, showProblem, deleted }) {
 
   return {
     finish,
+    // Before a companion is edited or copied: it stays, and what else could be brought back is deleted.
+    keep: profile => end(profile && last?.one.path === api.companionPath(profile.id, profile.revision)),
     message(room, seq) {
       begin(api.messagePath(room.id, seq), t('messages.removed'), () => {
         room.hidden.delete(seq);

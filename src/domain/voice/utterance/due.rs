@@ -197,14 +197,17 @@ impl Utterances {
             let cause = self.early_cause(user, policy);
             let newest = self.own(user).map(|segment| segment.ended).max();
             if self.own(user).all(|segment| segment.is_typed) && !person.is_some_and(Person::says_words) {
-                let (timeout, cause) = match cause {
-                    Some(cause) => (policy.address_timeout, cause),
+                let (at, cause) = match cause {
+                    Some(cause) => (newest? + policy.address_timeout, cause),
                     None if self.lull == Lull::Stopped && !self.somebody_says_words() => {
-                        (policy.lull_timeout(), Cause::LullEnded { companions: policy.companions.keys().cloned().collect() })
+                        // What somebody else said since counts, too.
+                        let newest = self.buffer.iter().map(|segment| segment.ended).max()?;
+                        let companions = policy.companions.keys().cloned().collect();
+                        (newest.max(self.ended) + policy.lull_timeout(), Cause::LullEnded { companions })
                     }
                     None => return None,
                 };
-                return Some((newest? + timeout, user.clone(), cause));
+                return Some((at, user.clone(), cause));
             }
             if person.is_some_and(Person::is_talking) {
                 return None;
