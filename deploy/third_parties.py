@@ -45,10 +45,13 @@ def listed(target, epoch):
     packages = {package["id"]: package for package in metadata["packages"] if (package["name"], f"v{package['version']}") in linked}
     if len(packages) != len(linked):
         sys.exit(f"cargo tree names {len(linked)} crates, cargo metadata {len(packages)} of them")
-    ours = next(package for package in packages.values() if package["source"] is None)
-    others = sorted((package for package in packages.values() if package is not ours), key=reference)
+    # The crates of the workspace are one part.
+    own = [packages.pop(package["id"]) for package in list(packages.values()) if package["source"] is None]
+    ours = next(package for package in own if package["name"] == "tertulia")
+    others = sorted(packages.values(), key=reference)
     edges = {node["id"]: [dep["pkg"] for dep in node["deps"] if any(kind["kind"] is None for kind in dep["dep_kinds"])]
              for node in metadata["resolve"]["nodes"]}
+    edges[ours["id"]] = [crate for package in own for crate in edges[package["id"]]]
     return notices(others), parts_list(ours, others, packages, edges, epoch)
 
 
