@@ -241,7 +241,6 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "interruption: stop pressed",
             "interruption: call ended",
             "interruption: playback lost",
-            "interruption: cancelled",
         ],
     ),
     (

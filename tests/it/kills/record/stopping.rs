@@ -92,6 +92,17 @@ impl Record<'_> {
         if self.turn.is_of(companion) { std::mem::replace(&mut self.turn, Turn::Nobody) } else { Turn::Nobody }
     }
 
+    /// Whether this is about an address that had to wait, and that its author took back.
+    fn is_taken_back(&self, companion: &str, event: &Value) -> bool {
+        let said: Option<Vec<_>> = numbers(event, "messages").iter().map(|seq| self.messages.get(seq)).collect();
+        let said = said.unwrap_or_default();
+        let Some((phrase, before)) = said.split_last() else { return false };
+        phrase.asks_to_stop
+            && event["trigger"] == "direct_address"
+            && before.iter().any(|message| message.addressed.contains(companion))
+            && said.iter().all(|message| !message.is_statement && message.from == phrase.from)
+    }
+
     /// A stop phrase settles with what it cancelled and nothing else, for those who would have spoken and for those who were not addressed.
     pub(super) fn check_settled_by_stop(&mut self, companion: &str, event: &Value) {
         let phrase = number(event, "upto");
@@ -103,6 +114,9 @@ impl Record<'_> {
         let is_addressed = calls(&phrase) || numbers(event, "messages").iter().any(calls);
         let trigger = if calls(&phrase) { "direct_address" } else { "lull" };
         let is_its = !cancels.is_empty() && (would_have_spoken || !is_addressed);
+        if self.is_taken_back(companion, event) {
+            return;
+        }
         if !is_its || !numbers(event, "messages").iter().all(is_cancelled) || event["trigger"] != trigger {
             self.break_rule("the stop phrase does not settle this", event);
         }
