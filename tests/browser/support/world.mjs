@@ -190,7 +190,11 @@ export function world(settings = {}) {
 }
 
 // Opens the menu of the room.
-export const openMenu = page => page.locator('#more[aria-expanded=false]').click();
+// What the page learns as it connects is drawn before, because drawing may close the menu. Some tests have no connection.
+export async function openMenu(page) {
+  await page.locator('#connection[data-state=live]').waitFor({ state: 'attached', timeout: 3000 }).catch(() => {});
+  await page.locator('#more[aria-expanded=false]').click();
+}
 
 // Listens to the call of a room on a server without services for speech.
 export async function listenFirst(page) {
