@@ -48,7 +48,7 @@ macro_rules! sections {
         #[serde(deny_unknown_fields)]
         pub struct Settings {
             $(pub $name: $section,)+
-            /// The keys of [`connection::OVERRIDABLE`] that a file or a variable changes, each with its place.
+            /// The keys of `connection::OVERRIDABLE` that a file or a variable changes, each with its place.
             #[serde(skip)]
             pub set: Vec<(&'static str, String)>,
         }
