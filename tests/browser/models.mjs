@@ -232,6 +232,7 @@ test('while a model is tested the seconds count, and a slow one is given more ti
   t.after(() => slow.stop());
   t.after(() => it.server.call('DELETE', '/api/models'));
   const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await page.locator('#connection[data-state=live]').waitFor();
   await openMenu(page);
   await page.locator('#model').click();
   await connect(page, null, slow.url);
