@@ -90,8 +90,9 @@ impl Setup {
             pool.answer(Arc::new(request.into()), Priority::Lull, deadline, None)
         };
         let [decision, statement] = trial::requests(&companion, &self.context.in_force().prompt, None, self.context.clock.now());
-        // The pool logs failures, and the page shows them.
-        let (decision, statement) = tokio::join!(ask(decision), ask(statement));
+        // One after the other, so that neither slows the other down. The pool logs failures, and the page shows them.
+        let decision = ask(decision).await;
+        let statement = ask(statement).await;
         let words = self.context.settings.prompt.verdict_words();
         let is_unreadable = |answer: &Answer| vote::read(&answer.text(), words).verdict == Verdict::Unreadable;
         if decision.result.as_ref().is_ok_and(is_unreadable) {

@@ -469,7 +469,8 @@ fn decisions_keep_marks_in_objects_and_lose_thoughts_anywhere() {
 #[test]
 fn every_documented_answer_is_said_as_documented() {
     let page = include_str!("../../../docs/models.md");
-    let (_, section) = page.split_once("## Answers that are statements").expect("the section");
+    let (_, section) = page.split_once("\n## Answers that are statements\n").expect("the section");
+    let (section, _) = section.split_once("\n## ").expect("the next section");
     let rows: Vec<_> = section.lines().filter(|line| line.starts_with("| `")).collect();
 
     assert!(rows.len() >= 15);

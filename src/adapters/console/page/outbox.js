@@ -1,29 +1,33 @@
-// Messages that are not accepted yet. They are stored, outlive their window, and are sent again with the same id so that none is posted twice.
+// Messages that are not accepted yet. They are stored, outlive their window, and are sent again with the same id so that none is posted twice. After a day
+// they wait for a click.
 
 import * as api from './api.js';
 import { load, loadForAll, store, storeForAll } from './storage.js';
+import { t } from './texts.js';
 
 const AGAIN_MS = 4000;
+const OLD_MS = 86_400_000;
 // Nothing answers, or the server or a proxy says that it cannot store now.
 const AWAY = [0, 502, 503, 504];
 
 const key = room => `outbox.${room.id}`;
 const stored = room => loadForAll(key(room), []);
-const again = message => ({ ...message, state: message.state === 'sending' ? 'waiting' : message.state });
+const again = message => {
+  if (message.state === 'refused') return message;
+  return Date.now() - Date.parse(message.at) > OLD_MS ? { ...message, state: 'refused', problem: t('messages.too_old') } : { ...message, state: 'waiting' };
+};
 
-// Each window has its messages, and a lock that shows the others that it is still there. Only secure pages have locks: elsewhere it is the ids that keep a
-// message from being posted by two windows.
+// Each window has its messages, and holds a lock while it is open, so that others know which windows were closed. Only secure pages have locks; on others each
+// window has its own messages alone.
 const ours = load('window') ?? api.newId();
 store('window', ours);
 const lock = of => `outbox.${of}`;
 navigator.locks?.request(lock(ours), () => new Promise(() => {}));
-const ofWindowsThatAreGone = async take => {
-  if (!navigator.locks) return take(() => true);
-  return navigator.locks.request('outbox', async () => {
+const withClosedWindows = adopt =>
+  navigator.locks?.request('outbox', async () => {
     const { held } = await navigator.locks.query();
-    take(message => !held.some(({ name }) => name === lock(message.window)));
+    adopt(message => !held.some(({ name }) => name === lock(message.window)));
   });
-};
 
 // `change()` is called when a pending message changed, `warn(text)` shows a warning of the server, and `nameRefused(problem)` is called when it takes nothing
 // under this name.
@@ -80,7 +84,7 @@ export function outbox(room, change, warn, nameRefused = () => {}) {
     }
   }
 
-  ofWindowsThatAreGone(isLeft => {
+  withClosedWindows(isLeft => {
     const left = stored(room).filter(message => message.window !== ours && isLeft(message));
     if (!left.length) return;
     room.pending.unshift(...left.map(again));

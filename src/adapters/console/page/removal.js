@@ -8,15 +8,13 @@ import { t } from './texts.js';
 const MS = 60_000;
 // A page that is still there deletes it itself.
 const LATE_MS = 5000;
-const STORED = 'removing';
-
-const stored = () => loadForAll(STORED, []);
 const isSame = one => other => other.path === one.path && other.until === one.until;
-const forget = one => storeForAll(STORED, stored().filter(other => !isSame(one)(other)));
 
-// `notice` shows what was done, `changed` draws the talk again, and `deleted` is called when a companion was deleted. Returns `message(room, seq)` and
+// `notice` shows what was done, `changed` draws the talk again, and `deleted` is called when a companion was deleted. Deletions are stored at `place`. Returns `message(room, seq)` and
 // `companion(profile)`, which delete, `finish()`, which deletes what can still be brought back, and `keep(profile)`.
-export function removal({ notice, changed, showProblem, deleted }) {
+export function removal({ notice, changed, showProblem, deleted, place = 'removing' }) {
+  const stored = () => loadForAll(place, []);
+  const forget = one => storeForAll(place, stored().filter(other => !isSame(one)(other)));
   let last = null;
 
   for (const one of stored()) {
@@ -53,12 +51,12 @@ export function removal({ notice, changed, showProblem, deleted }) {
   // A phone may end a page in the background without another sign.
   document.addEventListener('visibilitychange', () => document.hidden && finish());
 
-  // Deletes what is at a path of the API. `back` shows it again.
+  // Sends a DELETE to this path of the API after a minute. `back` shows the message again.
   function begin(path, text, back, done = () => {}) {
     if (last?.one.path === path) return;
     finish();
     const one = { path, until: Date.now() + MS };
-    storeForAll(STORED, [...stored(), one]);
+    storeForAll(place, [...stored(), one]);
     const close = notice.show(text, 'plain', { label: t('rooms.undo'), ms: MS, act: () => end(true), dismissed: finish });
     last = { one, close, back, done, timer: setTimeout(finish, MS) };
   }
