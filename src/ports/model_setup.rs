@@ -139,8 +139,8 @@ pub struct ModelsView {
     pub timeout_secs: Option<u16>,
     /// The same.
     pub short_decisions: bool,
-    /// The keys that files or variables change, each with its place, of the limits that follow from `timeout_secs`, and `prompt.decision`. They go before
-    /// what is given here.
+    /// The keys that files or variables change, each with its place, of the limits that follow from `timeout_secs`, and `prompt.decision`. They take
+    /// precedence over what is given here.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<&'static str, String>,
     /// What is wrong with them.

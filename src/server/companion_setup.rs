@@ -53,7 +53,7 @@ const MAX_MESSAGE_CHARS: usize = 4_000;
 /// The timeout for reading the files of a companion.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The small pictures that were asked for: of which companion and with which side, of which picture, and none where that is sent itself.
+/// Cached small pictures by companion and side, each with the hash of its original. `None`: the original is sent instead.
 type Squares = BTreeMap<(CompanionId, u32), (String, Option<Vec<u8>>)>;
 
 /// The companions of a running server.

@@ -102,7 +102,7 @@ export const clearRoom = room => call('POST', roomPath(room, '/clear'), {});
 export const postMessage = (room, message) => call('POST', roomPath(room, '/messages'), message);
 export const editMessage = (room, seq, text) => call('PATCH', roomPath(room, `/messages/${seq}`), { text });
 export const messagePath = (room, seq) => roomPath(room, `/messages/${seq}`);
-// Deletes what is at a path.
+// Sends a DELETE request to this path.
 export const remove = path => call('DELETE', path);
 // Another statement in the place of the newest message.
 export const answerAgain = (room, seq) => call('POST', roomPath(room, `/messages/${seq}/again`), {});

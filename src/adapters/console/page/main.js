@@ -296,7 +296,7 @@ function showTitle() {
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
-// In a channel of another platform nobody can write from this page, only edit what companions said.
+// Channels of other platforms can only be read here, apart from editing what companions said.
 function showPlatform(platform) {
   byId('people-section').hidden = Boolean(platform);
   byId('invite').hidden = Boolean(platform);

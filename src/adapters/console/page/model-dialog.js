@@ -83,7 +83,7 @@ export function modelDialog({ ready, current, changed }) {
     return area;
   };
   const fields = { main: json(current.main), side: json(side) };
-  // What the settings set goes before what is given here.
+  // Limits in a settings file take precedence over those of this dialog.
   const { 'prompt.decision': setForm, ...limits } = current.set ?? {};
   const isLimited = Object.keys(limits).length > 0;
   const patience = input('timeout_secs', { type: 'number', min: '15', max: '600', disabled: isLimited, placeholder: current.side.timeout_secs, value: isConnected && !isLimited ? (current.timeout_secs ?? '') : '' });

@@ -28,7 +28,7 @@ export function notices() {
   }
 
   return {
-    // `action` is what can still be done, for so long: `label`, `act`, `ms`, and what follows if it is `dismissed`.
+    // `action` is a button in the notice: its `label`, `act` when it is pressed, for how long it is offered (`ms`), and `dismissed` when the notice is closed.
     show(text, kind = 'plain', action = null) {
       const duplicate = [...root.children].find(other => other.dataset.text === text);
       duplicate?.remove();

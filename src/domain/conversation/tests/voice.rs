@@ -466,7 +466,7 @@ fn after_a_restart_the_voice_lull_begins_and_hands_over_what_was_said_before() {
     assert_eq!(speech.confidence, Some(900));
 }
 
-/// After how many seconds a typed message to nobody is considered while somebody says a word so often.
+/// Seconds until a typed message without an addressee is considered, while somebody says a word every `word_every` seconds.
 fn considered_after(word_every: Option<u64>) -> u64 {
     let mut scene = Scene::new(&ALONE);
     [VoiceAct::Join(0), VoiceAct::Join(1)].iter().for_each(|act| scene.act_in_call(act));

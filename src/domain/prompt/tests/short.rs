@@ -9,7 +9,7 @@ fn short() -> policy::prompt::Prompt {
     policy::prompt::Prompt { decision: DecisionForm::Short, ..words() }
 }
 
-/// The tokens of everything but what describes the companion and what was said.
+/// The tokens of the prompt without the persona and the transcript.
 fn frame(prompt: &Prompt) -> usize {
     let shown = ["persona", "brief", "chattiness", "summary", "earlier_messages", "messages"];
     let shown = prompt.sizes.iter().filter(|(part, _)| shown.contains(part)).map(|(_, tokens)| tokens);

@@ -200,7 +200,7 @@ impl Utterances {
                 let (at, cause) = match cause {
                     Some(cause) => (newest? + policy.address_timeout, cause),
                     None if self.lull == Lull::Stopped && !self.somebody_says_words() => {
-                        // What somebody else said since counts, too.
+                        // Words that others said later count as well.
                         let newest = self.buffer.iter().map(|segment| segment.ended).max()?;
                         let companions = policy.companions.keys().cloned().collect();
                         (newest.max(self.ended) + policy.lull_timeout(), Cause::LullEnded { companions })
