@@ -192,7 +192,7 @@ export function world(settings = {}) {
 // Opens the menu of the room.
 // What the page learns as it connects is drawn before, because drawing may close the menu. Some tests have no connection.
 export async function openMenu(page) {
-  await page.locator('#connection[data-state=live]').waitFor({ state: 'attached', timeout: 3000 }).catch(() => {});
+  await page.locator('#connection[data-state=live]').waitFor({ state: 'attached', timeout: 1000 }).catch(() => {});
   await page.locator('#more[aria-expanded=false]').click();
 }
 
