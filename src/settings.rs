@@ -20,6 +20,7 @@ pub mod private_file;
 mod problem;
 pub mod roster;
 mod rules;
+pub mod safety;
 mod secret;
 pub mod server;
 pub mod speech;
@@ -72,6 +73,7 @@ sections! {
     prompt: prompt::Prompt,
     repetition: repetition::Repetition,
     reply: reply::Reply,
+    safety: safety::Safety,
     server: server::Server,
     speech: speech::Speech,
     storage: storage::Storage,

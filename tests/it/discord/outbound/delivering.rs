@@ -46,7 +46,7 @@ async fn a_statement_whose_responses_are_lost_is_posted_once_and_reported_with_i
 
     let posts = discord.posts();
     let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
-    assert_eq!(delivered, Delivered { text: text.as_str().into(), ids, is_unconfirmed: false, error: None });
+    assert_eq!(delivered, Delivered { text: text.as_str().into(), ids, is_unconfirmed: false, error: None, disclosed: None });
     assert_eq!(discord.requests("execute_webhook"), 4);
     let contents: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
     assert_eq!(contents, text.split("\n\n").collect::<Vec<_>>());
@@ -77,7 +77,7 @@ async fn without_the_content_intent_a_statement_whose_response_is_lost_is_posted
 
     let posts = discord.posts();
     let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
-    assert_eq!((posts.len(), delivered), (1, Delivered { text: "Here I am.".into(), ids, is_unconfirmed: false, error: None }));
+    assert_eq!((posts.len(), delivered), (1, Delivered { text: "Here I am.".into(), ids, is_unconfirmed: false, error: None, disclosed: None }));
 }
 
 /// Delivers a statement with a whole actor system, and returns what the channel receives.
