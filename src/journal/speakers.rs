@@ -44,7 +44,12 @@ pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
         _ => &[],
     };
     let is_person = |from: &&Author| from.role != Role::Companion && !from.id.is_empty();
-    from.into_iter().chain(named).filter(is_person).map(|from| &from.id).chain(interrupted_by).chain(told.iter().map(PersonId::as_shared))
+    from.into_iter()
+        .chain(named)
+        .filter(is_person)
+        .map(|from| &from.id)
+        .chain(interrupted_by)
+        .chain(told.iter().map(PersonId::as_shared))
 }
 
 /// A bounded cache of the people who are in the index for the newest stretch of a journal. Cheap to clone.

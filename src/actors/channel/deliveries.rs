@@ -178,8 +178,10 @@ mod tests {
                 json!({ "companion": "aria", "ticket": ticket, "trigger": "lull", "messages": [], "upto": 3, "why": null });
             serde_json::from_value::<OwedReply>(floor).unwrap()
         };
-        let interrupted =
-            OutboxRecord { name: Some("Aria".into()), ..deliveries.outbox_record(&floor(7), "Hello".into(), Written::default(), None) };
+        let interrupted = OutboxRecord {
+            name: Some("Aria".into()),
+            ..deliveries.outbox_record(&floor(7), "Hello".into(), Written::default(), None)
+        };
         deliveries.keep_interrupted(Ticket(7), interrupted);
 
         let other = deliveries.outbox_record(&floor(8), "Hello".into(), Written::default(), None);

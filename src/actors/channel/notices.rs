@@ -18,7 +18,7 @@ pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &Channe
     let answered = conversation.window().entries().filter(|entry| reply.messages.contains(&entry.seq));
     let people = answered.map(|entry| &entry.message.from).filter(|from| from.role == Role::Person && !from.id.is_empty());
     // At a console that only this machine reaches, everybody but guests operates it.
-    let is_public = channel.platform().is_some() || context.settings.server.is_reached();
+    let is_public = !context.platforms.is_written_here(&channel.key.channel) || context.settings.server.is_reached();
     let strangers = people.filter(|from| is_public || context.guests.read(|guests| guests.include(guild, &from.id)));
     let strangers: BTreeSet<PersonId> = strangers.map(|from| PersonId::from(&*from.id)).collect();
     let told = strangers.into_iter().map(|person| {

@@ -24,6 +24,7 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("hello", &["last", "state"]),
     ("message", &["id", "from", "name", "role", "text", "modality", "reply_to", "said_at", "kind", "truncated"]),
     ("statement", &["companion", "ticket"]),
+    ("disclosed", &["operator", "privacy"]),
     ("edited", &["message", "text"]),
     ("deleted", &["messages"]),
     ("joined", &["companion", "external"]),
