@@ -11,6 +11,7 @@ use crate::domain::id::Seq;
 use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
+use crate::ports::backend::messages::RunBy;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 use crate::settings::safety::Safety;
@@ -122,10 +123,11 @@ impl EventView {
                 vec![("caught_up", with(json!({ "read": read }), json!({ "missed": missed })))]
             }
             Event::Disclosed(disclosed) => {
-                let Safety { operator, privacy, .. } = &self.safety;
                 let Disclosed { owed, ticket, .. } = &**disclosed;
-                let object = json!({ "occasion": owed.occasion, "people": owed.people, "ticket": ticket });
-                vec![("disclosed", with(object, json!({ "operator": operator, "privacy": privacy })))]
+                // It is on record right after the statement that carried it.
+                let statement = Seq(recorded.seq.0.saturating_sub(1));
+                let object = json!({ "message": statement, "ticket": ticket, "occasion": owed.occasion, "people": owed.people });
+                vec![("disclosed", with(object, json!(RunBy::from(&self.safety))))]
             }
             Event::VoiceJoined { from } | Event::VoiceLeft { from } if from.id.is_empty() => Vec::new(),
             Event::VoiceJoined { from } => vec![("voice_joined", json!({ "from": from.id, "name": from.name }))],
