@@ -359,7 +359,12 @@ impl GuestService for FakeBackend {
         let guests = self.guests.lock();
         let (_, invitation) = guests.all.with_secret(secret, NOON).ok_or_else(not_open)?;
         let id = RoomId::of(&invitation.channel).ok_or_else(not_open)?;
-        Ok(Preview { room: PreviewedRoom { id, title: None, companions: Vec::new() }, ends_at: None, name: None, run_by: RunBy::default() })
+        Ok(Preview {
+            room: PreviewedRoom { id, title: None, companions: Vec::new() },
+            ends_at: None,
+            name: None,
+            run_by: RunBy::default(),
+        })
     }
 
     async fn join(&self, secret: &str, name: Arc<str>, _: &[String]) -> Result<(Visit, SecretString), Refused> {

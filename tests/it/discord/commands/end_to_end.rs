@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::counterpart::{Author, Id, Intents, Permissions, Post, Rules};
+use super::super::counterpart::journal::Post;
+use super::super::counterpart::{Author, Id, Intents, Permissions, Rules};
 use super::super::home::Home;
 use super::{companion, final_answer, me, rules, sub, switch, until};
 use crate::harness::Premises;
