@@ -97,9 +97,9 @@ pub const PLAYBACK_DROPPED: &str = "playback.dropped";
 /// The audio that was played, in milliseconds.
 pub const PLAYBACK_PLAYED_MS: &str = "playback.played_ms";
 /// Why people were told that companions are AI: `first`, `day` or `interval`.
-pub const NOTICE_OCCASION: &str = "notice.occasion";
+pub const NOTICE_OCCASION: &str = "safety.notice.occasion";
 /// The number of people who were told.
-pub const NOTICE_PEOPLE: &str = "notice.people";
+pub const NOTICE_PEOPLE: &str = "safety.notice.people";
 /// The audio that was recognised, or made, in seconds.
 pub const SPEECH_AUDIO_SECS: &str = "speech.audio_secs";
 /// The number of characters of which audio was made.
