@@ -81,14 +81,14 @@ test('a guest is told once, below the first answer, that companions are AI, and 
   };
 
   await ask(host, 'Aria, are you there?', 1);
-  assert.equal(await host.locator('.notice').count(), 0);
+  assert.equal(await host.locator('.of-server').count(), 0);
   await ask(ben, 'Aria, do you hear me?', 1);
-  for (const page of [ben, host]) await page.locator('.chat-message.companion .notice', { hasText: 'You are talking with AI here, not with a person.' }).waitFor();
+  for (const page of [ben, host]) await page.locator('.chat-message.companion .of-server', { hasText: 'You are talking with AI here, not with a person.' }).waitFor();
   await ask(ben, 'Aria, and what is your name?', 2);
   await ben.reload();
   await ben.locator('.chat-message.companion').nth(1).waitFor();
 
-  assert.equal(await ben.locator('.notice').count(), 1);
+  assert.equal(await ben.locator('.of-server').count(), 1);
   assert.deepEqual(await texts(ben.locator('.chat-message[data-ai-generated] header .ai')), ['AI', 'AI']);
   const { messages } = await it.server.call('GET', `/api/rooms/${room}/history`);
   assert.deepEqual(messages.map(({ role, ai = false, notice = null }) => [role, ai, notice]).filter(([, ai, notice]) => ai && notice), [['companion', true, {}]]);

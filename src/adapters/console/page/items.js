@@ -196,7 +196,7 @@ function message(view, { entry, follows, canBeReplaced }) {
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.cut ? cutOff(entry) : null,
       entry.truncated ? el('span', { class: 'aside' }, t('messages.truncated')) : null,
-      entry.notice ? el('p', { class: 'aside notice' }, notice(entry.notice)) : null,
+      entry.notice ? el('p', { class: 'aside of-server' }, notice(entry.notice)) : null,
       room.filtered.has(entry.seq) ? el('span', { class: 'aside', title: t('messages.filtered_about') }, t('messages.filtered')) : null,
       el(
         'span',
