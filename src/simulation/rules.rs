@@ -155,8 +155,6 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
             "episode_idle_secs": *dice.pick(&[20.0, 120.0, 1_800.0]),
         },
         "repetition": { "enabled": dice.chance(0.8), "judge": dice.pick(&["lexical", "model", "both"]) },
-        // `journeys::telling` has what is told with answers.
-        "safety": { "notice": "off" },
         "prompt": { "summary_after": *dice.pick(&[5, 12, 40]) },
         "models": {
             "side": {
