@@ -39,6 +39,7 @@ mod stories;
 mod suspended;
 mod talking;
 mod talking_aloud;
+mod telling;
 mod tenancy;
 mod together;
 mod tracing;

@@ -18,6 +18,7 @@ mod journal_state;
 mod losses;
 mod members;
 mod notes;
+mod notices;
 mod post_commit;
 mod questions;
 mod replies;

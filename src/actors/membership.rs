@@ -6,3 +6,4 @@ pub mod guests;
 pub mod memberships;
 pub mod opt_out;
 pub mod opt_outs;
+pub mod told;

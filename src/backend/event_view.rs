@@ -6,13 +6,15 @@ use serde_json::{Map, Value, json};
 
 use super::reading::{Texts, history_message, record, with};
 use crate::domain::decision::Decision;
-use crate::domain::event::{Event, Recorded};
+use crate::domain::event::{Disclosed, Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
+use crate::ports::backend::messages::RunBy;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
+use crate::settings::safety::Safety;
 use crate::story::rounds::RoundCourses;
 
 /// How many events before the first one are read to find rounds that are not over.
@@ -22,19 +24,20 @@ const BEFORE: usize = 256;
 pub(super) struct EventView {
     channel_key: ChannelKey,
     room: RoomId,
+    safety: Safety,
     texts: Texts,
     /// The rounds, if they are followed. None inside: no event was rendered yet.
     rounds: Option<Option<RoundCourses>>,
 }
 
 impl EventView {
-    pub(super) fn new(channel_key: ChannelKey, room: RoomId) -> Self {
-        Self { channel_key, room, texts: Texts::default(), rounds: None }
+    pub(super) fn new(channel_key: ChannelKey, room: RoomId, safety: &Safety) -> Self {
+        Self { channel_key, room, safety: safety.clone(), texts: Texts::default(), rounds: None }
     }
 
     /// A view that shows how rounds go on, too.
-    pub(super) fn with_rounds(channel_key: ChannelKey, room: RoomId) -> Self {
-        Self { rounds: Some(None), ..Self::new(channel_key, room) }
+    pub(super) fn with_rounds(channel_key: ChannelKey, room: RoomId, safety: &Safety) -> Self {
+        Self { rounds: Some(None), ..Self::new(channel_key, room, safety) }
     }
 
     /// The objects of one event.
@@ -118,6 +121,13 @@ impl EventView {
             Event::Cleared => vec![("cleared", json!({}))],
             Event::CaughtUp { read, missed } => {
                 vec![("caught_up", with(json!({ "read": read }), json!({ "missed": missed })))]
+            }
+            Event::Disclosed(disclosed) => {
+                let Disclosed { owed, ticket, .. } = &**disclosed;
+                // It is on record right after the statement that carried it.
+                let statement = Seq(recorded.seq.0.saturating_sub(1));
+                let object = json!({ "message": statement, "ticket": ticket, "occasion": owed.occasion, "people": owed.people });
+                vec![("disclosed", with(object, json!(RunBy::from(&self.safety))))]
             }
             Event::VoiceJoined { from } | Event::VoiceLeft { from } if from.id.is_empty() => Vec::new(),
             Event::VoiceJoined { from } => vec![("voice_joined", json!({ "from": from.id, "name": from.name }))],

@@ -10,6 +10,7 @@ use super::ActorBackend;
 use super::reading::is_shown;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, Ward};
+use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::Refused;
@@ -176,5 +177,8 @@ fn line(channel_key: &ChannelKey, recorded: &Recorded) -> String {
         object.extend(fields);
     }
     object.insert("at".into(), rfc3339(recorded.at).into());
+    if matches!(&recorded.event, Event::Said { message, .. } if message.from.role == Role::Companion) {
+        object.insert("ai".into(), true.into());
+    }
     Value::Object(object).to_string()
 }

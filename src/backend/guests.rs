@@ -28,6 +28,7 @@ use crate::journal::reader::Range;
 use crate::ports::backend::guest_service::{
     Amount, Ends, GuestService, InvitationView, KnownCompanion, NewInvitation, Preview, PreviewedRoom, Visit,
 };
+use crate::ports::backend::messages::RunBy;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::StoreError;
@@ -130,7 +131,7 @@ impl GuestService for ActorBackend {
         let view = self.room_view(room, &view.1).await?;
         let companions = view.companions.into_iter().map(KnownCompanion::from).collect();
         let room = PreviewedRoom { id: view.id, title: view.title, companions };
-        Ok(Preview { room, ends_at: ends_at.map(Into::into), name })
+        Ok(Preview { room, ends_at: ends_at.map(Into::into), name, run_by: RunBy::from(&self.context.settings.safety) })
     }
 
     async fn join(&self, secret: &str, name: Arc<str>, cookies: &[String]) -> Result<(Visit, SecretString), Refused> {

@@ -32,7 +32,7 @@ pub enum LoadRoomsError {
     MembershipError { room: ChannelId, error: MembershipError },
 }
 
-/// Loads the opt-outs, the invitations and all stored rooms, then creates the rooms of the settings that are not stored. Whom the settings name since they were read
+/// Loads the opt-outs, who was told that companions are AI, the invitations and all stored rooms, then creates the rooms of the settings that are not stored. Whom the settings name since they were read
 /// last joins a stored room, and whom they name no more leaves it, if somebody wrote these rooms (`are_set`). Needs the writer.
 ///
 /// Companions that are no longer configured stay on record, and are logged.
@@ -42,6 +42,7 @@ pub enum LoadRoomsError {
 pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room], are_set: bool) -> Result<(), LoadRoomsError> {
     let reader = Reader::new(&*context.store);
     context.opt_outs.load(&*context.store).await?;
+    context.told.load(&*context.store).await?;
     context.guests.load(&*context.store).await?;
     let cast = context.memberships.companions();
     // One read per ward: one read per room would need a disk access for each.

@@ -176,6 +176,10 @@ impl MaintenanceService for ActorBackend {
                 Err(refused) => return Err(refused),
             }
         }
+        if let Some(removal) = self.context.told.removal(&guild, &person) {
+            self.write_meta(ward, vec![removal]).await?;
+            self.context.told.remove(&guild, &person);
+        }
         let (has_used, unreadable_usage) = self.forget_usage(&guild, &person).await?;
         if let Some((channel_key, detail)) = unreadable {
             let detail = format!(

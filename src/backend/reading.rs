@@ -171,6 +171,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         from: if is_companion { message.from.id.clone() } else { message.from.name.clone() },
         name: is_companion.then(|| message.from.name.clone()),
         role: message.from.role,
+        ai: is_companion,
         kind: message.kind.clone(),
         text: message.text.clone(),
         at: said_at.unwrap_or(recorded.at).into(),
@@ -180,6 +181,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         cut: message.cut.as_deref().map(HistoryCut::from),
         truncated: message.truncated,
         recalled: message.recalled.clone(),
+        notice: None,
     })
 }
 

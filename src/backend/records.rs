@@ -21,7 +21,7 @@ use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
-use crate::ports::backend::messages::{Found, History, HistoryQuery, SearchQuery};
+use crate::ports::backend::messages::{Found, History, HistoryQuery, RunBy, SearchQuery};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{GuildUsage, Usage, UsageQuery, Used};
@@ -41,15 +41,21 @@ impl RecordService for ActorBackend {
     async fn history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, max_read: usize::MAX };
-        let mut deleted = BTreeSet::new();
-        let messages = find(&self.reader(), &channel_key, wanted, |recorded| {
+        let (mut deleted, mut told) = (BTreeSet::new(), BTreeSet::new());
+        let mut messages = find(&self.reader(), &channel_key, wanted, |recorded| {
             let message = history_message(recorded);
             if message.is_none() && matches!(recorded.event, Event::Said { .. }) {
                 deleted.insert(recorded.seq);
             }
+            if matches!(recorded.event, Event::Disclosed(_)) {
+                told.insert(recorded.seq);
+            }
             message.into_iter().collect()
         })
         .await?;
+        for message in messages.iter_mut().filter(|message| told.contains(&message.seq.next())) {
+            message.notice = Some(RunBy::from(&self.context.settings.safety));
+        }
         // Where the page is full, more may have been read.
         if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
             deleted.retain(|seq| if query.after.is_none() { *seq > first.seq } else { *seq < last.seq });

@@ -354,6 +354,7 @@ impl ActorBackend {
             Some(RoomCompanion {
                 id: companion.clone(),
                 name: settings.name.clone(),
+                ai: true,
                 aliases: settings.aliases.clone(),
                 external: membership.is_external(companion),
                 interjection: settings.interjection.as_str().into(),

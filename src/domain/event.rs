@@ -17,6 +17,7 @@ use super::filter::Finding;
 use super::id::{CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::message::{Address, Author, Message, Modality};
 use super::moment::Moment;
+use super::notice::Owed;
 use super::relevance::Estimate;
 use super::trigger::Trigger;
 use super::voice::interruption::{Interrupted, Stop};
@@ -113,6 +114,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         missed: Option<Gap>,
     },
+    /// The server told people that companions are AI, below the statement that comes before this event (docs/design/safety.md).
+    Disclosed(Box<Disclosed>),
     /// A person entered the channel's voice call.
     VoiceJoined { from: Author },
     /// A person left the channel's voice call.
@@ -410,6 +413,19 @@ pub struct Gap {
     pub why: Arc<str>,
 }
 
+/// The content of the event that people were told that companions are AI.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disclosed {
+    /// Whom, and why now. Without people they were forgotten since.
+    #[serde(flatten)]
+    pub owed: Owed,
+    /// The number of the reply whose statement carried it.
+    pub ticket: Ticket,
+    /// On a platform: its id of the message that carried it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Arc<str>>,
+}
+
 /// What a person said in a voice call, as a recogniser returned it: a final result that has words. Its names are resolved when it is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
@@ -455,7 +471,7 @@ impl Segment {
 pub enum Group {
     /// Inbound: what is said, and what becomes of it.
     Words,
-    /// Inbound: who is in the channel or its call, and takes part.
+    /// Inbound: who is in the channel or its call, takes part, and was told what.
     Members,
     /// Something is due, or is refused, that may lead to a turn.
     Occasion,
@@ -663,6 +679,7 @@ impl Event {
             | Self::Paused { .. }
             | Self::Cleared
             | Self::CaughtUp { .. }
+            | Self::Disclosed(_)
             | Self::VoiceJoined { .. }
             | Self::VoiceLeft { .. } => Group::Members,
             Self::JitterDrawn { .. }

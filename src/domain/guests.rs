@@ -276,6 +276,12 @@ impl Invitations {
         guests.any(|guest| !former.contains(&guest.cookie) && look_alike(&guest.name, name))
     }
 
+    /// Whether a guest of the guild has or had exactly this name.
+    pub fn include(&self, guild: &GuildId, name: &str) -> bool {
+        let mut guests = self.0.values().filter(|one| one.guild == *guild).flat_map(|one| &one.guests);
+        guests.any(|guest| *guest.name == *name)
+    }
+
     /// Whether one of these cookies belongs to a guest who has or had exactly this name.
     pub fn had(&self, guild: &GuildId, name: &str, former: &[Arc<str>]) -> bool {
         let mut guests = self.0.values().filter(|one| one.guild == *guild).flat_map(|one| &one.guests);

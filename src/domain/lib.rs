@@ -26,6 +26,7 @@ pub mod model_role;
 pub mod moment;
 pub mod named;
 pub mod names;
+pub mod notice;
 pub mod policy;
 pub mod price;
 pub mod priority;

@@ -58,6 +58,7 @@ pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         Some(Kind::Brief) => as_record::<BriefRecord>(key, value),
         Some(Kind::Companion) => as_record::<CompanionRecord>(key, value),
         Some(Kind::Invitation) => as_record::<Invitation>(key, value),
+        Some(Kind::Told) => as_record::<Moment>(key, value),
         Some(Kind::Session | Kind::Picture | Kind::Card) => decode_bytes(key, value).map(drop),
         Some(Kind::Meta) => metadata(key, value),
         Some(Kind::Head | Kind::Tombstone | Kind::Summary | Kind::Webhook) | None => Ok(()),
@@ -126,6 +127,7 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
         Some(Kind::Picture) => without_channel(of_companion("the picture of", key)),
         Some(Kind::Card) => without_channel(of_companion("the character card of", key)),
         Some(Kind::Invitation) => without_channel("an invitation".to_owned()),
+        Some(Kind::Told) => without_channel("when a person was told that companions are AI".to_owned()),
         Some(Kind::Meta) => match (key::sweep_in(key), key::next_channel_in(key)) {
             (Some(channel), _) => ("the marker of a deletion in progress".to_owned(), Some(channel)),
             (None, Some(ward)) => without_channel(format!("the number that the next channel of ward {} gets", ward.0)),

@@ -210,6 +210,16 @@ pub fn opt_out_in(key: &Key) -> Option<(GuildId, PersonId)> {
     Some((guild.into(), person.into()))
 }
 
+/// The key of when a person was last told in a guild that companions are AI.
+pub fn told(guild: &GuildId, person: &PersonId) -> Key {
+    Key::new(Ward::of(guild), Kind::Told).text(guild.as_str()).text(person.as_str())
+}
+
+/// The guild and the person that a key of [`told`] names.
+pub fn told_in(key: &Key) -> Option<(GuildId, PersonId)> {
+    opt_out_in(key)
+}
+
 /// The key of a persona's brief: a hash (128-bit FNV-1a) of the persona. Ward 0, because personas belong to no guild.
 pub fn brief(persona: &str) -> Key {
     let hash = persona.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {

@@ -492,6 +492,16 @@ impl<'a> Reader<'a> {
         Ok(people.collect::<Result<_, _>>()?)
     }
 
+    /// When the people of a ward's guilds were last told that companions are AI. One whose record cannot be decoded is told again.
+    pub async fn told(&self, ward: Ward) -> Result<Vec<(GuildId, PersonId, Moment)>, ReadError> {
+        let stored = self.all(Key::new(ward, Kind::Told)).await?;
+        let told = stored.into_iter().filter_map(|(key, value)| {
+            let (guild, person) = key::told_in(&key)?;
+            Some((guild, person, decode(&key, &value).ok()?))
+        });
+        Ok(told.collect())
+    }
+
     /// The briefs of personas, by key. Those that cannot be decoded are left out: they are made again.
     pub async fn briefs(&self) -> Result<BTreeMap<Key, Option<BriefRecord>>, ReadError> {
         let stored = self.all(key::briefs()).await?;

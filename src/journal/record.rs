@@ -12,6 +12,7 @@ use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, TurnId};
 use crate::domain::moment::Moment;
+use crate::domain::notice::Owed;
 use crate::domain::price::{Price, UnitPrice};
 use crate::domain::service::Service;
 use crate::domain::trigger::Trigger;
@@ -278,13 +279,25 @@ pub struct OutboxRecord {
     /// The older messages that were recalled for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
+    /// The notice below its last part that companions are AI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<NoticeRecord>,
+}
+
+/// A notice that is sent with a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoticeRecord {
+    #[serde(flatten)]
+    pub owed: Owed,
+    /// Its words. A part that was sent is found by them, whatever the settings are by then.
+    pub text: Arc<str>,
 }
 
 impl OutboxRecord {
     /// A reply whose text is not written.
     pub fn new(companion: CompanionId, trigger: Trigger, messages: Vec<Seq>, upto: Seq) -> Self {
         let (text, parts, name, truncated) = (None, Vec::new(), None, false);
-        Self { companion, trigger, messages, upto, text, parts, name, truncated, recalled: Vec::new() }
+        Self { companion, trigger, messages, upto, text, parts, name, truncated, recalled: Vec::new(), notice: None }
     }
 }
 

@@ -33,6 +33,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         }
         Event::Edited { text, .. } | Event::Summarised { text, .. } | Event::SentenceStarting { text, .. } => *text = empty,
         Event::Interrupted { interrupted, .. } => interrupted.who = None,
+        Event::Disclosed(disclosed) => disclosed.owed.people.clear(),
         Event::Decided(decided) => {
             decided.why = None;
             if let Some(call) = &mut decided.call {

@@ -27,7 +27,7 @@ pub const fn after_stretch(seq: Seq) -> Seq {
 
 /// The author's id, if this is something that somebody other than a companion said or did in person, and was not redacted: a message, a segment of
 /// speech, an entry to a voice call, or the end of it, or an interruption of a companion. Also the id of the person who cut off a companion's statement,
-/// or whom a message quotes.
+/// or whom a message quotes, and of those who were told that companions are AI.
 pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
     let (from, named) = match event {
         Event::Said { message, .. } => (Some(&message.from), message.named()),
@@ -39,8 +39,17 @@ pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
         Event::Interrupted { interrupted, .. } => interrupted.who.as_ref().map(PersonId::as_shared),
         _ => None,
     };
+    let told = match event {
+        Event::Disclosed(disclosed) => disclosed.owed.people.as_slice(),
+        _ => &[],
+    };
     let is_person = |from: &&Author| from.role != Role::Companion && !from.id.is_empty();
-    from.into_iter().chain(named).filter(is_person).map(|from| &from.id).chain(interrupted_by)
+    from.into_iter()
+        .chain(named)
+        .filter(is_person)
+        .map(|from| &from.id)
+        .chain(interrupted_by)
+        .chain(told.iter().map(PersonId::as_shared))
 }
 
 /// A bounded cache of the people who are in the index for the newest stretch of a journal. Cheap to clone.

@@ -268,8 +268,13 @@ impl World {
 
     /// A system with a platform in the place of the console, and the room `lobby` of the guild `home`, with Aria as its member.
     pub(super) async fn with_platform(platform: Arc<dyn ChatPlatform>) -> Self {
+        Self::with_platform_settings(platform, json!({})).await
+    }
+
+    /// The same with other settings.
+    pub(super) async fn with_platform_settings(platform: Arc<dyn ChatPlatform>, overlay: Value) -> Self {
         let surviving = Surviving { platforms: Platforms::default().with(platform), ..Surviving::default() };
-        let world = Self::build(Arc::new(MemoryStore::new()), json!({}), surviving).await;
+        let world = Self::build(Arc::new(MemoryStore::new()), overlay, surviving).await;
         world.open("lobby", &["aria"]).await;
         world
     }

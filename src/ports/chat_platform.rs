@@ -13,6 +13,8 @@ use async_trait::async_trait;
 
 use super::backend::room::{is_of_console, platform_in};
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::settings::safety::Safety;
+use crate::texts::Language;
 
 /// What a platform can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +41,10 @@ pub struct Part {
     pub name: Arc<str>,
     /// The https URL of its picture, if it has one.
     pub picture: Option<Arc<str>>,
-    /// The text, at most [`Capabilities::longest_part`] long.
+    /// The text, with the notice at most [`Capabilities::longest_part`] long.
     pub text: Arc<str>,
+    /// What the server itself says below the text, in plain words, in the same message. The text is shorter by as much.
+    pub notice: Option<Arc<str>>,
     /// An idempotency key: the same for every attempt to send this part, and unique among all parts of all channels.
     pub nonce: Arc<str>,
 }
@@ -137,6 +141,14 @@ pub trait ChatPlatform: Send + Sync + 'static {
 
     /// Shows that a companion is writing. Failures are ignored.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
+}
+
+/// What people are told about the AI that they talk with, in this language: that it is AI, who runs it, and where the privacy text is.
+pub fn notice(safety: &Safety, language: &str) -> String {
+    let language = Language::of_code(language).unwrap_or_default();
+    let operator = safety.operator.as_ref().map(|operator| language.say("notice.operator", &[("operator", operator)]));
+    let privacy = safety.privacy.as_ref().map(|privacy| language.say("notice.privacy", &[("privacy", privacy)]));
+    [Some(language.say("notice.ai", &[])), operator, privacy].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// A predicate: whether a channel belongs to a platform.

@@ -18,6 +18,7 @@ use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::voice;
 use crate::backend;
 use crate::backend::notes::StoredNotes;
+use crate::ports::chat_platform::notice;
 use crate::ports::gateway::Gateway as GatewayPort;
 use crate::ports::notes::Notes;
 use crate::ports::store::maintenance::StoreMaintenance;
@@ -36,9 +37,9 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
         return Ok(context);
     };
     let instruments = context.recorder.instruments().clone();
-    let discord = Arc::new(
-        Discord::new(settings, token.clone(), context.clock.clone(), context.lease.clone())?.measured(instruments.clone()),
-    );
+    let about = notice(&context.settings.safety, &context.settings.speech.language);
+    let discord = Discord::new(settings, token.clone(), context.clock.clone(), context.lease.clone())?;
+    let discord = Arc::new(discord.measured(instruments.clone()).introduced(about));
     context.platforms = context.platforms.with(discord.clone());
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
     let backend = backend::backend(context.clone(), maintenance.clone());

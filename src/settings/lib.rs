@@ -20,6 +20,7 @@ pub mod private_file;
 mod problem;
 pub mod roster;
 mod rules;
+pub mod safety;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
 mod secret;
@@ -79,6 +80,7 @@ sections! {
     prompt: prompt::Prompt,
     repetition: repetition::Repetition,
     reply: reply::Reply,
+    safety: safety::Safety,
     server: server::Server,
     speech: speech::Speech,
     storage: storage::Storage,

@@ -192,7 +192,7 @@ impl Server {
     }
 
     /// Whether other machines can reach the server, directly or through a proxy.
-    fn is_reached(&self) -> bool {
+    pub fn is_reached(&self) -> bool {
         let is_here = self.address().is_ok_and(|address| address.ip().to_canonical().is_loopback());
         !is_here || (self.public_url.is_some() && !self.is_public_on_loopback())
     }

@@ -11,7 +11,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use crate::domain::id::Seq;
-use crate::domain::message::{Message, Modality};
+use crate::domain::message::{Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::text::{in_html, one_line, shortened};
 use crate::journal::redaction::is_redacted;
@@ -82,6 +82,7 @@ impl Transcript {
         }
         let message = entry.message;
         let is_deleted = is_redacted(message);
+        let is_ai = message.from.role == Role::Companion;
         let about = self.about(entry, is_deleted);
         let before = self.last.replace(entry.seq);
         let answers =
@@ -98,9 +99,10 @@ impl Transcript {
             ),
             Markup::Html => write!(
                 written,
-                "<article id=\"m{}\"><p><b dir=\"auto\">{name}</b> <span class=\"about\"><time datetime=\"{}\">{}</time>{about}</span></p>{}\
+                "<article id=\"m{}\"{}><p><b dir=\"auto\">{name}</b> <span class=\"about\"><time datetime=\"{}\">{}</time>{about}</span></p>{}\
                  <div class=\"text\" dir=\"auto\">{}</div></article>",
                 entry.seq,
+                if is_ai { " data-ai-generated=\"true\"" } else { "" },
                 time.strftime("%Y-%m-%dT%H:%M:%S%:z"),
                 time_of_day(&time),
                 answers.map(|answers| format!("<p class=\"about\" dir=\"auto\">{answers}</p>")).unwrap_or_default(),
@@ -133,6 +135,7 @@ impl Transcript {
         }
         let kind = message.kind.as_deref().map(|kind| self.words(kind));
         let marks = [
+            (message.from.role == Role::Companion).then_some("AI"),
             kind.as_deref(),
             (message.modality == Modality::Voice).then_some("spoken"),
             message.cut.is_some().then_some("cut off"),

@@ -28,7 +28,7 @@ use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::StoryLine;
 use crate::texts::Language;
 use aloud::cut_off;
-pub(crate) use course::consequence;
+pub(crate) use course::{consequence, disclosed};
 pub(crate) use question::question_line;
 use streak::in_a_row;
 
@@ -60,6 +60,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("why.causes.max_turns", "turn_taking.max_turns"),
     ("why.causes.reopen_after", "closing.reopen_after"),
     ("why.course.asked_to_stop", "reply.stop_phrases"),
+    ("why.course.disclosed", "safety.notice"),
     ("why.course.late", "turn_taking.floor_timeout_secs"),
     ("why.course.pause", "turn_taking.turn_delay_secs"),
     ("why.course.said_rest", "voice.max_spoken_chars"),

@@ -74,6 +74,10 @@ pub const PLAYBACK_SENTENCES: &str = "playback.sentences";
 pub const PLAYBACK_DROPPED: &str = "playback.dropped";
 /// The audio that was played, in milliseconds.
 pub const PLAYBACK_PLAYED_MS: &str = "playback.played_ms";
+/// Why people were told that companions are AI: `first`, `day` or `interval`.
+pub const NOTICE_OCCASION: &str = "safety.notice.occasion";
+/// The number of people who were told.
+pub const NOTICE_PEOPLE: &str = "safety.notice.people";
 /// The audio that was recognised, or made, in seconds.
 pub const SPEECH_AUDIO_SECS: &str = "speech.audio_secs";
 /// The number of characters of which audio was made.
@@ -234,6 +238,8 @@ pub const SPAN_RECOGNISE: &str = "voice.recognise";
 pub const SPAN_SYNTHESISE: &str = "voice.synthesise";
 /// The span of an interruption of a spoken reply. It has no length: it is when it came out.
 pub const SPAN_INTERRUPTION: &str = "voice.interruption";
+/// The span of telling people that companions are AI. It has no length.
+pub const SPAN_NOTICE: &str = "safety.notice";
 /// The span of one decision, or of an evaluation without an answer.
 pub const SPAN_DECISION: &str = "decision.gate";
 /// The span of a round.

@@ -7,8 +7,10 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
 
 use super::attributes::{self as name, whole};
+use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::InTurn;
+use crate::domain::event::Disclosed;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::HandedOver;
 use crate::domain::moment::Moment;
@@ -102,6 +104,17 @@ pub fn record_interruption(
         ];
         let draw = draw.map(|draw| KeyValue::new(name::INTERRUPTION_DRAW, draw));
         span(turn, name::SPAN_INTERRUPTION, (at, at), more.into_iter().chain(draw))
+    });
+}
+
+/// Records that people were told with a statement that companions are AI: `safety.notice`, and a log line. Nothing names the people.
+pub fn record_notice(recorder: &Recorder, turn: &InTurn<'_>, disclosed: &Disclosed, at: Moment) {
+    let (occasion, people) = (disclosed.owed.occasion.as_str(), disclosed.owed.people.len());
+    let (guild, channel) = (Plain(turn.guild.as_str()), Plain(turn.channel.as_str()));
+    tracing::info!(%guild, %channel, occasion, people, trace = %turn.trace, "people were told that companions are AI");
+    recorder.record(|| {
+        let more = [KeyValue::new(name::NOTICE_OCCASION, occasion), KeyValue::new(name::NOTICE_PEOPLE, whole(people))];
+        span(turn, name::SPAN_NOTICE, (at, at), more)
     });
 }
 

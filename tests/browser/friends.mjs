@@ -15,6 +15,7 @@ test('a friend joins with a link, both talk, and each sees that the other is her
 
   const ben = await it.open(t, null, { link });
   await ben.getByText('AI companion').waitFor();
+  await ben.getByText('You are talking with AI here, not with a person.').waitFor();
   assert.equal(new URL(ben.url()).hash, '');
   await ben.getByLabel('Your name').fill('Ben');
   await ben.getByRole('button', { name: 'Join' }).click();
@@ -22,8 +23,8 @@ test('a friend joins with a link, both talk, and each sees that the other is her
   assert.equal(new URL(ben.url()).hash, `#/${room}`);
   await ben.locator('#here', { hasText: 'Ana' }).waitFor();
   await host.locator('#here', { hasText: 'Ben' }).waitFor();
-  assert.deepEqual(await texts(ben.locator('#here li')), ['Here now:', 'Ana', 'Ben (you)', 'Zed (AI)']);
-  assert.deepEqual(await texts(host.locator('#here li')), ['Ben (guest)', 'Zed']);
+  assert.deepEqual(await texts(ben.locator('#here li')), ['Here now:', 'Ana', 'Ben (you)', 'Zed AI']);
+  assert.deepEqual(await texts(host.locator('#here li')), ['Ben (guest)', 'Zed AI']);
 
   await host.locator('#message').pressSequentially('Hello');
   await ben.locator('#presence .person', { hasText: 'Ana' }).waitFor();
@@ -70,6 +71,27 @@ test('one sentence below a message tells a guest who answered, without votes', a
   assert.equal(await ben.locator('.happened, .line, .round, .stop-reply').count(), 0);
   await ben.reload();
   await ben.locator('.chat-message.companion').waitFor();
+});
+
+test('a guest is told once, below the first answer, that companions are AI, and the operator is not', async t => {
+  const { room, host, ben } = await visit(t, { companions: ['aria'] });
+  const ask = async (page, text, answers) => {
+    await say(page, text);
+    await page.locator('.chat-message.companion:not(.draft)').nth(answers - 1).waitFor();
+  };
+
+  await ask(host, 'Aria, are you there?', 1);
+  assert.equal(await host.locator('.of-server').count(), 0);
+  await ask(ben, 'Aria, do you hear me?', 1);
+  for (const page of [ben, host]) await page.locator('.chat-message.companion .of-server', { hasText: 'You are talking with AI here, not with a person.' }).waitFor();
+  await ask(ben, 'Aria, and what is your name?', 2);
+  await ben.reload();
+  await ben.locator('.chat-message.companion').nth(1).waitFor();
+
+  assert.equal(await ben.locator('.of-server').count(), 1);
+  assert.deepEqual(await texts(ben.locator('.chat-message[data-ai-generated] header .ai')), ['AI', 'AI']);
+  const { messages } = await it.server.call('GET', `/api/rooms/${room}/history`);
+  assert.deepEqual(messages.map(({ role, ai = false, notice = null }) => [role, ai, notice]).filter(([, ai, notice]) => ai && notice), [['companion', true, {}]]);
 });
 
 test('a guest is told that a companion cannot answer, and the owner also why', async t => {

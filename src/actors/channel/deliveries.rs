@@ -15,7 +15,7 @@ use crate::domain::conversation::Conversation;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::turn::OwedReply;
-use crate::journal::record::{OutboxRecord, Used};
+use crate::journal::record::{NoticeRecord, OutboxRecord, Used};
 use crate::ports::chat_platform::ChatPlatform;
 
 #[derive(Default)]
@@ -93,12 +93,18 @@ impl Deliveries {
     }
 
     /// The outbox record of this statement: that of its interrupted delivery, or a new one.
-    pub(super) fn outbox_record(&mut self, floor: &OwedReply, text: Arc<str>, written: Written) -> OutboxRecord {
+    pub(super) fn outbox_record(
+        &mut self,
+        floor: &OwedReply,
+        text: Arc<str>,
+        written: Written,
+        notice: Option<NoticeRecord>,
+    ) -> OutboxRecord {
         let interrupted = self.interrupted.take_if(|known| known.0 == floor.ticket).map(|known| known.1);
         interrupted.unwrap_or_else(|| {
             let owed = OutboxRecord::new(floor.companion.clone(), floor.trigger, floor.messages.clone(), floor.upto);
             let Written { truncated, recalled } = written;
-            OutboxRecord { text: Some(text), truncated, recalled, ..owed }
+            OutboxRecord { text: Some(text), truncated, recalled, notice, ..owed }
         })
     }
 
@@ -172,13 +178,15 @@ mod tests {
                 json!({ "companion": "aria", "ticket": ticket, "trigger": "lull", "messages": [], "upto": 3, "why": null });
             serde_json::from_value::<OwedReply>(floor).unwrap()
         };
-        let interrupted =
-            OutboxRecord { name: Some("Aria".into()), ..deliveries.outbox_record(&floor(7), "Hello".into(), Written::default()) };
+        let interrupted = OutboxRecord {
+            name: Some("Aria".into()),
+            ..deliveries.outbox_record(&floor(7), "Hello".into(), Written::default(), None)
+        };
         deliveries.keep_interrupted(Ticket(7), interrupted);
 
-        let other = deliveries.outbox_record(&floor(8), "Hello".into(), Written::default());
-        let resumed = deliveries.outbox_record(&floor(7), "Hello".into(), Written::default());
-        let later = deliveries.outbox_record(&floor(7), "Hello".into(), Written::default());
+        let other = deliveries.outbox_record(&floor(8), "Hello".into(), Written::default(), None);
+        let resumed = deliveries.outbox_record(&floor(7), "Hello".into(), Written::default(), None);
+        let later = deliveries.outbox_record(&floor(7), "Hello".into(), Written::default(), None);
 
         assert_eq!([other, resumed, later].map(|record| record.name.is_some()), [false, true, false]);
     }

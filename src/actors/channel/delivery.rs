@@ -99,7 +99,9 @@ impl Actor for Delivery {
     async fn handle(&self, myself: ActorRef<Deliver>, _: Deliver, state: &mut State) -> Result<(), ActorProcessingErr> {
         let delivery = &mut state.arguments;
         let _delivery_lock = delivery.delivery_lock.clone().lock_owned().await;
-        let texts = split(delivery.owed.text.as_deref().unwrap_or_default(), delivery.platform.capabilities().longest_part);
+        let notice = delivery.owed.notice.as_ref().map_or(0, |notice| notice.text.encode_utf16().count());
+        let longest = delivery.platform.capabilities().longest_part.saturating_sub(notice);
+        let texts = split(delivery.owed.text.as_deref().unwrap_or_default(), longest);
         delivery.recheck_parts_on_record().await;
         delivery.owed.parts.resize(texts.len(), PartRecord::Owed);
         let error = match AssertUnwindSafe(delivery.send_all(&texts)).catch_unwind().await {
@@ -118,7 +120,7 @@ impl Arguments {
     async fn send_all(&mut self, texts: &[String]) -> Result<Option<&'static str>, WriteError> {
         let began = Instant::now();
         for (index, text) in texts.iter().enumerate() {
-            let part = self.part(index, text);
+            let part = self.part(index, text, index + 1 == texts.len());
             let mut retry_delays = RetryDelays { began, next: FIRST_PAUSE };
             // When a part was sent before a restart is unknown, so the time within which it can arrive counts from now.
             let mut lookups = Lookups::new(self.platform.capabilities().request_timeout);
@@ -311,7 +313,7 @@ impl Arguments {
         platform_label(self.platform.name())
     }
 
-    fn part(&self, index: usize, text: &str) -> Part {
+    fn part(&self, index: usize, text: &str, is_last: bool) -> Part {
         Part {
             guild: self.channel_key.guild.clone(),
             channel: self.channel_key.channel.clone(),
@@ -319,6 +321,7 @@ impl Arguments {
             name: self.name.clone(),
             picture: self.picture.clone(),
             text: text.into(),
+            notice: self.owed.notice.as_ref().filter(|_| is_last).map(|notice| notice.text.clone()),
             nonce: format!("{}@{}#{}.{index}", self.channel_key.channel, self.since.as_micros(), self.ticket).into(),
         }
     }
@@ -331,11 +334,16 @@ impl Arguments {
             PartRecord::Sent { id } => Some(id.clone()),
             _ => None,
         });
+        let disclosed = match (&self.owed.notice, self.owed.parts.last()) {
+            (Some(notice), Some(PartRecord::Sent { id })) => Some((notice.owed.clone(), id.clone())),
+            _ => None,
+        };
         Delivered {
             text: text.unwrap_or_else(|| "".into()),
             ids: ids.collect(),
             is_unconfirmed: self.owed.parts.contains(&PartRecord::Unconfirmed),
             error,
+            disclosed,
         }
     }
 }

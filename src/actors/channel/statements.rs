@@ -10,7 +10,7 @@ use super::deliveries::{Order, RunningDelivery};
 use super::delivery;
 use super::external_companions::{StatementWaiter, is_external};
 use super::replies::Written;
-use super::{Inconsistent, State};
+use super::{Inconsistent, State, notices};
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::VoteError;
@@ -18,7 +18,7 @@ use crate::actors::messages::writer::{Accepted, Post, Request as WriterRequest};
 use crate::actors::runtime::directory::Sort;
 use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::{Conversation, Input, Posting};
-use crate::domain::event::Event;
+use crate::domain::event::{Disclosed, Event};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::turn::OwedReply;
@@ -101,14 +101,18 @@ impl State {
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
         let Written { truncated, recalled } = self.replies.take_written(ticket);
         let message = Message { modality, cut, truncated, recalled, ..statement(&companion, text, &self.channel) };
-        self.journal_statement(ticket, message, Vec::new(), used, waiter);
+        // Where a platform has the words aloud only, nothing can stand below them.
+        let owed = self.channel.platform().is_none().then(|| notices::owed(ticket, &self.conversation, &self.channel)).flatten();
+        let disclosed = owed.map(|owed| Disclosed { owed, ticket, part: None });
+        self.journal_statement(ticket, message, disclosed, Vec::new(), used, waiter);
     }
 
     /// Starts posting a statement on a platform.
     fn deliver(&mut self, ticket: Ticket, text: Arc<str>, platform: Arc<dyn ChatPlatform>) {
         let waiter = self.external.take_waiter(ticket);
         let Some(floor) = self.conversation.turns().floor().filter(|floor| floor.ticket == ticket) else { return };
-        let owed = self.deliveries.outbox_record(floor, text, self.replies.take_written(ticket));
+        let notice = notices::owed(ticket, &self.conversation, &self.channel).map(|owed| notices::record(owed, &self.channel));
+        let owed = self.deliveries.outbox_record(floor, text, self.replies.take_written(ticket), notice);
         let used = self.spending.take_of_reply(ticket);
         self.start_delivery(Order { ticket, owed, platform, used, waiter, is_stopped: false });
     }
@@ -147,7 +151,7 @@ impl State {
             return;
         };
         self.traces.sent(ticket, began, self.channel.machine_time());
-        let Delivered { text, ids, is_unconfirmed, error } = delivered;
+        let Delivered { text, ids, is_unconfirmed, error, disclosed } = delivered;
         if text.is_empty() {
             self.delivery_failed(ticket, error.unwrap_or("empty"));
             return;
@@ -162,15 +166,17 @@ impl State {
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
         let used = self.spending.take_of_reply(ticket);
         let message = Message { modality, truncated, recalled, ..statement(&companion, text, &self.channel) };
-        self.journal_statement(ticket, message, ids, used, waiter);
+        let disclosed = disclosed.map(|(owed, part)| Disclosed { owed, ticket, part: Some(part) });
+        self.journal_statement(ticket, message, disclosed, ids, used, waiter);
     }
 
     /// Journals a statement, under the ids that its platform gave its parts. In a channel without a platform this is what posts it. `used` is the
-    /// usage of writing it, unless that was recorded with its delivery. `waiter` waits for its number.
+    /// usage of writing it, unless that was recorded with its delivery. `waiter` waits for its number. `disclosed`: what people were told with it.
     fn journal_statement(
         &self,
         ticket: Ticket,
         message: Message,
+        disclosed: Option<Disclosed>,
         ids: Vec<Arc<str>>,
         used: Vec<Used>,
         waiter: Option<StatementWaiter>,
@@ -187,6 +193,7 @@ impl State {
             channel_key: self.channel.key.clone(),
             at: None,
             event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
+            disclosed: disclosed.map(|disclosed| Event::Disclosed(Box::new(disclosed))),
             turn: floor.and_then(|floor| floor.selection.turn),
             ids,
             ticket,

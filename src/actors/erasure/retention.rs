@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use self::clock::Trust;
 pub use self::names::without_person;
-use self::names::{remove_people_from_usage, remove_stale_index_entries};
+use self::names::{remove_people_from_usage, remove_stale_index_entries, remove_told};
 use crate::actors::channel::folded::folded;
 use crate::actors::erasure::deletion::RewriteError;
 use crate::actors::messages::channel::{ChannelMessage, Inspection};
@@ -185,6 +185,10 @@ async fn pass_ward(context: &ActorContext, cutoff: Cutoff<'_>, ward: Ward, repor
         if let Err(error) = remove_people_from_usage(context, &guild, before).await {
             report.failed += 1;
             tracing::warn!(guild = %Plain(guild.as_str()), %error, "the people in expired usage records are not removed yet");
+        }
+        if let Err(error) = remove_told(context, &guild, before).await {
+            report.failed += 1;
+            tracing::warn!(guild = %Plain(guild.as_str()), %error, "when people were told that companions are AI does not expire yet");
         }
         if let Err(error) = remove_stale_index_entries(context, &guild).await {
             report.failed += 1;

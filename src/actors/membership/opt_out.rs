@@ -63,7 +63,10 @@ impl OptOut for OptOutService {
         } else {
             Write::Remove(key)
         };
-        write_meta(&self.context, Ward::of(guild), vec![write]).await.map_err(not_now)?;
+        // Who comes back is told again that companions are AI.
+        let writes = [write].into_iter().chain(self.context.told.removal(guild, person)).collect();
+        write_meta(&self.context, Ward::of(guild), writes).await.map_err(not_now)?;
+        self.context.told.remove(guild, person);
         self.context.opt_outs.note(guild, person, ignored);
         self.tell_calls(guild, person, ignored);
         Ok(true)

@@ -14,6 +14,7 @@ use crate::domain::event::Recorded;
 use crate::domain::filter::Finding;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
+use crate::domain::notice::Owed;
 use crate::domain::vote::State as Ballot;
 use crate::journal::reader::{ReadError, Restored};
 use crate::ports::language_model::LazyRequest;
@@ -156,4 +157,6 @@ pub struct Delivered {
     pub is_unconfirmed: bool,
     /// Why the rest was not posted, as a stable code.
     pub error: Option<&'static str>,
+    /// The notice that was certainly posted with it, and the platform's id of the part that carried it.
+    pub disclosed: Option<(Owed, Arc<str>)>,
 }

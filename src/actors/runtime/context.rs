@@ -14,6 +14,7 @@ use crate::actors::erasure::rewrite_locks::RewriteLocks;
 use crate::actors::membership::guest_book::GuestBook;
 use crate::actors::membership::memberships::{CompanionSet, Memberships};
 use crate::actors::membership::opt_outs::OptOuts;
+use crate::actors::membership::told::Told;
 use crate::actors::messages::supervision::Ending;
 use crate::actors::models::{Models, Pool};
 use crate::actors::recall::Recall;
@@ -66,6 +67,8 @@ pub struct ActorContext {
     pub guests: GuestBook,
     /// The people who opted out.
     pub opt_outs: OptOuts,
+    /// Who was told that companions are AI.
+    pub told: Told,
     /// The briefs of long personas.
     pub briefs: Briefs,
     /// Which companions have a picture in the store.
@@ -155,6 +158,7 @@ impl ActorContext {
             settings,
             guests: GuestBook::default(),
             opt_outs: OptOuts::default(),
+            told: Told::default(),
             briefs: Briefs::default(),
             pictures: Pictures::default(),
             rewrite_locks: RewriteLocks::default(),

@@ -74,10 +74,13 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
             draft.append_inbound(at.unwrap_or_default(), event, None, id.as_ref())?;
             Ok(draft.finish())
         }
-        Request::Post(Post { channel_key, at, event, turn, ids, ticket, usage, .. }) => {
+        Request::Post(Post { channel_key, at, event, disclosed, turn, ids, ticket, usage, .. }) => {
             let mut draft = Draft::of(channel_key, ward, position);
             draft.append_inbound(at.unwrap_or_default(), event, *turn, ids.first())?;
             ids.iter().skip(1).for_each(|id| draft.add_message_id(id));
+            if let Some(disclosed) = disclosed {
+                draft.append_inbound(at.unwrap_or_default(), disclosed, *turn, None)?;
+            }
             draft.remove_from_outbox(*ticket);
             draft.record_usage(draft.position.at, usage);
             Ok(draft.finish())
@@ -275,6 +278,10 @@ impl<'a> Draft<'a> {
                 let entry = key::person(&self.channel_key.guild, &PersonId::from(&**person), self.no, seq);
                 self.batch.writes.push(Write::Put(entry, encode(&())));
             }
+        }
+        if let Event::Disclosed(disclosed) = &made.event {
+            let told = disclosed.owed.people.iter().map(|person| key::told(&self.channel_key.guild, person));
+            self.batch.writes.extend(told.map(|key| Write::Put(key, encode(&made.at))));
         }
         let Made { at, handled, turn, event } = made.clone();
         let recorded = Recorded { seq, at, handled, turn, event };

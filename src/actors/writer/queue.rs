@@ -13,7 +13,7 @@ use crate::actors::messages::writer::{
     RemoveFromIndex, Request, WriteError, WriteMeta,
 };
 use crate::actors::runtime::hub::Live;
-use crate::domain::event::Recorded;
+use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::erased;
@@ -416,7 +416,11 @@ impl WriteQueue {
         };
         self.journal_cache.advance(&channel_key, position.clone());
         let mut handed_over = Vec::new();
+        let first = events.first().map(|recorded| recorded.seq);
         for recorded in events {
+            if let Event::Disclosed(disclosed) = &recorded.event {
+                self.arguments.context.told.note(&channel_key.guild, &disclosed.owed.people, recorded.at);
+            }
             self.arguments.context.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
             if recorded.event.is_inbound() {
                 // Nobody else has the event, unless somebody watches the channel. So this mostly needs no copy.
@@ -438,7 +442,7 @@ impl WriteQueue {
             );
         }
         let last = position.last;
-        let accepted = Accepted { seq: last, is_new: true };
+        let accepted = Accepted { seq: first.unwrap_or(last), is_new: true };
         let committed = |events: usize| Committed { first: Seq(last.next().0 - events as u64), last };
         match request {
             Request::Accept(Accept { reply, .. }) => reply.send(Ok(accepted)),

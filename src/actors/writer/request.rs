@@ -93,8 +93,8 @@ impl Request {
     }
 }
 
-/// Whether an administrative write of such a record removes words or names. Sweeps remove events this way. Usage is otherwise recorded with events;
-/// it is written alone to remove a name.
+/// Whether an administrative write of such a record removes words or names. Sweeps remove events this way. Usage, and who was told what, are otherwise
+/// recorded with events; they are written alone to remove a name.
 const fn is_written_to_erase(kind: Kind) -> bool {
-    matches!(kind, Kind::Journal | Kind::Usage)
+    matches!(kind, Kind::Journal | Kind::Usage | Kind::Told)
 }

@@ -33,6 +33,7 @@ macro_rules! files {
 /// Every file of the page. `index.html` is served at `/` to operators and `guest.html` to guests, `join.html` at `/join`, `signin.html` at `/signin`,
 /// each other file at `/page/<name>`.
 const FILES: &[(&str, &[u8])] = files![
+    "ai.js",
     "announcements.js",
     "api.js",
     "attention.js",

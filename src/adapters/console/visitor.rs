@@ -22,8 +22,9 @@ const OF_ALL: &[&str] = &["event", "seq", "at", "channel", "rounds"];
 /// The events of the live view that guests get, each with the fields that they get besides those of all events. Of all others they get nothing.
 pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("hello", &["last", "state"]),
-    ("message", &["id", "from", "name", "role", "text", "modality", "reply_to", "said_at", "kind", "truncated"]),
+    ("message", &["id", "from", "name", "role", "ai", "text", "modality", "reply_to", "said_at", "kind", "truncated"]),
     ("statement", &["companion", "ticket"]),
+    ("disclosed", &["message", "operator", "privacy"]),
     ("edited", &["message", "text"]),
     ("deleted", &["messages"]),
     ("joined", &["companion", "external"]),

@@ -302,6 +302,7 @@ impl CommandHandler {
             Command::VoiceJoin { to } => self.voice_join(to, here, person).await,
             Command::VoiceLeave => self.voice_leave(here, person).await,
             Command::VoiceStatus => self.voice_status(here, person).await,
+            Command::About => Ok(format!("{}\n\n{}", self.discord.about(), words::ABOUT)),
             // What is said is relayed elsewhere, and needs no other answer.
             Command::Say { .. } | Command::Help => Ok(words::HELP.to_owned()),
         }

@@ -12,6 +12,7 @@ use twilight_model::channel::message::{MessageFlags, MessageType};
 
 use super::markup::{Mark, Piece, pieces};
 use super::names::plain;
+use super::outgoing::without_notice;
 use super::snowflake::Snowflake;
 use super::wire::{Bot, Message, Origin};
 use crate::domain::message::{Author, Quoted, Role};
@@ -134,7 +135,10 @@ fn answered(sender: Sender) -> Option<Answered> {
 /// The text of a message for models, and the text that its author typed. None: it has no readable content.
 pub fn readable_text(message: &Message, names: &impl NameLookup) -> Option<(String, String)> {
     let reader = Reader { message: Some(message), names };
-    let (text, own_words) = reader.read(message.content().trim());
+    let content = message.content().trim();
+    // What the server says below a companion's statement is not the companion's.
+    let is_of_program = message.webhook_id.is_some() || message.author.bot == Some(true);
+    let (text, own_words) = reader.read(if is_of_program { without_notice(content) } else { content });
     let mut lines = vec![text];
     lines.extend(attached::lines(message, |content| reader.read(content).0));
     lines.retain(|line| !line.trim().is_empty());

@@ -24,6 +24,8 @@ const PLACEHOLDER: char = '\u{fdd0}';
 const FILLER: char = '\u{fe00}';
 /// Markup of a line in small print.
 const SMALL_PRINT: &str = "-# ";
+/// How the line of the server begins, by which it is told from the words of a companion.
+const NOTICE: &str = "-# \u{24d8} ";
 /// Mentions of everyone, without the `@`.
 const EVERYONE: [&str; 2] = ["everyone", "here"];
 
@@ -83,6 +85,21 @@ pub fn render(statement: &str, mentionables: &Mentionables) -> Vec<Part> {
         }
     }
     parts
+}
+
+impl Part {
+    /// The same with what the server itself says in small print below it, as text that mentions nobody. None: it would be too long.
+    pub fn with_notice(mut self, notice: Option<&str>) -> Option<Self> {
+        if let Some(notice) = notice {
+            self.content += &format!("\n{NOTICE}{}", without_everyone_mentions(&without_mentions(notice)));
+        }
+        (self.content.chars().count() <= LIMIT).then_some(self)
+    }
+}
+
+/// A content without what [`Part::with_notice`] added.
+pub fn without_notice(content: &str) -> &str {
+    content.rsplit_once('\n').filter(|(_, last)| last.starts_with(NOTICE)).map_or(content, |(said, _)| said)
 }
 
 /// Whether two contents are the same to Discord. It trims them, drops invisible characters, and may rewrite a mention in the newer form.

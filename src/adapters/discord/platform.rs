@@ -33,6 +33,7 @@ use crate::ports::lease::Lease;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
+use crate::texts::Language;
 
 /// Shorter than Discord's limit of 2,000 characters, so that there is room for what `outgoing.rs` adds.
 const MAX_PART_CHARS: usize = 1_900;
@@ -61,6 +62,8 @@ pub struct Discord {
     clocks: Arc<Clocks>,
     mention_people: bool,
     embed_links: bool,
+    /// What people are told about the bot: that it is AI, who runs it, and where the privacy text is.
+    about: Arc<str>,
 }
 
 /// A pause of the typing indicator in a channel.
@@ -88,12 +91,23 @@ impl Discord {
             clocks,
             mention_people: settings.mention_people,
             embed_links: settings.embed_links,
+            about: Language::English.say("notice.ai", &[]).into(),
         })
     }
 
     /// The same client, recording its metrics with these instruments.
     pub fn measured(self, instruments: Instruments) -> Self {
         Self { rest: self.rest.measured(instruments), ..self }
+    }
+
+    /// The same client, which tells people this about itself.
+    pub fn introduced(self, about: String) -> Self {
+        Self { about: about.into(), ..self }
+    }
+
+    /// What people are told about the bot.
+    pub(super) fn about(&self) -> &str {
+        &self.about
     }
 
     /// Sets the bot's ids, as a session reported them. Without this they are requested when they are needed.
@@ -175,18 +189,17 @@ impl Discord {
         Ok(self.cache.set_parent(channel, found.parent()))
     }
 
-    /// A part as it is sent; none if nothing in it is visible.
-    fn rendered_part(&self, channel: Snowflake, text: &str) -> Option<outgoing::Part> {
+    /// A part as it is sent, with the server's notice in small print below it; none if nothing in the text is visible.
+    fn rendered_part(&self, channel: Snowflake, text: &str, notice: Option<&str>) -> Option<outgoing::Part> {
         let mut mentionables = self.cache.mentionables(channel);
         if !self.mention_people {
             mentionables.people.clear();
         }
         let mut parts = render(text, &mentionables);
-        if parts.len() > 1 {
-            // With mentions and emojis rendered, the part is too long. Send the plain text, which mentions nobody.
-            return Some(outgoing::Part { content: text.to_owned(), mentions: Vec::new() });
-        }
-        parts.pop()
+        let is_one = parts.len() <= 1;
+        let rendered = parts.pop()?.with_notice(notice).filter(|_| is_one);
+        // With mentions and emojis rendered, the part is too long. Send the plain text, which mentions nobody.
+        rendered.or_else(|| outgoing::Part { content: text.to_owned(), mentions: Vec::new() }.with_notice(notice))
     }
 }
 
@@ -222,7 +235,7 @@ impl ChatPlatform for Discord {
         let channel = Snowflake::of_channel(&part.channel);
         let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is not a channel of Discord", part.channel)))?;
         // An empty part is no fault of the channel, so it is not recorded as its error.
-        let rendered = self.rendered_part(channel, &part.text);
+        let rendered = self.rendered_part(channel, &part.text, part.notice.as_deref());
         let rendered = rendered.ok_or_else(|| NotSent::Refused("nothing in the text is visible".to_owned()))?;
         let sent = self.post(channel, part, &rendered).await;
         let (why, pause) = match &sent {
@@ -255,7 +268,7 @@ impl ChatPlatform for Discord {
         let channel = channel.ok_or_else(|| NotRead::Never(format!("{} is not a channel of Discord", part.channel)))?;
         let after = after.and_then(|after| after.parse().ok());
         let after = after.ok_or_else(|| NotRead::Never("the newest message before it was sent is not on record".to_owned()))?;
-        let Some(rendered) = self.rendered_part(channel, &part.text) else { return Ok(None) };
+        let Some(rendered) = self.rendered_part(channel, &part.text, part.notice.as_deref()) else { return Ok(None) };
         let taken = taken.iter().filter_map(|id| id.parse().ok()).collect();
         let found = self.read_back(channel, part, &rendered, after, &taken).await?;
         if let Some(message) = found {

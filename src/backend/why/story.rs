@@ -12,7 +12,7 @@ use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::{PromptPart, StoryLine, Why};
 use crate::story::Subject;
 use crate::story::course::{Course, has_crossed};
-use crate::story::words::{self, Told, consequence, failure, moved, question_line, repeated, span, stage_changed};
+use crate::story::words::{self, Told, consequence, disclosed, failure, moved, question_line, repeated, span, stage_changed};
 
 /// How many events are read before a decision to find what led to it, and after it to find what followed from it.
 const BEFORE: usize = 2_048;
@@ -192,7 +192,8 @@ impl Scene<'_> {
         let mut story = Vec::new();
         let (mut newest, mut recalled) = (recorded.seq, Vec::new());
         let is_vote = matches!(&recorded.event, Event::Decided(decided) if decided.vote.is_some());
-        for recorded in later {
+        let mut later = later.into_iter();
+        while let Some(recorded) = later.next() {
             newest = newest.max(recorded.seq);
             story.extend(stage_changed(&recorded, who));
             let is_in_round = is_vote && !course.is_over;
@@ -212,6 +213,8 @@ impl Scene<'_> {
             }
             story.extend(then.map(|line| StoryLine { seq: Some(newest), ..line }));
             if course.is_complete {
+                let posted = recorded.event.reply();
+                story.extend(later.find_map(|recorded| disclosed(&recorded, posted, who)));
                 break;
             }
         }
@@ -245,7 +248,7 @@ impl Scene<'_> {
         // The last line has the result.
         let course = Course::after(recorded, &before, who);
         let (story, ..) = self.consequences(recorded, &before, who, course).await?;
-        Ok(story.into_iter().rfind(|line| &*line.event != "round"))
+        Ok(story.into_iter().rfind(|line| !["round", "disclosed"].contains(&&*line.event)))
     }
 
     /// Adds the starts of the server between the first message or question of a story and its end.

@@ -71,7 +71,7 @@ impl Conversation {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.position.handled) };
                 }
             }
-            Event::CaughtUp { .. } => self.position.handled = self.position.handled.max(seq),
+            Event::CaughtUp { .. } | Event::Disclosed(_) => self.position.handled = self.position.handled.max(seq),
             Event::VoiceJoined { from } => {
                 self.position.handled = self.position.handled.max(seq);
                 self.voice.call.join(seq, from);
@@ -459,7 +459,10 @@ impl Conversation {
 
 /// Whether an inbound event does not keep a statement from opening a round: nothing was said with it, or not yet.
 const fn leaves_statements_alone(event: &Event) -> bool {
-    matches!(event, Event::CaughtUp { .. } | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_))
+    matches!(
+        event,
+        Event::CaughtUp { .. } | Event::Disclosed(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_)
+    )
 }
 
 /// For how long a companion waits after this message, which is left over. None: it waits for the end of the voice lull (docs/design/voice.md A-12).

@@ -35,7 +35,7 @@ use crate::ports::backend::keeping::{
 use crate::ports::backend::live::{Lagged, LiveStream, Watched};
 use crate::ports::backend::maintenance_service::MaintenanceService;
 use crate::ports::backend::message_service::MessageService;
-use crate::ports::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, SearchQuery, Words};
+use crate::ports::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, RunBy, SearchQuery, Words};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::{
     CompanionPatch, CompanionView, Companions, Deletion, Invited, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch,
@@ -115,6 +115,7 @@ impl FakeRoom {
                 RoomCompanion {
                     id: id.clone(),
                     name: self.name(id),
+                    ai: true,
                     aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
                     external: self.externals.contains_key(id),
                     interjection: interjection.unwrap_or(Interjection::Average).as_str().into(),
@@ -164,6 +165,7 @@ impl FakeRoom {
             from,
             name,
             role: Role::Person,
+            ai: false,
             kind,
             text,
             at,
@@ -173,6 +175,7 @@ impl FakeRoom {
             cut,
             truncated: false,
             recalled: Vec::new(),
+            notice: None,
         }
     }
 
@@ -356,7 +359,12 @@ impl GuestService for FakeBackend {
         let guests = self.guests.lock();
         let (_, invitation) = guests.all.with_secret(secret, NOON).ok_or_else(not_open)?;
         let id = RoomId::of(&invitation.channel).ok_or_else(not_open)?;
-        Ok(Preview { room: PreviewedRoom { id, title: None, companions: Vec::new() }, ends_at: None, name: None })
+        Ok(Preview {
+            room: PreviewedRoom { id, title: None, companions: Vec::new() },
+            ends_at: None,
+            name: None,
+            run_by: RunBy::default(),
+        })
     }
 
     async fn join(&self, secret: &str, name: Arc<str>, _: &[String]) -> Result<(Visit, SecretString), Refused> {
@@ -665,7 +673,7 @@ impl MessageService for FakeBackend {
             room.check_external(&words.from, &words.message_id)?;
             let from: Arc<str> = words.from.as_str().into();
             let (name, role) = (Some(from.clone()), Role::Companion);
-            Ok(room.store(HistoryMessage { name, role, ..room.typed(from, words.text) }))
+            Ok(room.store(HistoryMessage { name, role, ai: true, ..room.typed(from, words.text) }))
         })
     }
 }

@@ -8,6 +8,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use super::messages::RunBy;
 use super::refused::Refused;
 use super::room::{RoomCompanion, RoomId};
 use super::stamp::Stamp;
@@ -132,6 +133,7 @@ pub struct Preview {
     /// The name that this browser chose before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
+    pub run_by: RunBy,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -147,6 +149,8 @@ pub struct PreviewedRoom {
 pub struct KnownCompanion {
     pub id: CompanionId,
     pub name: Arc<str>,
+    /// Always true.
+    pub ai: bool,
     /// Whether a program outside plays it.
     pub external: bool,
     /// The path of its picture; absent: it has none.
@@ -155,7 +159,7 @@ pub struct KnownCompanion {
 }
 
 impl From<RoomCompanion> for KnownCompanion {
-    fn from(RoomCompanion { id, name, external, picture, .. }: RoomCompanion) -> Self {
-        Self { id, name, external, picture }
+    fn from(RoomCompanion { id, name, ai, external, picture, .. }: RoomCompanion) -> Self {
+        Self { id, name, ai, external, picture }
     }
 }

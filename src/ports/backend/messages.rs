@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::stamp::Stamp;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Modality, Quoted, Role};
+use crate::settings::safety::Safety;
 
 /// The statement of an external companion that was selected.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -95,6 +96,9 @@ pub struct HistoryMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
     pub role: Role,
+    /// Whether an AI said it: a companion.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ai: bool,
     /// For an event that must be acknowledged: its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Arc<str>>,
@@ -116,6 +120,27 @@ pub struct HistoryMessage {
     /// The numbers of the older messages that were recalled for a companion's statement, the best first (docs/design/memory.md).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
+    /// If people were told below it that companions are AI: what they were told besides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<RunBy>,
+}
+
+/// What people are told of a server (docs/design/safety.md).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RunBy {
+    /// Who runs it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operator: Option<Arc<str>>,
+    /// The address of its privacy text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Arc<str>>,
+}
+
+impl From<&Safety> for RunBy {
+    fn from(safety: &Safety) -> Self {
+        let shared = |text: &Option<String>| text.as_deref().map(Arc::from);
+        Self { operator: shared(&safety.operator), privacy: shared(&safety.privacy) }
+    }
 }
 
 /// A spoken statement that was cut off, of which the message's text is what was heard (docs/design/voice.md A-60).

@@ -130,6 +130,8 @@ pub struct Room {
 pub struct RoomCompanion {
     pub id: CompanionId,
     pub name: Arc<str>,
+    /// Always true: a companion is AI, also if a program outside plays it.
+    pub ai: bool,
     pub aliases: Vec<Arc<str>>,
     /// Whether a program outside plays it.
     pub external: bool,

@@ -48,6 +48,11 @@ impl FakePlatform {
         lock(&self.posted).iter().map(|(_, part)| (part.name.to_string(), part.text.to_string())).collect()
     }
 
+    /// The notice below each posted part.
+    pub(crate) fn notices(&self) -> Vec<Option<Arc<str>>> {
+        lock(&self.posted).iter().map(|(_, part)| part.notice.clone()).collect()
+    }
+
     /// The picture under which each part was posted.
     pub(crate) fn pictures(&self) -> Vec<Option<Arc<str>>> {
         lock(&self.posted).iter().map(|(_, part)| part.picture.clone()).collect()

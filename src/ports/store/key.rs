@@ -79,6 +79,8 @@ kinds! {
     Card = 23,
     /// Invitations to rooms, with their guests: id. Ward 0.
     Invitation = 24,
+    /// Who was told that companions are AI: guild, person.
+    Told = 25,
 }
 
 /// A key: one byte for the ward, one for the kind, and the rest by kind.

@@ -229,7 +229,7 @@ impl<'a> Record<'a> {
                 self.note_follow_up(recorded.seq);
             }
             Event::Edited { message, .. } => self.note_change(recorded.seq, self.clock, &[*message]),
-            Event::CaughtUp { .. } | Event::JitterDrawn { .. } | Event::Filtered(_) => {}
+            Event::CaughtUp { .. } | Event::Disclosed(_) | Event::JitterDrawn { .. } | Event::Filtered(_) => {}
             // Nobody speaks in the simulation yet.
             Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_) | Event::VoiceQuiet { .. } => {}
             Event::AddressRefused { message } => drop(self.refused.insert(*message)),

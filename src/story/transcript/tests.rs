@@ -24,6 +24,7 @@ fn markdown(text: &str) -> String {
 fn a_document_has_days_times_names_marks_and_answers() {
     let mut transcript = Transcript::new(Markup::Markdown, TimeZone::fixed(jiff::tz::offset(2)));
     let (question, answer, gone) = (said("Ana", "How are you,\nAria?"), said("Aria", "Well."), said("", ""));
+    let answer = Message { from: Author { role: Role::Companion, ..answer.from.clone() }, ..answer };
     let spoken = Message { modality: Modality::Voice, ..answer.clone() };
 
     let written = [
@@ -44,9 +45,9 @@ fn a_document_has_days_times_names_marks_and_answers() {
         written.join("\n"),
         "# Großmutters \\*Küche\\*\n\nExported on 1 May 2026 at 14:00. Times: +02:00.\n\n\
          ## Friday, 1 May 2026\n\n**Ana** · 14:00\n> How are you,  \n> Aria?  \n\n\
-         **Aria** · 14:00\n> Well.  \n\n**A deleted message** · 14:00\n\n\
-         **Aria** · 14:00 · spoken · edited\n> *answers Ana: How are you, Aria?*\n>\n> Well.  \n\n\
-         ## Saturday, 2 May 2026\n\n**Aria** · 01:00\n> *answers a deleted message*\n>\n> Well.  \n\n---\n\n5 messages."
+         **Aria** · 14:00 · AI\n> Well.  \n\n**A deleted message** · 14:00\n\n\
+         **Aria** · 14:00 · AI · spoken · edited\n> *answers Ana: How are you, Aria?*\n>\n> Well.  \n\n\
+         ## Saturday, 2 May 2026\n\n**Aria** · 01:00 · AI\n> *answers a deleted message*\n>\n> Well.  \n\n---\n\n5 messages."
     );
 }
 

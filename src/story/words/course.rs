@@ -3,6 +3,7 @@
 use super::{Told, aloud, author, cut, moved, name_of, span, statement_failed};
 use crate::domain::conversation::DELETED;
 use crate::domain::event::{Event, Recorded, RoundClosed};
+use crate::domain::id::Ticket;
 use crate::domain::message::Message;
 use crate::domain::turn::bid::{Phase, What};
 use crate::journal::redaction::is_redacted;
@@ -58,6 +59,12 @@ pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course:
         _ => return None,
     };
     Some(who.tell(key, &[]).line(recorded, kind))
+}
+
+/// What people were told with the statement of this reply, if this event says that.
+pub(crate) fn disclosed(recorded: &Recorded, reply: Option<Ticket>, who: &Subject) -> Option<StoryLine> {
+    let Event::Disclosed(disclosed) = &recorded.event else { return None };
+    (Some(disclosed.ticket) == reply).then(|| who.tell("why.course.disclosed", &[]).line(recorded, "disclosed"))
 }
 
 fn statement(message: &Message, course: &Course, who: &Subject) -> Told {

@@ -103,6 +103,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "voice_status",
     "say",
     "ask",
+    "about",
     "help",
     "typing",
     "other",

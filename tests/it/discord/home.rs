@@ -61,6 +61,7 @@ pub fn part(channel: Id, text: &str) -> Part {
         name: "Mira".into(),
         picture: None,
         text: text.into(),
+        notice: None,
         nonce: format!("{channel}#{text}").into(),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::turn::{PendingCall, Turn, Vote};
 use crate::actors::channel::channel_context::ChannelContext;
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::event::{Decided, Outvoted, RoundClosed};
+use crate::domain::event::{Decided, Disclosed, Outvoted, RoundClosed};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::Author;
 use crate::domain::moment::Moment;
@@ -81,6 +81,12 @@ pub(in crate::actors::channel) enum TraceRecord {
         call: PendingCall,
         append: Append,
     },
+    /// People were told with the statement of the turn that companions are AI.
+    Disclosed {
+        turn: Turn,
+        disclosed: Box<Disclosed>,
+        at: Moment,
+    },
     Ended {
         turn: Turn,
         outcome: &'static str,
@@ -145,6 +151,9 @@ impl TraceRecord {
                 turns::record_statement(recorder, &facts);
             }
             Self::Posted { by, ticket, call, append } => emit_statement(&by, ticket, &call, append, channel_key, context),
+            Self::Disclosed { turn, disclosed, at } => {
+                messages::record_notice(recorder, &in_turn(&turn, channel_key), &disclosed, at);
+            }
             Self::Ended { turn, outcome, error, heard_since } => {
                 let ended = context.clock.now();
                 let facts = TurnFacts {

@@ -69,6 +69,18 @@ pub(super) async fn remove_people_from_usage(
     Ok(write_meta(context, ward, vec![Write::Put(mark, encode(&before.min(now)))]).await?)
 }
 
+/// Forgets who was last told before this moment that companions are AI. They are told again.
+pub(super) async fn remove_told(context: &ActorContext, guild: &GuildId, before: Moment) -> Result<(), RewriteError> {
+    let people = context.told.before(guild, before);
+    if people.is_empty() {
+        return Ok(());
+    }
+    let writes = people.iter().filter_map(|person| context.told.removal(guild, person)).collect();
+    write_meta(context, Ward::of(guild), writes).await?;
+    people.iter().for_each(|person| context.told.remove(guild, person));
+    Ok(())
+}
+
 /// The usage record without its person. None: it names no person.
 pub fn without_person(record: &UsageRecord) -> Option<UsageRecord> {
     match &record.used {

@@ -151,6 +151,7 @@ impl World {
             channel_key: channel_key("lobby"),
             at: None,
             event,
+            disclosed: None,
             ids: Vec::new(),
             ticket,
             usage: Vec::new(),

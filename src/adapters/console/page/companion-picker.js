@@ -1,5 +1,6 @@
 // Chooses the companions of a room: a checkbox for each configured companion, and for each external one.
 
+import { ai } from './ai.js';
 import { el, name } from './dom.js';
 import { face, pictureOf } from './pictures.js';
 import { loadRefusals, pieces, t } from './texts.js';
@@ -36,7 +37,7 @@ export function companionPicker(configured, members, { allowsExternal = true, de
   function box(c, isExternal) {
     const input = el('input', { type: 'checkbox', value: c.id, 'data-external': isExternal });
     input.checked = memberById.has(c.id);
-    const label = el('label', { class: 'box' }, input, ' ', isExternal ? null : face(c.name ?? c.id, { path: pictureOf(c.id), tone: desk.tone(c.id) }), ' ', name(c.name ?? c.id), isExternal ? [' ', el('span', { class: 'external' }, t('picker.external'))] : null);
+    const label = el('label', { class: 'box' }, input, ' ', isExternal ? null : face(c.name ?? c.id, { path: pictureOf(c.id), tone: desk.tone(c.id) }), ' ', name(c.name ?? c.id), ' ', ai(), isExternal ? [' ', el('span', { class: 'external' }, t('picker.external'))] : null);
     return isExternal ? label : el('div', { class: 'box-row' }, label, el('button', { type: 'button', class: 'quiet-button', onclick: () => desk.open(c.id) }, t('profile.open'), el('span', { class: 'visually-hidden' }, ` ${c.name ?? c.id}`)));
   }
 

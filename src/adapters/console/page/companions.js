@@ -1,5 +1,6 @@
 // One card for each companion in the room: what it is doing, how near it is to speaking, its last decisions, and its controls.
 
+import { ai } from './ai.js';
 import { isClosed, STAGES } from './companion.js';
 import { el, glyph, name, plain, say, svg } from './dom.js';
 import { floorHolder, isHeld, isStopped, lostTo, stopReason } from './floor.js';
@@ -62,7 +63,7 @@ function card(id, act) {
   const circle = ring();
   const title = name('', { class: 'who' });
   const about = el('span', { class: 'visually-hidden' });
-  const whoNode = el('span', { class: 'card-who' }, title);
+  const whoNode = el('span', { class: 'card-who' }, title, ' ', ai());
   const head = el('button', { class: 'card-head', 'aria-expanded': 'false', onclick: toggle }, circle.node, whoNode, about);
   // On phones the whole card is needed for a finger.
   function toggle(event) {

@@ -3,6 +3,9 @@
 const number = value => (Number.isFinite(value) ? value : null);
 const text = value => (typeof value === 'string' ? value : '');
 
+// What the server told people below a statement: who runs it, and where its privacy text is.
+export const noticeOf = notice => (notice ? { operator: text(notice.operator), privacy: text(notice.privacy) } : null);
+
 export function messageEntry(m) {
   return {
     key: `m${m.seq}`,
@@ -19,6 +22,7 @@ export function messageEntry(m) {
     quoted: m.quoted && typeof m.quoted === 'object' ? { from: text(m.quoted.from), text: text(m.quoted.text) } : null,
     cut: m.cut && typeof m.cut === 'object' ? { full: text(m.cut.full), by: text(m.cut.by) } : null,
     truncated: m.truncated === true,
+    notice: noticeOf(m.notice),
     edited: Boolean(m.edited),
     whilePaused: false, // whether a person wrote it while the room was paused
     version: 0,

@@ -1,5 +1,6 @@
 // Draws the items of the conversation: days, messages, quiet lines for decisions, drafts. `view.act` has what the person of this window may do.
 
+import { ai, notice } from './ai.js';
 import { el, glyph, name } from './dom.js';
 import { isStopped, messageOf, stopReason } from './floor.js';
 import { drawHappened, gather, happened, outcomes, sentence } from './happened.js';
@@ -168,9 +169,9 @@ function speech(view, { from, role, companion, eventKind, at, text, follows, ton
   const marks = part => withMarks(part, view.search);
   return el(
     'article',
-    { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null, 'aria-label': `${from}, ${words.time(at)}` },
+    { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null, 'data-ai-generated': isCompanion && 'true', 'aria-label': `${from}, ${isCompanion ? `${t('notice.mark')}, ` : ''}${words.time(at)}` },
     follows ? null : face(from, { path: isCompanion ? pictureOf(companion) : null, onclick: open }),
-    follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, who, role === 'bot' ? el('span', { class: 'tag' }, t('messages.bot')) : null, eventKind ? el('span', { class: 'tag' }, t('messages.event', { kind: words.spaced(eventKind) })) : null, isCompanion ? el('span', { class: 'tag' }, t('messages.companion')) : null, clockTime(at, link)),
+    follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, who, role === 'bot' ? el('span', { class: 'tag' }, t('messages.bot')) : null, eventKind ? el('span', { class: 'tag' }, t('messages.event', { kind: words.spaced(eventKind) })) : null, isCompanion ? ai() : null, clockTime(at, link)),
     drawMarkdown(el('div', { class: 'words rich', dir: 'auto' }), text, marks),
     extra,
   );
@@ -195,6 +196,7 @@ function message(view, { entry, follows, canBeReplaced }) {
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.cut ? cutOff(entry) : null,
       entry.truncated ? el('span', { class: 'aside' }, t('messages.truncated')) : null,
+      entry.notice ? el('p', { class: 'aside of-server' }, notice(entry.notice)) : null,
       room.filtered.has(entry.seq) ? el('span', { class: 'aside', title: t('messages.filtered_about') }, t('messages.filtered')) : null,
       el(
         'span',

@@ -1,5 +1,6 @@
 // Completes "@" in the message field to the name of a companion or person in the room: arrow keys select, Enter or Tab inserts, Esc closes.
 
+import { ai } from './ai.js';
 import { el, name } from './dom.js';
 import { t } from './texts.js';
 
@@ -38,7 +39,7 @@ export function mention(field, { room, me, tone, changed }) {
     list.hidden = false;
     list.replaceChildren(
       ...found.map((one, i) =>
-        el('li', { id: `mention-${i}`, role: 'option', 'aria-selected': String(i === at), 'data-tone': one.id === null ? null : tone(one.id), onpointerdown: event => (event.preventDefault(), insert(one)) }, name(one.shown, { class: one.id === null ? null : 'who' })),
+        el('li', { id: `mention-${i}`, role: 'option', 'aria-selected': String(i === at), 'data-tone': one.id === null ? null : tone(one.id), onpointerdown: event => (event.preventDefault(), insert(one)) }, name(one.shown, { class: one.id === null ? null : 'who' }), one.id === null ? null : [' ', ai()]),
       ),
     );
     field.setAttribute('aria-activedescendant', `mention-${at}`);

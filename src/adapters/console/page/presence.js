@@ -1,5 +1,6 @@
 // Who is here, people and companions, and who is typing, thinking, about to speak or paused.
 
+import { ai } from './ai.js';
 import { byId, el, name } from './dom.js';
 import { pieces, t } from './texts.js';
 
@@ -31,13 +32,13 @@ export function presence({ me, tone, isGuest = false }) {
   return {
     draw({ people, companions, drafts }) {
       const others = people.filter(person => person.name !== me());
-      const all = [...(isGuest ? people : others).map(person => ({ name: person.name, about: person.name === me() ? 'you' : person.isGuest && !isGuest ? 'guest' : null })), ...[...companions.values()].map(({ id, name: who }) => ({ id, name: who, about: isGuest ? 'ai' : null }))];
+      const all = [...(isGuest ? people : others).map(person => ({ name: person.name, about: person.name === me() ? 'you' : person.isGuest && !isGuest ? 'guest' : null })), ...[...companions.values()].map(({ id, name: who }) => ({ id, name: who, about: null }))];
       const shown = isGuest || all.length <= MOST_NAMES + 1 ? all : all.slice(0, MOST_NAMES);
       here.hidden = !all.length;
       here.title = all.length > shown.length ? all.map(one => one.name).join(', ') : '';
       fill(here, [shown.map(one => [one.name, one.about, one.id && tone(one.id)]), all.length, isGuest], () => [
         isGuest ? el('li', { class: 'muted' }, t('presence.here')) : '',
-        ...shown.map(one => el('li', { class: one.id ? null : 'person' }, one.id ? companionName(one) : name(one.name), one.about ? aside(t(`presence.${one.about}`)) : null)),
+        ...shown.map(one => el('li', { class: one.id ? null : 'person' }, one.id ? [companionName(one), ' ', ai()] : name(one.name), one.about ? aside(t(`presence.${one.about}`)) : null)),
         all.length > shown.length ? el('li', { class: 'muted', 'aria-label': here.title }, el('bdi', { dir: 'ltr' }, `+${all.length - shown.length}`)) : '',
       ].filter(Boolean));
       const typing = others.filter(person => person.isTyping);

@@ -1,5 +1,6 @@
 // The profile of a companion: what it is like, where it is and is kept, what it decided last, and what can be done with it.
 
+import { ai } from './ai.js';
 import * as api from './api.js';
 import { placeOf } from './companion-editor.js';
 import { span } from './companion-form.js';
@@ -100,7 +101,7 @@ export async function profileDialog(desk, id, who, told = '') {
       'div',
       { class: 'profile-head', 'data-tone': tone },
       face(companion.name, { path: profile.picture, size: 80 }),
-      el('p', null, companion.aliases?.length ? [el('span', { class: 'muted' }, `${t('profile.aliases')}: `, listed(companion.aliases.map(one => name(one)))), el('br')] : null, `${t('cards.speaks')} `, el('strong', null, words.interjectionLevel(words.levelOf(companion.interjection ?? desk.usualLevel(id), companion.quiet_hours)), words.hasHours(companion.quiet_hours) ? `. ${t('cards.quiet_hours', { hours: companion.quiet_hours })}` : null)),
+      el('p', null, ai(), ' ', companion.aliases?.length ? [el('span', { class: 'muted' }, `${t('profile.aliases')}: `, listed(companion.aliases.map(one => name(one)))), el('br')] : null, `${t('cards.speaks')} `, el('strong', null, words.interjectionLevel(words.levelOf(companion.interjection ?? desk.usualLevel(id), companion.quiet_hours)), words.hasHours(companion.quiet_hours) ? `. ${t('cards.quiet_hours', { hours: companion.quiet_hours })}` : null)),
     ),
     el('p', { class: 'actions' }, button(t('base.edit'), () => (box.close(), desk.edit(profile)), 'solid'), button(t('base.copy'), () => (box.close(), desk.copy(profile))), el('a', { class: 'outlined', href: api.cardUrl(id, 'json'), download: '' }, t('profile.export_json')), profile.picture ? button(t('profile.export_png'), attempt(savePng)) : null, button(t('base.delete'), attempt(remove), 'outlined danger')),
     problem,

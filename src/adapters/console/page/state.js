@@ -2,7 +2,7 @@
 // Pure: `fold` takes an event and returns what changed. No clock, no network, no document.
 
 import { companionFrom, isClosed, ownSettings, setDoing } from './companion.js';
-import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, repetitionEntry, replanEntry, stageEntry, tombstoneEntry } from './entries.js';
+import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, noticeOf, repetitionEntry, replanEntry, stageEntry, tombstoneEntry } from './entries.js';
 import { isHeld, isStopped, isVotingIn, stopWanting } from './floor.js';
 import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured, statementReplaced } from './loop-guard.js';
 import { platformName } from './platforms.js';
@@ -272,6 +272,12 @@ const RULES = {
   },
   unfiltered(room, e) {
     setFiltered(room, e, false);
+    return TALK;
+  },
+  disclosed(room, e) {
+    const entry = room.entries.findLast(other => other.key === `m${e.message}`);
+    if (!entry || entry.notice) return NOTHING;
+    Object.assign(entry, { notice: noticeOf(e), version: entry.version + 1 });
     return TALK;
   },
   edited(room, e) {

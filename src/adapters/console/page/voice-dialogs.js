@@ -1,5 +1,6 @@
 // Dialogs of voice calls: consent before the first one, what this browser lacks, devices and volumes, and what is heard without speech recognition.
 
+import { ai } from './ai.js';
 import { dialog } from './dialogs.js';
 import { el, name } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
@@ -118,7 +119,7 @@ export async function chooseSound({ voice, companions, tone }) {
         percent.textContent = shown(Number(range.value));
         voice.setVolume(companion.id, Number(range.value));
       });
-      return el('label', { class: 'voice-field', 'data-tone': tone(companion.id) }, name(companion.name, { class: 'who' }), range, percent);
+      return el('label', { class: 'voice-field', 'data-tone': tone(companion.id) }, el('span', null, name(companion.name, { class: 'who' }), ' ', ai()), range, percent);
     }),
   );
 }

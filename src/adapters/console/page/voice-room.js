@@ -1,5 +1,6 @@
 // The voice room: the button Talk, who is in the call and who talks, captions, the companion that speaks, and the controls of one's own microphone.
 
+import { ai } from './ai.js';
 import * as api from './api.js';
 import { byId, el, name, plain, say } from './dom.js';
 import { face, pictureOf } from './pictures.js';
@@ -121,12 +122,12 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     const isWordless = line.kind === 'noise' && /^\(.*\)$/u.test(line.text);
     const text = line.cut ? (line.text ? `${line.text} —` : t('call.nothing_heard')) : isWordless ? '' : line.text;
     const classes = [line.isFinal ? '' : 'open', ['noise', 'echo'].includes(line.kind) ? 'greyed' : ''].join(' ').trim();
-    return el('li', { class: classes || null, 'data-tone': line.isCompanion ? tone(line.who) : null }, name(who, { class: 'who' }), ' ', el('span', { dir: 'auto' }, plain(text)), aside ? el('span', { class: 'aside' }, ` ${aside}`) : null);
+    return el('li', { class: classes || null, 'data-tone': line.isCompanion ? tone(line.who) : null }, name(who, { class: 'who' }), ' ', line.isCompanion ? [ai(), ' '] : null, el('span', { dir: 'auto' }, plain(text)), aside ? el('span', { class: 'aside' }, ` ${aside}`) : null);
   }
 
   function companionWords() {
     const { reply, thinking } = view.call;
-    const who = id => el('span', { class: 'with-face', 'data-tone': tone(id) }, face(companionName(id), { path: pictureOf(id) }), ' ', name(companionName(id), { class: 'who' }));
+    const who = id => el('span', { class: 'with-face', 'data-tone': tone(id) }, face(companionName(id), { path: pictureOf(id) }), ' ', name(companionName(id), { class: 'who' }), ' ', ai());
     if (reply?.isAudible) return pieces(reply.paused ? 'call.pauses' : isQuiet(reply, Date.now()) ? 'call.quieter' : 'call.speaks', { who: who(reply.companion) });
     const waiting = new Set(reply ? [...thinking, reply.companion] : thinking);
     return waiting.size ? pieces('call.thinking', { who: listed([...waiting].map(who)), count: waiting.size }) : [];

@@ -18,7 +18,7 @@ async fn a_room_is_created_changed_listed_and_deleted() {
 
     let study = |id: &str, name: &str| {
         let companion = json!({
-            "id": id, "name": name, "aliases": [], "external": false, "interjection": "average", "repetition": true,
+            "id": id, "name": name, "ai": true, "aliases": [], "external": false, "interjection": "average", "repetition": true,
             "model": { "main": "main", "side": "side" }, "paused": false,
         });
         json!({ "id": "study", "guild": "home", "companions": [companion], "paused": false, "last_at": null })

@@ -32,7 +32,7 @@ async fn an_external_companion_is_shown_with_its_names() {
     let (_, room) = world.get("/api/rooms/lobby").await;
 
     let zed = json!({
-        "id": "zed", "name": "Zed the Bot", "aliases": ["zeddy"], "external": true, "interjection": "average",
+        "id": "zed", "name": "Zed the Bot", "ai": true, "aliases": ["zeddy"], "external": true, "interjection": "average",
         "repetition": true, "model": { "main": "main", "side": "side" }, "paused": false,
     });
     assert_eq!(room["companions"][1], zed);

@@ -97,7 +97,7 @@ impl Shared {
         let id = RoomId::of(&channel.channel()).ok_or_else(|| Refused::not_found("no room".to_owned()))?;
         let room = self.parts.backend.rooms.get(&id).await?;
         let names: Vec<_> = room.companions.iter().map(|companion| companion.name.clone()).collect();
-        Ok(text(&names, &self.parts.calls.describe(&channel.channel())))
+        Ok(text(&names, &self.parts.calls.describe(&channel.channel()), self.parts.discord.about()))
     }
 }
 
@@ -120,7 +120,7 @@ const fn trouble_text(trouble: Trouble) -> Option<&'static str> {
     })
 }
 
-fn text(companions: &[Arc<str>], description: &Description) -> String {
+fn text(companions: &[Arc<str>], description: &Description, about: &str) -> String {
     let Description { recognition, recognises_words, .. } = description;
     let who = match companions {
         [] => "AI companions are".to_owned(),
@@ -144,6 +144,7 @@ fn text(companions: &[Arc<str>], description: &Description) -> String {
     };
     format!(
         "{who} in this call now: what you say is heard, and may be answered aloud. {kept}\n\
+         {about}\n\
          To opt out: `/tertulia ignore me`. To make them leave: `/tertulia voice leave`."
     )
 }
@@ -163,12 +164,13 @@ mod tests {
     fn the_notice_says_who_listens_what_leaves_the_machine_and_how_to_opt_out() {
         let notice = |companions: &[&str], host, words| {
             let companions: Vec<Arc<str>> = companions.iter().map(|name| Arc::from(*name)).collect();
-            text(&companions, &description(host, words))
+            text(&companions, &description(host, words), "It is run by Us.")
         };
 
         let aria = notice(&["Aria"], None, false);
         assert!(aria.starts_with("The AI companion **Aria** is in this call now"), "{aria}");
         assert!(aria.contains("stays on the machine of the bot") && aria.contains("not what is said"), "{aria}");
+        assert!(aria.contains("\nIt is run by Us.\n"), "{aria}");
         assert!(aria.contains("`/tertulia ignore me`") && aria.contains("`/tertulia voice leave`"), "{aria}");
         let external = notice(&["Aria", "Ben", "Cy"], Some("speech.example"), true);
         assert!(external.starts_with("The AI companions **Aria, Ben and Cy** are"), "{external}");

@@ -50,6 +50,7 @@ pub(super) fn as_member(companion: CompanionView) -> RoomCompanion {
     RoomCompanion {
         id,
         name,
+        ai: true,
         aliases,
         external: false,
         interjection,
@@ -150,6 +151,7 @@ pub(super) mod tests {
         RoomCompanion {
             id: id.into(),
             name: name.into(),
+            ai: true,
             aliases: aliases.iter().map(|alias| (*alias).into()).collect(),
             external: false,
             interjection: "average".into(),

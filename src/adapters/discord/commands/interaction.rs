@@ -114,6 +114,7 @@ pub(super) enum Command {
         companion: String,
         text: String,
     },
+    About,
     Help,
 }
 
@@ -178,6 +179,7 @@ impl Command {
             Self::VoiceLeave => "voice_leave",
             Self::VoiceStatus => "voice_status",
             Self::Say { .. } => name::SAY,
+            Self::About => name::ABOUT,
             Self::Help => name::HELP,
         }
     }
@@ -440,6 +442,7 @@ fn parse_command(
             let text = text.chars().take(name::LONGEST_SAID.into()).collect();
             Command::Say { companion: companion?, text }
         }
+        name::ABOUT => Command::About,
         name::HELP => Command::Help,
         _ => return None,
     })

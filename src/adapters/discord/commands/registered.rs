@@ -25,6 +25,7 @@ pub(super) const IGNORE: &str = "ignore";
 pub(super) const ME: &str = "me";
 pub(super) const VOICE: &str = "voice";
 pub(super) const SAY: &str = "say";
+pub(super) const ABOUT: &str = "about";
 pub(super) const HELP: &str = "help";
 /// The entry in the menu of a message.
 pub(super) const ASK: &str = "Ask a companion about this";
@@ -39,8 +40,8 @@ pub(super) const SURE: &str = "sure";
 pub(super) const TEXT: &str = "text";
 pub(super) const WORDS: &str = "words";
 /// Every subcommand, and every group of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 12] =
-    [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, RECALL, FORGET, IGNORE, VOICE, SAY, HELP];
+pub(super) const SUBCOMMANDS: [&str; 13] =
+    [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, RECALL, FORGET, IGNORE, VOICE, SAY, ABOUT, HELP];
 /// The most characters that can be said at once. The text and the two names have to fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
 /// The most characters that can be searched for.
@@ -209,6 +210,7 @@ pub(super) fn command() -> Value {
                     },
                 ],
             ),
+            subcommand(ABOUT, "What the companions are, who runs them, and what is kept; only you see it", Vec::new()),
             subcommand(HELP, "What you can do here", Vec::new()),
         ],
     )

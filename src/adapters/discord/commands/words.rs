@@ -37,6 +37,7 @@ For everybody:
 `/tertulia recall` – find what was said here
 `/tertulia ignore me` – they stop listening to you, until you switch it off
 `/tertulia forget me` – what you said is removed from their memory
+`/tertulia about` – what they are, who runs them, and what is kept
 
 For people who may manage the channel:
 `/tertulia join` and `/tertulia leave` – add and remove companions
@@ -45,6 +46,14 @@ For people who may manage the channel:
 `/tertulia voice join` and `/tertulia voice leave` – companions in the call of a voice channel; `/tertulia voice status` tells who is heard
 
 Only you see the answers to these commands, except for what you say to a companion.";
+
+/// What is kept, and what people can do about it, below what the server says of itself.
+pub(super) const ABOUT: &str = "\
+Companions read what is said in their channels, and it is kept on the machine of the bot; AI models get what they need to answer it. \
+A companion's message has the tag *APP* beside its name.
+`/tertulia forget me` – what you said is removed from their memory
+`/tertulia ignore me` – they stop listening to you
+`/tertulia why` – why they spoke, or did not";
 
 /// For a bot without the Message Content intent.
 pub(super) const NOT_READING: &str = "Companions see only messages that mention the bot. Discord does not show them other messages, or replies to \

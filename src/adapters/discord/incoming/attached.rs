@@ -3,6 +3,7 @@
 use twilight_model::channel::AttachmentFlags;
 use twilight_model::channel::message::MessageFlags;
 
+use super::super::outgoing::without_notice;
 use super::super::wire::{Attachment, Embed, Message, Poll, Sticker};
 use super::cut;
 use crate::domain::text::shortened;
@@ -32,7 +33,7 @@ pub(super) fn lines(message: &Message, read: impl Fn(&str) -> String) -> Vec<Str
     lines.extend(stickers(&message.sticker_items));
     lines.extend(message.poll.as_ref().map(poll));
     lines.extend(message.forward().map(|forward| {
-        let mut inside = vec![cut(read(forward.content.trim()).trim(), FORWARDED_CHARS)];
+        let mut inside = vec![cut(read(without_notice(forward.content.trim())).trim(), FORWARDED_CHARS)];
         inside.extend(files(&forward.attachments, is_voice(forward.flags)));
         inside.extend(stickers(&forward.sticker_items));
         inside.extend(forward.poll.as_ref().map(poll));

@@ -153,7 +153,7 @@ impl Discord {
         text: Option<&str>,
     ) -> Result<(), NotSent> {
         let nothing = || NotSent::Refused("nothing in the text is visible".to_owned());
-        let edited = text.map(|text| self.rendered_part(channel, text).ok_or_else(nothing)).transpose()?;
+        let edited = text.map(|text| self.rendered_part(channel, text, None).ok_or_else(nothing)).transpose()?;
         let edited = edited.map(|rendered| self.body(&rendered));
         let by_bot = Request::change_message(channel, message, edited.clone());
         if Snowflake::of_direct_guild(guild).is_some() {

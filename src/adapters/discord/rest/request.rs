@@ -32,6 +32,12 @@ impl Request {
         Self::new(Method::GET, "GET /applications/@me", "", "/applications/@me".to_owned())
     }
 
+    /// Sets what the profile of the bot says.
+    pub fn describe_application(description: &str) -> Self {
+        let body = json!({ "description": description });
+        Self::new(Method::PATCH, "PATCH /applications/@me", "", "/applications/@me".to_owned()).with_body(body)
+    }
+
     /// The gateway's address, the recommended number of shards, and how many sessions may still be started.
     pub fn gateway() -> Self {
         Self::new(Method::GET, "GET /gateway/bot", "", "/gateway/bot".to_owned())

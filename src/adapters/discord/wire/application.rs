@@ -31,6 +31,9 @@ pub struct Application {
     #[serde(default = "ApplicationFlags::empty")]
     pub flags: ApplicationFlags,
     bot: Option<WithId>,
+    /// What the bot's profile says.
+    #[serde(default, deserialize_with = "maybe")]
+    pub description: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
     pub bot_public: Option<bool>,
     #[serde(default, deserialize_with = "maybe")]

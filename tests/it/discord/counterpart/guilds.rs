@@ -24,6 +24,8 @@ pub struct Application {
     pub code_grant: bool,
     /// The URL that receives interactions instead of the gateway.
     pub interactions_url: Option<String>,
+    /// What the bot's profile says.
+    pub description: String,
 }
 
 impl Application {

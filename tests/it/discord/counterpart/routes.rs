@@ -21,6 +21,7 @@ const ROUTES: &[Route] = &[
     route("GET", "users/@me", "user", State::current_user),
     route("GET", "users/@me/guilds", "guilds", State::current_user_guilds),
     route("GET", "applications/@me", "application", State::current_application),
+    route("PATCH", "applications/@me", "edit_application", State::edit_application),
     route("GET", "guilds/{guild}", "guild", State::guild),
     route("GET", "guilds/{guild}/channels", "guild_channels", State::guild_channels),
     route("GET", "guilds/{guild}/members/{user}", "guild_member", State::guild_member),

@@ -50,6 +50,7 @@ impl World {
             public: true,
             code_grant: false,
             interactions_url: None,
+            description: String::new(),
         };
         Self {
             application,

@@ -16,9 +16,10 @@ use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::system::{SystemClock, SystemRng};
 use tertulia::domain::id::{Seq, Ticket};
 use tertulia::domain::moment::Moment;
+use tertulia::domain::notice::{Occasion, Owed};
 use tertulia::domain::trigger::Trigger;
 use tertulia::journal::channel_key::ChannelKey;
-use tertulia::journal::record::OutboxRecord;
+use tertulia::journal::record::{NoticeRecord, OutboxRecord};
 use tertulia::ports::chat_platform::{Part, Platforms};
 use tertulia::ports::language_model::ModelRole;
 use tertulia::server::speech::built_in;
@@ -46,7 +47,7 @@ async fn a_statement_whose_responses_are_lost_is_posted_once_and_reported_with_i
 
     let posts = discord.posts();
     let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
-    assert_eq!(delivered, Delivered { text: text.as_str().into(), ids, is_unconfirmed: false, error: None });
+    assert_eq!(delivered, Delivered { text: text.as_str().into(), ids, is_unconfirmed: false, error: None, disclosed: None });
     assert_eq!(discord.requests("execute_webhook"), 4);
     let contents: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
     assert_eq!(contents, text.split("\n\n").collect::<Vec<_>>());
@@ -77,7 +78,29 @@ async fn without_the_content_intent_a_statement_whose_response_is_lost_is_posted
 
     let posts = discord.posts();
     let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
-    assert_eq!((posts.len(), delivered), (1, Delivered { text: "Here I am.".into(), ids, is_unconfirmed: false, error: None }));
+    assert_eq!(
+        (posts.len(), delivered),
+        (1, Delivered { text: "Here I am.".into(), ids, is_unconfirmed: false, error: None, disclosed: None })
+    );
+}
+
+#[tokio::test]
+async fn a_notice_stands_in_small_print_below_the_statement_and_is_found_with_it() {
+    let Home { discord, general, .. } = Home::new().await;
+    let client = client_with(&discord, |section| section.request_timeout_secs = 1.0);
+    discord.spoil_next(1, On::route("execute_webhook"), Does::CutAfterwards);
+    let notice = "You are talking with AI here. It is run by @everyone. Privacy: https://club.example/privacy";
+
+    let delivered = deliver(client, &Part { notice: Some(notice.into()), ..part(general, "Here I am.") }).await;
+
+    let [post] = &discord.posts()[..] else { panic!("one message") };
+    let line = "-# \u{24d8} You are talking with AI here. It is run by @\u{200b}everyone. Privacy: https://club.example/privacy";
+    assert_eq!(post.content, format!("Here I am.\n{line}"));
+    assert_eq!((&*delivered.text, delivered.disclosed), ("Here I am.", Some((told(), post.message.to_string().into()))));
+}
+
+fn told() -> Owed {
+    Owed { people: vec!["discord:7".into()], occasion: Occasion::First }
 }
 
 /// Delivers a statement with a whole actor system, and returns what the channel receives.
@@ -97,6 +120,7 @@ async fn deliver(platform: Arc<Discord>, part: &Part) -> Delivered {
         name: None,
         truncated: false,
         recalled: Vec::new(),
+        notice: part.notice.clone().map(|text| NoticeRecord { owed: told(), text }),
     };
     let arguments = Arguments {
         channel_key: ChannelKey { guild: part.guild.clone(), channel: part.channel.clone() },

@@ -42,6 +42,7 @@ fn every_command_is_read_with_its_options() {
             sub("say", json!([text("companion", "aria"), text("text", " Hi. ")])),
             Command::Say { companion: "aria".to_owned(), text: "Hi.".to_owned() },
         ),
+        (sub("about", json!([])), Command::About),
         (sub("help", json!([])), Command::Help),
     ] {
         let read = read_json(&used_command(options.clone()));

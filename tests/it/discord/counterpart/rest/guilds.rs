@@ -21,7 +21,7 @@ impl State {
             "id": application.id,
             "name": application.name,
             "icon": null,
-            "description": "",
+            "description": application.description,
             "bot_public": application.public,
             "bot_require_code_grant": application.code_grant,
             "interactions_endpoint_url": application.interactions_url,
@@ -33,6 +33,11 @@ impl State {
             "approximate_guild_count": self.world.joined().count(),
             "integration_types_config": { "0": {} },
         }))
+    }
+
+    pub fn edit_application(&mut self, call: &Call) -> Reply {
+        self.world.application.description = call.body["description"].as_str().unwrap_or_default().to_owned();
+        self.current_application(call)
     }
 
     pub fn current_user(&mut self, _: &Call) -> Reply {

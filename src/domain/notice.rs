@@ -1,0 +1,165 @@
+//! Whether a statement carries the server's notice that companions are AI (docs/design/safety.md).
+
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+use super::id::PersonId;
+use super::moment::Moment;
+
+/// How often people are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Notice {
+    /// With the first answer that a person gets in a guild.
+    Once,
+    /// Also with the first one of each day, and after three hours of going on.
+    Daily,
+    Off,
+}
+
+/// When a person who was told is told again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// With the first answer of each day.
+    pub each_day: bool,
+    /// With the first answer after this time.
+    pub after: Option<Duration>,
+}
+
+/// Why people are told: the weightiest reason, if there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Occasion {
+    /// The time since somebody was told is over.
+    Interval,
+    /// It is another day.
+    Day,
+    /// Somebody was never told.
+    First,
+}
+
+/// A notice that a statement owes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owed {
+    /// All whom the statement answers, also those who need not be told yet: they see the notice, too.
+    pub people: Vec<PersonId>,
+    pub occasion: Occasion,
+}
+
+impl Notice {
+    /// When people are told again. None: nobody is told at all.
+    pub const fn repeat(self) -> Option<Repeat> {
+        const THREE_HOURS: Duration = Duration::from_secs(3 * 60 * 60);
+        match self {
+            Self::Off => None,
+            Self::Once => Some(Repeat { each_day: false, after: None }),
+            Self::Daily => Some(Repeat { each_day: true, after: Some(THREE_HOURS) }),
+        }
+    }
+}
+
+impl Occasion {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Interval => "interval",
+            Self::Day => "day",
+            Self::First => "first",
+        }
+    }
+}
+
+impl Repeat {
+    /// The notice that a statement owes which answers these people, each with the time when they were last told.
+    pub fn owed(
+        self,
+        people: impl IntoIterator<Item = (PersonId, Option<Moment>)>,
+        now: Moment,
+        zone: &TimeZone,
+    ) -> Option<Owed> {
+        let (mut all, mut newest) = (Vec::new(), None);
+        for (person, told) in people {
+            newest = newest.max(self.due(told, now, zone));
+            all.push(person);
+        }
+        newest.map(|occasion| Owed { people: all, occasion })
+    }
+
+    fn due(self, told: Option<Moment>, now: Moment, zone: &TimeZone) -> Option<Occasion> {
+        let Some(told) = told else { return Some(Occasion::First) };
+        if self.each_day && told.zoned(zone).date() != now.zoned(zone).date() {
+            return Some(Occasion::Day);
+        }
+        self.after.is_some_and(|after| now.since(told) >= after).then_some(Occasion::Interval)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 3_600;
+
+    /// A moment of 28 November 2026 or later, in seconds after its midnight (UTC).
+    fn at(secs: u64) -> Moment {
+        Moment::from_micros((1_795_824_000 + secs) * 1_000_000)
+    }
+
+    fn zone(hours: i8) -> TimeZone {
+        TimeZone::fixed(jiff::tz::offset(hours))
+    }
+
+    fn occasion(notice: Notice, told: Option<Moment>, now: Moment, zone: &TimeZone) -> Option<Occasion> {
+        notice.repeat()?.owed([("ana".into(), told)], now, zone).map(|owed| owed.occasion)
+    }
+
+    #[test]
+    fn once_tells_each_person_with_the_first_answer_and_never_again() {
+        let year = at(365 * 24 * HOUR);
+
+        assert_eq!(occasion(Notice::Once, None, at(0), &TimeZone::UTC), Some(Occasion::First));
+        assert_eq!(occasion(Notice::Once, Some(at(0)), year, &TimeZone::UTC), None);
+        assert_eq!(occasion(Notice::Off, None, at(0), &TimeZone::UTC), None);
+    }
+
+    #[test]
+    fn daily_tells_again_when_the_day_changes_where_the_guild_is() {
+        let (evening, night) = (at(22 * HOUR + 1_800), at(23 * HOUR + 1_800));
+
+        // It is 23:30 and 0:30 an hour east of Greenwich, and 13:30 and 14:30 nine hours west of it.
+        assert_eq!(occasion(Notice::Daily, Some(evening), night, &zone(1)), Some(Occasion::Day));
+        assert_eq!(occasion(Notice::Daily, Some(evening), night, &zone(-9)), None);
+        let (before, after) = (at(8 * HOUR + 3_599), at(9 * HOUR));
+        assert_eq!(occasion(Notice::Daily, Some(before), after, &zone(-9)), Some(Occasion::Day));
+        assert_eq!(occasion(Notice::Daily, Some(before), after, &zone(1)), None);
+    }
+
+    #[test]
+    fn daily_tells_again_after_three_hours() {
+        let told = at(9 * HOUR);
+
+        assert_eq!(occasion(Notice::Daily, Some(told), at(12 * HOUR - 1), &TimeZone::UTC), None);
+        assert_eq!(occasion(Notice::Daily, Some(told), at(12 * HOUR), &TimeZone::UTC), Some(Occasion::Interval));
+        assert_eq!(occasion(Notice::Daily, Some(told), told - Duration::from_secs(60), &TimeZone::UTC), None, "a clock set back");
+    }
+
+    #[test]
+    fn an_interval_may_be_any() {
+        let hourly = Repeat { each_day: true, after: Some(Duration::from_secs(HOUR)) };
+        let owed = |now| hourly.owed([("ana".into(), Some(at(0)))], now, &TimeZone::UTC);
+
+        assert_eq!(owed(at(HOUR - 1)), None);
+        assert_eq!(owed(at(HOUR)).map(|owed| owed.occasion), Some(Occasion::Interval));
+    }
+
+    #[test]
+    fn all_whom_a_statement_answers_are_told_together_for_the_weightiest_reason() {
+        let people = [("ana".into(), Some(at(HOUR))), ("ben".into(), None), ("cy".into(), Some(at(0)))];
+        let daily = Notice::Daily.repeat().unwrap();
+
+        let owed = daily.owed(people.clone(), at(3 * HOUR), &TimeZone::UTC).unwrap();
+        assert_eq!(owed, Owed { people: people.map(|(person, _)| person).to_vec(), occasion: Occasion::First });
+        assert_eq!(daily.owed([], at(0), &TimeZone::UTC), None, "a statement that answers nobody");
+    }
+}

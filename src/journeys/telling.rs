@@ -1,0 +1,176 @@
+//! People are told that companions are AI: whom, with which answer, and again when (docs/design/safety.md).
+
+use std::sync::Arc;
+
+use secrecy::ExposeSecret as _;
+use serde_json::{Value, json};
+
+use super::world::{World, lines, room};
+use crate::actors::membership::opt_out::OptOutService;
+use crate::ports::backend::guest_service::{Ends, NewInvitation};
+use crate::ports::backend::keeping::ExportForm;
+use crate::ports::chat_platform::fake::{FakePlatform, Fate};
+use crate::ports::chat_platform::{NotRead, NotSent};
+use crate::ports::opt_out::OptOut as _;
+use crate::samples::lobby;
+
+const LOBBY: &str = "lobby";
+const NOTICE: &str =
+    "You are talking with AI here, not with a person. It is run by The Club. Privacy: https://club.example/privacy";
+
+/// Settings of a server that other machines reach.
+fn public(notice: &str) -> Value {
+    let safety = json!({ "notice": notice, "operator": "The Club", "privacy": "https://club.example/privacy" });
+    json!({ "server": { "listen": "0.0.0.0:7878", "admin_token": "a-token-that-nobody-guesses" }, "safety": safety })
+}
+
+impl World {
+    /// Somebody says something to Aria, and she answers.
+    async fn tell(&self, from: &str) {
+        self.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+        self.say_with(LOBBY, json!({ "from": from, "text": "Ari, one" })).await;
+        self.pass(60.0).await;
+    }
+
+    /// Why people were told, and whom, each time.
+    async fn told(&self) -> Vec<(String, Vec<String>)> {
+        let told = self.recorded(LOBBY, "disclosed").await;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let people = |told: &Value| told["people"].as_array().into_iter().flatten().map(text).collect();
+        told.iter().map(|told| (text(&told["occasion"]), people(told))).collect()
+    }
+}
+
+fn told(all: &[(&str, &str)]) -> Vec<(String, Vec<String>)> {
+    all.iter().map(|(occasion, person)| ((*occasion).to_owned(), vec![(*person).to_owned()])).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_person_is_told_once_with_the_first_answer_also_after_a_restart() {
+    let world = World::with_lobby_settings(public("once")).await;
+
+    world.tell("Ana").await;
+    world.tell("Ana").await;
+    let world = world.crash().await;
+    world.tell("Ana").await;
+    world.tell("Ben").await;
+
+    assert_eq!(world.told().await, told(&[("first", "Ana"), ("first", "Ben")]));
+    let events: Vec<Value> =
+        world.export(LOBBY, ExportForm::Json).await.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let at = events.iter().position(|event| event["event"] == "disclosed").unwrap();
+    assert_eq!(
+        (&events[at - 1]["event"], &events[at - 1]["reply"]),
+        (&json!("said"), &events[at]["ticket"]),
+        "the answer that carried it"
+    );
+    let asked = world.main.asked.lock();
+    assert!(asked.iter().all(|request| !format!("{request:?}").contains("talking with AI")), "no model reads it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_operator_of_a_console_of_this_machine_is_not_told_and_a_guest_is() {
+    let world = World::with_lobby().await;
+    world.tell("Ana").await;
+    let (_, secret) = world.backend.guests.invite(&room(LOBBY), NewInvitation { ends: Ends::Day, most_guests: 5 }).await.unwrap();
+    world.backend.guests.join(secret.expose_secret(), "Ben".into(), &[]).await.unwrap();
+
+    world.tell("Ben").await;
+    world.tell("Ana").await;
+
+    assert_eq!(world.told().await, told(&[("first", "Ben")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_told_where_that_is_off() {
+    let world = World::with_lobby_settings(public("off")).await;
+
+    world.tell("Ana").await;
+
+    assert_eq!(world.told().await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn daily_is_told_again_after_three_hours_and_on_the_next_day_also_over_restarts() {
+    let mut world = World::with_lobby_settings(public("daily")).await;
+    for hours in [0, 2, 2, 9, 1] {
+        world.set_clock(hours * 3_600);
+        world = world.crash().await;
+        world.tell("Ana").await;
+    }
+
+    // At noon, at two, four, one in the night, and two.
+    assert_eq!(world.told().await, told(&[("first", "Ana"), ("interval", "Ana"), ("day", "Ana")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_forgotten_or_comes_back_after_opting_out_is_told_again() {
+    let world = World::with_lobby_settings(public("once")).await;
+    world.tell("Ana").await;
+
+    world.forget("Ana", false).await.unwrap();
+    assert_eq!(world.told().await, [("first".to_owned(), Vec::new())], "who it was is forgotten");
+    world.tell("Ana").await;
+    let opt_outs = OptOutService::new(world.context.clone());
+    opt_outs.ignore(&lobby().guild, &"Ana".into(), true).await.unwrap();
+    opt_outs.ignore(&lobby().guild, &"Ana".into(), false).await.unwrap();
+    let world = world.crash().await;
+    world.tell("Ana").await;
+
+    assert_eq!(world.told().await[1..], told(&[("first", "Ana"), ("first", "Ana")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_platform_posts_the_notice_with_the_last_part_and_it_is_not_among_the_words() {
+    let (platform, world) = on_platform().await;
+    platform.takes_at_most(NOTICE.len() + 32);
+    world.main.answers([Ok("First comes a sentence. Then there is another one."), Ok("Again.")]);
+
+    world.tell("Ana").await;
+    world.tell("Ana").await;
+
+    assert_eq!(platform.notices(), [None, Some(NOTICE.into()), None]);
+    let parts = ["First comes a sentence.", "Then there is another one.", "Again."];
+    assert_eq!(platform.posted(), lines(&parts.map(|text| ("Aria", text))));
+    assert_eq!(world.told().await, told(&[("first", "Ana")]));
+    let export = world.export(LOBBY, ExportForm::Json).await;
+    assert!(export.iter().any(|line| line.contains(r#""event":"disclosed""#) && line.contains(r#""part":"2""#)), "{export:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_whose_part_is_unconfirmed_or_refused_is_due_again() {
+    let (platform, world) = on_platform().await;
+    platform.will([Fate::Silent]);
+    platform.hides(NotRead::Never("no permission".into()));
+    world.tell("Ana").await;
+    platform.will([Fate::Fails(NotSent::Refused("no".into()))]);
+    world.tell("Ana").await;
+    assert_eq!(world.told().await, []);
+
+    world.tell("Ana").await;
+
+    assert_eq!(platform.notices(), [Some(NOTICE.into()), Some(NOTICE.into())]);
+    assert_eq!(world.told().await, told(&[("first", "Ana")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_survives_a_crash_while_its_part_is_posted() {
+    let (platform, world) = on_platform().await;
+    platform.will([Fate::Hangs]);
+    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
+    world.say_with(LOBBY, json!({ "from": "Ana", "text": "Ari, one" })).await;
+    world.pass(5.0).await;
+    assert_eq!((platform.notices(), world.told().await), (vec![Some(NOTICE.into())], Vec::new()));
+
+    let world = world.crash().await;
+    world.pass(60.0).await;
+
+    assert_eq!(platform.notices(), [Some(NOTICE.into())], "it was found");
+    assert_eq!(world.told().await, told(&[("first", "Ana")]));
+}
+
+async fn on_platform() -> (Arc<FakePlatform>, World) {
+    let platform = Arc::<FakePlatform>::default();
+    let world = World::with_platform_settings(platform.clone(), public("once")).await;
+    (platform, world)
+}

@@ -1,0 +1,62 @@
+//! Section `safety`: what people are told about the AI that they talk with.
+
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::Problem;
+use crate::domain::notice::Notice;
+
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Safety {
+    /// How often people are told that companions are AI.
+    pub notice: Notice,
+    /// Who runs this server, as people are told: 1 to 100 characters in one line.
+    pub operator: Option<String>,
+    /// The address of the privacy text: an absolute URL of at most 300 characters.
+    pub privacy: Option<String>,
+}
+
+impl Safety {
+    /// Checks the texts, and returns the first problem.
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        if let Some(operator) = &self.operator
+            && (operator.trim().is_empty() || operator.chars().count() > 100 || operator.chars().any(char::is_control))
+        {
+            return Err(Problem::new("operator", "must have 1 to 100 characters in one line; remove it to name nobody"));
+        }
+        if let Some(privacy) = &self.privacy {
+            let is_plain = privacy.len() <= 300 && privacy.bytes().all(|byte| byte.is_ascii_graphic());
+            let is_url = Url::parse(privacy).is_ok_and(|url| ["https", "http"].contains(&url.scheme()) && url.has_host());
+            if !(is_plain && is_url) {
+                let message = "must be a URL of at most 300 characters that begins with https:// and has no spaces";
+                return Err(Problem::new("privacy", message));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_runs_the_server_is_one_line_and_the_privacy_text_has_an_address() {
+        let safety = |operator: &str, privacy: &str| Safety {
+            notice: Notice::Once,
+            operator: Some(operator.into()),
+            privacy: Some(privacy.into()),
+        };
+        let wrong = |safety: Safety| safety.check().unwrap_err().key;
+
+        assert_eq!(safety("The Book Club", "https://club.example/privacy").check(), Ok(()));
+        assert_eq!(Safety { operator: None, privacy: None, ..safety("", "") }.check(), Ok(()));
+        for operator in [" ", "two\nlines", &"x".repeat(101)] {
+            assert_eq!(wrong(safety(operator, "https://club.example")), "operator", "{operator:?}");
+        }
+        for privacy in ["club.example", "ftp://club.example", "https://", "https://club.example/a b", &"x".repeat(301)] {
+            assert_eq!(wrong(safety("Us", privacy)), "privacy", "{privacy:?}");
+        }
+    }
+}
