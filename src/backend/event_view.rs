@@ -14,7 +14,6 @@ use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::messages::RunBy;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
-use crate::settings::safety::Safety;
 use crate::story::rounds::RoundCourses;
 
 /// How many events before the first one are read to find rounds that are not over.
@@ -24,20 +23,19 @@ const BEFORE: usize = 256;
 pub(super) struct EventView {
     channel_key: ChannelKey,
     room: RoomId,
-    safety: Safety,
     texts: Texts,
     /// The rounds, if they are followed. None inside: no event was rendered yet.
     rounds: Option<Option<RoundCourses>>,
 }
 
 impl EventView {
-    pub(super) fn new(channel_key: ChannelKey, room: RoomId, safety: &Safety) -> Self {
-        Self { channel_key, room, safety: safety.clone(), texts: Texts::default(), rounds: None }
+    pub(super) fn new(channel_key: ChannelKey, room: RoomId) -> Self {
+        Self { channel_key, room, texts: Texts::default(), rounds: None }
     }
 
     /// A view that shows how rounds go on, too.
-    pub(super) fn with_rounds(channel_key: ChannelKey, room: RoomId, safety: &Safety) -> Self {
-        Self { rounds: Some(None), ..Self::new(channel_key, room, safety) }
+    pub(super) fn with_rounds(channel_key: ChannelKey, room: RoomId) -> Self {
+        Self { rounds: Some(None), ..Self::new(channel_key, room) }
     }
 
     /// The objects of one event.
@@ -127,7 +125,7 @@ impl EventView {
                 // It is on record right after the statement that carried it.
                 let statement = Seq(recorded.seq.0.saturating_sub(1));
                 let object = json!({ "message": statement, "ticket": ticket, "occasion": owed.occasion, "people": owed.people });
-                vec![("disclosed", with(object, json!(RunBy::from(&self.safety))))]
+                vec![("disclosed", with(object, json!(RunBy::from(&**disclosed))))]
             }
             Event::VoiceJoined { from } | Event::VoiceLeft { from } if from.id.is_empty() => Vec::new(),
             Event::VoiceJoined { from } => vec![("voice_joined", json!({ "from": from.id, "name": from.name }))],

@@ -156,7 +156,8 @@ impl MaintenanceService for ActorBackend {
         // A guest says nothing more.
         let was_guest = self.forget_guest(&guild, &person).await?;
         let listed = self.reader().listed(&guild, &person).await?;
-        let is_unknown = listed.is_empty() && !was_guest;
+        let removal = self.context.told.removal(&guild, &person);
+        let is_unknown = listed.is_empty() && !was_guest && removal.is_none();
         let (mut forgotten, mut nameless, mut answering, mut illegible) = (Forgotten::default(), None, None, None);
         // An unreadable channel must not prevent the deletion in the others.
         let mut unreadable = None;
@@ -176,7 +177,7 @@ impl MaintenanceService for ActorBackend {
                 Err(refused) => return Err(refused),
             }
         }
-        if let Some(removal) = self.context.told.removal(&guild, &person) {
+        if let Some(removal) = removal {
             self.write_meta(ward, vec![removal]).await?;
             self.context.told.remove(&guild, &person);
         }

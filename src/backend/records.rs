@@ -41,21 +41,20 @@ impl RecordService for ActorBackend {
     async fn history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, max_read: usize::MAX };
-        let (mut deleted, mut told) = (BTreeSet::new(), BTreeSet::new());
+        let (mut deleted, mut told) = (BTreeSet::new(), BTreeMap::new());
         let mut messages = find(&self.reader(), &channel_key, wanted, |recorded| {
             let message = history_message(recorded);
             if message.is_none() && matches!(recorded.event, Event::Said { .. }) {
                 deleted.insert(recorded.seq);
             }
-            if matches!(recorded.event, Event::Disclosed(_)) {
-                told.insert(recorded.seq);
+            if let Event::Disclosed(disclosed) = &recorded.event {
+                told.insert(recorded.seq, RunBy::from(&**disclosed));
             }
             message.into_iter().collect()
         })
         .await?;
-        for message in messages.iter_mut().filter(|message| told.contains(&message.seq.next())) {
-            message.notice = Some(RunBy::from(&self.context.settings.safety));
-        }
+        // It is on record right after the statement that carried it.
+        messages.iter_mut().for_each(|message| message.notice = told.remove(&message.seq.next()));
         // Where the page is full, more may have been read.
         if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
             deleted.retain(|seq| if query.after.is_none() { *seq > first.seq } else { *seq < last.seq });

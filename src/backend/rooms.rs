@@ -220,6 +220,7 @@ impl RoomService for ActorBackend {
     async fn companions(&self) -> Result<Companions, Refused> {
         let cast = self.context.memberships.companions();
         let companions = cast.values().map(|companion| CompanionView {
+            ai: true,
             id: companion.id.clone(),
             name: companion.name.clone(),
             aliases: companion.aliases.clone(),

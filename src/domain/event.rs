@@ -424,6 +424,12 @@ pub struct Disclosed {
     /// On a platform: its id of the message that carried it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Arc<str>>,
+    /// Who runs the server, as people were told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<Arc<str>>,
+    /// The address of the privacy text, as people were told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Arc<str>>,
 }
 
 /// What a person said in a voice call, as a recogniser returned it: a final result that has words. Its names are resolved when it is accepted.

@@ -16,7 +16,7 @@ use crate::samples::lobby;
 
 const LOBBY: &str = "lobby";
 const NOTICE: &str =
-    "You are talking with AI here, not with a person. It is run by The Club. Privacy: https://club.example/privacy";
+    "Companions here are AI, not people. This server is run by The Club. Privacy: <https://club.example/privacy>";
 
 /// Settings of a server that other machines reach.
 fn public(notice: &str) -> Value {
@@ -65,7 +65,7 @@ async fn each_person_is_told_once_with_the_first_answer_also_after_a_restart() {
         "the answer that carried it"
     );
     let asked = world.main.asked.lock();
-    assert!(asked.iter().all(|request| !format!("{request:?}").contains("talking with AI")), "no model reads it");
+    assert!(asked.iter().all(|request| !format!("{request:?}").contains("Companions here are AI")), "no model reads it");
 }
 
 #[tokio::test(start_paused = true)]

@@ -143,11 +143,12 @@ pub trait ChatPlatform: Send + Sync + 'static {
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
 }
 
-/// What people are told about the AI that they talk with, in this language: that it is AI, who runs it, and where the privacy text is.
-pub fn notice(safety: &Safety, language: &str) -> String {
-    let language = Language::of_code(language).unwrap_or_default();
+/// What people are told on a platform: that companions are AI, who runs the server, and where the privacy text is.
+pub fn notice(safety: &Safety, language: Language) -> String {
     let operator = safety.operator.as_ref().map(|operator| language.say("notice.operator", &[("operator", operator)]));
-    let privacy = safety.privacy.as_ref().map(|privacy| language.say("notice.privacy", &[("privacy", privacy)]));
+    // In angle brackets it is an address without a preview below the message.
+    let privacy =
+        safety.privacy.as_ref().map(|privacy| language.say("notice.privacy", &[("privacy", &format_args!("<{privacy}>"))]));
     [Some(language.say("notice.ai", &[])), operator, privacy].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 

@@ -24,6 +24,7 @@ use crate::ports::notes::Notes;
 use crate::ports::store::maintenance::StoreMaintenance;
 use crate::settings::Problem;
 use crate::telemetry::gateway::GatewayRecorder;
+use crate::texts::Language;
 
 /// Adds Discord to the context, if the settings have a token. Without a token its channels are not started. Must be called within a
 /// runtime. It sends nothing to Discord yet.
@@ -37,7 +38,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
         return Ok(context);
     };
     let instruments = context.recorder.instruments().clone();
-    let about = notice(&context.settings.safety, &context.settings.speech.language);
+    let about = notice(&context.settings.safety, Language::English);
     let discord = Discord::new(settings, token.clone(), context.clock.clone(), context.lease.clone())?;
     let discord = Arc::new(discord.measured(instruments.clone()).introduced(about));
     context.platforms = context.platforms.with(discord.clone());

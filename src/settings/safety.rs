@@ -1,10 +1,13 @@
 //! Section `safety`: what people are told about the AI that they talk with.
 
+use std::sync::Arc;
+
 use reqwest::Url;
 use serde::Deserialize;
 
 use super::Problem;
 use crate::domain::notice::Notice;
+use crate::domain::text::one_line;
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -12,24 +15,24 @@ pub struct Safety {
     /// How often people are told that companions are AI.
     pub notice: Notice,
     /// Who runs this server, as people are told: 1 to 100 characters in one line.
-    pub operator: Option<String>,
-    /// The address of the privacy text: an absolute URL of at most 300 characters.
-    pub privacy: Option<String>,
+    pub operator: Option<Arc<str>>,
+    /// The address of the privacy text: an absolute URL of at most 200 characters.
+    pub privacy: Option<Arc<str>>,
 }
 
 impl Safety {
     /// Checks the texts, and returns the first problem.
     pub(super) fn check(&self) -> Result<(), Problem> {
         if let Some(operator) = &self.operator
-            && (operator.trim().is_empty() || operator.chars().count() > 100 || operator.chars().any(char::is_control))
+            && (operator.trim().is_empty() || one_line(operator, 100) != operator.trim())
         {
-            return Err(Problem::new("operator", "must have 1 to 100 characters in one line; remove it to name nobody"));
+            return Err(Problem::new("operator", "must have 1 to 100 visible characters in one line; remove it to name nobody"));
         }
         if let Some(privacy) = &self.privacy {
-            let is_plain = privacy.len() <= 300 && privacy.bytes().all(|byte| byte.is_ascii_graphic());
+            let is_plain = privacy.len() <= 200 && privacy.bytes().all(|byte| byte.is_ascii_graphic());
             let is_url = Url::parse(privacy).is_ok_and(|url| ["https", "http"].contains(&url.scheme()) && url.has_host());
             if !(is_plain && is_url) {
-                let message = "must be a URL of at most 300 characters that begins with https:// and has no spaces";
+                let message = "must be a URL of at most 200 characters that begins with https:// or http:// and has no spaces";
                 return Err(Problem::new("privacy", message));
             }
         }
@@ -52,10 +55,10 @@ mod tests {
 
         assert_eq!(safety("The Book Club", "https://club.example/privacy").check(), Ok(()));
         assert_eq!(Safety { operator: None, privacy: None, ..safety("", "") }.check(), Ok(()));
-        for operator in [" ", "two\nlines", &"x".repeat(101)] {
+        for operator in [" ", "two\nlines", "turned \u{202e}round", &"x".repeat(101)] {
             assert_eq!(wrong(safety(operator, "https://club.example")), "operator", "{operator:?}");
         }
-        for privacy in ["club.example", "ftp://club.example", "https://", "https://club.example/a b", &"x".repeat(301)] {
+        for privacy in ["club.example", "ftp://club.example", "https://", "https://club.example/a b", &"x".repeat(201)] {
             assert_eq!(wrong(safety("Us", privacy)), "privacy", "{privacy:?}");
         }
     }

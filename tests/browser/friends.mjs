@@ -15,7 +15,7 @@ test('a friend joins with a link, both talk, and each sees that the other is her
 
   const ben = await it.open(t, null, { link });
   await ben.getByText('AI companion').waitFor();
-  await ben.getByText('You are talking with AI here, not with a person.').waitFor();
+  await ben.getByText('Companions here are AI, not people.').waitFor();
   assert.equal(new URL(ben.url()).hash, '');
   await ben.getByLabel('Your name').fill('Ben');
   await ben.getByRole('button', { name: 'Join' }).click();
@@ -83,7 +83,7 @@ test('a guest is told once, below the first answer, that companions are AI, and 
   await ask(host, 'Aria, are you there?', 1);
   assert.equal(await host.locator('.of-server').count(), 0);
   await ask(ben, 'Aria, do you hear me?', 1);
-  for (const page of [ben, host]) await page.locator('.chat-message.companion .of-server', { hasText: 'You are talking with AI here, not with a person.' }).waitFor();
+  for (const page of [ben, host]) await page.locator('.chat-message.companion .of-server', { hasText: 'Companions here are AI, not people.' }).waitFor();
   await ask(ben, 'Aria, and what is your name?', 2);
   await ben.reload();
   await ben.locator('.chat-message.companion').nth(1).waitFor();

@@ -21,10 +21,12 @@ use crate::domain::conversation::{Conversation, Input, Posting};
 use crate::domain::event::{Disclosed, Event};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
+use crate::domain::notice::Owed;
 use crate::domain::turn::OwedReply;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::chat_platform::ChatPlatform;
 use crate::ports::language_model::{Answer, Request};
+use crate::settings::safety::Safety;
 use crate::telemetry::instruments::platform_label;
 use crate::telemetry::plain::Plain;
 
@@ -103,8 +105,14 @@ impl State {
         let message = Message { modality, cut, truncated, recalled, ..statement(&companion, text, &self.channel) };
         // Where a platform has the words aloud only, nothing can stand below them.
         let owed = self.channel.platform().is_none().then(|| notices::owed(ticket, &self.conversation, &self.channel)).flatten();
-        let disclosed = owed.map(|owed| Disclosed { owed, ticket, part: None });
+        let disclosed = owed.map(|owed| self.disclosed(owed, ticket, None));
         self.journal_statement(ticket, message, disclosed, Vec::new(), used, waiter);
+    }
+
+    /// What people were told with the statement of this reply, in this part of it.
+    fn disclosed(&self, owed: Owed, ticket: Ticket, part: Option<Arc<str>>) -> Disclosed {
+        let Safety { operator, privacy, .. } = &self.channel.context.settings.safety;
+        Disclosed { owed, ticket, part, operator: operator.clone(), privacy: privacy.clone() }
     }
 
     /// Starts posting a statement on a platform.
@@ -166,7 +174,12 @@ impl State {
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
         let used = self.spending.take_of_reply(ticket);
         let message = Message { modality, truncated, recalled, ..statement(&companion, text, &self.channel) };
-        let disclosed = disclosed.map(|(owed, part)| Disclosed { owed, ticket, part: Some(part) });
+        // Somebody may have been forgotten while the statement was delivered.
+        let answered = notices::answered(ticket, &self.conversation);
+        let disclosed = disclosed.and_then(|(mut owed, part)| {
+            owed.people.retain(|person| answered.contains(person));
+            (!owed.people.is_empty()).then(|| self.disclosed(owed, ticket, Some(part)))
+        });
         self.journal_statement(ticket, message, disclosed, ids, used, waiter);
     }
 

@@ -466,7 +466,9 @@ impl Traces {
 
     /// A message was journaled. It may trigger a turn, or it is the statement that ends one.
     pub(super) fn receive(&mut self, recorded: &Recorded, committed: Moment) -> Vec<TraceRecord> {
-        if let (Event::Disclosed(disclosed), Some((turn, _))) = (&recorded.event, &self.posted) {
+        if let (Event::Disclosed(disclosed), Some((turn, _))) =
+            (&recorded.event, self.posted.as_ref().filter(|(turn, _)| Some(turn.id) == recorded.turn))
+        {
             return vec![TraceRecord::Disclosed { turn: turn.clone(), disclosed: disclosed.clone(), at: recorded.at }];
         }
         let Event::Said { message, reply, .. } = &recorded.event else { return Vec::new() };

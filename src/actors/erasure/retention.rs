@@ -8,7 +8,6 @@
 mod clock;
 mod names;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -163,7 +162,7 @@ pub async fn pass_older(context: &ActorContext, cutoff: Cutoff<'_>) -> PassRepor
 }
 
 async fn pass_ward(context: &ActorContext, cutoff: Cutoff<'_>, ward: Ward, report: &mut PassReport) -> Result<(), RewriteError> {
-    let mut guilds = BTreeSet::new();
+    let mut guilds = context.told.guilds(ward);
     let mut names = channel_names(context, ward);
     while let Some(page) = names.next().await? {
         for name in &page {

@@ -1,6 +1,6 @@
 //! When people were last told in a guild that companions are AI, cached in memory for the statements that answer them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -29,6 +29,13 @@ impl Told {
             of_ward.iter().for_each(|(guild, person, at)| self.note(guild, [person], *at));
         }
         Ok(())
+    }
+
+    /// The guilds of a ward in which people were told.
+    pub fn guilds(&self, ward: Ward) -> BTreeSet<GuildId> {
+        let all = self.0.read();
+        let told = all.iter().filter(|(_, people)| !people.is_empty()).map(|(guild, _)| guild);
+        told.filter(|guild| Ward::of(guild) == ward).cloned().collect()
     }
 
     /// When a person was last told.

@@ -544,6 +544,7 @@ impl RoomService for FakeBackend {
     async fn companions(&self) -> Result<Companions, Refused> {
         self.check().await?;
         let view = |id: &str, alias: &str| CompanionView {
+            ai: true,
             id: id.into(),
             name: builtin_name(&id.into()),
             aliases: vec![alias.into()],

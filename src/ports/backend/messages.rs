@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::stamp::Stamp;
+use crate::domain::event::Disclosed;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Modality, Quoted, Role};
 use crate::settings::safety::Safety;
@@ -138,8 +139,13 @@ pub struct RunBy {
 
 impl From<&Safety> for RunBy {
     fn from(safety: &Safety) -> Self {
-        let shared = |text: &Option<String>| text.as_deref().map(Arc::from);
-        Self { operator: shared(&safety.operator), privacy: shared(&safety.privacy) }
+        Self { operator: safety.operator.clone(), privacy: safety.privacy.clone() }
+    }
+}
+
+impl From<&Disclosed> for RunBy {
+    fn from(disclosed: &Disclosed) -> Self {
+        Self { operator: disclosed.operator.clone(), privacy: disclosed.privacy.clone() }
     }
 }
 

@@ -274,6 +274,8 @@ pub struct Companions {
 pub struct CompanionView {
     pub id: CompanionId,
     pub name: Arc<str>,
+    /// Always true.
+    pub ai: bool,
     pub aliases: Vec<Arc<str>>,
     #[schemars(with = "Interjection")]
     pub interjection: Arc<str>,

@@ -15,9 +15,6 @@ use crate::adapters::discord::wire::Application;
 /// The wait after the first failure. It doubles with each failure.
 const SHORTEST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
-/// The most characters of a profile's description (Discord's documentation, "Application Resource").
-const LONGEST_DESCRIPTION: usize = 400;
-
 impl CommandHandler {
     /// Starts the registration unless it is in progress. If it waits for a retry, it retries at once.
     pub(super) fn register(desk: &Arc<Self>) {
@@ -47,8 +44,7 @@ impl CommandHandler {
 
     /// Has the profile of the bot say what it is. One that the operator wrote stays.
     async fn describe(&self) {
-        let description: String = self.discord.about().chars().take(LONGEST_DESCRIPTION).collect();
-        match self.discord.rest().send(&Request::describe_application(&description)).await {
+        match self.discord.rest().send(&Request::describe_application(self.discord.about())).await {
             Ok(_) => tracing::info!("the profile of the bot was empty, and says now that it is AI"),
             Err(error) => tracing::warn!(%error, "the profile of the bot is empty: write in the Developer Portal what it is"),
         }

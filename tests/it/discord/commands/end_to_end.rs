@@ -29,10 +29,10 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     let welcome = ask(kim, sub("join", json!([companion("aria")]))).await;
     assert!(welcome.starts_with("**Aria** is here now.") && welcome.lines().count() == 1, "{welcome}");
     discord.say(ana, general, "hey aria, how was your day?");
-    let told = |post: &Post| post.content.contains("\n-# \u{24d8} You are talking with AI here");
+    let told = |post: &Post| post.content.contains("\n-# \u{24d8} Companions here are AI");
     assert!(told(&discord.post_in(general).await), "the first answer that Ana gets");
-    assert!(ask(kim, sub("about", json!([]))).await.starts_with("You are talking with AI here"));
-    assert!(discord.look(|state| state.world.application.description.clone()).starts_with("You are talking with AI here"));
+    assert!(ask(kim, sub("about", json!([]))).await.starts_with("Companions here are AI"));
+    assert!(discord.look(|state| state.world.application.description.clone()).starts_with("Companions here are AI"));
     let why = ask(ana, sub("why", json!([]))).await;
     assert!(why.contains("**Aria** decided to speak (it was addressed)"), "{why}");
     assert!(why.contains("**What they wait for now**\n• "), "{why}");
@@ -53,7 +53,7 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     let posts = discord.posts_in(general, 2).await;
     assert!(told(&posts[1]), "the first answer that Kim gets");
     let history = server.history(&room).await;
-    assert!(!history.iter().any(|(.., text)| text.contains("talking with AI")), "{history:?}");
+    assert!(!history.iter().any(|(.., text)| text.contains("Companions here are AI")), "{history:?}");
     assert!(history.iter().any(|(.., text)| text == "hey aria, and me?"), "{history:?}");
     assert!(!history.iter().any(|(.., text)| text == "hey aria, do you hear me?"), "{history:?}");
     assert!(ask(ana, me("ignore", json!([switch("off")]))).await.contains("listen to you again"));

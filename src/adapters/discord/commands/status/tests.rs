@@ -163,6 +163,7 @@ fn member_named(id: &str, name: &str, tier: &str, paused: bool) -> RoomCompanion
 
 fn view(id: &str) -> CompanionView {
     CompanionView {
+        ai: true,
         id: id.into(),
         name: id.into(),
         aliases: Vec::new(),
