@@ -153,8 +153,16 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && is_test(attribute))
 }
 
-/// The parts that are crates of their own, and which other parts they know by name.
-const CRATES: [(&str, &[&str]); 3] = [("domain", &[]), ("settings", &["domain"]), ("texts", &[])];
+/// The parts that are crates of their own, each with the other parts that it knows by name.
+const CRATES: [(&str, &[&str]); 7] = [
+    ("domain", &[]),
+    ("http_client", &[]),
+    ("journal", &["domain", "ports", "settings"]),
+    ("ports", &["domain", "settings", "texts"]),
+    ("settings", &["domain"]),
+    ("telemetry", &["domain", "http_client", "ports", "settings"]),
+    ("texts", &[]),
+];
 
 /// Where a path that begins with `crate` begins: at the part that is a crate of its own, or at the crate of all others.
 fn within_crate(named: &[String], enclosing: &[String]) -> Vec<String> {
