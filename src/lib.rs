@@ -3,17 +3,17 @@
 pub mod actors;
 pub mod adapters;
 pub mod backend;
-pub mod cards;
+pub use tertulia_cards as cards;
 pub mod cli;
 pub use tertulia_domain as domain;
 pub mod evaluation;
 #[cfg(test)]
 mod fuzzing;
-pub mod http_client;
-pub mod journal;
+pub use tertulia_http_client as http_client;
+pub use tertulia_journal as journal;
 #[cfg(test)]
 mod journeys;
-pub mod ports;
+pub use tertulia_ports as ports;
 pub mod replay;
 #[cfg(test)]
 mod samples;
@@ -22,7 +22,7 @@ pub use tertulia_settings as settings;
 #[cfg(test)]
 mod simulation;
 mod story;
-pub mod telemetry;
+pub use tertulia_telemetry as telemetry;
 pub use tertulia_texts as texts;
 
 // As the server has it. With the system's allocator, some 7 % of the time of these tests was allocation.

@@ -1,8 +1,6 @@
-//! What an error of the record, the writer or the channels is for the caller: a [`Refused`] of the backend, or an [`InboundError`] of a platform.
+//! What an error of the writer or the channels is for the caller: a [`Refused`] of the backend, or an [`InboundError`] of a platform.
 //!
-//! Converting an error that is a fault of ours logs it.
-
-use std::time::Duration;
+//! Converting an error that is a fault of ours logs it. For errors of the record, `journal/reader/read_error.rs` does it.
 
 use serde_json::json;
 
@@ -10,15 +8,8 @@ use crate::actors::erasure::deletion::RewriteError;
 use crate::actors::membership::changes::MembershipError;
 use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::writer::{self, WriteError};
-use crate::journal::reader::ReadError;
-use crate::journal::record::RecordError;
 use crate::ports::backend::{Detail, Refused};
-use crate::ports::inbound_events::InboundError;
-use crate::ports::store::StoreError;
-use crate::ports::store::maintenance::MaintenanceError;
-
-/// When the caller should retry after a temporary failure.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+use crate::ports::inbound_events::{InboundError, RETRY_AFTER};
 
 pub(super) fn invalid(field: impl Into<String>, detail: impl Into<Detail>) -> Refused {
     Refused::Invalid { field: field.into(), detail: detail.into() }
@@ -33,36 +24,6 @@ pub(super) fn no_room(name: &str, instead: &str) -> Detail {
     Detail::from(format!("there is no room {name}{instead}")).coded("refusals.no_room", json!({ "room": name }))
 }
 
-/// An internal error. Logs it.
-pub(super) fn broken(detail: &str) -> Refused {
-    tracing::error!(detail, "the record cannot be read or copied");
-    Refused::broken(Detail::key("refusals.record_unreadable"))
-}
-
-/// Stored data cannot be read. Logs it.
-pub(super) fn damaged(detail: String) -> Refused {
-    tracing::error!(detail, "the record cannot be read");
-    Refused::Damaged(Detail::from(detail).coded("refusals.data_damaged", json!({})))
-}
-
-impl From<ReadError> for Refused {
-    fn from(error: ReadError) -> Self {
-        if error.is_damage() { damaged(error.to_string()) } else { broken(&error.to_string()) }
-    }
-}
-
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        ReadError::from(error).into()
-    }
-}
-
-impl From<RecordError> for Refused {
-    fn from(error: RecordError) -> Self {
-        ReadError::from(error).into()
-    }
-}
-
 impl From<WriteError> for Refused {
     fn from(lost: WriteError) -> Self {
         match lost {
@@ -70,10 +31,10 @@ impl From<WriteError> for Refused {
                 Detail::from("it is not known whether this was stored, try again with the same id")
                     .coded("refusals.unknown_outcome", json!({})),
             ),
-            WriteError::Unreadable(why) => damaged(why.to_string()),
+            WriteError::Unreadable(why) => Self::damaged(why.to_string()),
             WriteError::Unavailable(_) => unavailable(Detail::key("refusals.not_stored")),
             WriteError::Deleted => unavailable(Detail::key("refusals.deleting")),
-            WriteError::Unfit(why) => broken(why),
+            WriteError::Unfit(why) => Self::unreadable(why),
         }
     }
 }
@@ -117,25 +78,6 @@ impl From<VoteError> for Refused {
     }
 }
 
-impl From<MaintenanceError> for Refused {
-    fn from(error: MaintenanceError) -> Self {
-        match error {
-            MaintenanceError::Exists(detail) | MaintenanceError::Elsewhere(detail) => Self::conflict(detail),
-            MaintenanceError::Target(detail) => invalid("to", detail),
-            MaintenanceError::Damaged(detail) => damaged(detail),
-            MaintenanceError::Failed(detail) => broken(&detail),
-        }
-    }
-}
-
-/// A store that does not answer may answer later. Damage is permanent.
-impl From<ReadError> for InboundError {
-    fn from(error: ReadError) -> Self {
-        let detail = error.to_string();
-        if error.is_damage() { not_recorded(&detail) } else { Self::Later { after: RETRY_AFTER, detail } }
-    }
-}
-
 impl From<WriteError> for InboundError {
     fn from(lost: WriteError) -> Self {
         match lost {
@@ -143,7 +85,7 @@ impl From<WriteError> for InboundError {
             WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
                 Self::Later { after: RETRY_AFTER, detail: lost.to_string() }
             }
-            WriteError::Unfit(why) => not_recorded(why),
+            WriteError::Unfit(why) => Self::not_recorded(why),
         }
     }
 }
@@ -178,16 +120,14 @@ impl From<RewriteError> for InboundError {
     }
 }
 
-/// An internal error. Logs it.
-fn not_recorded(detail: &str) -> InboundError {
-    tracing::error!(detail, "an inbound event cannot be put on record");
-    InboundError::Broken("the record cannot be read or written; the server's log says more".into())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::domain::id::Seq;
+    use crate::journal::reader::ReadError;
+    use crate::ports::store::StoreError;
     use crate::samples::channel_key;
 
     #[test]

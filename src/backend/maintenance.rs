@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::ActorBackend;
-use super::errors::{damaged, invalid, unavailable};
+use super::errors::{invalid, unavailable};
 use super::forget::{ANSWERS_ALONE, Remainder};
 use super::quarantine::{CHANNEL_PREFIX, retried, retry_id, room_of};
 use crate::actors::erasure::deletion::redact_messages;
@@ -195,17 +195,17 @@ impl MaintenanceService for ActorBackend {
             } else {
                 format!("{entries} entries cannot be read and may be this person's, or mention this person")
             };
-            return Err(damaged(format!(
+            return Err(Refused::damaged(format!(
                 "{which}, the first in {channel_key}: everything readable is deleted; restore a backup or delete the room, and repeat this"
             )));
         }
         if let Some(key) = unreadable_usage {
-            return Err(damaged(format!(
+            return Err(Refused::damaged(format!(
                 "the guild's usage record {key} cannot be read and may name this person: everything readable is deleted; restore a backup"
             )));
         }
         if let Some(no) = nameless {
-            return Err(damaged(format!(
+            return Err(Refused::damaged(format!(
                 "this person said something in channel {} of ward {}, but the record of that channel's name is lost: the messages there are still \
                  on record; restore a backup with `tertulia history restore`, and repeat this",
                 no.0, ward.0

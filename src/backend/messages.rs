@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use serde_json::json;
 
 use super::ActorBackend;
-use super::errors::{broken, invalid};
+use super::errors::invalid;
 use super::external::{Unanswered, answered, call, not_known};
 use crate::actors::erasure::deletion::{self, delete_messages, edit_message};
 use crate::actors::inbound::Replied;
@@ -50,7 +50,7 @@ impl MessageService for ActorBackend {
         };
         message.mentions.extend(at_names(&message.text).into_iter().map(Arc::from));
         let accepted = self.inbound.say(&channel_key, message, replied).await?;
-        accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("a person's message was not admitted"))
+        accepted.map(|accepted| accepted.seq).ok_or_else(|| Refused::unreadable("a person's message was not admitted"))
     }
 
     async fn namesake(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {

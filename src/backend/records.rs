@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 
 use super::ActorBackend;
-use super::errors::{damaged, invalid};
+use super::errors::invalid;
 use super::export::{document, events, said_line};
 use super::reading::{Wanted, decisions_in, find, history_message};
 use super::suggestions::check_guild;
@@ -236,7 +236,7 @@ impl RecordService for ActorBackend {
         } else {
             (illegible > 0).then(|| cannot_be_read(counted(illegible, "entry", "entries")))
         };
-        let missing = missing.map(|missing| Err(damaged(format!("{missing}; the rest is exported"))));
+        let missing = missing.map(|missing| Err(Refused::damaged(format!("{missing}; the rest is exported"))));
         let lines = stream::iter(messages).filter_map(move |(channel_key, seq)| {
             let store = store.clone();
             async move {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use tokio::sync::Semaphore;
 
 use super::ActorBackend;
-use super::errors::broken;
 use super::reading::{history_message, is_shown};
 use crate::domain::event::Event;
 use crate::domain::id::Seq;
@@ -27,7 +26,7 @@ static AT_A_TIME: Semaphore = Semaphore::const_new(2);
 impl ActorBackend {
     /// The messages of a room that have these words, in any of their forms, or this text as a part; the best first.
     pub(super) async fn search_in(&self, channel_key: &ChannelKey, query: &SearchQuery) -> Result<Found, Refused> {
-        let _place = AT_A_TIME.acquire().await.map_err(|_| broken("the searches are closed"))?;
+        let _place = AT_A_TIME.acquire().await.map_err(|_| Refused::unreadable("the searches are closed"))?;
         let (words, needle) = (self.context.recall.words(), query.words.to_lowercase());
         let wanted = words.of(&query.words);
         let (mut corpus, mut containing) = (Corpus::default(), Vec::new());
@@ -49,7 +48,8 @@ impl ActorBackend {
                 }
                 (corpus, containing)
             };
-            (corpus, containing) = tokio::task::spawn_blocking(work).await.map_err(|_| broken("a search panicked"))?;
+            (corpus, containing) =
+                tokio::task::spawn_blocking(work).await.map_err(|_| Refused::unreadable("a search panicked"))?;
             if is_last || corpus.len() >= MOST || corpus.bytes() >= MOST_BYTES {
                 break;
             }
@@ -67,7 +67,7 @@ impl ActorBackend {
             let best: Vec<Seq> = found.iter().take(limit).filter_map(|(index, _)| corpus.seq(*index)).collect();
             (best, found.len())
         };
-        let (best, count) = tokio::task::spawn_blocking(work).await.map_err(|_| broken("a search panicked"))?;
+        let (best, count) = tokio::task::spawn_blocking(work).await.map_err(|_| Refused::unreadable("a search panicked"))?;
         let mut messages = Vec::new();
         for seq in best {
             let recorded = self.reader().event(channel_key, seq).await?;

@@ -69,7 +69,7 @@ impl Account {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
     use crate::domain::moment::Moment;
     use crate::domain::price::{Cost, Price, UnitPrice};
@@ -157,7 +157,7 @@ pub(crate) mod tests {
         assert_eq!((sum.calls, sum.failed_calls, sum.unpriced_calls, sum.input_tokens), (3, 2, 3, 10));
     }
 
-    pub(crate) fn call(companion: Option<&str>, role: &str, input: u64, output: u64, price: Option<&Price>) -> Record {
+    fn call(companion: Option<&str>, role: &str, input: u64, output: u64, price: Option<&Price>) -> Record {
         Record::Call {
             service: Service::LanguageModel,
             companion: companion.map(Into::into),

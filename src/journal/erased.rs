@@ -5,9 +5,9 @@
 
 use crate::domain::id::Ward;
 use crate::domain::moment::Moment;
-use crate::journal::record::{decode, encode};
 use crate::ports::store::key::{Key, Kind};
 use crate::ports::store::{Store, StoreError, Write};
+use crate::record::{decode, encode};
 
 const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 

@@ -599,4 +599,4 @@ fn legible(stored: &[(Key, Value)]) -> Legible {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

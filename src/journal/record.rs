@@ -156,7 +156,7 @@ pub enum Searched {
 }
 
 impl Searched {
-    pub(crate) fn of(event: &Event) -> Self {
+    pub fn of(event: &Event) -> Self {
         match event {
             Event::Said { message, .. } => Self::Words { name: (&*message.from.name).into(), text: (&*message.text).into() },
             Event::Cleared => Self::Cleared,

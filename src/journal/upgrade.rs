@@ -153,10 +153,10 @@ mod tests {
     use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
     use crate::domain::message::Role;
     use crate::domain::moment::Moment;
-    use crate::journal::key;
-    use crate::journal::record::{SnapshotRecord, decode, decode_event, encode_number};
+    use crate::domain::samples::with_world;
+    use crate::key;
     use crate::ports::store::key::ChannelNo;
-    use crate::samples::with_world;
+    use crate::record::{SnapshotRecord, decode, decode_event, encode_number};
 
     const OLD: &[u8] = b"\x00{\"at\":5,\"event\":{\"event\":\"said\",\"message\":{\"from\":{\"id\":\"Ana\",\"name\":\"Ana\",\"kind\":\"human\"},\"text\":\"hi\"}}}";
 

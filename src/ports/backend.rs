@@ -21,9 +21,8 @@ pub mod stamp;
 pub mod state;
 pub mod usage;
 
-#[cfg(test)]
-#[expect(dead_code, reason = "the integration tests, which include the file, use more of it")]
-pub(crate) mod fake;
+#[cfg(any(test, feature = "samples"))]
+pub mod fake;
 
 use std::sync::Arc;
 

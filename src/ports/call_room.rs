@@ -1,7 +1,7 @@
 //! The voice call of a room, as somebody sees it who takes part through a platform that carries audio: the console's page.
 
-#[cfg(test)]
-pub(crate) mod conformance;
+#[cfg(any(test, feature = "samples"))]
+pub mod conformance;
 
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 //!
 //! The console does not need this port: storing a statement posts it there.
 
-#[cfg(test)]
-pub(crate) mod fake;
+#[cfg(any(test, feature = "samples"))]
+pub mod fake;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The companions of the server, and how they are made, changed and removed while it runs.
 
-#[cfg(test)]
-pub(crate) mod fake;
+#[cfg(any(test, feature = "samples"))]
+pub mod fake;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

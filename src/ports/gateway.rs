@@ -1,7 +1,7 @@
 //! A platform's gateway connections. Each shard is one of them.
 
-#[cfg(test)]
-pub(crate) mod fake;
+#[cfg(any(test, feature = "samples"))]
+pub mod fake;
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

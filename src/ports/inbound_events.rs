@@ -146,6 +146,9 @@ pub struct Reached {
     pub since: Moment,
 }
 
+/// When the caller should retry after a temporary failure.
+pub const RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// Why an inbound event was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InboundError {
@@ -160,6 +163,14 @@ pub enum InboundError {
     /// It never will be: something on our side is broken. It was logged where it broke.
     #[error("{0}")]
     Broken(String),
+}
+
+impl InboundError {
+    /// An internal error. Logs it.
+    pub fn not_recorded(detail: &str) -> Self {
+        tracing::error!(detail, "an inbound event cannot be put on record");
+        Self::Broken("the record cannot be read or written; the server's log says more".into())
+    }
 }
 
 /// The core, as an adapter that receives events sees it.

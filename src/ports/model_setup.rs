@@ -1,7 +1,7 @@
 //! The models in force, and how others are tried and connected while the server runs.
 
-#[cfg(test)]
-pub(crate) mod fake;
+#[cfg(any(test, feature = "samples"))]
+pub mod fake;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -64,10 +64,10 @@ pub trait Nodes: Send + Sync + 'static {
 }
 
 /// For tests: no node is known.
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub struct NoNodes;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 impl Nodes for NoNodes {
     fn nodes(&self) -> NodesView {
         NodesView { engine: "sled".into(), this: "test".into(), ..NodesView::default() }

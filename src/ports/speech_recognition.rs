@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 pub use crate::domain::call::Sound;
 use crate::domain::moment::Moment;
-use crate::ports::language_model::NoAnswer;
+use crate::language_model::NoAnswer;
 
 /// What the recogniser should expect.
 #[derive(Clone, Debug, PartialEq, Eq)]

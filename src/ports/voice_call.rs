@@ -65,8 +65,8 @@ pub trait VoiceCalls: Send + Sync + 'static {
 }
 
 /// Calls that remember what they should do, and may pass it on.
-#[cfg(test)]
-pub(crate) mod fake {
+#[cfg(any(test, feature = "samples"))]
+pub mod fake {
 
     use parking_lot::Mutex;
     use tokio::sync::mpsc::UnboundedSender;
@@ -74,19 +74,19 @@ pub(crate) mod fake {
     use super::{CallEffect, ChannelId, VoiceCalls};
 
     #[derive(Debug, Default)]
-    pub(crate) struct FakeCalls {
+    pub struct FakeCalls {
         carried_out: Mutex<Vec<(ChannelId, CallEffect)>>,
         player: Mutex<Option<UnboundedSender<(ChannelId, CallEffect)>>>,
     }
 
     impl FakeCalls {
         /// The effects so far, oldest first.
-        pub(crate) fn carried_out(&self) -> Vec<(ChannelId, CallEffect)> {
+        pub fn carried_out(&self) -> Vec<(ChannelId, CallEffect)> {
             self.carried_out.lock().clone()
         }
 
         /// From now on this one carries out the effects.
-        pub(crate) fn play_by(&self, player: UnboundedSender<(ChannelId, CallEffect)>) {
+        pub fn play_by(&self, player: UnboundedSender<(ChannelId, CallEffect)>) {
             *self.player.lock() = Some(player);
         }
     }

@@ -1,6 +1,4 @@
 //! Stores spans, log lines and metrics in memory.
-//!
-//! The library's tests use it, and so do the integration tests, which include this file. So all its paths begin at the crate's root.
 
 use std::io;
 use std::sync::Arc;
@@ -13,9 +11,9 @@ use tracing::subscriber::DefaultGuard;
 use tracing::{Dispatch, Level, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::telemetry::metrics::Metrics;
-use crate::telemetry::recorder::{RecordedIds, Recorder};
-use crate::telemetry::sampling::Sampling;
+use crate::metrics::Metrics;
+use crate::recorder::{RecordedIds, Recorder};
+use crate::sampling::Sampling;
 
 /// The spans that a recorder wrote, in order. Clones share them.
 #[derive(Clone)]

@@ -146,7 +146,10 @@ fn a_decision_or_a_missing_answer_is_one_line_of_log() {
     ] {
         let lines = logged(&options("info", LogFormat::Text), |telemetry| decide(&telemetry.recorder(), channel, answer));
 
-        assert_eq!(lines.after("decisions: "), [format!("{expected} trace=00112233445566778899aabbccddeeff")]);
+        assert_eq!(
+            lines.after(" tertulia::telemetry::decisions: "),
+            [format!("{expected} trace=00112233445566778899aabbccddeeff")]
+        );
     }
 }
 
@@ -158,6 +161,7 @@ fn a_json_log_has_one_object_per_line() {
 
     let line: serde_json::Value = serde_json::from_str(lines.text().trim_end()).expect("it is JSON");
     assert_eq!((&line["message"], &line["decision"], &line["msgs"]), (&"interjection".into(), &"YES".into(), &4.into()));
+    assert_eq!(line["target"], "tertulia::telemetry::decisions");
 }
 
 #[test]
@@ -168,6 +172,17 @@ fn ractor_logs_only_warnings_whatever_the_settings_say() {
     });
 
     assert_eq!(lines.after("ractor::actor: "), ["trouble"]);
+}
+
+#[test]
+fn a_directive_with_the_path_of_a_module_silences_it() {
+    for (directives, lines) in [("info,tertulia::telemetry=warn", 0), ("warn,tertulia::telemetry::decisions=info", 1)] {
+        let logged = logged(&options(directives, LogFormat::Text), |telemetry| {
+            decide(&telemetry.recorder(), "console:lobby", Answer::Decided { decision: "YES", reason: "model_yes" });
+        });
+
+        assert_eq!(logged.text().lines().count(), lines, "{directives}");
+    }
 }
 
 #[test]
@@ -237,7 +252,7 @@ fn logged(options: &Settings, run: impl FnOnce(&Telemetry)) -> Lines {
 const TRACE: TurnTrace = TurnTrace::new(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
 
 fn options(log: &str, log_format: LogFormat) -> Settings {
-    let settings = crate::samples::settings(serde_json::json!({}));
+    let settings = crate::settings::samples::settings(serde_json::json!({}));
     Settings { log: log.to_owned(), log_format, span_queue: 1_000, ..settings.telemetry }
 }
 

@@ -350,7 +350,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_fails_tells_what_to_do() {
-        let untrusted = crate::http_client::tests::untrusted_server();
+        let untrusted = crate::http_client::samples::untrusted_server();
         let url = untrusted.clone();
         let plain = url.as_str().replace("https", "http");
         let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");

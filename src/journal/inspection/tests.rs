@@ -3,8 +3,8 @@ use super::*;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::guests::{InvitationPlan, Invitations};
 use crate::domain::id::{ChannelId, GuildId, Ticket};
-use crate::journal::membership;
-use crate::journal::record::{ClockRecord, Used, encode, encode_bytes, encode_event, encode_number, encode_snapshot};
+use crate::membership;
+use crate::record::{ClockRecord, Used, encode, encode_bytes, encode_event, encode_number, encode_snapshot};
 use crate::samples::outbox_record;
 
 const NO: ChannelNo = ChannelNo(7);

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ReadError, Reader};
+use crate::channel_key::ChannelKey;
 use crate::domain::id::{ChannelId, GuildId, Ward};
 use crate::domain::moment::Moment;
-use crate::journal::channel_key::ChannelKey;
-use crate::journal::key;
-use crate::journal::record::{ChannelRecord, PendingRecord, decode};
+use crate::key;
 use crate::ports::store::StoreError;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
+use crate::record::{ChannelRecord, PendingRecord, decode};
 
 /// The channels of a ward with unfinished work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,8 +94,8 @@ fn readable<T>(read: Result<T, ReadError>) -> Result<Option<T>, StoreError> {
 mod tests {
     use super::*;
     use crate::domain::id::{ChannelId, GuildId, Seq, Ticket};
-    use crate::journal::reader::tests::store::TestStore;
-    use crate::journal::record::{OutboxRecord, encode};
+    use crate::record::{OutboxRecord, encode};
+    use crate::samples::store::TestStore;
 
     const WARD: Ward = Ward(77);
     const BROKEN: &[u8] = b"\x01not what it was";

@@ -1,12 +1,14 @@
-//! Errors of reading a journal, and whether they are permanent.
+//! Errors of reading a journal, whether they are permanent, and what they are for the caller of the backend.
 
+use crate::channel_key::ChannelKey;
 use crate::domain::id::Seq;
-use crate::journal::channel_key::ChannelKey;
-use crate::journal::inspection::named;
-use crate::journal::key;
-use crate::journal::record::RecordError;
+use crate::inspection::named;
+use crate::key;
+use crate::ports::backend::Refused;
+use crate::ports::inbound_events::{InboundError, RETRY_AFTER};
 use crate::ports::store::StoreError;
 use crate::ports::store::key::{Key, Kind};
+use crate::record::RecordError;
 
 /// Why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +82,26 @@ impl ReadError {
             }
             error => error,
         }
+    }
+}
+
+impl From<ReadError> for Refused {
+    fn from(error: ReadError) -> Self {
+        if error.is_damage() { Self::damaged(error.to_string()) } else { Self::unreadable(&error.to_string()) }
+    }
+}
+
+impl From<RecordError> for Refused {
+    fn from(error: RecordError) -> Self {
+        ReadError::from(error).into()
+    }
+}
+
+/// A store that does not answer may answer later. Damage is permanent.
+impl From<ReadError> for InboundError {
+    fn from(error: ReadError) -> Self {
+        let detail = error.to_string();
+        if error.is_damage() { Self::not_recorded(&detail) } else { Self::Later { after: RETRY_AFTER, detail } }
     }
 }
 

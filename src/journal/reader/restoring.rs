@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::{Head, Range, ReadError, Reader, entry};
+use crate::channel_key::ChannelKey;
 use crate::domain::event::{Recorded, order_of_handling};
 use crate::domain::id::{Seq, Ticket};
-use crate::journal::channel_key::ChannelKey;
-use crate::journal::key;
-use crate::journal::record::{OutboxRecord, SnapshotRecord};
+use crate::key;
 use crate::ports::store::key::Key;
+use crate::record::{OutboxRecord, SnapshotRecord};
 
 /// How many of the events in a snapshot are read: a turn in progress is hardly longer.
 const EARLIER: usize = 256;

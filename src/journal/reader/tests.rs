@@ -1,11 +1,10 @@
-pub(crate) mod store;
-
-use self::store::TestStore;
 use super::*;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::Event;
-use crate::journal::record::{SnapshotRecord, encode, encode_event, encode_number};
-use crate::samples::{lobby, recorded};
+use crate::domain::samples::recorded;
+use crate::record::{SnapshotRecord, encode, encode_event, encode_number};
+use crate::samples::lobby;
+use crate::samples::store::TestStore;
 
 const NO: ChannelNo = ChannelNo(0);
 
@@ -199,7 +198,7 @@ async fn every_guild_that_used_something_is_found_once() {
 
 fn used(store: &TestStore, guild: &str, at: u64) {
     let at = Moment::from_micros(at);
-    let used = crate::journal::record::Used::Statement { companion: "aria".into() };
+    let used = crate::record::Used::Statement { companion: "aria".into() };
     let record = UsageRecord { at, channel: "console:lobby".into(), used };
     store.put(key::usage(&guild.into(), at, NO, at.as_micros()), encode(&record));
 }

@@ -1,7 +1,5 @@
 //! A small backend in memory: rooms hold Aria, Ben and external companions, messages are stored, and nothing is ever decided.
 //!
-//! The library's tests use it, and so do the integration tests, which include this file. So all its paths begin at the crate's root.
-//!
 //! Four rooms behave by their names: `boom` panics, `full` is unavailable, `slow` waits until the test lets it continue, and an export of
 //! `torn` breaks off.
 
@@ -16,6 +14,26 @@ use secrecy::SecretString;
 use serde_json::{Map, json};
 use tokio::sync::{Notify, broadcast, mpsc, watch};
 
+use crate::backend::Refused;
+use crate::backend::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, WaitingFor, Why, WhyAt, WhyQuery};
+use crate::backend::guest_service::{Amount, GuestService, InvitationView, NewInvitation, Preview, PreviewedRoom, Visit};
+use crate::backend::keeping::{
+    BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
+    ReadyPart, SuspendedChannel,
+};
+use crate::backend::live::{Lagged, LiveStream, Watched};
+use crate::backend::maintenance_service::MaintenanceService;
+use crate::backend::message_service::MessageService;
+use crate::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, RunBy, SearchQuery, Words};
+use crate::backend::record_service::RecordService;
+use crate::backend::room::{
+    CompanionPatch, CompanionView, Companions, Deletion, Invited, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch,
+    RoomPlan, Rooms,
+};
+use crate::backend::room_service::RoomService;
+use crate::backend::state::{CompanionState, Doing, RoomState};
+use crate::backend::usage::{Calls, Cap, Caps, Costs, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
+use crate::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
 use crate::domain::closing::Stage;
 use crate::domain::guests;
 use crate::domain::id::{CompanionId, GuildId, PersonId, Seq};
@@ -25,27 +43,7 @@ use crate::domain::price::{Price, UnitPrice};
 use crate::domain::service::Service;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
-use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, WaitingFor, Why, WhyAt, WhyQuery};
-use crate::ports::backend::guest_service::{Amount, GuestService, InvitationView, NewInvitation, Preview, PreviewedRoom, Visit};
-use crate::ports::backend::keeping::{
-    BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
-    ReadyPart, SuspendedChannel,
-};
-use crate::ports::backend::live::{Lagged, LiveStream, Watched};
-use crate::ports::backend::maintenance_service::MaintenanceService;
-use crate::ports::backend::message_service::MessageService;
-use crate::ports::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, RunBy, SearchQuery, Words};
-use crate::ports::backend::record_service::RecordService;
-use crate::ports::backend::room::{
-    CompanionPatch, CompanionView, Companions, Deletion, Invited, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch,
-    RoomPlan, Rooms,
-};
-use crate::ports::backend::room_service::RoomService;
-use crate::ports::backend::state::{CompanionState, Doing, RoomState};
-use crate::ports::backend::usage::{Calls, Cap, Caps, Costs, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
-use crate::ports::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
-use crate::ports::inbound_events::{ChannelRef, InboundMessage};
+use crate::inbound_events::{ChannelRef, InboundMessage};
 use crate::settings::companion::{Interjection, ModelChoice, QuietHours};
 
 /// Noon of 1 May 2026: the only time in this backend.
@@ -55,46 +53,46 @@ const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 const ROUND: &str = "7";
 
 /// How many events a watcher may lag behind.
-pub(crate) const LIVE_BUFFER: usize = 16;
+pub const LIVE_BUFFER: usize = 16;
 
 /// A small backend in memory.
 #[derive(Default)]
-pub(crate) struct FakeBackend {
+pub struct FakeBackend {
     rooms: Mutex<BTreeMap<RoomId, FakeRoom>>,
     /// Why the backend is not ready; none: it is ready.
-    pub(crate) not_ready_because: Mutex<Option<String>>,
+    pub not_ready_because: Mutex<Option<String>>,
     /// Notified when a call enters the room `slow`.
-    pub(crate) entered: Notify,
+    pub entered: Notify,
     /// Lets that call continue.
-    pub(crate) proceed: Notify,
+    pub proceed: Notify,
     probe: Mutex<Probe>,
     /// While this is true, most calls wait.
     is_held: watch::Sender<bool>,
     guests: Mutex<FakeGuests>,
     guest_changes: watch::Sender<u64>,
     /// Of those who entered a call, in order.
-    pub(crate) listeners: Mutex<Vec<Arc<dyn Listener>>>,
+    pub listeners: Mutex<Vec<Arc<dyn Listener>>>,
 }
 
 /// What a test reads back, and what it makes the backend do.
 #[derive(Default)]
-pub(crate) struct Probe {
+pub struct Probe {
     /// Companions that were added to channels, in order.
-    pub(crate) admitted: Vec<(ChannelRef, CompanionId)>,
+    pub admitted: Vec<(ChannelRef, CompanionId)>,
     /// Companions that were removed from channels, in order.
-    pub(crate) dismissed: Vec<(ChannelRef, CompanionId)>,
-    pub(crate) forgotten: Vec<Forget>,
+    pub dismissed: Vec<(ChannelRef, CompanionId)>,
+    pub forgotten: Vec<Forget>,
     /// Rooms whose decisions or stories were requested.
-    pub(crate) queried_rooms: Vec<RoomId>,
+    pub queried_rooms: Vec<RoomId>,
     /// What every companion waits for.
-    pub(crate) waiting_for: Option<WaitingFor>,
+    pub waiting_for: Option<WaitingFor>,
     /// If set, most calls are refused with this.
-    pub(crate) refuses: Option<Refused>,
+    pub refuses: Option<Refused>,
     /// Whether most calls panic.
-    pub(crate) panics: bool,
-    pub(crate) models_fail: bool,
+    pub panics: bool,
+    pub models_fail: bool,
     /// The next copy of the store for a process.
-    pub(crate) copy: Option<mpsc::Sender<()>>,
+    pub copy: Option<mpsc::Sender<()>>,
 }
 
 struct FakeRoom {
@@ -204,45 +202,45 @@ fn rendered(message: &HistoryMessage) -> Arc<str> {
 
 impl FakeBackend {
     /// A backend with the room `lobby`, in which Aria is.
-    pub(crate) fn with_lobby() -> Self {
+    pub fn with_lobby() -> Self {
         let backend = Self::default();
         backend.add("lobby");
         backend
     }
 
     /// Adds a room with Aria in it.
-    pub(crate) fn add(&self, room: &str) {
+    pub fn add(&self, room: &str) {
         let room = RoomId::parse(room).unwrap();
         self.rooms.lock().insert(room, new_room("home", vec!["aria".into()]));
     }
 
     /// Adds a channel of another platform with Aria in it.
-    pub(crate) fn add_channel(&self, room: &str, guild: &str, title: &str) {
+    pub fn add_channel(&self, room: &str, guild: &str, title: &str) {
         let room = RoomId::parse(room).unwrap();
         self.rooms.lock().insert(room, FakeRoom { title: Some(title.into()), ..new_room(guild, vec!["aria".into()]) });
     }
 
     /// Sends an event to the watchers of a room.
-    pub(crate) fn show(&self, room: &str, live: Arc<str>) {
+    pub fn show(&self, room: &str, live: Arc<str>) {
         let room = RoomId::parse(room).unwrap();
         let _ = self.rooms.lock()[&room].live.send(live);
     }
 
-    pub(crate) fn probe(&self) -> MutexGuard<'_, Probe> {
+    pub fn probe(&self) -> MutexGuard<'_, Probe> {
         self.probe.lock()
     }
 
     /// Makes callers wait until [`FakeBackend::release`].
-    pub(crate) fn hold(&self) {
+    pub fn hold(&self) {
         self.is_held.send_replace(true);
     }
 
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         self.is_held.send_replace(false);
     }
 
     /// Waits while the backend is held. Then panics or refuses, if the test wants that.
-    pub(crate) async fn check(&self) -> Result<(), Refused> {
+    pub async fn check(&self) -> Result<(), Refused> {
         if self.probe().panics {
             // Nothing is printed. On a busy machine a backtrace of a large program takes longer than a platform waits for an answer.
             std::panic::resume_unwind(Box::new("a panic that the test requested"));

@@ -7,7 +7,7 @@ use super::refused::Refused;
 use super::room::RoomId;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::State;
-use crate::ports::inbound_events::InboundMessage;
+use crate::inbound_events::InboundMessage;
 
 /// Accepts messages and their changes, and what concerns the replies to them.
 #[async_trait]

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::domain::error_code::ErrorCode;
+use crate::store::StoreError;
+use crate::store::maintenance::MaintenanceError;
 use crate::texts::Language;
 
 /// What is wrong and what to do, in English. By the code, programs word it in another language.
@@ -135,5 +137,37 @@ impl Refused {
 
     pub fn broken(detail: impl Into<Detail>) -> Self {
         Self::Broken(detail.into())
+    }
+
+    /// The record cannot be read or copied. Logs it.
+    pub fn unreadable(detail: &str) -> Self {
+        tracing::error!(detail, "the record cannot be read or copied");
+        Self::broken(Detail::key("refusals.record_unreadable"))
+    }
+
+    /// Stored data cannot be read. Logs it.
+    pub fn damaged(detail: String) -> Self {
+        tracing::error!(detail, "the record cannot be read");
+        Self::Damaged(Detail::from(detail).coded("refusals.data_damaged", json!({})))
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unknown(_) | StoreError::Failed(_) => Self::unreadable(&error.to_string()),
+            StoreError::Damaged(_) => Self::damaged(error.to_string()),
+        }
+    }
+}
+
+impl From<MaintenanceError> for Refused {
+    fn from(error: MaintenanceError) -> Self {
+        match error {
+            MaintenanceError::Exists(detail) | MaintenanceError::Elsewhere(detail) => Self::conflict(detail),
+            MaintenanceError::Target(detail) => Self::invalid("to", detail),
+            MaintenanceError::Damaged(detail) => Self::damaged(detail),
+            MaintenanceError::Failed(detail) => Self::unreadable(&detail),
+        }
     }
 }

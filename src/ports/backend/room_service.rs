@@ -7,7 +7,7 @@ use super::refused::Refused;
 use super::room::{Companions, Deletion, NewRoom, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use super::state::RoomState;
 use crate::domain::id::CompanionId;
-use crate::ports::inbound_events::ChannelRef;
+use crate::inbound_events::ChannelRef;
 
 /// Lists, creates, changes and deletes rooms, and shows what happens in them.
 #[async_trait]

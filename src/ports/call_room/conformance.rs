@@ -6,13 +6,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::{CallRooms, End, Entrance, Line, Listener, Packet, PersonAction, View};
+use crate::backend::Refused;
+use crate::backend::room::RoomId;
 use crate::domain::id::PersonId;
 use crate::domain::samples::person;
-use crate::ports::backend::Refused;
-use crate::ports::backend::room::RoomId;
 
 /// Calls under test.
-pub(crate) trait Subject {
+pub trait Subject {
     fn call_rooms(&self) -> &dyn CallRooms;
 
     /// A room with a companion, in whose call nobody is.
@@ -22,13 +22,14 @@ pub(crate) trait Subject {
     fn question(&self) -> &'static str;
 
     /// Waits for some seconds.
-    async fn wait(&self, secs: f64);
+    fn wait(&self, secs: f64) -> impl Future<Output = ()>;
 }
 
 /// Generates one test for each rule, in paused time. The expression creates the subject.
-macro_rules! conformance {
+#[macro_export]
+macro_rules! call_room_conformance {
     ($subject:expr) => {
-        conformance!($subject;
+        $crate::call_room_conformance!($subject;
             a_room_that_does_not_exist_has_no_call,
             who_enters_is_shown_the_call_first_and_is_described_as_in_it,
             the_others_are_shown_who_enters_and_leaves,
@@ -44,14 +45,14 @@ macro_rules! conformance {
         $(
             #[tokio::test(start_paused = true)]
             async fn $rule() {
-                $crate::ports::call_room::conformance::$rule($subject).await;
+                $crate::call_room::conformance::$rule($subject).await;
             }
         )*
     };
 }
-pub(crate) use conformance;
+pub use crate::call_room_conformance as conformance;
 
-pub(crate) async fn a_room_that_does_not_exist_has_no_call(subject: impl Subject) {
+pub async fn a_room_that_does_not_exist_has_no_call(subject: impl Subject) {
     let rooms = subject.call_rooms();
     let nowhere = RoomId::parse("nowhere").unwrap();
 
@@ -62,7 +63,7 @@ pub(crate) async fn a_room_that_does_not_exist_has_no_call(subject: impl Subject
     assert!(matches!(rooms.enter(&nowhere, entrance).await, Err(Refused::NotFound(_))));
 }
 
-pub(crate) async fn who_enters_is_shown_the_call_first_and_is_described_as_in_it(subject: impl Subject) {
+pub async fn who_enters_is_shown_the_call_first_and_is_described_as_in_it(subject: impl Subject) {
     assert_eq!(people(&subject).await, [] as [PersonId; 0]);
     subject.call_rooms().admits(&subject.room(), "ana").await.unwrap();
 
@@ -75,7 +76,7 @@ pub(crate) async fn who_enters_is_shown_the_call_first_and_is_described_as_in_it
     assert_eq!(people(&subject).await, ["ana".into()]);
 }
 
-pub(crate) async fn the_others_are_shown_who_enters_and_leaves(subject: impl Subject) {
+pub async fn the_others_are_shown_who_enters_and_leaves(subject: impl Subject) {
     let ana = Caller::enter(&subject, "ana", true).await;
     let ben = Caller::enter(&subject, "ben", false).await;
 
@@ -93,7 +94,7 @@ pub(crate) async fn the_others_are_shown_who_enters_and_leaves(subject: impl Sub
     assert_eq!(people(&subject).await, ["ana".into()]);
 }
 
-pub(crate) async fn a_second_microphone_of_a_person_ends_the_first_connection(subject: impl Subject) {
+pub async fn a_second_microphone_of_a_person_ends_the_first_connection(subject: impl Subject) {
     let before = Caller::enter(&subject, "ana", true).await;
     let after = Caller::enter(&subject, "ana", true).await;
 
@@ -104,7 +105,7 @@ pub(crate) async fn a_second_microphone_of_a_person_ends_the_first_connection(su
     assert_eq!(people(&subject).await, ["ana".into()]);
 }
 
-pub(crate) async fn a_second_connection_that_listens_ends_nothing(subject: impl Subject) {
+pub async fn a_second_connection_that_listens_ends_nothing(subject: impl Subject) {
     let first = Caller::enter(&subject, "ana", true).await;
     let second = Caller::enter(&subject, "ana", false).await;
 
@@ -115,7 +116,7 @@ pub(crate) async fn a_second_connection_that_listens_ends_nothing(subject: impl 
     assert_eq!(people(&subject).await, ["ana".into()]);
 }
 
-pub(crate) async fn a_lost_connection_is_not_a_farewell(subject: impl Subject) {
+pub async fn a_lost_connection_is_not_a_farewell(subject: impl Subject) {
     let ana = Caller::enter(&subject, "ana", true).await;
     let ben = Caller::enter(&subject, "ben", true).await;
 
@@ -128,7 +129,7 @@ pub(crate) async fn a_lost_connection_is_not_a_farewell(subject: impl Subject) {
     assert!(ana.page.seen().contains(&Seen::View(View::Left("ben".into()))));
 }
 
-pub(crate) async fn what_comes_after_a_farewell_changes_nothing(subject: impl Subject) {
+pub async fn what_comes_after_a_farewell_changes_nothing(subject: impl Subject) {
     let ana = Caller::enter(&subject, "ana", true).await;
     let ben = Caller::enter(&subject, "ben", true).await;
     ben.line.report(PersonAction::Leave);
@@ -150,7 +151,7 @@ pub(crate) async fn what_comes_after_a_farewell_changes_nothing(subject: impl Su
     assert_eq!(ana.page.seen(), before);
 }
 
-pub(crate) async fn a_reply_is_shown_before_its_packets_and_ends_with_them(subject: impl Subject) {
+pub async fn a_reply_is_shown_before_its_packets_and_ends_with_them(subject: impl Subject) {
     let ana = Caller::enter(&subject, "ana", true).await;
 
     ana.line.report(PersonAction::Say(subject.question().into()));
@@ -172,7 +173,7 @@ pub(crate) async fn a_reply_is_shown_before_its_packets_and_ends_with_them(subje
     }
 }
 
-pub(crate) async fn a_reply_that_is_stopped_is_cut_and_has_no_more_packets(subject: impl Subject) {
+pub async fn a_reply_that_is_stopped_is_cut_and_has_no_more_packets(subject: impl Subject) {
     let ana = Caller::enter(&subject, "ana", true).await;
     ana.line.report(PersonAction::Say(subject.question().into()));
     ana.listen(&subject, |seen| matches!(seen, Seen::Packet(packet) if packet.number == 30)).await;

@@ -8,17 +8,17 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use super::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
+use crate::backend::room::is_of_console;
 use crate::domain::id::{ChannelId, GuildId};
-use crate::ports::backend::room::is_of_console;
 
 /// How long a request takes.
-pub(crate) const TAKES: Duration = Duration::from_millis(500);
+pub const TAKES: Duration = Duration::from_millis(500);
 /// After this time a request never arrives any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What happens to the next request.
 #[derive(Clone, Debug)]
-pub(crate) enum Fate {
+pub enum Fate {
     /// It is posted, and the response times out.
     Silent,
     /// It is not posted.
@@ -31,7 +31,7 @@ pub(crate) enum Fate {
 
 /// A platform in memory.
 #[derive(Default)]
-pub(crate) struct FakePlatform {
+pub struct FakePlatform {
     posted: Mutex<Vec<(String, Part)>>,
     fates: Mutex<VecDeque<Fate>>,
     unreadable: Mutex<Option<NotRead>>,
@@ -44,57 +44,57 @@ pub(crate) struct FakePlatform {
 
 impl FakePlatform {
     /// The posted parts, in order: name and text.
-    pub(crate) fn posted(&self) -> Vec<(String, String)> {
+    pub fn posted(&self) -> Vec<(String, String)> {
         lock(&self.posted).iter().map(|(_, part)| (part.name.to_string(), part.text.to_string())).collect()
     }
 
     /// The notice below each posted part.
-    pub(crate) fn notices(&self) -> Vec<Option<Arc<str>>> {
+    pub fn notices(&self) -> Vec<Option<Arc<str>>> {
         lock(&self.posted).iter().map(|(_, part)| part.notice.clone()).collect()
     }
 
     /// The picture under which each part was posted.
-    pub(crate) fn pictures(&self) -> Vec<Option<Arc<str>>> {
+    pub fn pictures(&self) -> Vec<Option<Arc<str>>> {
         lock(&self.posted).iter().map(|(_, part)| part.picture.clone()).collect()
     }
 
     /// The nonce of each posted part.
-    pub(crate) fn nonces(&self) -> Vec<Arc<str>> {
+    pub fn nonces(&self) -> Vec<Arc<str>> {
         lock(&self.posted).iter().map(|(_, part)| part.nonce.clone()).collect()
     }
 
     /// Sets what happens to the next requests, in order.
-    pub(crate) fn will(&self, fates: impl IntoIterator<Item = Fate>) {
+    pub fn will(&self, fates: impl IntoIterator<Item = Fate>) {
         lock(&self.fates).extend(fates);
     }
 
     /// Makes reading fail.
-    pub(crate) fn hides(&self, why: NotRead) {
+    pub fn hides(&self, why: NotRead) {
         *lock(&self.unreadable) = Some(why);
     }
 
     /// Limits the length of parts, in UTF-16 code units.
-    pub(crate) fn takes_at_most(&self, units: usize) {
+    pub fn takes_at_most(&self, units: usize) {
         *lock(&self.longest) = Some(units);
     }
 
     /// Makes `newest` return nothing.
-    pub(crate) fn forgets(&self) {
+    pub fn forgets(&self) {
         *lock(&self.is_forgetful) = true;
     }
 
     /// Makes `find` find nothing.
-    pub(crate) fn loses_sight(&self) {
+    pub fn loses_sight(&self) {
         *lock(&self.is_blind) = true;
     }
 
     /// Makes `is_unpostable` return this for every channel.
-    pub(crate) fn takes_nothing(&self, is_unpostable: bool) {
+    pub fn takes_nothing(&self, is_unpostable: bool) {
         *lock(&self.is_unpostable) = is_unpostable;
     }
 
     /// How often a typing sign was shown.
-    pub(crate) fn typed(&self) -> usize {
+    pub fn typed(&self) -> usize {
         *lock(&self.typed)
     }
 

@@ -11,7 +11,7 @@ use crate::settings::samples;
 
 /// The companions that were made, with their pictures and cards.
 #[derive(Default)]
-pub(crate) struct FakeCompanions(Mutex<BTreeMap<CompanionId, Made>>);
+pub struct FakeCompanions(Mutex<BTreeMap<CompanionId, Made>>);
 
 struct Made {
     changes: u32,

@@ -12,14 +12,14 @@ use super::{Command, Condition, Disconnected, Gateway, Shard, Unsent};
 
 /// How a connection ends.
 #[derive(Clone, Debug)]
-pub(crate) enum End {
+pub enum End {
     Returns(Disconnected),
     Panics,
 }
 
 /// A platform in memory.
 #[derive(Default)]
-pub(crate) struct FakeGateway {
+pub struct FakeGateway {
     inner: Mutex<Inner>,
     changed: Notify,
 }
@@ -36,34 +36,34 @@ struct Inner {
 
 impl FakeGateway {
     /// A gateway that reports these numbers of connections, one after the other, and then repeats the last one.
-    pub(crate) fn counting(counts: impl IntoIterator<Item = Result<u32, Disconnected>>) -> Arc<Self> {
+    pub fn counting(counts: impl IntoIterator<Item = Result<u32, Disconnected>>) -> Arc<Self> {
         let counts = counts.into_iter().collect();
         Arc::new(Self { inner: Mutex::new(Inner { counts, ..Inner::default() }), changed: Notify::new() })
     }
 
     /// Ends a connection like this: now if it runs, otherwise as soon as it does.
-    pub(crate) fn ends(&self, shard: u32, end: End) {
+    pub fn ends(&self, shard: u32, end: End) {
         self.inner.lock().ends.entry(shard).or_default().push_back(end);
         self.changed.notify_waiters();
     }
 
     /// Makes the server unready without this platform.
-    pub(crate) fn blocks_readiness(&self) {
+    pub fn blocks_readiness(&self) {
         self.inner.lock().blocks_readiness = true;
     }
 
     /// How often the number of connections was requested.
-    pub(crate) fn asked(&self) -> usize {
+    pub fn asked(&self) -> usize {
         self.inner.lock().asked
     }
 
     /// The connections that run now, each with the total number of connections.
-    pub(crate) fn alive(&self) -> Vec<(u32, u32)> {
+    pub fn alive(&self) -> Vec<(u32, u32)> {
         self.inner.lock().alive.iter().map(|(shard, of)| (*shard, *of)).collect()
     }
 
     /// How often a connection was started.
-    pub(crate) fn lived(&self, shard: u32) -> usize {
+    pub fn lived(&self, shard: u32) -> usize {
         self.inner.lock().lived.get(&shard).copied().unwrap_or_default()
     }
 }

@@ -106,7 +106,7 @@ impl From<Request> for LazyRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::language_model::{Message, ModelRole};
+    use crate::language_model::{Message, ModelRole};
 
     #[tokio::test]
     async fn a_prompt_is_built_anew_each_time_and_not_before() {

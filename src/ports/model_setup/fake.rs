@@ -7,7 +7,7 @@ use super::*;
 
 /// `rehearsal`, or what was connected.
 #[derive(Default)]
-pub(crate) struct FakeModels(Mutex<Option<NewConnection>>);
+pub struct FakeModels(Mutex<Option<NewConnection>>);
 
 impl FakeModels {
     fn view(&self) -> ModelsView {

@@ -26,7 +26,7 @@ pub(super) struct Declared {
 pub type Report<'a> = dyn Fn(f64, &[&str]) + 'a;
 
 /// Registers an instrument whose values are computed whenever it is read.
-pub(in crate::telemetry) fn observe(meter: &Meter, entry: Entry, compute: impl Fn(&Report<'_>) + Send + Sync + 'static) {
+pub(crate) fn observe(meter: &Meter, entry: Entry, compute: impl Fn(&Report<'_>) + Send + Sync + 'static) {
     let callback = move |observer: &dyn metrics::AsyncInstrument<f64>| {
         compute(&|value, values| {
             let labels = entry.labels.iter().zip(values);

@@ -9,7 +9,7 @@ use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::telemetry::export::{Change, Losses};
+use crate::export::{Change, Losses};
 
 #[derive(Debug)]
 pub(super) struct Monitored<E> {
@@ -67,7 +67,7 @@ mod tests {
     use tracing::Level;
 
     use super::*;
-    use crate::telemetry::fake::Logged;
+    use crate::fake::Logged;
 
     #[tokio::test(start_paused = true)]
     async fn an_hour_without_a_collector_of_metrics_is_two_lines_of_log() {

@@ -3,7 +3,7 @@
 
 use opentelemetry::metrics::Meter;
 
-use crate::telemetry::instruments::{BUILD_INFO, PROCESS_CPU, PROCESS_FILES, PROCESS_MEMORY, PROCESS_UPTIME, kinds};
+use crate::instruments::{BUILD_INFO, PROCESS_CPU, PROCESS_FILES, PROCESS_MEMORY, PROCESS_UPTIME, kinds};
 
 /// Clock ticks per second that Linux reports to programs, on every platform.
 const TICKS_PER_SECOND: f64 = 100.0;

@@ -5,7 +5,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::telemetry_fake::SpanMemory;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -18,6 +17,7 @@ use tertulia::ports::gateway::{Disconnected, Gateway as _, Shard};
 use tertulia::ports::notes::{NoteError, Notes};
 use tertulia::ports::rng::Rng;
 use tertulia::settings::discord::Discord as Section;
+use tertulia::telemetry::fake::SpanMemory;
 use tertulia::telemetry::gateway::GatewayRecorder;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

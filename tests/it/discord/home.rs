@@ -71,8 +71,10 @@ pub fn snowflake(id: Id) -> Snowflake {
 }
 
 impl Premises {
-    /// A server that uses a test double as its Discord.
+    /// A server that uses a test double as its Discord. It tells nobody that companions are AI.
     pub fn for_discord(self, discord: &Counterpart) -> Self {
-        self.with("discord.token", &discord.token()).with("discord.api_url", &section(discord).api_url)
+        self.with("discord.token", &discord.token())
+            .with("discord.api_url", &section(discord).api_url)
+            .with("safety.notice", "off")
     }
 }

@@ -1,8 +1,8 @@
 use super::*;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::reader::tests::store::TestStore;
 use crate::journal::record::encode;
+use crate::journal::samples::store::TestStore;
 use crate::ports::store::key::ChannelNo;
 
 #[tokio::test(start_paused = true)]

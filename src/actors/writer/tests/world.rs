@@ -20,7 +20,7 @@ use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Range;
-use crate::journal::reader::tests::store::TestStore;
+use crate::journal::samples::store::TestStore;
 use crate::ports::clock::Clock;
 use crate::samples::{self, author, message};
 pub(super) use crate::samples::{channel_key, made as made_event, outbox_record};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::telemetry_fake::Logged;
 use serde_json::json;
+use tertulia::telemetry::fake::Logged;
 
 use super::super::counterpart::{Does, On, Rules, Scope};
 use super::super::home::snowflake;

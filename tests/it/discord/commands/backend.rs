@@ -11,7 +11,7 @@ use tertulia::ports::backend::Refused;
 use tertulia::ports::opt_out::OptOut;
 
 use super::super::core::Core;
-use crate::fake::FakeBackend;
+use tertulia::ports::backend::fake::FakeBackend;
 
 #[derive(Default)]
 pub(crate) struct SmallBackend {

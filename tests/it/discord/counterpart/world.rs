@@ -50,7 +50,7 @@ impl World {
             public: true,
             code_grant: false,
             interactions_url: None,
-            description: String::new(),
+            description: "A bot of the tests".to_owned(),
         };
         Self {
             application,

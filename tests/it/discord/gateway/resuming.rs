@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::telemetry_fake::attribute;
 use opentelemetry::trace::Status;
+use tertulia::telemetry::fake::attribute;
 
 use super::super::client::{Client, Handling, Notepad, rules};
 use super::super::counterpart::{Closed, Counterpart};

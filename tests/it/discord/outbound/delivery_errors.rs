@@ -1,8 +1,8 @@
 //! Delivery errors: the reason why companions cannot speak in a channel is logged once, and again if it returns.
 
-use crate::telemetry_fake::Logged;
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::ports::chat_platform::ChatPlatform as _;
+use tertulia::telemetry::fake::Logged;
 
 use super::super::counterpart::{Id, Permissions};
 use super::super::home::{Home, part, snowflake};

@@ -1,8 +1,8 @@
 //! Permanent refusals: the reason says what to do, and never contains a secret.
 
-use crate::telemetry_fake::Logged;
 use serde_json::json;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
+use tertulia::telemetry::fake::Logged;
 
 use super::super::counterpart::{Does, Kind, On, Permissions};
 use super::super::home::{Home, adapter, part, section_at};

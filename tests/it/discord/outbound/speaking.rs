@@ -1,8 +1,8 @@
 //! Statements are posted under the right name, and mention only people who may be mentioned.
 
-use crate::telemetry_fake::Logged;
 use futures_util::future::join_all;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
+use tertulia::telemetry::fake::Logged;
 
 use super::super::counterpart::{Author, Bucket, Counterpart, Does, Id, Kind, On, Permissions, Rules, Scope};
 use super::super::home::{Home, part, snowflake};

@@ -16,7 +16,13 @@ pub mod notes;
 pub mod opt_out;
 pub mod platform_call;
 pub mod rng;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 pub mod speech_recognition;
 pub mod speech_synthesis;
 pub mod store;
 pub mod voice_call;
+
+use tertulia_domain as domain;
+use tertulia_settings as settings;
+use tertulia_texts as texts;

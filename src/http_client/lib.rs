@@ -32,8 +32,10 @@ use tower_http::decompression::Decompression;
 use self::connections::{Connections, HandOver};
 
 mod connections;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 /// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -20,8 +20,8 @@ use tracing_subscriber::{Layer, Registry};
 pub mod attributes;
 pub mod decisions;
 pub mod export;
-#[cfg(test)]
-pub(crate) mod fake;
+#[cfg(any(test, feature = "samples"))]
+pub mod fake;
 pub mod gateway;
 pub mod instruments;
 pub mod messages;
@@ -34,17 +34,24 @@ pub mod recorder;
 pub mod rounds;
 pub mod sampling;
 pub mod speech;
+mod targets;
 pub mod trace;
 pub mod turns;
 
 #[cfg(test)]
 mod tests;
 
+use tertulia_domain as domain;
+use tertulia_http_client as http_client;
+use tertulia_ports as ports;
+use tertulia_settings as settings;
+
 use crate::settings::telemetry::{LogFormat, Telemetry as Settings};
 use export::{ExportError, ExportPlan, Ledger, Signal, Target};
 use metrics::Metrics;
 use recorder::Recorder;
 use sampling::Sampling;
+use targets::Shown;
 
 /// The instrumentation scope of our spans, and the root of our targets.
 const SCOPE: &str = "tertulia";
@@ -150,9 +157,12 @@ pub fn build<W: for<'w> MakeWriter<'w> + Send + Sync + 'static>(
             .with_tracked_inactivity(false)
             .with_filter(filter_fn(is_our_span))
     });
+    let shown = |mark| Shown { writer, mark };
     let lines = match options.log_format {
-        LogFormat::Text => tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(colours).boxed(),
-        LogFormat::Json => tracing_subscriber::fmt::layer().with_writer(writer).json().flatten_event(true).boxed(),
+        LogFormat::Text => tracing_subscriber::fmt::layer().with_writer(shown("")).with_ansi(colours).boxed(),
+        LogFormat::Json => {
+            tracing_subscriber::fmt::layer().with_writer(shown("\"target\":\"")).json().flatten_event(true).boxed()
+        }
     };
     let subscriber = Registry::default().with(spans).with(lines.with_filter(filter));
     let recorder = Recorder::new(tracer, options.capture_content, metrics.instruments()).sampled(sampling);
@@ -224,7 +234,7 @@ fn announce(options: &Settings, plan: Option<&ExportPlan>) {
 fn log_filter(directives: &str) -> Result<EnvFilter, TelemetryError> {
     let filter = EnvFilter::builder()
         .with_default_directive(LevelFilter::INFO.into())
-        .parse(directives)
+        .parse(targets::directives(directives))
         .map_err(|error| TelemetryError::Directives { directives: directives.to_owned(), error })?;
     // ractor keeps a span open for the lifetime of an actor. Nothing may be logged inside it, whatever the settings say.
     let ractor =
@@ -232,10 +242,8 @@ fn log_filter(directives: &str) -> Result<EnvFilter, TelemetryError> {
     Ok(filter.add_directive(ractor))
 }
 
-/// Selects the spans of this crate. Above all it excludes ractor's span for the lifetime of an actor, which would become the parent of all its
+/// Selects the spans of this program. Above all it excludes ractor's span for the lifetime of an actor, which would become the parent of all its
 /// spans.
 fn is_our_span(metadata: &Metadata<'_>) -> bool {
-    let target = metadata.target();
-    let is_ours = target.strip_prefix(SCOPE).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"));
-    metadata.is_span() && is_ours && *metadata.level() <= LevelFilter::INFO
+    metadata.is_span() && targets::is_ours(metadata.target()) && *metadata.level() <= LevelFilter::INFO
 }

@@ -10,7 +10,7 @@ use crate::domain::id::{Seq, Ward};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value, Write};
 
-pub(crate) struct TestStore {
+pub struct TestStore {
     inner: Mutex<Inner>,
     is_held: watch::Sender<bool>,
     /// Waiting commits proceed in the order of their arrival.
@@ -27,44 +27,44 @@ struct Inner {
 }
 
 impl TestStore {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self { inner: Mutex::default(), is_held: watch::Sender::new(false), order: tokio::sync::Mutex::default() }
     }
 
     /// Makes commits wait from now on.
-    pub(crate) fn hold(&self) {
+    pub fn hold(&self) {
         self.is_held.send_replace(true);
     }
 
     /// Lets waiting commits proceed.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         self.is_held.send_replace(false);
     }
 
     /// Makes the next commit store everything and return this error.
-    pub(crate) fn fail_next(&self, error: StoreError) {
+    pub fn fail_next(&self, error: StoreError) {
         self.inner.lock().fault = Some(error);
     }
 
     /// Makes scans of these wards fail, and of no other.
-    pub(crate) fn cannot_read(&self, wards: impl IntoIterator<Item = Ward>) {
+    pub fn cannot_read(&self, wards: impl IntoIterator<Item = Ward>) {
         self.inner.lock().unreadable = wards.into_iter().collect();
     }
 
     /// The sizes of all groups that were committed.
-    pub(crate) fn groups(&self) -> Vec<usize> {
+    pub fn groups(&self) -> Vec<usize> {
         self.inner.lock().groups.clone()
     }
 
-    pub(crate) fn count(&self, prefix: Key) -> usize {
+    pub fn count(&self, prefix: Key) -> usize {
         self.inner.lock().values.range(prefix.clone()..prefix.end()).count()
     }
 
-    pub(crate) fn put(&self, key: Key, value: Value) {
+    pub fn put(&self, key: Key, value: Value) {
         self.inner.lock().values.insert(key, value);
     }
 
-    pub(crate) fn remove(&self, key: &Key) {
+    pub fn remove(&self, key: &Key) {
         self.inner.lock().values.remove(key);
     }
 }
