@@ -22,6 +22,7 @@ mod parts;
 mod prompt_input;
 mod replanning;
 mod retracting;
+mod risk;
 mod rounds;
 mod silence;
 mod step;
@@ -266,6 +267,8 @@ pub struct Rules<'a> {
     pub gate: &'a Policy,
     /// When the companions of the guild speak only when spoken to.
     pub quiet_hours: QuietHours,
+    /// Whether somebody at risk is shown where to find help instead of an answer.
+    pub helps_at_risk: bool,
     /// The time zone of the guild.
     pub zone: &'a TimeZone,
     /// `turn_taking`: who speaks.
@@ -308,6 +311,9 @@ pub struct Conversation {
     acknowledgements: Acknowledgements,
     #[serde(flatten)]
     announced: Announced,
+    /// The newest messages of people who may be at risk. No companion answers them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    at_risk: BTreeSet<Seq>,
     #[serde(flatten)]
     voice: VoiceState,
     #[serde(flatten)]

@@ -53,6 +53,8 @@ named! {
         Cancelled = "cancelled",
         /// It was speech that only shows that somebody listens.
         Backchannel = "backchannel",
+        /// A person may be at risk, and is shown where to find help instead (docs/design/safety.md N-8).
+        Risk = "risk",
     }
 }
 

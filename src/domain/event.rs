@@ -604,6 +604,9 @@ pub struct Decided {
     /// The companion's own reason, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Arc<str>>,
+    /// The message of somebody who may be at risk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_risk: Option<Seq>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<Call>>,
     /// Without a call: the id of the trace that holds its span, as in [`Call::trace`]. Absent where it follows from the turn of the event.

@@ -36,6 +36,7 @@ pub mod raw_answer;
 pub mod recall;
 pub mod relevance;
 pub mod repetition;
+pub mod risk;
 pub mod round;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;

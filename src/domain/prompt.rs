@@ -37,8 +37,8 @@ use crate::policy;
 pub use card::brief;
 use card::for_decision;
 use data::{unmarked_name, weight};
+pub use form::{Extra, verdicts, vote_fields};
 use form::{pass_form, statement_form, vote_form};
-pub use form::{verdicts, vote_fields};
 use frame::{block, context, paragraphs, quoted, sizes};
 use note::note;
 pub use room::tokens;
@@ -185,9 +185,16 @@ pub struct PromptInput {
     pub buffer: Vec<Said>,
     /// What the filters of endpoints refuse.
     pub filtered: Filtered,
+    /// Whether somebody may be at risk, so that a vote is asked about that.
+    pub about_risk: bool,
 }
 
 impl PromptInput {
+    /// What a vote is asked for besides its usual fields.
+    pub const fn extra(&self, is_call: bool) -> Extra {
+        Extra { is_call, about_risk: self.about_risk }
+    }
+
     /// The numbers of the first and the last message that are shown, or quoted. A summary shows everything before.
     pub fn shown(&self) -> (Seq, Seq) {
         let mut numbers = self.recent.iter().chain(&self.buffer).map(|said| said.seq);
@@ -220,7 +227,7 @@ pub struct StatementInput {
 
 /// The prompt that asks whether to speak, for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
 pub fn vote(character: Character<'_>, scene: &Scene, input: &PromptInput, words: &policy::prompt::Prompt) -> Prompt {
-    let form = vote_form(&unmarked_name(character.name), input.stage, scene.is_call, words);
+    let form = vote_form(&unmarked_name(character.name), input.stage, input.extra(scene.is_call), words);
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
     let ending = paragraphs(&[&context, words.question_for(input.trigger), &form]);
     let recent = &input.recent[input.recent.len().saturating_sub(RECENT_TURNS)..];

@@ -60,6 +60,7 @@ impl Policies {
         Rules {
             gate: &self.gate,
             quiet_hours: QuietHours::Never,
+            helps_at_risk: true,
             zone: self.prompt.zone(),
             turn_taking: &self.turn_taking,
             closing: &self.closing,

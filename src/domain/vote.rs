@@ -36,6 +36,8 @@ pub struct Vote {
     pub closing: Stage,
     /// How much more the companion puts up with interruptions than usual, −0.2 to 0.2.
     pub mood: f64,
+    /// Whether somebody is at risk. None: it was not asked, or not answered.
+    pub risk: Option<bool>,
 }
 
 impl Vote {
@@ -46,7 +48,15 @@ impl Vote {
 
     /// A NO.
     pub const fn no(why: Option<String>) -> Self {
-        Self { verdict: Verdict::No, why, importance: USUAL_IMPORTANCE, selected: false, closing: Stage::None, mood: 0.0 }
+        Self {
+            verdict: Verdict::No,
+            why,
+            importance: USUAL_IMPORTANCE,
+            selected: false,
+            closing: Stage::None,
+            mood: 0.0,
+            risk: None,
+        }
     }
 }
 
@@ -55,7 +65,8 @@ impl Vote {
 /// Of several objects, the ones with a readable `decision` count, else the first with any `decision`, else the first. An object that only wraps
 /// another is replaced by the inner one. Unknown fields are ignored. A `decision` is a text that is read like a plain answer, `true` or `false`, or 1 or 0.
 /// `importance` is a number, or a text with one. It is clamped to its range, and is 5 if there is none. `selected` is `true`, or a text that says so.
-/// An unknown `closing` counts as none. `mood`, which is asked for in calls alone, is read like `importance` and is 0 if there is none.
+/// An unknown `closing` counts as none. `mood`, which is asked for in calls alone, is read like `importance` and is 0 if there is none. `risk`, which is
+/// asked for where somebody may be at risk, is read like `selected`.
 ///
 /// A model may quote a vote that somebody wrote in the chat. So a vote is unreadable if anything contradicts it:
 ///
@@ -113,7 +124,7 @@ fn is_contradicted_by(before: &str, vote: &Vote, is_object: bool, words: Words<'
 
 impl Vote {
     fn agrees_with(&self, other: &Self) -> bool {
-        Self { why: None, mood: other.mood, ..self.clone() } == Self { why: None, ..other.clone() }
+        Self { why: None, mood: other.mood, risk: other.risk, ..self.clone() } == Self { why: None, ..other.clone() }
     }
 
     /// Whether any sentence of a text ends in the opposite word.
@@ -128,7 +139,7 @@ impl From<Reading> for Vote {
     /// An answer in two lines has no importance and no closing stage.
     fn from(reading: Reading) -> Self {
         let (verdict, why) = (reading.decision, reading.why);
-        Self { verdict, why, importance: USUAL_IMPORTANCE, selected: false, closing: Stage::None, mood: 0.0 }
+        Self { verdict, why, importance: USUAL_IMPORTANCE, selected: false, closing: Stage::None, mood: 0.0, risk: None }
     }
 }
 
@@ -153,6 +164,11 @@ fn vote_of(object: &Object, words: Words<'_>) -> Vote {
         importance: given("importance").map_or(USUAL_IMPORTANCE, |number| number.clamp(0.0, MOST_IMPORTANCE) + 0.0),
         selected: object.get("selected") == Some(&Value::Bool(true)) || text("selected").is_some_and(is_true),
         closing: text("closing").and_then(Stage::named).unwrap_or_default(),
+        risk: match object.get("risk") {
+            Some(Value::Bool(risk)) => Some(*risk),
+            Some(Value::String(risk)) => Some(is_true(risk)),
+            _ => None,
+        },
         mood: given("mood").map_or(0.0, |number| number.clamp(-MOST_MOOD, MOST_MOOD) + 0.0),
     }
 }

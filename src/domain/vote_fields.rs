@@ -3,7 +3,7 @@
 /// The fields of a vote that matter for a contradiction.
 pub(crate) const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
 /// The others.
-const OTHERS: [&str; 2] = ["reason", "mood"];
+const OTHERS: [&str; 3] = ["reason", "mood", "risk"];
 
 /// Whether a vote has a field of this name, in lower case.
 pub(crate) fn is_field(name: &str) -> bool {

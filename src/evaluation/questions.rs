@@ -127,6 +127,7 @@ impl Room {
             recent: shown[first.saturating_sub(RECENT_TURNS)..first].to_vec(),
             buffer: shown[first..].to_vec(),
             filtered: Filtered::default(),
+            about_risk: false,
         }
     }
 }

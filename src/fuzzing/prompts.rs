@@ -68,6 +68,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         recent: recent.to_vec(),
         buffer: new.to_vec(),
         filtered: Filtered::default(),
+        about_risk: false,
     };
     let deciding = given(Trigger::Turn, u64::MAX);
     let (input, reason) = (given(Trigger::Interjection, 3), Some(text.clone()));

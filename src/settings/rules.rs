@@ -22,6 +22,7 @@ impl<'a> From<&'a Settings> for Rules<'a> {
         Self {
             gate: &settings.gate,
             quiet_hours: QuietHours::Never,
+            helps_at_risk: settings.safety.crisis,
             zone: settings.prompt.zone(),
             turn_taking: &settings.turn_taking,
             closing: &settings.closing,

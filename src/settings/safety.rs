@@ -18,6 +18,12 @@ pub struct Safety {
     pub operator: Option<Arc<str>>,
     /// The address of the privacy text: an absolute URL of at most 200 characters.
     pub privacy: Option<Arc<str>>,
+    /// Whether somebody at risk is shown where to find help instead of a companion's answer.
+    pub crisis: bool,
+    /// What is shown then: 1 to 1,500 characters. None: a text in the reader's language.
+    pub crisis_text: Option<Arc<str>>,
+    /// Whether a room is told that somebody was shown it.
+    pub tell: bool,
 }
 
 impl Safety {
@@ -36,6 +42,9 @@ impl Safety {
                 return Err(Problem::new("privacy", message));
             }
         }
+        if self.crisis_text.as_ref().is_some_and(|text| text.trim().is_empty() || text.chars().count() > 1_500) {
+            return Err(Problem::new("crisis_text", "must have 1 to 1500 characters; remove it to use the built-in text"));
+        }
         Ok(())
     }
 }
@@ -50,6 +59,9 @@ mod tests {
             notice: Notice::Once,
             operator: Some(operator.into()),
             privacy: Some(privacy.into()),
+            crisis: true,
+            crisis_text: None,
+            tell: false,
         };
         let wrong = |safety: Safety| safety.check().unwrap_err().key;
 

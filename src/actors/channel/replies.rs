@@ -181,6 +181,7 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
         recent: window.recent(before).map(window::Entry::said).collect(),
         buffer,
         filtered: conversation.filtered().clone(),
+        about_risk: false,
     };
     let history = HistoryRange { after: conversation.summary().begins_after(), before: before.next() };
     let summary_upto = conversation.summary().upto;

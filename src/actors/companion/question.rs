@@ -14,7 +14,7 @@ use crate::actors::runtime::watchdog::at_work;
 use crate::domain::filter::Asked;
 use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
 use crate::domain::message::Modality;
-use crate::domain::prompt::{self, PromptInput, Scene};
+use crate::domain::prompt::{self, Extra, PromptInput, Scene};
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{LazyRequest, ModelRole, Request};
@@ -91,7 +91,8 @@ pub fn request(
     let prompt = prompt::vote(character(settings, brief), scene, &input, words);
     let context = question_context(&input);
     let base_request = base_request(settings, guild, words);
-    Request { format: vote_format(scene.is_call, words), shown: Some(input.shown()), ..base_request.asking(prompt) }.with(context)
+    Request { format: vote_format(input.extra(scene.is_call), words), shown: Some(input.shown()), ..base_request.asking(prompt) }
+        .with(context)
 }
 
 /// The context of the question to one companion.
@@ -105,7 +106,7 @@ fn base_request(settings: &Settings, guild: GuildId, words: &settings::prompt::P
     Request {
         model: settings.model.side.clone(),
         companion: Some(asker(settings)),
-        format: vote_format(false, words),
+        format: vote_format(Extra::default(), words),
         ..Request::new(ModelRole::Side, guild, words.max_side_answer_tokens)
     }
 }

@@ -12,7 +12,7 @@ use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::CompanionId;
 use crate::domain::message::Modality;
-use crate::domain::prompt::{self, Asked, PromptInput};
+use crate::domain::prompt::{self, Asked, Extra, PromptInput};
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::domain::vote::together::Voter;
 use crate::journal::channel_key::ChannelKey;
@@ -75,6 +75,10 @@ fn request(
         (voter, question_context(input))
     });
     let question_context = QuestionContext { purpose: Purpose::Votes { of: of.collect() }, newest: Vec::new() };
-    let format = votes_format(ids.iter().map(|id| id.as_str()), is_call, words);
+    let format = votes_format(
+        ids.iter().map(|id| id.as_str()),
+        Extra { is_call, about_risk: asked.iter().any(|(_, input)| input.about_risk) },
+        words,
+    );
     Request { format, shown, ..base_request.asking(prompt) }.with(question_context)
 }

@@ -43,6 +43,7 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
         recent: Vec::new(),
         buffer: vec![said],
         filtered: Filtered::default(),
+        about_risk: false,
     };
     let statement = StatementInput {
         input: input.clone(),

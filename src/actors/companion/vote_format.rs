@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::domain::closing::Stage;
-use crate::domain::prompt;
+use crate::domain::prompt::{self, Extra};
 use crate::domain::vote::{MOST_IMPORTANCE, MOST_MOOD};
 use crate::ports::language_model::AnswerFormat;
 use crate::settings::prompt::Prompt;
 
 /// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5), all of them required, in the order of the prompt.
-pub(super) fn vote_format(is_call: bool, words: &Prompt) -> AnswerFormat {
-    AnswerFormat::JsonSchema { name: "vote".to_owned(), schema: vote_schema(is_call, words) }
+pub(super) fn vote_format(asked: Extra, words: &Prompt) -> AnswerFormat {
+    AnswerFormat::JsonSchema { name: "vote".to_owned(), schema: vote_schema(asked, words) }
 }
 
 /// One JSON object that holds a vote for each of these companions, by its id.
-pub(super) fn votes_format<'a>(ids: impl Iterator<Item = &'a str>, is_call: bool, words: &Prompt) -> AnswerFormat {
-    let votes: BTreeMap<_, _> = ids.map(|id| (id, vote_schema(is_call, words))).collect();
+pub(super) fn votes_format<'a>(ids: impl Iterator<Item = &'a str>, asked: Extra, words: &Prompt) -> AnswerFormat {
+    let votes: BTreeMap<_, _> = ids.map(|id| (id, vote_schema(asked, words))).collect();
     let schema = json!({
         "type": "object",
         "required": votes.keys().collect::<Vec<_>>(),
@@ -27,12 +27,12 @@ pub(super) fn votes_format<'a>(ids: impl Iterator<Item = &'a str>, is_call: bool
     AnswerFormat::JsonSchema { name: "votes".to_owned(), schema }
 }
 
-fn vote_schema(is_call: bool, words: &Prompt) -> Value {
-    let fields = prompt::vote_fields(is_call, words);
+fn vote_schema(asked: Extra, words: &Prompt) -> Value {
+    let fields = prompt::vote_fields(asked, words);
     let property = |field: &str| match field {
         "decision" => json!({ "type": "string", "enum": prompt::verdicts(words) }),
         "importance" => json!({ "type": "number", "minimum": 0, "maximum": MOST_IMPORTANCE }),
-        "selected" => json!({ "type": "boolean" }),
+        "selected" | "risk" => json!({ "type": "boolean" }),
         "closing" => json!({ "type": "string", "enum": Stage::ALL }),
         "mood" => json!({ "type": "number", "minimum": -MOST_MOOD, "maximum": MOST_MOOD }),
         _ => json!({ "type": "string" }),
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn the_schema_of_a_vote_binds_what_the_prompt_asks_for() {
         let words = Prompt { yes_words: vec!["ja".into(), "yes".into()], ..defaults().prompt.clone() };
-        let schema = |is_call| match vote_format(is_call, &words) {
+        let schema = |is_call| match vote_format(Extra { is_call, about_risk: is_call }, &words) {
             AnswerFormat::JsonSchema { schema, .. } => schema,
             format => panic!("{format:?}"),
         };
@@ -66,17 +66,19 @@ mod tests {
         assert_eq!(text["required"], json!(["reason", "decision", "importance", "selected", "closing"]));
         assert!(properties.get("mood").is_none(), "{properties}");
         assert_eq!(call["properties"]["mood"], json!({ "type": "number", "minimum": -0.2, "maximum": 0.2 }));
+        assert_eq!(call["properties"]["risk"], json!({ "type": "boolean" }));
         assert_eq!(call["required"].as_array().map(Vec::len), call["properties"].as_object().map(serde_json::Map::len));
     }
 
     #[test]
     fn the_schema_of_several_votes_requires_one_for_each_companion() {
-        let AnswerFormat::JsonSchema { schema, .. } = votes_format(["aria", "bruno"].into_iter(), true, &defaults().prompt)
+        let AnswerFormat::JsonSchema { schema, .. } =
+            votes_format(["aria", "bruno"].into_iter(), Extra { is_call: true, about_risk: false }, &defaults().prompt)
         else {
             panic!("it has a schema")
         };
 
         assert_eq!((&schema["required"], &schema["additionalProperties"]), (&json!(["aria", "bruno"]), &json!(false)));
-        assert_eq!(schema["properties"]["bruno"], vote_schema(true, &defaults().prompt));
+        assert_eq!(schema["properties"]["bruno"], vote_schema(Extra { is_call: true, about_risk: false }, &defaults().prompt));
     }
 }

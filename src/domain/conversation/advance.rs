@@ -253,7 +253,36 @@ impl Step<'_, '_> {
         self.conclude(companion, &evaluation, &vote, reason, answered);
     }
 
-    fn conclude(&mut self, companion: CompanionId, evaluation: &Evaluation, vote: &Vote, reason: Reason, answered: AnswerRecord) {
+    fn conclude(
+        &mut self,
+        companion: CompanionId,
+        evaluation: &Evaluation,
+        vote: &Vote,
+        reason: Reason,
+        mut answered: AnswerRecord,
+    ) {
+        answered.at_risk = self.at_risk(&companion, evaluation, Some(vote));
+        if answered.at_risk.is_some() {
+            return self.conclude_for_help(companion, evaluation, answered);
+        }
+        self.conclude_usually(companion, evaluation, vote, reason, answered);
+    }
+
+    /// Concludes with a NO, because somebody at risk is shown where to find help.
+    /// The reason that the model gave is nobody else's business.
+    pub(super) fn conclude_for_help(&mut self, companion: CompanionId, evaluation: &Evaluation, answered: AnswerRecord) {
+        let answered = AnswerRecord { why: None, ..answered };
+        self.conclude_usually(companion, evaluation, &Vote::no(None), Reason::Risk, answered);
+    }
+
+    fn conclude_usually(
+        &mut self,
+        companion: CompanionId,
+        evaluation: &Evaluation,
+        vote: &Vote,
+        reason: Reason,
+        answered: AnswerRecord,
+    ) {
         if self.state.turns.round_awaiting(&companion).is_some() {
             self.conclude_vote(&companion, vote, reason, answered);
         } else {
@@ -263,9 +292,13 @@ impl Step<'_, '_> {
 
     pub(super) fn on_unanswered(&mut self, ticket: Ticket, error: Arc<str>) {
         let Some((companion, evaluation)) = self.state.gates.question(ticket) else { return };
+        let answered = AnswerRecord { ticket: Some(ticket), ..AnswerRecord::default() };
+        let at_risk = self.at_risk(&companion, &evaluation, None);
+        if at_risk.is_some() {
+            return self.conclude_for_help(companion, &evaluation, AnswerRecord { at_risk, ..answered });
+        }
         if &*error == FILTERED {
             // Asked again, it would be refused again.
-            let answered = AnswerRecord { ticket: Some(ticket), ..AnswerRecord::default() };
             return self.conclude(companion, &evaluation, &Vote::no(None), Reason::Filtered, answered);
         }
         let last = self.state.gates[&companion].back_off.map(|back_off| back_off.pause);
@@ -425,8 +458,17 @@ impl Step<'_, '_> {
         let has_no_messages = self.state.turns.floor.as_deref().is_some_and(is_empty);
         // The budget of the others was checked with their votes.
         let is_over_budget = again.is_some() && self.world.exhausted_statement_budget(self.state.position.clock).is_some();
-        if has_no_messages || is_over_budget {
-            let error = if has_no_messages { DELETED } else { Reason::Budget.as_str() };
+        let owed = self.state.turns.floor.as_deref().map(|floor| (floor.trigger, floor.message.unwrap_or_default()));
+        let is_at_risk = owed.is_some_and(|(trigger, message)| match trigger.is_call() {
+            true => self.state.at_risk.contains(&message),
+            false => self.state.turns.floor.iter().flat_map(|floor| &floor.messages).any(|seq| self.state.at_risk.contains(seq)),
+        });
+        if has_no_messages || is_over_budget || is_at_risk {
+            let error = match has_no_messages {
+                true => DELETED,
+                false if is_at_risk => Reason::Risk.as_str(),
+                false => Reason::Budget.as_str(),
+            };
             self.fail_reply(self.state.position.tickets, error.into());
         } else {
             self.begin_statement(companion);
@@ -499,6 +541,7 @@ impl Step<'_, '_> {
             used_up: answered.used_up,
             relevance: answered.relevance,
             why: answered.why,
+            at_risk: answered.at_risk,
             call: answered.call,
             trace: None,
         }
@@ -527,5 +570,7 @@ pub(super) struct AnswerRecord {
     pub(super) vote: Option<State>,
     pub(super) mood: f64,
     pub(super) why: Option<Arc<str>>,
+    /// The message of somebody who may be at risk.
+    pub(super) at_risk: Option<Seq>,
     pub(super) call: Option<Box<Call>>,
 }

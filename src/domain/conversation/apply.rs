@@ -370,6 +370,9 @@ impl Conversation {
             // Only the round that the State is for accepts it.
             self.turns.rounds.iter_mut().for_each(|round| round.submit(state.clone()));
         }
+        if let Some(message) = decided.at_risk {
+            self.note_at_risk(message);
+        }
         if decided.reason == Reason::Backchannel {
             self.voice.overheard.retain(|seq, _| !decided.messages.contains(seq));
         }

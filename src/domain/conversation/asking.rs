@@ -150,6 +150,9 @@ impl Step<'_, '_> {
         if self.state.is_taken_back(companion, waiting) {
             return for_reason(Reason::Cancelled);
         }
+        if let Some(message) = self.state.known_at_risk(companion, waiting.trigger, waiting.message) {
+            return Some((Reason::Risk, AnswerRecord { at_risk: Some(message), ..AnswerRecord::default() }));
+        }
         if !waiting.trigger.is_call() && self.lacks_initiative(companion) {
             return for_reason(Reason::NoInitiative);
         }

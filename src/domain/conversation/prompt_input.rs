@@ -30,6 +30,7 @@ impl Conversation {
             recent: window.recent(gate.cursor).map(window::Entry::said).collect(),
             buffer,
             filtered: self.filtered.clone(),
+            about_risk: self.may_be_at_risk(companion, evaluation.upto),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::super::gate::Waiting;
 use super::super::message::{Message, Role};
+use super::super::risk::sign;
 use super::super::window::Entry;
 use super::advance::AnswerRecord;
 use super::*;
@@ -178,7 +179,9 @@ impl Step<'_, '_> {
     /// Begins statements again once nobody has said more for a moment, if this message adds to what they answer.
     pub(super) fn replan_for_message(&mut self, seq: Seq, message: &Message, said_at: Moment) {
         let is_person = message.from.role == Role::Person && !message.asks_to_stop && !message.is_event();
-        if !is_person {
+        // A companion is asked about what may be said by somebody at risk.
+        let may_be_at_risk = || self.world.rules.helps_at_risk && sign(&message.text).is_some();
+        if !is_person || may_be_at_risk() {
             return;
         }
         // A message that is too old is not answered.

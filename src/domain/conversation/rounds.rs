@@ -181,8 +181,13 @@ impl Step<'_, '_> {
             selected: state.selected,
             closing: state.closing,
             mood: state.mood,
+            risk: None,
         };
-        let answered = AnswerRecord { ticket: Some(evaluation.ticket), mood: state.mood, ..AnswerRecord::default() };
+        let mut answered = AnswerRecord { ticket: Some(evaluation.ticket), mood: state.mood, ..AnswerRecord::default() };
+        answered.at_risk = self.at_risk(&state.from, &evaluation, Some(&vote));
+        if answered.at_risk.is_some() {
+            return self.conclude_for_help(state.from, &evaluation, answered);
+        }
         self.conclude_vote(&state.from, &vote, Reason::External, answered);
     }
 

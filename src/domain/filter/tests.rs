@@ -48,6 +48,7 @@ fn input(first: u64, new_from: u64, upto: u64, summary: bool, filtered: &Filtere
         recent: (first..new_from).map(said).collect(),
         buffer: (new_from..=upto).map(said).collect(),
         filtered: filtered.clone(),
+        about_risk: false,
     }
 }
 

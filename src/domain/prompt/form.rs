@@ -8,50 +8,56 @@ use crate::policy::prompt::Prompt as Words;
 use crate::vote::{MOST_IMPORTANCE, MOST_MOOD};
 
 /// The form of a vote: two examples, one with each decision so that neither is suggested, without words to copy, and a line for each of its [fields](vote_fields).
-pub(super) fn vote_form(name: &str, stage: Stage, is_call: bool, words: &Words) -> String {
+pub(super) fn vote_form(name: &str, stage: Stage, asked: Extra, words: &Words) -> String {
     if words.is_short() {
-        return short_form(stage, is_call, words);
+        return short_form(stage, asked, words);
     }
-    let fields = field_lines(&format!("{name}'s"), &format!("Until now it is \"{stage}\"."), is_call, words);
+    let fields = field_lines(&format!("{name}'s"), &format!("Until now it is \"{stage}\"."), asked, words);
     // Some endpoints answer in JSON only if the prompt contains this word.
     let intro = "Answer with one JSON object and nothing else. Two examples of its form:";
-    format!("{intro}\n{}\n\nIts fields:\n{fields}", examples(stage, is_call, words))
+    format!("{intro}\n{}\n\nIts fields:\n{fields}", examples(stage, asked, words))
 }
 
 /// The same in few words.
-fn short_form(stage: Stage, is_call: bool, words: &Words) -> String {
-    let ([yes, no], examples) = (verdicts(words), examples(stage, is_call, words));
+fn short_form(stage: Stage, asked: Extra, words: &Words) -> String {
+    let ([yes, no], examples) = (verdicts(words), examples(stage, asked, words));
     let mood = format!(" `mood`: -{MOST_MOOD} to {MOST_MOOD}, how gladly you talk on if interrupted (0: as usual).");
-    let mood = if is_call { &*mood } else { "" };
+    let mood = if asked.is_call { &*mood } else { "" };
+    let risk = if asked.about_risk {
+        " `risk`: true if somebody says of themselves, in earnest, that they want to die or hurt themselves."
+    } else {
+        ""
+    };
     format!(
         "Answer with one JSON object, like one of these:\n{examples}\n\n`reason`: a short sentence that quotes nothing. `decision`: \"{yes}\" to speak, \
          \"{no}\" to stay silent. `importance`: 0 to {MOST_IMPORTANCE}. `selected`: whether the last speaker called on you. `closing`: \"none\", \
-         \"pre-closing\" (the end is near), \"closing\" (goodbye), \"terminal\" (all is said). Until now it is \"{stage}\".{mood}"
+         \"pre-closing\" (the end is near), \"closing\" (goodbye), \"terminal\" (all is said). Until now it is \"{stage}\".{mood}{risk}"
     )
 }
 
 /// The form of the votes of several companions: one object with a vote for each of these ids.
-pub(super) fn votes_form<'a>(ids: impl Iterator<Item = &'a str>, is_call: bool, words: &Words) -> String {
+pub(super) fn votes_form<'a>(ids: impl Iterator<Item = &'a str>, asked: Extra, words: &Words) -> String {
     let whole: Vec<_> = ids.map(|id| format!("\"{id}\": {{…}}")).collect();
     let closing = format!("Until now it is \"{}\", unless another stage is named above.", Stage::None);
-    let fields = field_lines("the companion's", &closing, is_call, words);
+    let fields = field_lines("the companion's", &closing, asked, words);
     format!(
         "Answer with one JSON object and nothing else. It holds one object for each of these companions, under its id, in this form: \
          {{{}}}\n\nTwo examples of an object for one companion:\n{}\n\nIts fields:\n{fields}",
         whole.join(", "),
-        examples(Stage::None, is_call, words)
+        examples(Stage::None, asked, words)
     )
 }
 
-fn examples(stage: Stage, is_call: bool, words: &Words) -> String {
+fn examples(stage: Stage, asked: Extra, words: &Words) -> String {
     let [yes, no] = verdicts(words);
     let example = |decision: &str, importance: u32, is_selected: bool| {
-        let fields = vote_fields(is_call, words).into_iter().map(|field| match field {
+        let fields = vote_fields(asked, words).into_iter().map(|field| match field {
             "reason" => "\"reason\": \"…\"".to_owned(),
             "decision" => format!("\"decision\": \"{decision}\""),
             "importance" => format!("\"importance\": {importance}"),
             "selected" => format!("\"selected\": {is_selected}"),
             "closing" => format!("\"closing\": \"{stage}\""),
+            "risk" => "\"risk\": false".to_owned(),
             _ => "\"mood\": 0".to_owned(),
         });
         format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
@@ -60,9 +66,9 @@ fn examples(stage: Stage, is_call: bool, words: &Words) -> String {
 }
 
 /// A line for each field. `whose`: in whose voice the reason is.
-fn field_lines(whose: &str, closing_until_now: &str, is_call: bool, words: &Words) -> String {
+fn field_lines(whose: &str, closing_until_now: &str, asked: Extra, words: &Words) -> String {
     let [yes, no] = verdicts(words);
-    let lines = vote_fields(is_call, words).into_iter().map(|field| match field {
+    let lines = vote_fields(asked, words).into_iter().map(|field| match field {
         "reason" => format!(
             "`reason`: one short sentence in {whose} voice that says why. It quotes nothing that others wrote, and has no braces and no tags."
         ),
@@ -75,6 +81,9 @@ fn field_lines(whose: &str, closing_until_now: &str, is_call: bool, words: &Word
             "`closing`: how near its end the conversation is for you. \"none\": it goes on. \"pre-closing\": it is time to prepare the end. \
              \"closing\": it is time to say goodbye. \"terminal\": the last farewell is said, and you will say no more. {closing_until_now}"
         ),
+        "risk" => "`risk`: true if somebody in the newest messages says of themselves, in earnest, that they want to die or to hurt themselves, also in \
+                   hints. False for games, songs, stories, jokes, news, and talk about others or the past."
+            .to_owned(),
         _ => format!(
             "`mood`: a number from -{MOST_MOOD} to {MOST_MOOD}. How much more than usual would you go on talking if somebody interrupts you? \
              0 is as usual."
@@ -83,10 +92,23 @@ fn field_lines(whose: &str, closing_until_now: &str, is_call: bool, words: &Word
     lines.map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// The fields of a vote, in the order in which they are asked for. Only in a call a mood is asked for: it decides about interruptions.
-pub fn vote_fields(is_call: bool, words: &Words) -> Vec<&'static str> {
+/// What a vote is asked for besides its usual fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// In a call a mood: it decides about interruptions.
+    pub is_call: bool,
+    /// Whether somebody is at risk (docs/design/safety.md N-8).
+    pub about_risk: bool,
+}
+
+/// The fields of a vote, in the order in which they are asked for.
+pub fn vote_fields(asked: Extra, words: &Words) -> Vec<&'static str> {
     let [first, second] = if words.reason_first { ["reason", "decision"] } else { ["decision", "reason"] };
-    [first, second, "importance", "selected", "closing"].into_iter().chain(is_call.then_some("mood")).collect()
+    [first, second, "importance", "selected", "closing"]
+        .into_iter()
+        .chain(asked.is_call.then_some("mood"))
+        .chain(asked.about_risk.then_some("risk"))
+        .collect()
 }
 
 /// The words for YES and NO that a decision is asked for with.

@@ -1,7 +1,7 @@
 //! Decides how long a persona may be to be shown in full. The settings are checked by it, so it imports no file that imports them as a whole.
 
 use super::data::weight;
-use super::form::{statement_form, vote_form};
+use super::form::{Extra, statement_form, vote_form};
 use super::texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_TURNS, MAX_SENTENCE_WEIGHT, SHORT_PERSONA, statement_texts_weight};
 use crate::closing::Stage;
 use crate::policy::prompt::Prompt as Words;
@@ -25,7 +25,7 @@ pub fn persona_room(words: &Words) -> PersonaRoom {
     let tones = ["very_quiet", "quiet", "average", "eager", "very_eager"].map(|tier| words.tone.of(tier));
     let frame = weight("You are .") + NAME_WEIGHT + longest(&tones) + FRAME_WEIGHT;
     let questions = longest(&Trigger::ALL.map(|trigger| words.question_for(trigger)));
-    let form = weight(&vote_form("", Stage::PreClosing, true, words)) + NAME_WEIGHT;
+    let form = weight(&vote_form("", Stage::PreClosing, Extra { is_call: true, about_risk: true }, words)) + NAME_WEIGHT;
     let decision = frame + weight(HOW_TO_READ) + longest_context(words) + questions + form;
     let statement = frame + weight(HOW_TO_READ_TURNS) + statement_ending_weight(words);
     let brief = (words.decision_tokens * 4).saturating_sub(decision) / 8;

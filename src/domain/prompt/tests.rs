@@ -89,6 +89,7 @@ fn input() -> PromptInput {
         recent: Vec::new(),
         buffer: Vec::new(),
         filtered: Filtered::default(),
+        about_risk: false,
     }
 }
 

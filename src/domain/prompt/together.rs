@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::card::for_decision;
 use super::data::{unmarked_name, weight};
-use super::form::votes_form;
+use super::form::{Extra, votes_form};
 use super::frame::{self, System, context, paragraphs, system};
 use super::line::tag_of;
 use super::note::note;
@@ -29,7 +29,11 @@ pub struct Asked<'a> {
 pub fn votes(asked: &[Asked<'_>], scene: &Scene, words: &Words) -> Prompt {
     let Some(first) = asked.first() else { return Prompt::new(String::new(), String::new(), Vec::new()) };
     let (earlier, new) = messages(asked);
-    let form = votes_form(asked.iter().map(|one| one.character.id.as_str()), scene.is_call, words);
+    let form = votes_form(
+        asked.iter().map(|one| one.character.id.as_str()),
+        Extra { is_call: scene.is_call, about_risk: asked.iter().any(|one| one.input.about_risk) },
+        words,
+    );
     let questions: Vec<String> = asked.iter().map(|one| question(one, &new, words)).collect();
     let ending = paragraphs(&["What each of them is asked, as if it were asked alone:", &questions.join("\n"), &form]);
     let fixed = [TOGETHER, HOW_TO_READ_TOGETHER, &form].map(weight).iter().sum::<usize>();

@@ -18,6 +18,7 @@ fn whole() -> Vote {
         selected: true,
         closing: Stage::PreClosing,
         mood: 0.0,
+        risk: None,
     }
 }
 
@@ -182,6 +183,7 @@ fn two_plain_lines_are_a_vote_of_usual_importance() {
         selected: false,
         closing: Stage::None,
         mood: 0.0,
+        risk: None,
     };
     assert_eq!(vote, expected);
     assert_eq!(read("").verdict, Unreadable);
@@ -215,19 +217,19 @@ fn an_object_that_does_not_end_is_read_as_far_as_its_fields_are_whole() {
     for (text, expected) in [
         (
             r#"{"reason":"so","decision":"YES""#,
-            Vote { verdict: Yes, importance: 5.0, selected: false, closing: Stage::None, why: so.clone(), mood: 0.0 },
+            Vote { verdict: Yes, importance: 5.0, selected: false, closing: Stage::None, why: so.clone(), mood: 0.0, risk: None },
         ),
         (
             r#"{"reason":"so","decision":"NO","importance":3,"selec"#,
-            Vote { verdict: No, importance: 3.0, selected: false, closing: Stage::None, why: so.clone(), mood: 0.0 },
+            Vote { verdict: No, importance: 3.0, selected: false, closing: Stage::None, why: so.clone(), mood: 0.0, risk: None },
         ),
         (
             r#"{"reason":"so","decision":true,"importance":7.5,"selected":true,"closing":"clo"#,
-            Vote { verdict: Yes, importance: 7.5, selected: true, closing: Stage::None, why: so.clone(), mood: 0.0 },
+            Vote { verdict: Yes, importance: 7.5, selected: true, closing: Stage::None, why: so.clone(), mood: 0.0, risk: None },
         ),
         (
             "```json\n{\"decision\": \"NO\",\n \"reason\": \"so\",\n",
-            Vote { verdict: No, importance: 5.0, selected: false, closing: Stage::None, why: so, mood: 0.0 },
+            Vote { verdict: No, importance: 5.0, selected: false, closing: Stage::None, why: so, mood: 0.0, risk: None },
         ),
     ] {
         assert_eq!(read(text), expected, "{text}");

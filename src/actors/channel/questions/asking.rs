@@ -60,7 +60,8 @@ pub(super) fn ask(
         Err(Dropped) => lost_tickets.into_iter().for_each(|ticket| lost(ChannelMessage::Lost { ticket })),
     });
     let open_tickets = tickets.to_vec();
-    let input = channel.source(move |conversation| inputs(&open_tickets, conversation));
+    let helps_at_risk = channel.context.settings.safety.crisis;
+    let input = channel.source(move |conversation| inputs(&open_tickets, conversation, helps_at_risk));
     let asking = DecisionRequest { channel_key: channel.key.clone(), asked, priority, deadline, is_repeat, input, tell, arrival };
     // If the companion is not running, the question is dropped. The drop reports it as lost, and it is asked again.
     match channel.context.directory.find(&companion) {
@@ -77,7 +78,12 @@ pub(super) fn ask_or_pass(ticket: Ticket, conversation: &Conversation, channel: 
     let (companion, evaluation) = open_questions(&tickets, conversation).next()?;
     let is_alone = conversation.open_questions().count() == 1
         && conversation.turns().rounds().iter().all(|round| !round.awaits(companion) || round.missing().count() == 1);
-    if settings.gate.direct_address != DirectAddress::AnswerOrPass || evaluation.trigger != Trigger::DirectAddress || !is_alone {
+    let may_be_at_risk = settings.safety.crisis && conversation.may_be_at_risk(companion, evaluation.upto);
+    if may_be_at_risk
+        || settings.gate.direct_address != DirectAddress::AnswerOrPass
+        || evaluation.trigger != Trigger::DirectAddress
+        || !is_alone
+    {
         return None;
     }
     let modality = conversation.window().get(evaluation.message).map(|entry| entry.message.modality);
@@ -108,8 +114,11 @@ fn open_questions<'a>(
 }
 
 /// What each companion whose question is open decides by. `None`: all are closed.
-fn inputs(tickets: &[Ticket], conversation: &Conversation) -> Option<Vec<(CompanionId, PromptInput)>> {
-    let inputs = open_questions(tickets, conversation)
-        .filter_map(|(companion, evaluation)| Some((companion.clone(), conversation.prompt_input(evaluation.ticket)?)));
+fn inputs(tickets: &[Ticket], conversation: &Conversation, helps_at_risk: bool) -> Option<Vec<(CompanionId, PromptInput)>> {
+    let inputs = open_questions(tickets, conversation).filter_map(|(companion, evaluation)| {
+        let mut input = conversation.prompt_input(evaluation.ticket)?;
+        input.about_risk &= helps_at_risk;
+        Some((companion.clone(), input))
+    });
     Some(inputs.collect()).filter(|inputs: &Vec<_>| !inputs.is_empty())
 }

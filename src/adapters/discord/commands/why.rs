@@ -110,7 +110,8 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
             Some("lost") => format!("wanted to speak ({trigger}), but another companion went first"),
             _ => format!("decided to speak ({trigger})"),
         },
-        (_, "model_no" | "external") => format!("was asked ({trigger}), and stayed silent"),
+        // Everybody in the channel may ask, and this is nobody's business.
+        (_, "model_no" | "external" | "risk") => format!("was asked ({trigger}), and stayed silent"),
         (_, "unreadable") => format!("was asked ({trigger}), but its model's answer made no sense, so it stayed silent"),
         (_, "other_addressed") => "stayed silent: what was said was meant for somebody else".to_owned(),
         (_, "filtered") => "stayed silent: the AI service refuses what was said".to_owned(),

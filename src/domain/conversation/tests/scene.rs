@@ -769,7 +769,7 @@ fn settings(setup: &Setup) -> Policies {
 
 pub(super) fn plain(verdict: Verdict) -> Vote {
     let mood = if verdict == Verdict::Yes { 0.1 } else { 0.0 };
-    Vote { verdict, why: Some("because".into()), importance: 5.0, selected: false, closing: Stage::None, mood }
+    Vote { verdict, why: Some("because".into()), importance: 5.0, selected: false, closing: Stage::None, mood, risk: None }
 }
 
 /// The conversation of this journal as it continues after a restart at this moment, with what follows.

@@ -223,7 +223,8 @@ fn a_verdict_is_asked_for_before_the_reason_if_the_settings_say_so() {
     assert!(reasoned.find("`reason`") < reasoned.find("`decision`"), "{reasoned}");
     assert!(voted.find("`decision`") < voted.find("`reason`"), "{voted}");
     for (text, words) in [(reasoned, words()), (voted, verdict_first)] {
-        let places = vote_fields(false, &words).into_iter().map(|field| text.find(&format!("`{field}`:")).expect(field));
+        let places =
+            vote_fields(Extra::default(), &words).into_iter().map(|field| text.find(&format!("`{field}`:")).expect(field));
         assert!(places.is_sorted(), "{text}");
     }
 }

@@ -54,7 +54,12 @@ fn a_short_decision_asks_for_the_fields_that_are_read() {
 
             let asked = user(&vote(character(), &scene, &input(), &words));
 
-            assert!(vote_fields(is_call, &words).iter().all(|field| asked.contains(&format!("`{field}`: "))), "{asked}");
+            assert!(
+                vote_fields(Extra { is_call, ..Extra::default() }, &words)
+                    .iter()
+                    .all(|field| asked.contains(&format!("`{field}`: "))),
+                "{asked}"
+            );
             assert!(Stage::ALL.iter().all(|stage| asked.contains(&format!("\"{stage}\""))), "{asked}");
             let examples = asked.lines().filter(|line| line.starts_with('{') && line.contains("\"decision\""));
             let read: Vec<_> = examples.map(|line| vote::read(line, words.verdict_words())).collect();

@@ -133,6 +133,7 @@ impl Record<'_> {
             | Reason::Stale
             | Reason::Backchannel => !is_yes && !is_answer,
             Reason::Cancelled => !is_yes,
+            Reason::Risk => !is_yes && decided.at_risk.is_some(),
         };
         let is_for_one =
             decided.companions.len() == 1 || matches!(decided.reason, Reason::Closed | Reason::Paused | Reason::Backchannel);
@@ -163,8 +164,8 @@ impl Record<'_> {
             Reason::Paused => seat.paused,
             Reason::External => seat.is_external,
             Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => !seat.is_external,
-            // No filter refuses anything in the simulation.
-            Reason::Filtered => false,
+            // No filter refuses anything in the simulation, and nobody is at risk.
+            Reason::Filtered | Reason::Risk => false,
             Reason::Closed => match &decided.vote {
                 Some(vote) => vote.closing == Closing::Terminal,
                 // A companion that is alone states its stage with its answer; the change of the stage follows.
@@ -223,6 +224,7 @@ impl Record<'_> {
             Reason::ModelNo => "decided: NO",
             Reason::Unreadable => "decided: unreadable",
             Reason::Filtered => "decided: filtered",
+            Reason::Risk => "decided: risk",
             Reason::External => "decided: external",
             Reason::Event => "decided: event",
             Reason::OtherAddressed => "decided: other addressed",

@@ -13,7 +13,7 @@ async fn scene() -> (Home, Id, Premises) {
     let home = Home::with_rules(Rules { heartbeat_tolerance: Rules::quick().heartbeat_tolerance, ..rules() }).await;
     let kim = home.discord.member_with(home.guild, "Kim", Permissions::MANAGE_CHANNELS);
     let premises = Premises::shipped().for_discord(&home.discord).with("safety.notice", "once");
-    home.discord.change(|state| state.world.application.description.clear());
+    home.discord.with(|state| state.world.application.description.clear());
     (home, kim, premises)
 }
 

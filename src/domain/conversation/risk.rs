@@ -1,0 +1,66 @@
+//! Somebody at risk gets no answer of a companion, but is shown where to find help (docs/design/safety.md N-8 to N-10).
+
+use super::super::gate::Evaluation;
+use super::super::message::Role;
+use super::super::risk::{Sign, sign};
+use super::super::window::Entry;
+use super::*;
+
+/// The number of messages that are known to be by somebody at risk.
+const MOST_KNOWN: usize = 64;
+
+impl Conversation {
+    /// Whether a person who said something new to this companion, until this message, may be at risk.
+    pub fn may_be_at_risk(&self, companion: &CompanionId, upto: Seq) -> bool {
+        self.signs(companion, upto).next().is_some()
+    }
+
+    /// The unsettled messages of people with a sign, the newest first.
+    fn signs<'a>(&'a self, companion: &'a CompanionId, upto: Seq) -> impl Iterator<Item = (&'a Entry, Sign)> {
+        let entries = self.buffer(companion).rev().filter(move |entry| entry.seq <= upto);
+        let of_people = entries.filter(|entry| entry.message.from.role == Role::Person && !entry.message.is_event());
+        of_people.filter_map(|entry| Some((entry, sign(&entry.message.text)?)))
+    }
+
+    /// The message of somebody who is known to be at risk that this companion would answer, asked because of `message`. Others who call it meanwhile
+    /// are answered.
+    pub(super) fn known_at_risk(&self, companion: &CompanionId, trigger: Trigger, message: Seq) -> Option<Seq> {
+        if self.at_risk.contains(&message) {
+            return Some(message);
+        }
+        let unsettled = self.buffer(companion).map(|entry| entry.seq);
+        unsettled.rev().find(|seq| self.at_risk.contains(seq)).filter(|_| !trigger.is_call())
+    }
+
+    pub(super) fn note_at_risk(&mut self, message: Seq) {
+        self.at_risk.insert(message);
+        if self.at_risk.len() > MOST_KNOWN {
+            self.at_risk.pop_first();
+        }
+    }
+
+    /// The person who wrote a message, unless it was deleted.
+    pub fn author_of(&self, message: Seq) -> Option<PersonId> {
+        let from = &self.window.get(message)?.message.from;
+        (from.role == Role::Person && !from.id.is_empty()).then(|| PersonId::from(&*from.id))
+    }
+}
+
+impl Step<'_, '_> {
+    /// The message of somebody at risk that a question is about. The vote says it, or without a word about it the clear signs alone do. None as the
+    /// vote: no model answered.
+    pub(super) fn at_risk(&self, companion: &CompanionId, evaluation: &Evaluation, vote: Option<&Vote>) -> Option<Seq> {
+        if !self.world.rules.helps_at_risk {
+            return None;
+        }
+        let found = || {
+            let wants = vote.is_none_or(|vote| vote.verdict == Verdict::Yes);
+            let is_found = |(entry, sign): &(&Entry, Sign)| {
+                (wants || !entry.message.address.companions.is_empty())
+                    && vote.and_then(|vote| vote.risk).unwrap_or(*sign == Sign::Clear)
+            };
+            self.state.signs(companion, evaluation.upto).find(is_found).map(|(entry, _)| entry.seq)
+        };
+        self.state.known_at_risk(companion, evaluation.trigger, evaluation.message).or_else(found)
+    }
+}
