@@ -9,8 +9,8 @@ use tokio::time::timeout;
 
 use super::CommandHandler;
 use super::registered;
-use crate::adapters::discord::rest::{Failed, Request};
-use crate::adapters::discord::wire::Application;
+use crate::rest::{Failed, Request};
+use crate::wire::Application;
 
 /// The wait after the first failure. It doubles with each failure.
 const SHORTEST_WAIT: Duration = Duration::from_secs(60);
