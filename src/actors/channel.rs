@@ -13,6 +13,7 @@ pub mod delivery;
 mod external_companions;
 pub mod folded;
 mod guild_budgets;
+mod help;
 mod interjection_policies;
 mod journal_state;
 mod losses;
@@ -76,6 +77,7 @@ use clock::{Clock, Due};
 use deliveries::Deliveries;
 use external_companions::{ExternalCompanions, is_external};
 pub use guild_budgets::GuildBudgets;
+use help::HelpOffers;
 use journal_state::{JournalState, MissedEvents};
 use losses::Losses;
 use notes::Notes;
@@ -121,6 +123,7 @@ pub struct State {
     spending: Spending,
     traces: Traces,
     notes: Notes,
+    help: HelpOffers,
     _counted: Counted,
 }
 
@@ -165,6 +168,7 @@ impl Actor for Channel {
             spending: Spending::new(budgets),
             traces: Traces::default(),
             notes: Notes::default(),
+            help: HelpOffers::default(),
         })
     }
 

@@ -14,6 +14,7 @@ use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::messages::RunBy;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
+use crate::settings::safety::Safety;
 use crate::story::rounds::RoundCourses;
 
 /// How many events before the first one are read to find rounds that are not over.
@@ -23,19 +24,32 @@ const BEFORE: usize = 256;
 pub(super) struct EventView {
     channel_key: ChannelKey,
     room: RoomId,
+    safety: Safety,
     texts: Texts,
     /// The rounds, if they are followed. None inside: no event was rendered yet.
     rounds: Option<Option<RoundCourses>>,
 }
 
 impl EventView {
-    pub(super) fn new(channel_key: ChannelKey, room: RoomId) -> Self {
-        Self { channel_key, room, texts: Texts::default(), rounds: None }
+    pub(super) fn new(channel_key: ChannelKey, room: RoomId, safety: &Safety) -> Self {
+        Self { channel_key, room, safety: safety.clone(), texts: Texts::default(), rounds: None }
     }
 
     /// A view that shows how rounds go on, too.
-    pub(super) fn with_rounds(channel_key: ChannelKey, room: RoomId) -> Self {
-        Self { rounds: Some(None), ..Self::new(channel_key, room) }
+    pub(super) fn with_rounds(channel_key: ChannelKey, room: RoomId, safety: &Safety) -> Self {
+        Self { rounds: Some(None), ..Self::new(channel_key, room, safety) }
+    }
+
+    /// What the author of a message, who may be at risk, is shown. None: the message was deleted.
+    async fn help(&self, reader: &Reader<'_>, message: Seq) -> Result<Option<Value>, ReadError> {
+        let recorded = reader.event(&self.channel_key, message).await?;
+        let author = recorded.and_then(|recorded| match recorded.event {
+            Event::Said { message, .. } => Some(message.from.id).filter(|author| !author.is_empty()),
+            _ => None,
+        });
+        let text = self.safety.crisis_text.as_ref();
+        let tell = self.safety.tell.then_some(true);
+        Ok(author.map(|person| with(json!({ "message": message, "person": person }), json!({ "text": text, "tell": tell }))))
     }
 
     /// The objects of one event.
@@ -175,6 +189,9 @@ impl EventView {
                         let silence = json!({ "companion": companion, "trigger": decided.trigger, "messages": messages });
                         objects.push(("silence", silence));
                     }
+                }
+                if let Some(message) = decided.at_risk {
+                    objects.extend(self.help(reader, message).await?.map(|help| ("help", help)));
                 }
                 objects
             }

@@ -151,7 +151,9 @@ impl Subscription {
         let begun_at = after.unwrap_or(last).min(last);
         let sent = if after.is_some() || self.is_of_one { begun_at } else { Seq::NONE };
         self.missed = (begun_at < last).then(|| (channel_key.clone(), last));
-        let view = self.is_of_one.then(|| EventView::with_rounds(channel_key.clone(), room.clone()));
+        let view = self
+            .is_of_one
+            .then(|| EventView::with_rounds(channel_key.clone(), room.clone(), &self.backend.context.settings.safety));
         let place = Place { room: room.clone(), created_at: membership.created_at, begun_at, sent, events: 0, view };
         self.rooms.insert(channel_key, place);
         Ok(())
@@ -240,7 +242,10 @@ impl Subscription {
         let Some(place) = self.rooms.get_mut(channel_key) else { return Ok(()) };
         let context = self.backend.context.clone();
         let reader = Reader::new(&*context.store);
-        let mut view = place.view.take().unwrap_or_else(|| EventView::new(channel_key.clone(), place.room.clone()));
+        let mut view = place
+            .view
+            .take()
+            .unwrap_or_else(|| EventView::new(channel_key.clone(), place.room.clone(), &context.settings.safety));
         let (mut objects, mut sent) = (Vec::new(), place.sent);
         for recorded in events {
             match view.render(&reader, recorded).await {

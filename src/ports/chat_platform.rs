@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::backend::room::{is_of_console, platform_in};
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
 use crate::settings::safety::Safety;
 use crate::texts::Language;
 
@@ -139,8 +139,31 @@ pub trait ChatPlatform: Send + Sync + 'static {
         None
     }
 
+    /// Offers somebody who may be at risk what only this person is to read (docs/design/safety.md N-10). The same message is offered once, however often
+    /// this is called.
+    ///
+    /// # Errors
+    /// See [`NotSent`].
+    async fn offer_help(&self, _: &Help<'_>) -> Result<(), NotSent> {
+        Ok(())
+    }
+
     /// Shows that a companion is writing. Failures are ignored.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
+}
+
+/// Help for somebody who may be at risk.
+#[derive(Clone, Copy, Debug)]
+pub struct Help<'a> {
+    pub guild: &'a GuildId,
+    pub channel: &'a ChannelId,
+    pub person: &'a PersonId,
+    /// The message that it is about.
+    pub message: Seq,
+    /// What is shown, in the language of the channel: where nobody else reads it, it is posted as it is.
+    pub text: &'a str,
+    /// Whether everybody in the channel is told that somebody was offered help.
+    pub tell: bool,
 }
 
 /// What people are told on a platform: that companions are AI, who runs the server, and where the privacy text is.

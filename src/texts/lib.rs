@@ -99,6 +99,14 @@ impl Language {
     }
 }
 
+/// Where somebody at risk finds help, in the language with this code, else in English.
+pub fn help(code: &str) -> String {
+    static OTHERS: LazyLock<HashMap<String, String>> =
+        LazyLock::new(|| serde_json::from_str(include_str!("help.json")).unwrap_or_default());
+    let other = code.get(..2).and_then(|code| OTHERS.get(&code.to_ascii_lowercase()));
+    other.cloned().unwrap_or_else(|| Language::of_code(code).unwrap_or_default().say("risk.help", &[]))
+}
+
 /// A text with what `value` has for the names in braces. In one pass, so that braces in what is filled in mean nothing.
 fn filled(mut rest: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut filled = String::with_capacity(rest.len());

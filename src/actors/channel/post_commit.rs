@@ -27,6 +27,10 @@ pub(super) enum PostCommitAction {
     Stop {
         ticket: Ticket,
     },
+    /// Offer help to the author of this message, who may be at risk.
+    Help {
+        message: Seq,
+    },
     /// Publish this State.
     Publish(Box<Ballot>),
     /// Answer somebody outside that what was asked for is on record.
@@ -65,7 +69,10 @@ pub(super) fn actions_of(made: &[Made]) -> Vec<PostCommitAction> {
             Event::Replanning { ticket, .. } | Event::Cancelled { ticket: Some(ticket), .. } => {
                 actions.push(PostCommitAction::Stop { ticket: *ticket })
             }
-            Event::Decided(decided) => actions.extend(decided.vote.clone().map(|vote| PostCommitAction::Publish(Box::new(vote)))),
+            Event::Decided(decided) => {
+                actions.extend(decided.at_risk.map(|message| PostCommitAction::Help { message }));
+                actions.extend(decided.vote.clone().map(|vote| PostCommitAction::Publish(Box::new(vote))));
+            }
             Event::RoundClosed(closed) => actions.push(PostCommitAction::EndRound(Box::new(closed.clone()))),
             _ => {}
         }

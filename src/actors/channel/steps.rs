@@ -116,6 +116,7 @@ impl State {
             }
             PostCommitAction::Reply { ticket } => self.reply(ticket),
             PostCommitAction::Stop { ticket } => self.cancel(ticket),
+            PostCommitAction::Help { message } => self.help.offer(message, &self.conversation, &self.channel),
             PostCommitAction::Publish(ballot) => self.rounds.publish(*ballot),
             // The caller may have stopped waiting.
             PostCommitAction::Confirm(reply) => drop(reply.send(Ok(()))),

@@ -25,6 +25,7 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("message", &["id", "from", "name", "role", "ai", "text", "modality", "reply_to", "said_at", "kind", "truncated"]),
     ("statement", &["companion", "ticket"]),
     ("disclosed", &["message", "operator", "privacy"]),
+    ("help", &["message", "person", "text", "tell"]),
     ("edited", &["message", "text"]),
     ("deleted", &["messages"]),
     ("joined", &["companion", "external"]),
@@ -144,6 +145,16 @@ pub(super) fn event(text: &str, visit: &Visit) -> Option<String> {
         return None;
     }
     keep(&mut event, &[OF_ALL, fields].concat());
+    // What somebody at risk is shown is for that person alone.
+    if event.get("event").is_some_and(|kind| kind == "help") && event.remove("person").is_none_or(|person| person != *visit.name)
+    {
+        event.remove("text");
+        event.get("tell")?;
+        event.insert("event".to_owned(), "help_told".into());
+    }
+    if event.get("reason").is_some_and(|reason| reason == "risk") {
+        event.insert("reason".to_owned(), "model_no".into());
+    }
     match event.get("id").and_then(Value::as_str).map(|id| own_id(id, visit)) {
         Some(Some(own)) => drop(event.insert("id".to_owned(), (&*own).into())),
         Some(None) => drop(event.remove("id")),

@@ -42,6 +42,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answering::FirstAnswer;
+pub use self::interaction::help_button;
 use self::interaction::{Action, ChannelContext, Command, Handle, Interaction};
 use self::recent::RecentInteractions;
 use self::saying::Questions;
@@ -59,6 +60,7 @@ use crate::ports::inbound_events::InboundEvents;
 use crate::ports::opt_out::OptOut;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
+use crate::texts::Language;
 
 /// Commands in progress, for all guilds.
 const AT_ONCE: usize = 64;
@@ -194,6 +196,7 @@ impl Interaction {
         match &self.action {
             Action::Command(command) => command.label(),
             Action::Ask(_) | Action::Choose { .. } => "ask",
+            Action::Help { .. } => "crisis",
             Action::Typing(_) => "typing",
             Action::Unknown { .. } => OTHER,
         }
@@ -219,6 +222,13 @@ impl CommandHandler {
                 self.relay(pending, &here, &person, question).await
             }
             Action::Command(command) => self.run(pending, self.execute_catching_panics(command, &here, person.id)).await,
+            Action::Help { person: of, language } => {
+                let text = match of == person.id {
+                    true => self.discord.crisis_text(&language),
+                    false => Language::of_code(&language).unwrap_or_default().say("risk.other", &[]),
+                };
+                self.send_only_answer(pending, &answering::message(&text), "done").await
+            }
             Action::Typing(typing) => {
                 let choices = timeout_at(since + CHOICES_LATER, self.choices(&typing, &here)).await.unwrap_or_default();
                 self.send_only_answer(pending, &answering::choices(&choices), "done").await

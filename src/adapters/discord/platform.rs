@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use super::cache::{Cache, WebhookTarget};
 use super::clock::Clocks;
+use super::commands::help_button;
 use super::delivery_errors::DeliveryErrors;
 use super::outgoing::{self, render};
 use super::permissions::Need;
@@ -27,13 +28,13 @@ use super::wire;
 pub use super::wire::Bot;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
-use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
+use crate::ports::chat_platform::{Capabilities, ChatPlatform, Help, NotRead, NotSent, Part};
 use crate::ports::clock::Clock;
 use crate::ports::lease::Lease;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
-use crate::texts::Language;
+use crate::texts::{self, Language};
 
 /// Shorter than Discord's limit of 2,000 characters, so that there is room for what `outgoing.rs` adds.
 const MAX_PART_CHARS: usize = 1_900;
@@ -64,6 +65,8 @@ pub struct Discord {
     embed_links: bool,
     /// What people are told about the bot: that it is AI, who runs it, and where the privacy text is.
     about: Arc<str>,
+    /// What somebody at risk is shown. None: the text of the person's language.
+    crisis_text: Option<Arc<str>>,
 }
 
 /// A pause of the typing indicator in a channel.
@@ -92,6 +95,7 @@ impl Discord {
             mention_people: settings.mention_people,
             embed_links: settings.embed_links,
             about: Language::English.say("notice.ai", &[]).into(),
+            crisis_text: None,
         })
     }
 
@@ -100,9 +104,14 @@ impl Discord {
         Self { rest: self.rest.measured(instruments), ..self }
     }
 
-    /// The same client, which tells people this about itself.
-    pub fn introduced(self, about: String) -> Self {
-        Self { about: about.into(), ..self }
+    /// The same client, which tells people this about itself, and shows this to somebody at risk.
+    pub fn introduced(self, about: String, crisis_text: Option<Arc<str>>) -> Self {
+        Self { about: about.into(), crisis_text, ..self }
+    }
+
+    /// What somebody at risk is shown who reads this language.
+    pub(super) fn crisis_text(&self, language: &str) -> String {
+        self.crisis_text.as_deref().map_or_else(|| texts::help(language), str::to_owned)
     }
 
     /// What people are told about the bot.
@@ -275,6 +284,18 @@ impl ChatPlatform for Discord {
             self.cache.message_seen(channel, message);
         }
         Ok(found.map(|message| message.to_string().into()))
+    }
+
+    async fn offer_help(&self, help: &Help<'_>) -> Result<(), NotSent> {
+        let channel = Snowflake::of_channel(help.channel);
+        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is not a channel of Discord", help.channel)))?;
+        let nonce = format!("{channel}/help/{}", help.message);
+        if Snowflake::of_direct_guild(help.guild).is_some() {
+            return self.post_as_bot(channel, help.text, &nonce).await;
+        }
+        let words = if help.tell { "risk.told" } else { "risk.line" };
+        let button = (Language::English.say("risk.read", &[]), help_button(help.person));
+        self.post_with_button(channel, &Language::English.say(words, &[]), &button, &nonce).await
     }
 
     fn title(&self, channel: &ChannelId) -> Option<String> {

@@ -104,6 +104,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "say",
     "ask",
     "about",
+    "crisis",
     "help",
     "typing",
     "other",

@@ -60,6 +60,7 @@ const view = {
   showsDecisions: () => false,
   stories: stories(key => talkView.reveal(key)),
   me,
+  me,
   mayChange: entry => entry.role === 'user' && entry.from === me(),
   tone: id => tone(id),
   act: {

@@ -177,6 +177,12 @@ function speech(view, { from, role, companion, eventKind, at, text, follows, ton
   );
 }
 
+// Where somebody at risk finds help, for that person alone. The others are told that somebody was shown it, if the operator wants that.
+function helpFor({ help }, me) {
+  if (help.person !== me) return help.tell ? el('p', { class: 'aside of-server' }, t('risk.told')) : null;
+  return el('div', { class: 'help', role: 'note' }, drawMarkdown(el('div', { class: 'words rich', dir: 'auto' }), help.text || t('risk.help'), part => [part]), el('p', { class: 'aside' }, t('risk.only')));
+}
+
 function message(view, { entry, follows, canBeReplaced }) {
   const { room } = view;
   const isCompanion = entry.role === 'companion';
@@ -196,6 +202,7 @@ function message(view, { entry, follows, canBeReplaced }) {
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.cut ? cutOff(entry) : null,
       entry.truncated ? el('span', { class: 'aside' }, t('messages.truncated')) : null,
+      entry.help ? helpFor(entry, view.me()) : null,
       entry.notice ? el('p', { class: 'aside of-server' }, notice(entry.notice)) : null,
       room.filtered.has(entry.seq) ? el('span', { class: 'aside', title: t('messages.filtered_about') }, t('messages.filtered')) : null,
       el(

@@ -280,6 +280,18 @@ const RULES = {
     Object.assign(entry, { notice: noticeOf(e), version: entry.version + 1 });
     return TALK;
   },
+  help(room, e) {
+    const entry = room.entries.findLast(other => other.key === `m${e.message}`);
+    if (!entry) return NOTHING;
+    Object.assign(entry, { help: { person: e.person ?? entry.from, text: text(e.text), tell: e.tell === true }, version: entry.version + 1 });
+    return TALK;
+  },
+  help_told(room, e) {
+    const entry = room.entries.findLast(other => other.key === `m${e.message}`);
+    if (!entry) return NOTHING;
+    Object.assign(entry, { help: { person: null, tell: true }, version: entry.version + 1 });
+    return TALK;
+  },
   edited(room, e) {
     room.filtered.delete(e.message);
     const entry = room.entries.find(other => other.key === `m${e.message}`);

@@ -18,7 +18,7 @@ use twilight_model::guild::Permissions;
 
 use self::payload::{GivenOption, Payload};
 use super::registered::{self as name, CHANNEL_TYPES, Level};
-use crate::domain::id::GuildId;
+use crate::domain::id::{GuildId, PersonId};
 use crate::permissions::{self, Need, Place};
 use crate::ports::inbound_events::ChannelRef;
 use crate::snowflake::Snowflake;
@@ -61,6 +61,11 @@ pub(super) enum Action {
     Choose {
         question: Snowflake,
         companion: String,
+    },
+    /// Somebody wants to read what this person is offered, in this language.
+    Help {
+        person: Snowflake,
+        language: String,
     },
     /// Somebody types a companion's name.
     Typing(Typing),
@@ -278,6 +283,14 @@ impl ChannelContext {
 /// The prefix of the id of the list in which somebody chooses a companion. The id of the interaction follows.
 const QUESTION: &str = "ask:";
 
+/// The prefix of the id of the button that shows where to find help. The person for whom it is follows.
+const HELP_FOR: &str = "help:";
+
+/// The id of the button that shows this person where to find help.
+pub fn help_button(person: &PersonId) -> String {
+    format!("{HELP_FOR}{person}")
+}
+
 /// The id of the list in which somebody chooses a companion, for this interaction.
 pub(super) fn list_of(question: Snowflake) -> String {
     format!("{QUESTION}{question}")
@@ -320,6 +333,9 @@ impl Payload {
         }
         let data = self.data.as_mut()?;
         if kind == InteractionType::MessageComponent {
+            if let Some(person) = data.custom_id.strip_prefix(HELP_FOR) {
+                return Some(Action::Help { person: Snowflake::of_person(person)?, language: self.locale });
+            }
             let question = data.custom_id.strip_prefix(QUESTION)?.parse().ok()?;
             let [companion] = data.values.as_deref()? else { return None };
             return Some(Action::Choose { question, companion: cut(companion) });

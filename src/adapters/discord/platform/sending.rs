@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use twilight_model::channel::message::MessageFlags;
+use twilight_model::channel::message::component::{ButtonStyle, ComponentType};
 
 use super::super::cache::WebhookTarget;
 use super::super::names;
@@ -113,6 +114,20 @@ impl Discord {
         self.send_directly(channel, &part, nonce).await.map(drop)
     }
 
+    /// The same, with a button below it: its words and its id.
+    pub(super) async fn post_with_button(
+        &self,
+        channel: Snowflake,
+        text: &str,
+        (label, id): &(String, String),
+        nonce: &str,
+    ) -> Result<(), NotSent> {
+        let mut body = self.body(&outgoing::Part { content: text.to_owned(), mentions: Vec::new() });
+        let button = json!({ "type": ComponentType::Button, "style": ButtonStyle::Secondary, "label": label, "custom_id": id });
+        body["components"] = json!([{ "type": ComponentType::ActionRow, "components": [button] }]);
+        self.send_body_directly(channel, body, nonce).await.map(drop)
+    }
+
     /// Posts as the bot. Discord deduplicates by the nonce, which it remembers for some minutes. So a part that may have arrived is sent
     /// again at once: all attempts together take less time than that.
     pub(super) async fn send_directly(
@@ -121,7 +136,10 @@ impl Discord {
         rendered: &outgoing::Part,
         nonce: &str,
     ) -> Result<Snowflake, NotSent> {
-        let mut body = self.body(rendered);
+        self.send_body_directly(channel, self.body(rendered), nonce).await
+    }
+
+    async fn send_body_directly(&self, channel: Snowflake, mut body: Value, nonce: &str) -> Result<Snowflake, NotSent> {
         body["nonce"] = short_nonce(nonce).into();
         body["enforce_nonce"] = true.into();
         let (mut unknown, began) = (None, Instant::now());

@@ -24,6 +24,9 @@ pub struct Payload {
     pub channel: Option<Channel>,
     pub member: Option<Member>,
     pub user: Option<User>,
+    /// The language of the user.
+    #[serde(default, deserialize_with = "maybe")]
+    pub locale: String,
     #[serde(default, deserialize_with = "maybe")]
     pub app_permissions: Option<Permissions>,
 }

@@ -1,0 +1,66 @@
+//! Offers help to somebody who may be at risk, once the decision is on record (docs/design/safety.md N-10).
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::channel_context::ChannelContext;
+use crate::domain::conversation::Conversation;
+use crate::domain::id::{PersonId, Seq};
+use crate::ports::chat_platform::{Help, NotSent};
+use crate::telemetry::plain::Plain;
+use crate::texts;
+
+/// Help is offered to the same person again after this time.
+const AGAIN: Duration = Duration::from_secs(10 * 60);
+/// The attempts to offer it.
+const TRIES: u32 = 5;
+/// The pause after the first attempt.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// What was offered since the channel was started.
+#[derive(Default)]
+pub(super) struct HelpOffers {
+    messages: BTreeSet<Seq>,
+    people: HashMap<PersonId, Instant>,
+}
+
+impl HelpOffers {
+    /// Offers help to the author of a message. On a page it is shown by itself.
+    pub(super) fn offer(&mut self, message: Seq, conversation: &Conversation, channel: &ChannelContext) {
+        let Some(person) = conversation.author_of(message).filter(|_| self.messages.insert(message)) else { return };
+        let (guild, shown) = (Plain(channel.key.guild.as_str()), channel.shown());
+        tracing::info!(%guild, channel = %shown, message = message.0, "somebody may be at risk, and is shown where to find help instead of an answer");
+        let Some(platform) = channel.platform().cloned() else { return };
+        self.people.retain(|_, offered| offered.elapsed() < AGAIN);
+        if self.people.contains_key(&person) {
+            return;
+        }
+        self.people.insert(person.clone(), Instant::now());
+        let channel = channel.clone();
+        tokio::spawn(async move {
+            let settings = &channel.context.settings;
+            let spoken = channel.context.memberships.language(&channel.key.channel);
+            let language = spoken.as_deref().unwrap_or(&settings.speech.language);
+            let text = settings.safety.crisis_text.as_deref().map_or_else(|| texts::help(language), str::to_owned);
+            let (guild, tell) = (&channel.key.guild, settings.safety.tell);
+            let help = Help { guild, channel: &channel.key.channel, person: &person, message, text: &text, tell };
+            let mut tried = 1;
+            loop {
+                let after = match platform.offer_help(&help).await {
+                    Ok(()) => return,
+                    Err(NotSent::Later { after, .. }) if tried < TRIES => after,
+                    Err(NotSent::Unknown { .. }) if tried < TRIES => None,
+                    Err(error) => {
+                        let (guild, shown) = (Plain(guild.as_str()), channel.shown());
+                        tracing::error!(%guild, channel = %shown, message = message.0, %error, "help could not be offered to somebody who may be at risk: look after this person, and allow the bot to send messages there");
+                        return;
+                    }
+                };
+                sleep(after.unwrap_or_default().max(PAUSE * tried)).await;
+                tried += 1;
+            }
+        });
+    }
+}
