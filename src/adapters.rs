@@ -1,12 +1,12 @@
 //! Implementations of the ports: stores, models, platforms, speech.
 
 pub mod audio;
-pub mod console;
+pub use tertulia_console as console;
 pub mod discord;
 mod endpoint;
 pub mod llm;
-mod slots;
+use tertulia_adapters::slots;
 pub mod speech;
 pub mod store;
-pub mod system;
-mod web_socket;
+pub use tertulia_adapters::system;
+use tertulia_adapters::web_socket;

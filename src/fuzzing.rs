@@ -15,21 +15,18 @@
 //! valid inputs, and add its line to [`targets`].
 
 mod answers;
-mod change;
 mod growth;
 mod hunt;
 mod long_statements;
 mod names;
 mod prompts;
 mod records;
-mod rules;
 mod scripts;
 mod settings;
 mod times_and_words;
-mod words;
 
-pub(crate) use change::{Bytes, inputs};
-pub(crate) use rules::{is_bounded, is_plain_line, parts, text, texts};
+pub(crate) use tertulia_inputs::{Bytes, inputs, is_bounded, is_plain_line, parts, text, texts};
+use tertulia_inputs::{change, rules, words};
 
 use std::path::PathBuf;
 

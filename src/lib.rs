@@ -3,7 +3,7 @@
 pub mod actors;
 pub mod adapters;
 pub mod backend;
-pub mod cards;
+pub use tertulia_cards as cards;
 pub mod cli;
 pub use tertulia_domain as domain;
 pub mod evaluation;

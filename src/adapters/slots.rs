@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-pub(in crate::adapters) struct Slots<C> {
-    pub(in crate::adapters) total: usize,
-    pub(in crate::adapters) per_client: usize,
+pub struct Slots<C> {
+    pub total: usize,
+    pub per_client: usize,
     taken: Mutex<HashMap<C, usize>>,
 }
 
 /// A taken slot. Dropping it frees the slot.
-pub(in crate::adapters) struct Slot<C: Eq + Hash> {
+pub struct Slot<C: Eq + Hash> {
     slots: Arc<Slots<C>>,
     client: C,
 }
 
 /// Why no slot is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::adapters) enum NoSlot {
+pub enum NoSlot {
     /// All slots are taken.
     Full,
     /// This client has as many slots as one client may have.

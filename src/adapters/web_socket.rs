@@ -14,20 +14,20 @@ use tokio_websockets::{ClientBuilder, CloseCode, Connector, Error, Limits, Maybe
 use crate::http_client::cause;
 
 /// The code of an orderly end.
-pub(in crate::adapters) const NORMAL_CLOSURE: u16 = 1_000;
+pub const NORMAL_CLOSURE: u16 = 1_000;
 /// The most unanswered pings. A peer that sends more does not read the answers, which would fill the memory.
-pub(in crate::adapters) const MOST_PINGS: usize = 1_000;
+pub const MOST_PINGS: usize = 1_000;
 /// The timeout of the close handshake.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// With more bytes than this that the peer has not taken, the socket is congested.
 const CONGESTED: usize = 256 * 1024;
 
-pub(in crate::adapters) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 
 /// An open socket. Dropping it cuts the connection.
-pub(in crate::adapters) struct WebSocket<S = Box<dyn Io>> {
+pub struct WebSocket<S = Box<dyn Io>> {
     stream: WebSocketStream<S>,
     /// Pings that arrived since everything was sent.
     pings: usize,
@@ -38,10 +38,10 @@ pub(in crate::adapters) struct WebSocket<S = Box<dyn Io>> {
 }
 
 /// A socket that this process has connected itself.
-pub(in crate::adapters) type Connected = WebSocket<MaybeTlsStream<TcpStream>>;
+pub type Connected = WebSocket<MaybeTlsStream<TcpStream>>;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::adapters) enum Received {
+pub enum Received {
     Text(String),
     Binary(Vec<u8>),
     /// All that was queued is sent, after the socket was congested.

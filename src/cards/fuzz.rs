@@ -8,7 +8,7 @@ use crate::domain::text;
 use crate::fuzzing::{is_bounded, is_plain_line};
 use crate::settings::companion::MAX_PERSONA_BYTES;
 
-pub(crate) fn cards() -> Vec<Vec<u8>> {
+pub fn cards() -> Vec<Vec<u8>> {
     let first = json!({ "name": "Ann", "description": "{{char}} {{random:a,b}} <START>", "first_mes": "<!-- a -->{{user}}", "talkativeness": "0.1" });
     let second = json!({ "spec": "chara_card_v2", "data": first, "character_book": null, "alternate_greetings": "x" });
     let compressed = zlib(second.to_string().as_bytes());
@@ -23,7 +23,7 @@ pub(crate) fn cards() -> Vec<Vec<u8>> {
     ]
 }
 
-pub(crate) fn card(bytes: &[u8]) {
+pub fn card(bytes: &[u8]) {
     let card = match read(bytes) {
         Ok(card) => card,
         Err(error) => {
@@ -59,7 +59,7 @@ fn survives(card: &Card, choices: &Choices) {
     assert_eq!(write_json(Some(&written), &made), written, "a second export changes the card");
 }
 
-pub(crate) fn pictures() -> Vec<Vec<u8>> {
+pub fn pictures() -> Vec<Vec<u8>> {
     let files: [&[u8]; 4] = [
         include_bytes!("tests/pictures/baseline.jpg"),
         include_bytes!("tests/pictures/progressive.jpg"),
@@ -69,7 +69,7 @@ pub(crate) fn pictures() -> Vec<Vec<u8>> {
     files.map(<[u8]>::to_vec).into_iter().chain([small_png(&[], &[]), small_png(&[card_chunk("chara", &full())], &[])]).collect()
 }
 
-pub(crate) fn check_picture(bytes: &[u8]) {
+pub fn check_picture(bytes: &[u8]) {
     match picture::check(bytes) {
         Ok(checked) => {
             assert_eq!(Some(checked.kind), picture::Kind::of(bytes));

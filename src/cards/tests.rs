@@ -1,7 +1,7 @@
 //! Tests of cards and pictures, on cards that are made here.
 
 mod exports;
-pub(crate) mod generated;
+pub mod generated;
 mod pictures;
 mod previews;
 mod salvages;
@@ -16,7 +16,7 @@ use super::{Card, Choices, Preview, SalvageKind, draft, preview, read};
 use crate::settings::companion::{Companion, CompanionDefaults, CompanionFile, Interjection};
 
 /// A chunk of a PNG.
-pub(crate) type Chunk = ([u8; 4], Vec<u8>);
+pub type Chunk = ([u8; 4], Vec<u8>);
 
 pub(super) fn zlib(bytes: &[u8]) -> Vec<u8> {
     let mut compressed = Vec::with_capacity(bytes.len() + 1_024);
@@ -25,7 +25,7 @@ pub(super) fn zlib(bytes: &[u8]) -> Vec<u8> {
     compressed
 }
 
-pub(crate) fn png_of(chunks: &[Chunk]) -> Vec<u8> {
+pub fn png_of(chunks: &[Chunk]) -> Vec<u8> {
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
     for (kind, data) in chunks {
         put(&mut png, kind, data);
@@ -39,7 +39,7 @@ pub(super) fn header(width: u32, height: u32) -> Chunk {
 }
 
 /// A picture of two by two pixels, with further chunks before or after its pixels.
-pub(crate) fn small_png(before: &[Chunk], after: &[Chunk]) -> Vec<u8> {
+pub fn small_png(before: &[Chunk], after: &[Chunk]) -> Vec<u8> {
     let pixels = (*b"IDAT", zlib(&[0, 9, 9, 9, 8, 8, 8, 0, 7, 7, 7, 6, 6, 6]));
     png_of(&[&[header(2, 2)], before, &[pixels], after, &[(*b"IEND", Vec::new())]].concat())
 }
@@ -52,12 +52,12 @@ pub(super) fn base64_of(card: &Value) -> Vec<u8> {
     STANDARD.encode(card.to_string()).into_bytes()
 }
 
-pub(crate) fn card_chunk(keyword: &str, card: &Value) -> Chunk {
+pub fn card_chunk(keyword: &str, card: &Value) -> Chunk {
     text_chunk(keyword, &base64_of(card))
 }
 
 /// A card of the third version with something in every field.
-pub(crate) fn full() -> Value {
+pub fn full() -> Value {
     json!({
         "spec": "chara_card_v3",
         "spec_version": "3.0",

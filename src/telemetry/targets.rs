@@ -8,7 +8,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::SCOPE;
 
 /// The crates that log, each with the path of its module.
-const CRATES: [(&str, &str); 4] = [
+const CRATES: [(&str, &str); 5] = [
+    ("tertulia_console", "tertulia::adapters::console"),
     ("tertulia_journal", "tertulia::journal"),
     ("tertulia_ports", "tertulia::ports"),
     ("tertulia_settings", "tertulia::settings"),
@@ -104,7 +105,8 @@ mod tests {
     fn every_crate_that_logs_is_listed_with_its_folder() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let manifest = fs::read_to_string(root.join("Cargo.toml")).expect("the manifest of the workspace");
-        let members = manifest.lines().find_map(|line| line.strip_prefix("members = ")).expect("its members");
+        let members =
+            manifest.split_once("\nmembers = [").and_then(|(_, rest)| Some(rest.split_once(']')?.0)).expect("its members");
         let logs = |folder: &&str| {
             fs::read_to_string(root.join(folder).join("Cargo.toml")).expect("a manifest").contains("\ntracing.workspace")
         };

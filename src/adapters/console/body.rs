@@ -14,11 +14,11 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::problem::Problem;
 use super::{Shared, validation};
-use crate::cards::{MAX_CARD_BYTES, NotACard};
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::Detail;
 use crate::ports::backend::room::RoomId;
 use crate::settings::strict::{self, Wrong};
+use tertulia_cards::{MAX_CARD_BYTES, NotACard};
 
 /// At least so many bytes over the limit are read and discarded, or as many as the limit, so that the client gets to read the response.
 const DRAIN_BYTES: usize = 1 << 20;

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use super::Shared;
 use super::body::{CompanionPath, FileBody, QueryParams};
 use super::problem::{Problem, off_thread};
-use crate::cards::{self, Choices, PictureUse, Preview};
 use crate::domain::id::CompanionId;
 use crate::domain::text::first_bytes;
 use crate::ports::backend::Refused;
 use crate::ports::companion_setup::{CompanionFields, Exported};
+use tertulia_cards::{self as cards, Choices, PictureUse, Preview};
 
 /// The longest name in the name of a file, in bytes. File systems take 255, with the extension.
 const MAX_FILE_NAME_BYTES: usize = 200;

@@ -12,14 +12,14 @@ use super::Shared;
 use super::body::{CompanionPath, JsonWithFiles, PicturePath, QueryParams};
 use super::problem::{Problem, off_thread};
 use super::validation;
-use crate::cards;
-use crate::cards::picture::{self, Kind};
 use crate::ports::backend::room::Companions;
 use crate::ports::companion_setup::{
     Base64, CompanionChange, CompanionFields, CompanionOptions, CompanionProfile, CompanionTrial, NewCompanion, Revision,
 };
 use crate::ports::model_setup::Trial;
 use crate::settings::companion::Override;
+use tertulia_cards as cards;
+use tertulia_cards::picture::{self, Kind};
 
 /// `GET /api/companions`
 pub(super) async fn list(State(console): State<Shared>) -> Result<Answer<Companions>, Problem> {

@@ -23,7 +23,7 @@ use tower::ServiceExt;
 use super::forwarded::Proxies;
 use super::guard::Peer;
 use super::host::is_loopback;
-use super::limits::{Slot, Slots};
+use super::limits::{Slot, Slots, take_any, take_unreserved};
 use crate::adapters::slots::NoSlot;
 use crate::settings::server::Server;
 
@@ -94,7 +94,7 @@ pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
 /// Takes a slot for a connection. Programs and proxies on this machine may connect for many clients, so only the total limits them, and some slots
 /// are reserved for them. Trusted proxies on other machines have no limit per address either, but leave the reserved slots free.
 pub(super) fn slot(slots: &Arc<Slots>, peer: IpAddr, proxies: &Proxies) -> Result<Slot, NoSlot> {
-    if is_loopback(peer) { slots.take_any(peer) } else { slots.take_unreserved(peer, proxies.is_trusted(peer)) }
+    if is_loopback(peer) { take_any(slots, peer) } else { take_unreserved(slots, peer, proxies.is_trusted(peer)) }
 }
 
 #[cfg(test)]

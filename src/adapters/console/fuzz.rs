@@ -29,7 +29,7 @@ const TOKEN: &str = "correct-horse-battery-staple";
 /// More than the page's largest file, or a list of a thousand entries, in bytes.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
-pub(crate) fn requests() -> Vec<Vec<u8>> {
+pub fn requests() -> Vec<Vec<u8>> {
     const HEAD: &str = "host: 127.0.0.1:7878\ncontent-type: application/json\n";
     let bodies = [
         ("GET /api/rooms", ""),
@@ -91,7 +91,7 @@ pub(crate) fn requests() -> Vec<Vec<u8>> {
     bodies.iter().map(|(line, body)| format!("{line}\n{HEAD}authorization: Bearer {TOKEN}\n\n{body}").into_bytes()).collect()
 }
 
-pub(crate) fn request(bytes: &[u8]) {
+pub fn request(bytes: &[u8]) {
     let Some(request) = parse_request(bytes) else { return };
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     // An error may quote the host, origin and path of the request, even if these contain the token. The request line may contain the host.
@@ -147,7 +147,7 @@ pub(crate) fn request(bytes: &[u8]) {
     }
 }
 
-pub(crate) fn words(bytes: &[u8]) {
+pub fn words(bytes: &[u8]) {
     let text = text(bytes);
 
     if let Ok(name) = validation::name("from", &text) {

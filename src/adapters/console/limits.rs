@@ -130,18 +130,16 @@ const MAX_RESERVED: usize = 64;
 pub(super) type Slots = slots::Slots<IpAddr>;
 pub(super) type Slot = slots::Slot<IpAddr>;
 
-impl Slots {
-    /// Takes any slot, without a limit per address.
-    pub(super) fn take_any(self: &Arc<Self>, address: IpAddr) -> Result<Slot, NoSlot> {
-        self.take_within(client_key(address), usize::MAX, self.total)
-    }
+/// Takes any slot, without a limit per address.
+pub(super) fn take_any(slots: &Arc<Slots>, address: IpAddr) -> Result<Slot, NoSlot> {
+    slots.take_within(client_key(address), usize::MAX, slots.total)
+}
 
-    /// Takes a slot, but leaves the reserved ones free: a sixteenth of all, at most 64. A proxy has no limit per address.
-    pub(super) fn take_unreserved(self: &Arc<Self>, address: IpAddr, is_proxy: bool) -> Result<Slot, NoSlot> {
-        let reserved = (self.total / RESERVED_DIVISOR).min(MAX_RESERVED);
-        let per_address = if is_proxy { usize::MAX } else { self.per_client };
-        self.take_within(client_key(address), per_address, self.total - reserved)
-    }
+/// Takes a slot, but leaves the reserved ones free: a sixteenth of all, at most 64. A proxy has no limit per address.
+pub(super) fn take_unreserved(slots: &Arc<Slots>, address: IpAddr, is_proxy: bool) -> Result<Slot, NoSlot> {
+    let reserved = (slots.total / RESERVED_DIVISOR).min(MAX_RESERVED);
+    let per_address = if is_proxy { usize::MAX } else { slots.per_client };
+    slots.take_within(client_key(address), per_address, slots.total - reserved)
 }
 
 /// How often a guest, and all guests of an invitation together, may ask in a second.

@@ -455,7 +455,7 @@ mod tests {
     #[test]
     fn every_file_of_the_folder_is_served_and_every_linked_file_exists() {
         let served: BTreeSet<&str> = FILES.iter().map(|(name, _)| *name).collect();
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/adapters/console/page");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
         let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
 
         let names: BTreeSet<String> = names.collect();

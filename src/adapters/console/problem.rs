@@ -11,11 +11,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use crate::cards::NotACard;
-use crate::cards::picture::NotAPicture;
 use crate::domain::error_code::ErrorCode;
 use crate::ports::backend::{DAMAGED, Detail, Refused};
 use crate::texts::Language;
+use tertulia_cards::NotACard;
+use tertulia_cards::picture::NotAPicture;
 
 /// Why a request was refused.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! `GET /api/voice` as a WebSocket: people talk on the page, and companions answer aloud (docs/api.md, "Voice").
 
-#[cfg(test)]
-pub(crate) mod fuzz;
+#[cfg(any(test, feature = "samples"))]
+pub mod fuzz;
 mod outbox;
 pub mod protocol;
 

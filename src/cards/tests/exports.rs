@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::cards::picture::NotAPicture;
-use crate::cards::{Form, write_json, write_png};
+use crate::picture::NotAPicture;
+use crate::{Form, write_json, write_png};
 
 /// What of a value another lacks, by path.
 pub(super) fn lost(before: &Value, after: Option<&Value>, path: &str, lost_paths: &mut Vec<String>) {

@@ -7,7 +7,7 @@ use serde_json::{Map, json};
 
 use super::exports::lost;
 use super::*;
-use crate::cards::{write_json, write_png};
+use crate::{write_json, write_png};
 
 /// Where a card is.
 #[derive(Clone, Copy, Debug)]
@@ -56,19 +56,19 @@ const FAULTS: [Fault; 12] = [
 ];
 
 /// A generated card.
-pub(crate) struct Generated {
-    pub(crate) described: String,
+pub struct Generated {
+    pub described: String,
     written: Value,
     /// The paths that cannot be the same afterwards.
     broken: Vec<String>,
     faults: Vec<Fault>,
     /// The file.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
 }
 
 impl Generated {
     /// The paths of values that another card lacks, and should not.
-    pub(crate) fn lost_in(&self, other: &Value) -> Vec<String> {
+    pub fn lost_in(&self, other: &Value) -> Vec<String> {
         let mut paths = Vec::new();
         lost(&self.written, Some(other), "", &mut paths);
         paths.retain(|path| path != "/spec" && path != "/spec_version" && !self.broken.contains(path));
@@ -76,7 +76,7 @@ impl Generated {
     }
 }
 
-pub(crate) fn generated() -> impl Iterator<Item = Generated> {
+pub fn generated() -> impl Iterator<Item = Generated> {
     let mut rng = StdRng::seed_from_u64(56);
     (0..100).map(move |number| {
         let form = number % 3;

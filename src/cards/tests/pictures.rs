@@ -1,8 +1,8 @@
 //! What is a picture for a companion.
 
 use super::*;
-use crate::cards::picture::{Kind, MAX_BYTES, MAX_SIDE, NotAPicture, Picture, check};
-use crate::cards::small::{self, rgba};
+use crate::picture::{Kind, MAX_BYTES, MAX_SIDE, NotAPicture, Picture, check};
+use crate::small::{self, rgba};
 
 /// Real pictures, made with Pillow 13: 7 by 5 pixels, baseline and progressive JPEG, lossy and lossless WebP.
 const JPEG: &[u8] = include_bytes!("pictures/baseline.jpg");

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::cards::{GreetingKind, Part, PartUse, PictureUse, Reason, UnusedKind};
 use crate::settings::companion::MAX_PERSONA_BYTES;
+use crate::{GreetingKind, Part, PartUse, PictureUse, Reason, UnusedKind};
 
 fn persona_of(description: &str) -> String {
     preview_of(&json!({ "name": "Nyx", "description": description })).persona

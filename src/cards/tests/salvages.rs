@@ -5,7 +5,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cards::{Form, MAX_CARD_BYTES, MAX_JSON_BYTES, NotACard, NotRead, picture};
+use crate::{Form, MAX_CARD_BYTES, MAX_JSON_BYTES, NotACard, NotRead, picture};
 
 fn v1() -> Value {
     json!({ "name": "Ann", "description": "keeps a lighthouse", "personality": "", "scenario": "", "first_mes": "Ahoy.", "mes_example": "" })

@@ -153,9 +153,13 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && is_test(attribute))
 }
 
-/// The parts that are crates of their own, each with the other parts that it knows by name.
-const CRATES: [(&str, &[&str]); 7] = [
+/// The crates besides that of all others: the module that each is, and the parts that it knows by name.
+const CRATES: [(&str, &[&str]); 11] = [
+    ("adapters", &["adapters", "domain", "http_client", "ports", "settings", "telemetry"]),
+    ("adapters::console", &["adapters", "domain", "fuzzing", "ports", "samples", "settings", "telemetry", "texts"]),
+    ("cards", &["domain", "settings"]),
     ("domain", &[]),
+    ("fuzzing::inputs", &[]),
     ("http_client", &[]),
     ("journal", &["domain", "ports", "settings"]),
     ("ports", &["domain", "settings", "texts"]),
@@ -164,11 +168,23 @@ const CRATES: [(&str, &[&str]); 7] = [
     ("texts", &[]),
 ];
 
-/// Where a path that begins with `crate` begins: at the part that is a crate of its own, or at the crate of all others.
+/// Where a path that begins with `crate` begins: at the module that is a crate of its own, or at the crate of all others.
 fn within_crate(named: &[String], enclosing: &[String]) -> Vec<String> {
-    let own = CRATES.into_iter().find(|(name, _)| enclosing.first().is_some_and(|first| first == name));
+    let enclosing = format!("{}::", enclosing.join("::"));
+    let own = CRATES
+        .into_iter()
+        .filter(|(module, _)| enclosing.starts_with(&format!("{module}::")))
+        .max_by_key(|(module, _)| module.len());
     let is_another = |parts: &[&str]| named.get(1).is_some_and(|next| parts.contains(&next.as_str()));
-    own.filter(|(_, others)| !is_another(others)).map(|(name, _)| name.to_owned()).into_iter().collect()
+    let module = own.filter(|(_, others)| !is_another(others)).map_or("", |(module, _)| module);
+    module.split("::").filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// The module that a crate is.
+fn module_of(name: &str) -> Option<Vec<String>> {
+    let name = name.strip_prefix("tertulia_")?;
+    let own = CRATES.into_iter().find(|(module, _)| module.rsplit("::").next() == Some(name));
+    own.map(|(module, _)| module.split("::").map(str::to_owned).collect())
 }
 
 fn resolved(named: Vec<String>, enclosing: &[String]) -> Vec<String> {
@@ -176,11 +192,16 @@ fn resolved(named: Vec<String>, enclosing: &[String]) -> Vec<String> {
         "crate" => within_crate(&named, enclosing),
         "tertulia" => Vec::new(),
         "self" | "super" => enclosing.to_vec(),
-        _ => return named,
+        // A crate as a whole is only given another name: what is used of it is named where it is used.
+        name => match module_of(name).filter(|_| named.len() > 1) {
+            Some(module) => module,
+            None => return named,
+        },
     };
     for word in named {
         match word.as_str() {
             "crate" | "self" | "tertulia" => {}
+            name if name.starts_with("tertulia_") => {}
             "super" => drop(path.pop()),
             _ => path.push(word),
         }

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::*;
-use crate::cards::tests::generated::generated;
-use crate::cards::tests::{card_chunk, full, small_png};
+use tertulia_cards::tests::generated::generated;
+use tertulia_cards::tests::{card_chunk, full, small_png};
 
 impl World {
     async fn import(&self, card: impl Into<Vec<u8>>) -> (u16, Value) {

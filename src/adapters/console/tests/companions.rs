@@ -8,8 +8,8 @@ use serde_json::json;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::cards::tests::small_png;
 use crate::ports::companion_setup::{Base64, CompanionFields, CompanionSetup as _, NewCompanion};
+use tertulia_cards::tests::small_png;
 
 fn png() -> String {
     STANDARD.encode(small_png(&[], &[]))

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::protocol::{CompanionFrame, MAX_CAPTION_CHARS, MAX_FIX_CHARS, MAX_PACKET_BYTES, MAX_SPOKEN_CHARS};
 use super::*;
-use crate::adapters::console::auth::Admission;
-use crate::adapters::console::fuzz::with_console;
+use crate::auth::Admission;
+use crate::fuzz::with_console;
 use crate::fuzzing::{is_bounded, text};
 
 const EXAMPLES: &str = include_str!("../../../../tests/contracts/voice-protocol.json");
@@ -16,7 +16,7 @@ const MAX_TEXT_CHARS: usize = 100;
 const MAX_REASON_BYTES: usize = 123;
 
 /// Frames of both sides, and the longest ones.
-pub(crate) fn frames() -> Vec<Vec<u8>> {
+pub fn frames() -> Vec<Vec<u8>> {
     let longest = [(1, 5), (2, 9)].map(|(kind, head)| [vec![kind], vec![7; head - 1 + MAX_PACKET_BYTES]].concat());
     let hex =
         |text: &str| (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).expect("hex")).collect();
@@ -25,12 +25,12 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
 }
 
 /// Messages of both sides.
-pub(crate) fn messages() -> Vec<Vec<u8>> {
+pub fn messages() -> Vec<Vec<u8>> {
     examples(&["from_page", "from_server"]).iter().map(|example| example.to_string().into_bytes()).collect()
 }
 
 /// What a page sends, one frame in each line. The first byte says of what kind it is.
-pub(crate) fn sessions() -> Vec<Vec<u8>> {
+pub fn sessions() -> Vec<Vec<u8>> {
     let told: Vec<Vec<u8>> = examples(&["from_page"]).iter().map(|message| format!("t{message}").into_bytes()).collect();
     let heard: Vec<Vec<u8>> =
         frames().into_iter().filter(|frame| frame[0] == 1).map(|frame| [b"b", &frame[..]].concat()).collect();
@@ -44,7 +44,7 @@ fn examples(lists: &[&str]) -> Vec<Value> {
 }
 
 /// A frame is accepted if and only if it is what would be sent again.
-pub(crate) fn frame(bytes: &[u8]) {
+pub fn frame(bytes: &[u8]) {
     let may_be =
         |kind: u8, head: usize| bytes.first() == Some(&kind) && (head + 1..=head + MAX_PACKET_BYTES).contains(&bytes.len());
 
@@ -65,7 +65,7 @@ pub(crate) fn frame(bytes: &[u8]) {
 }
 
 /// A message that is accepted has nothing that gets lost, and is accepted again.
-pub(crate) fn message(bytes: &[u8]) {
+pub fn message(bytes: &[u8]) {
     let text = text(bytes);
     let sent: Option<Value> = serde_json::from_str(&text).ok();
 
@@ -96,7 +96,7 @@ pub(crate) fn message(bytes: &[u8]) {
 }
 
 /// A call is told everything before the first frame that breaks a rule, in order and as it was sent, and nothing after it.
-pub(crate) fn session(bytes: &[u8]) {
+pub fn session(bytes: &[u8]) {
     let frames = frames_of(bytes);
     let (mut expected, mut is_refused, mut binary, mut messages) = (Vec::new(), false, 0, 0);
     let limit = with_console(|console| console.shared.settings.max_text_chars);

@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 use super::protocol::{
     self, Close, CompanionFrame, FRAME_MS, MAX_UNSENT_FRAMES, SAMPLE_RATE, SampleRates, ServerMessage, Trouble, VERSION,
 };
-use crate::adapters::console::visitor;
 use crate::domain::voice::segment::Kind;
 use crate::ports::call_room::{self, End, Listener, Packet, View};
 use crate::telemetry::instruments::{Instruments, NONE};
+use crate::visitor;
 
 /// Something to send.
 #[derive(Clone, Debug, PartialEq, Eq)]

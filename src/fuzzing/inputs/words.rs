@@ -1,7 +1,7 @@
 //! Fragments that are difficult for parsers.
 
 /// Marks, delimiters, numbers at the limits of their ranges, and texts that imitate other formats.
-pub(super) const WORDS: &[&str] = &[
+pub const WORDS: &[&str] = &[
     "\n",
     "\r\n",
     "\r",

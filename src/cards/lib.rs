@@ -9,8 +9,8 @@
 mod card;
 mod export;
 mod file;
-#[cfg(test)]
-pub(crate) mod fuzz;
+#[cfg(any(test, feature = "samples"))]
+pub mod fuzz;
 mod macros;
 mod not_a_card;
 mod persona;
@@ -19,8 +19,14 @@ mod png;
 mod preview;
 mod salvage;
 pub mod small;
-#[cfg(test)]
-pub(crate) mod tests;
+#[cfg(any(test, feature = "samples"))]
+#[cfg_attr(not(test), allow(dead_code, unused_imports, reason = "the tests use more of it"))]
+pub mod tests;
+
+use tertulia_domain as domain;
+#[cfg(any(test, feature = "samples"))]
+use tertulia_inputs as fuzzing;
+use tertulia_settings as settings;
 
 pub use card::{Card, Form, Traits};
 pub use export::{write_json, write_png};

@@ -4,7 +4,7 @@
 //!
 //! 1. `connection` serves the connection. Connections over the limit are closed. hyper reads the heads of requests, within limits.
 //! 2. `guard` decides whether the request is admitted. `forwarded` finds the client's address.
-//! 3. `routes` finds the handler. The handler reads the request (`body`, `validation`), calls the [backend](crate::ports::backend) and responds, or
+//! 3. `routes` finds the handler. The handler reads the request (`body`, `validation`), calls the [backend](tertulia_ports::backend) and responds, or
 //!    reports what is wrong (`problem`).
 
 mod access;
@@ -45,8 +45,8 @@ mod visitor;
 pub mod voice;
 mod web_socket;
 
-#[cfg(test)]
-pub(crate) mod fuzz;
+#[cfg(any(test, feature = "samples"))]
+pub mod fuzz;
 #[cfg(test)]
 mod tests;
 
@@ -62,9 +62,19 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use tertulia_adapters as adapters;
+use tertulia_domain as domain;
+#[cfg(any(test, feature = "samples"))]
+use tertulia_inputs as fuzzing;
+use tertulia_ports as ports;
+#[cfg(test)]
+use tertulia_ports::samples;
+use tertulia_settings as settings;
+use tertulia_telemetry as telemetry;
+use tertulia_texts as texts;
+
 use crate::ports::clock::Clock;
 use crate::ports::rng::Rng;
-use crate::settings;
 use crate::settings::server::Server;
 use crate::telemetry::instruments::{Instruments, NONE};
 use crate::telemetry::metrics::Metrics;

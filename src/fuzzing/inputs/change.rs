@@ -10,7 +10,7 @@ use super::words::WORDS;
 
 /// The input of a target.
 #[derive(Clone)]
-pub(crate) struct Bytes(pub Vec<u8>);
+pub struct Bytes(pub Vec<u8>);
 
 impl fmt::Debug for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,7 +45,7 @@ enum Change {
 }
 
 /// A strategy for inputs. Most are one of `valid` with a few changes.
-pub(crate) fn inputs(valid: Vec<Vec<u8>>) -> impl Strategy<Value = Bytes> {
+pub fn inputs(valid: Vec<Vec<u8>>) -> impl Strategy<Value = Bytes> {
     let from = valid.clone();
     let changed = (any::<Index>(), prop::collection::vec(change(), 0..6)).prop_map(move |(which, changes)| {
         let mut input = if from.is_empty() { Vec::new() } else { which.get(&from).clone() };

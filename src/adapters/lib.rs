@@ -1,0 +1,9 @@
+//! What adapters share: the machine's clock and randomness, slots for clients, and WebSockets to servers.
+
+pub mod slots;
+pub mod system;
+pub mod web_socket;
+
+use tertulia_domain as domain;
+use tertulia_http_client as http_client;
+use tertulia_ports as ports;
