@@ -2,10 +2,9 @@
 
 pub mod audio;
 pub use tertulia_console as console;
-pub mod discord;
+pub use tertulia_discord as discord;
 mod endpoint;
 pub mod llm;
-use tertulia_adapters::slots;
 pub mod speech;
 pub mod store;
 pub use tertulia_adapters::system;

@@ -25,8 +25,8 @@ mod scripts;
 mod settings;
 mod times_and_words;
 
-pub(crate) use tertulia_inputs::{Bytes, inputs, is_bounded, is_plain_line, parts, text, texts};
 use tertulia_inputs::{change, rules, words};
+pub(crate) use tertulia_inputs::{is_bounded, is_plain_line, parts, text, texts};
 
 use std::path::PathBuf;
 

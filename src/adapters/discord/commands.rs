@@ -13,8 +13,8 @@
 
 mod answering;
 mod choosing;
-#[cfg(test)]
-pub(crate) mod fuzz;
+#[cfg(any(test, feature = "samples"))]
+pub mod fuzz;
 mod interaction;
 mod members;
 mod persons;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::de::DeserializeOwned;
 
-pub(crate) use super::commands::fuzz::{interaction, interactions};
+pub use super::commands::fuzz::{interaction, interactions};
 use super::gateway::fuzz as gateway;
 use super::identify::IdentifyHistory;
 use super::incoming::{Incoming, Sender, classify};
@@ -28,7 +28,7 @@ const BOT: u64 = 900;
 const APPLICATION: u64 = 901;
 const ANA: u64 = 1_001;
 
-pub(crate) fn frames() -> Vec<Vec<u8>> {
+pub fn frames() -> Vec<Vec<u8>> {
     texts(&[
         r#"{"op":0,"s":7,"t":"MESSAGE_CREATE","d":{"id":"50"}}"#,
         r#"{"op":10,"d":{"heartbeat_interval":41250}}"#,
@@ -40,11 +40,11 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
     ])
 }
 
-pub(crate) fn frame(bytes: &[u8]) {
+pub fn frame(bytes: &[u8]) {
     gateway::frame(&text(bytes));
 }
 
-pub(crate) fn events() -> Vec<Vec<u8>> {
+pub fn events() -> Vec<Vec<u8>> {
     texts(&[
         r#"{"id":"100","name":"Home","joined_at":"2026-01-01T00:00:00.000000+00:00","owner_id":"1","roles":[{"id":"30","name":"mods","permissions":"8","tags":{"bot_id":"900"}}],"channels":[{"id":"200","type":0,"name":"general","last_message_id":"50","permission_overwrites":[{"id":"30","type":0,"allow":"1024","deny":"0"}]}],"threads":[{"id":"400","parent_id":"200","type":11,"name":"aside","thread_metadata":{"archived":false}}],"emojis":[{"id":"40","name":"wave","animated":false,"available":true}],"members":[]}"#,
         r#"{"user":{"id":"900"},"application":{"id":"901"},"guilds":[{"id":"100","unavailable":true}]}"#,
@@ -54,7 +54,7 @@ pub(crate) fn events() -> Vec<Vec<u8>> {
     ])
 }
 
-pub(crate) fn event(bytes: &[u8]) {
+pub fn event(bytes: &[u8]) {
     read::<wire::Ready>(bytes, |ready| _ = (ready.bot(), ready.guilds().map(Iterator::count)));
     read::<wire::Guild>(bytes, |guild| _ = guild.joined_at());
     read::<wire::GuildDeleted>(bytes, |gone| _ = gone.is_outage());
@@ -95,14 +95,14 @@ fn read<T: DeserializeOwned>(bytes: &[u8], look: impl Fn(&T)) {
     }
 }
 
-pub(crate) fn messages() -> Vec<Vec<u8>> {
+pub fn messages() -> Vec<Vec<u8>> {
     texts(&[
         r#"{"id":"50","channel_id":"200","type":0,"content":"hi <@1001> <@&30> <:wave:31> <t:5:R>","author":{"id":"1002","username":"bob","global_name":"Bob"},"mentions":[{"id":"1001","username":"ana","member":{"nick":"Ana"}}],"attachments":[{"id":"1","filename":"a.ogg","duration_secs":3.5,"size":5,"content_type":"audio/ogg"}]}"#,
         r#"{"id":"51","type":19,"flags":0,"edited_timestamp":"2026-01-01T00:01:00.000000+00:00","content":"","author":{"id":"7","username":"hook","bot":true},"webhook_id":"7","application_id":"901","message_reference":{"type":1,"message_id":"40"},"message_snapshots":[{"message":{"content":"<@1001> said","mentions":[{"id":"1001","username":"ana"}],"attachments":[]}}],"referenced_message":{"author":{"id":"900","username":"us","bot":true}},"poll":{"question":{"text":"?"},"answers":[{"poll_media":{"text":"yes"}}]},"sticker_items":[{"name":"Wave"}]}"#,
     ])
 }
 
-pub(crate) fn message(bytes: &[u8]) {
+pub fn message(bytes: &[u8]) {
     read::<wire::Update>(bytes, |update| _ = update.is_edit());
     let Ok(message) = serde_json::from_slice::<wire::Message>(bytes) else { return };
     let us = wire::Bot { user: id(BOT), application: id(APPLICATION) };
@@ -158,7 +158,7 @@ pub(crate) fn message(bytes: &[u8]) {
     }
 }
 
-pub(crate) fn contents() -> Vec<Vec<u8>> {
+pub fn contents() -> Vec<Vec<u8>> {
     texts(&[
         "hi <@1001>, see <#20> and <https://a.b/c> `<@1>` \\<@2> <t:5:R> :wave: https://a.b/(c)",
         "Clyde the Discord bot\u{200d}👩‍🚀 e\u{301}\u{301}\u{301} @everyone",
@@ -166,14 +166,14 @@ pub(crate) fn contents() -> Vec<Vec<u8>> {
     ])
 }
 
-pub(crate) fn markup(bytes: &[u8]) {
+pub fn markup(bytes: &[u8]) {
     let text = text(bytes);
     let whole: String = pieces(&text).map(|piece| piece.text().to_owned()).collect();
     assert!(whole == text, "text is lost");
     assert!(pieces(&text).all(|piece| !piece.text().is_empty()), "a piece is empty");
 }
 
-pub(crate) fn names(bytes: &[u8]) {
+pub fn names(bytes: &[u8]) {
     let text = text(bytes);
     let plain = names::plain(&text);
     assert!(is_bounded(&plain, 80) && is_plain_line(&plain) && plain.trim() == plain, "{plain:?}");
@@ -191,7 +191,7 @@ pub(crate) fn names(bytes: &[u8]) {
     assert!(names::username(&username) == username, "{username:?} changes when it is made a username again");
 }
 
-pub(crate) fn said(bytes: &[u8]) {
+pub fn said(bytes: &[u8]) {
     let text = text(bytes);
     let text: String = text.chars().take(20_000).collect();
     let mentionables = Mentionables {
@@ -228,7 +228,7 @@ fn mentions_role(content: &str) -> bool {
     })
 }
 
-pub(crate) fn heads() -> Vec<Vec<u8>> {
+pub fn heads() -> Vec<Vec<u8>> {
     texts(&[
         "200\nx-ratelimit-bucket: abc\nx-ratelimit-remaining: 4\nx-ratelimit-reset-after: 1.5",
         "429\nretry-after: 65.057\nx-ratelimit-scope: global\n\n{\"message\":\"slow down\",\"retry_after\":65.057,\"global\":true}\u{1f}404\n\n{}",
@@ -237,7 +237,7 @@ pub(crate) fn heads() -> Vec<Vec<u8>> {
 }
 
 /// Applies answers one after the other: waits are bounded, and every wait ends.
-pub(crate) fn limits(bytes: &[u8]) {
+pub fn limits(bytes: &[u8]) {
     let all = text(bytes);
     let mut limits = Limits::default();
     let route = Route { name: "GET /x", resource: "1".to_owned(), account: Account::Bot };
@@ -277,7 +277,7 @@ fn headers(answer: &str) -> HeaderMap {
     headers
 }
 
-pub(crate) fn refusals() -> Vec<Vec<u8>> {
+pub fn refusals() -> Vec<Vec<u8>> {
     texts(&[
         "403\n{\"code\":50013,\"message\":\"Missing Permissions\"}",
         "400\n{\"code\":0,\"message\":\"\\u001b[31m\"}",
@@ -285,7 +285,7 @@ pub(crate) fn refusals() -> Vec<Vec<u8>> {
     ])
 }
 
-pub(crate) fn refusal(bytes: &[u8]) {
+pub fn refusal(bytes: &[u8]) {
     let all = text(bytes);
     let body = all.split_once('\n').map_or("", |(_, body)| body);
     let Ok(error) = serde_json::from_str::<rest::ErrorBody>(body) else { return };

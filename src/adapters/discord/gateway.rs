@@ -5,7 +5,7 @@ mod connection;
 mod end;
 mod forwarder;
 pub(super) mod frame;
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub(super) mod fuzz;
 mod inflate;
 mod intents;

@@ -177,7 +177,7 @@ impl Visitor<'_> for SnowflakeVisitor {
 }
 
 /// The id with this number, in tests.
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
 pub const fn id(number: u64) -> Snowflake {
     Snowflake::new(number).expect("ids are not 0")
 }

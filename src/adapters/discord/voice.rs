@@ -13,8 +13,8 @@ mod datagrams;
 mod dave;
 mod discovery;
 mod events;
-#[cfg(test)]
-pub(crate) mod fuzz;
+#[cfg(any(test, feature = "samples"))]
+pub mod fuzz;
 mod hearing;
 mod messages;
 mod metrics;
@@ -23,7 +23,8 @@ mod server;
 mod speaking;
 mod stream;
 mod task;
-#[cfg(test)]
+#[cfg(any(test, feature = "samples"))]
+#[cfg_attr(not(test), allow(dead_code, reason = "the tests use more of it than the fuzz targets"))]
 mod tests;
 mod transport;
 

@@ -154,9 +154,10 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
 }
 
 /// The crates besides that of all others: the module that each is, and the parts that it knows by name.
-const CRATES: [(&str, &[&str]); 11] = [
+const CRATES: [(&str, &[&str]); 12] = [
     ("adapters", &["adapters", "domain", "http_client", "ports", "settings", "telemetry"]),
     ("adapters::console", &["adapters", "domain", "fuzzing", "ports", "samples", "settings", "telemetry", "texts"]),
+    ("adapters::discord", &["adapters", "domain", "fuzzing", "http_client", "ports", "settings", "telemetry", "texts"]),
     ("cards", &["domain", "settings"]),
     ("domain", &[]),
     ("fuzzing::inputs", &[]),

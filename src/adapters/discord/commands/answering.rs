@@ -13,9 +13,9 @@ use twilight_model::http::interaction::InteractionResponseType::{
 use super::CommandHandler;
 use super::interaction::Handle;
 use super::words::fitted;
-use crate::adapters::discord::rest::{Failed, Request};
-use crate::adapters::discord::snowflake::Snowflake;
-use crate::adapters::discord::wire::WithId;
+use crate::rest::{Failed, Request};
+use crate::snowflake::Snowflake;
+use crate::wire::WithId;
 
 /// Discord waits three seconds for the first answer (Discord's documentation, "Receiving and Responding", "Responding to an Interaction");
 /// a later one has no effect.

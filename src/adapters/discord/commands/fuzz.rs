@@ -4,7 +4,7 @@ use super::interaction::{self, Action};
 use super::words;
 use crate::fuzzing::{is_bounded, is_plain_line, text, texts};
 
-pub(crate) fn interactions() -> Vec<Vec<u8>> {
+pub fn interactions() -> Vec<Vec<u8>> {
     texts(&[
         r#"{"id":"1","application_id":"9","token":"tell-nobody","type":2,"guild_id":"2","channel_id":"3","channel":{"id":"3","type":0,"parent_id":"4"},"member":{"user":{"id":"7"},"permissions":"16"},"app_permissions":"1024","data":{"id":"5","name":"tertulia","type":1,"options":[{"name":"join","type":1,"options":[{"name":"companion","type":3,"value":"aria"},{"name":"where","type":7,"value":"30"}]}],"resolved":{"channels":{"30":{"id":"30","type":0,"permissions":"0"}}}}}"#,
         r#"{"id":"1","application_id":"9","token":"tell-nobody","type":4,"channel_id":"3","user":{"id":"7"},"data":{"name":"tertulia","options":[{"name":"leave","type":1,"options":[{"name":"companion","type":3,"value":"ar","focused":true}]}]}}"#,
@@ -14,7 +14,7 @@ pub(crate) fn interactions() -> Vec<Vec<u8>> {
     ])
 }
 
-pub(crate) fn interaction(bytes: &[u8]) {
+pub fn interaction(bytes: &[u8]) {
     let text = text(bytes);
     for shown in [words::name(&text), words::verbatim(&text)] {
         assert!(

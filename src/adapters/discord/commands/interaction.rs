@@ -18,11 +18,11 @@ use twilight_model::guild::Permissions;
 
 use self::payload::{GivenOption, Payload};
 use super::registered::{self as name, CHANNEL_TYPES, Level};
-use crate::adapters::discord::permissions::{self, Need, Place};
-use crate::adapters::discord::snowflake::Snowflake;
-use crate::adapters::discord::wire;
 use crate::domain::id::GuildId;
+use crate::permissions::{self, Need, Place};
 use crate::ports::inbound_events::ChannelRef;
+use crate::snowflake::Snowflake;
+use crate::wire;
 
 /// The most characters of typed text that are used: what Discord allows in an option with autocomplete.
 const LONGEST_TYPED: usize = 100;

@@ -8,9 +8,9 @@ use super::interaction::ChannelContext;
 use super::registered::{Level, SPOKEN_TO, tier_in_words};
 use super::words::{self, channel, name, place};
 use super::{Answer, CommandHandler};
-use crate::adapters::discord::snowflake::Snowflake;
 use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch};
 use crate::settings::companion::{Interjection, QuietHours};
+use crate::snowflake::Snowflake;
 
 impl CommandHandler {
     pub(super) async fn join(

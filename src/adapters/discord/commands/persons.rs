@@ -2,10 +2,10 @@
 
 use super::interaction::ChannelContext;
 use super::{Answer, CommandHandler};
-use crate::adapters::discord::snowflake::Snowflake;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{Forget, Forgotten};
 use crate::ports::backend::stamp::Stamp;
+use crate::snowflake::Snowflake;
 
 impl CommandHandler {
     pub(super) async fn forget(&self, sure: bool, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::adapters::discord::snowflake::Snowflake;
+use crate::snowflake::Snowflake;
 
 /// The number of remembered interactions. It is more than a resumed connection repeats, unless somebody types without end.
 const REMEMBERED: usize = 4_096;

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::CommandHandler;
 use super::registered;
-use crate::adapters::discord::rest::{Failed, Request};
+use crate::rest::{Failed, Request};
 
 /// The wait after the first failure. It doubles with each failure.
 const SHORTEST_WAIT: Duration = Duration::from_secs(60);

@@ -15,12 +15,12 @@ use super::choosing::{member, offered};
 use super::interaction::{ChannelContext, Handle, Person, list_of};
 use super::words::{self, name};
 use super::{ANSWERED_LATER, Answer, CommandHandler, Pending, catch_panic};
-use crate::adapters::discord::incoming::{Sender, is_conversation, readable_text, readable_words, sender};
-use crate::adapters::discord::snowflake::Snowflake;
-use crate::adapters::discord::wire;
 use crate::domain::message::{Author, Role};
+use crate::incoming::{Sender, is_conversation, readable_text, readable_words, sender};
 use crate::ports::backend::room::{Room, RoomCompanion};
 use crate::ports::inbound_events::{Acceptance, InboundError, InboundMessage};
+use crate::snowflake::Snowflake;
+use crate::wire;
 
 /// The most characters of a message that are quoted in a question about it.
 const LONGEST_QUOTE: usize = 2_000;

@@ -8,13 +8,13 @@ use super::interaction::ChannelContext;
 use super::members::{line, room_quiet};
 use super::words::{self, channel, listed, when};
 use super::{Answer, CommandHandler};
-use crate::adapters::discord::delivery_errors::DeliveryError;
-use crate::adapters::discord::permissions::Need;
-use crate::adapters::discord::snowflake::Snowflake;
+use crate::delivery_errors::DeliveryError;
 use crate::domain::closing::Stage;
 use crate::domain::moment::Moment;
+use crate::permissions::Need;
 use crate::ports::backend::room::{CompanionView, Room, RoomCompanion, RoomId};
 use crate::ports::backend::state::{CompanionState, RoomState};
+use crate::snowflake::Snowflake;
 
 /// The most companions that an answer lists.
 const MOST_LISTED: usize = 12;

@@ -10,14 +10,14 @@ use super::interaction::ChannelContext;
 use super::members::may_change;
 use super::words::{self, channel, listed, name, place};
 use super::{Answer, CommandHandler};
-use crate::adapters::discord::calls::{Calls, Silence, Status};
-use crate::adapters::discord::permissions::{self, Need};
-use crate::adapters::discord::rest::{Failed, Request};
-use crate::adapters::discord::snowflake::Snowflake;
-use crate::adapters::discord::wire::{Server, ServerChannel, ServerMember};
+use crate::calls::{Calls, Silence, Status};
+use crate::permissions::{self, Need};
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::Room;
 use crate::ports::call_room::{Description, SpeechService, Trouble};
+use crate::rest::{Failed, Request};
+use crate::snowflake::Snowflake;
+use crate::wire::{Server, ServerChannel, ServerMember};
 
 /// How long an answer waits for the bot to be in the call. Discord does not answer at all if it does not let the bot in.
 const SETTLED_WITHIN: Duration = Duration::from_secs(15);

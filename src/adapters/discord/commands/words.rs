@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::interaction::ChannelContext;
-use crate::adapters::discord::names;
-use crate::adapters::discord::permissions::Need;
 use crate::domain::moment::Moment;
+use crate::names;
+use crate::permissions::Need;
 use crate::ports::backend::Refused;
 
 /// The longest message that Discord accepts, in characters.
@@ -74,7 +74,7 @@ pub(super) fn name(name: &str) -> String {
     format!("**{}**", verbatim(name))
 }
 
-pub(in crate::adapters::discord) fn listed<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> String {
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> String {
     let names: Vec<_> = names.into_iter().map(|name| verbatim(name)).collect();
     match names.as_slice() {
         [] => "nobody".to_owned(),
@@ -84,7 +84,7 @@ pub(in crate::adapters::discord) fn listed<'a>(names: impl IntoIterator<Item = &
 }
 
 /// Escapes a text that somebody else wrote: one line, without markup and without mentions.
-pub(in crate::adapters::discord) fn verbatim(text: &str) -> String {
+pub(crate) fn verbatim(text: &str) -> String {
     let cut: String = text.chars().take(LONGEST_QUOTE).collect();
     // Word by word, because `names::plain` cuts to the length of a name.
     let words: Vec<_> = cut.split_whitespace().map(names::plain).filter(|word| !word.is_empty()).collect();

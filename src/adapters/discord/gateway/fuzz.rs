@@ -7,7 +7,7 @@ use super::session::Session;
 use super::starts;
 use crate::domain::moment::Moment;
 
-pub(crate) fn frame(text: &str) {
+pub fn frame(text: &str) {
     let _ = frame::address(text).map(|address| {
         assert_eq!(frame::address(&address).as_ref(), Some(&address), "an address changes when it is parsed again");
         assert!(address.starts_with("wss://") || address.starts_with("ws://"), "{address}");

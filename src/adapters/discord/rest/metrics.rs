@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::adapters::discord::limits::{Answer, InvalidRequests, Route};
-use crate::adapters::discord::refusals::Refusal;
+use crate::limits::{Answer, InvalidRequests, Route};
+use crate::refusals::Refusal;
 use crate::telemetry::instruments::{Instruments, NONE};
 
 #[derive(Debug, Default)]

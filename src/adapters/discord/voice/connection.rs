@@ -181,7 +181,7 @@ impl Connection {
     }
 
     /// The frames that wait to be sent.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "samples"))]
     pub fn waiting(&self) -> usize {
         self.talk.speaking.waiting()
     }

@@ -9,7 +9,7 @@ use crate::fuzzing::{text, texts};
 
 /// Packets in plain and encrypted twice, with and without padding and extension, an answer about our address, and a keepalive. The first byte tells
 /// whether the bytes are encrypted for the transport, so that the changes reach what is inside.
-pub(crate) fn datagrams() -> Vec<Vec<u8>> {
+pub fn datagrams() -> Vec<Vec<u8>> {
     let sealed = [&[2; 30][..], &[3; 8], &[5, 12, 0xfa, 0xfa]].concat();
     let ranges = [&[2; 30][..], &[3; 8], &[5, 0, 1, 14, 0xfa, 0xfa]].concat();
     let body =
@@ -29,7 +29,7 @@ pub(crate) fn datagrams() -> Vec<Vec<u8>> {
 }
 
 /// A datagram is heard once, at most by who is named, or refused for one reason.
-pub(crate) fn datagram(bytes: &[u8]) {
+pub fn datagram(bytes: &[u8]) {
     for dave_version in [0, 1] {
         let mut world = World::connected(dave_version);
         world.tell_numbered(5, serde_json::json!({"user_id": 1, "ssrc": 50}));
@@ -57,7 +57,7 @@ pub(crate) fn datagram(bytes: &[u8]) {
 }
 
 /// Messages of each kind, one in each line.
-pub(crate) fn messages() -> Vec<Vec<u8>> {
+pub fn messages() -> Vec<Vec<u8>> {
     texts(&[
         r#"{"op":8,"d":{"v":8,"heartbeat_interval":13750.0}}"#,
         r#"{"op":2,"d":{"ssrc":7000,"ip":"127.0.0.1","port":5000,"modes":["aead_aes256_gcm_rtpsize","aead_xchacha20_poly1305_rtpsize"],"experiments":[],"streams":[]},"seq":1}"#,
@@ -69,7 +69,7 @@ pub(crate) fn messages() -> Vec<Vec<u8>> {
 }
 
 /// In each phase of a connection messages leave it usable, and effects are bounded.
-pub(crate) fn message(bytes: &[u8]) {
+pub fn message(bytes: &[u8]) {
     let text = text(bytes);
     let mut begun = World::begun();
     begun.open_socket();
@@ -86,7 +86,7 @@ pub(crate) fn message(bytes: &[u8]) {
 }
 
 /// Messages about the group: an external sender, proposals, and what is short.
-pub(crate) fn group_messages() -> Vec<Vec<u8>> {
+pub fn group_messages() -> Vec<Vec<u8>> {
     let delivery = super::tests::delivery::Delivery::new(super::tests::world::CHANNEL);
     let sender = [&[0, 9, 25], &delivery.external_sender()[..]].concat();
     let removal = [&[0, 10, 27, 0], &delivery.remove(0, 1)[..]].concat();
@@ -103,7 +103,7 @@ pub(crate) fn group_messages() -> Vec<Vec<u8>> {
     ]
 }
 
-pub(crate) fn group_message(bytes: &[u8]) {
+pub fn group_message(bytes: &[u8]) {
     let mut alone = World::connected(1);
     let sender = super::tests::delivery::Delivery::new(super::tests::world::CHANNEL).external_sender();
     alone.tell_binary(25, &sender);

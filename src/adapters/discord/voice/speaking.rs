@@ -77,7 +77,7 @@ impl Speaking {
     }
 
     /// The frames that wait.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "samples"))]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }

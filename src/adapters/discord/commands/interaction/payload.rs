@@ -8,8 +8,8 @@ use serde_json::Value;
 use twilight_model::application::command::CommandType;
 use twilight_model::guild::Permissions;
 
-use crate::adapters::discord::snowflake::Snowflake;
-use crate::adapters::discord::wire::{self, Channel, User, maybe};
+use crate::snowflake::Snowflake;
+use crate::wire::{self, Channel, User, maybe};
 
 #[derive(Deserialize)]
 pub struct Payload {

@@ -3,9 +3,9 @@ use twilight_model::guild::Permissions;
 
 use super::super::choosing::tests::one;
 use super::*;
-use crate::adapters::discord::snowflake::id;
 use crate::ports::backend::room::RoomId;
 use crate::settings::companion::ModelChoice;
+use crate::snowflake::id;
 
 #[test]
 fn a_healthy_channel_says_so() {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::adapters::discord::voice::Counts;
+use crate::voice::Counts;
 
 fn status() -> CallStatus {
     let call = Status {

@@ -2,7 +2,7 @@ use serde_json::{Map, json};
 
 use super::super::choosing::tests::one;
 use super::*;
-use crate::adapters::discord::commands::words::fitted;
+use crate::commands::words::fitted;
 use crate::domain::decision::Reason;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::world::{BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, ready, with};
-use crate::adapters::discord::incoming::NameLookup as _;
-use crate::adapters::discord::intake::Intake;
 use crate::domain::moment::Moment;
+use crate::incoming::NameLookup as _;
+use crate::intake::Intake;
 use crate::ports::gateway::Shard;
 use crate::ports::inbound_events::{ChannelRef, Reached};
 
