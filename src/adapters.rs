@@ -6,6 +6,6 @@ pub use tertulia_discord as discord;
 mod endpoint;
 pub mod llm;
 pub mod speech;
-pub mod store;
 pub use tertulia_adapters::system;
 use tertulia_adapters::web_socket;
+pub use tertulia_store as store;

@@ -8,12 +8,13 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::SCOPE;
 
 /// The crates that log, each with the path of its module.
-const CRATES: [(&str, &str); 6] = [
+const CRATES: [(&str, &str); 7] = [
     ("tertulia_console", "tertulia::adapters::console"),
     ("tertulia_discord", "tertulia::adapters::discord"),
     ("tertulia_journal", "tertulia::journal"),
     ("tertulia_ports", "tertulia::ports"),
     ("tertulia_settings", "tertulia::settings"),
+    ("tertulia_store", "tertulia::adapters::store"),
     ("tertulia_telemetry", "tertulia::telemetry"),
 ];
 

@@ -11,8 +11,5 @@ mod harness;
 mod kills;
 mod load;
 mod operating;
-#[path = "../../src/adapters/store/postgres/test_server.rs"]
-#[expect(dead_code, reason = "the library's own tests use more of it")]
-mod postgres_server;
 mod processes;
 mod speech;

@@ -54,7 +54,7 @@ pub(super) struct Api {
 struct Operation {
     method: &'static str,
     path: &'static str,
-    /// The path of the handler's function, such as `tertulia::adapters::console::rooms::list`.
+    /// The path of the handler's function, such as `tertulia_console::rooms::list`.
     handler: &'static str,
     /// What it does, in one line.
     does: &'static str,

@@ -48,7 +48,7 @@ macro_rules! conformance {
             #[tokio::test]
             async fn $rule() {
                 if let Some(subject) = $subject {
-                    $crate::adapters::store::conformance::$rule(subject).await;
+                    $crate::conformance::$rule(subject).await;
                 }
             }
         )*

@@ -10,14 +10,14 @@ use crate::fuzzing::{is_bounded, texts};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{StoreError, Value};
 
-pub(crate) fn manifests() -> Vec<Vec<u8>> {
+pub fn manifests() -> Vec<Vec<u8>> {
     texts(&[
         r#"{"format":1,"store":"0123456789abcdef0123456789abcdef","groups":7,"events":9,"db_bytes":4096}"#,
         r#"{"format":3}"#,
     ])
 }
 
-pub(crate) fn manifest(bytes: &[u8]) {
+pub fn manifest(bytes: &[u8]) {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(manifest::path(folder.path()), bytes).expect("a file");
 
@@ -32,7 +32,7 @@ pub(crate) fn manifest(bytes: &[u8]) {
     }
 }
 
-pub(crate) fn backups() -> Vec<Vec<u8>> {
+pub fn backups() -> Vec<Vec<u8>> {
     let folder = tempfile::tempdir().expect("a folder");
     let made = |name: &str, records: Vec<(Key, Value)>| {
         let path = folder.path().join(name);
@@ -55,7 +55,7 @@ pub(crate) fn backups() -> Vec<Vec<u8>> {
     ]
 }
 
-pub(crate) fn backup(bytes: &[u8]) {
+pub fn backup(bytes: &[u8]) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("given");
     fs::write(&path, bytes).expect("a file");
@@ -73,7 +73,7 @@ pub(crate) fn backup(bytes: &[u8]) {
 }
 
 /// Audits records without a checksum before them, as a damaged store may have.
-pub(crate) fn audit(bytes: &[u8]) {
+pub fn audit(bytes: &[u8]) {
     let mut rest = bytes.get(18..).unwrap_or_default();
     let mut records: Vec<(Key, Value)> = Vec::new();
     while let Some((head, after)) = rest.split_first_chunk::<8>() {

@@ -402,7 +402,7 @@ impl Drop for PostgresStore {
     }
 }
 
-#[cfg(test)]
-pub(crate) mod test_server;
+#[cfg(any(test, feature = "samples"))]
+pub mod test_server;
 #[cfg(test)]
 mod tests;

@@ -111,7 +111,7 @@ pub async fn is_unfinished(store: &dyn Store) -> Result<bool, StoreError> {
 }
 
 /// In a store into which a copy is being made.
-pub(crate) fn mark_key() -> Key {
+pub fn mark_key() -> Key {
     first_key().text("copying")
 }
 
@@ -221,8 +221,8 @@ impl Target<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapters::store::conformance::{append, journal, put, taken, value, writes};
-    use crate::adapters::store::memory::{Fault, MemoryStore};
+    use crate::conformance::{append, journal, put, taken, value, writes};
+    use crate::memory::{Fault, MemoryStore};
     use crate::ports::store::key::Kind;
 
     /// A store with records of several wards, and with what a store says about itself.

@@ -26,6 +26,12 @@ struct Inner {
     unreadable: BTreeSet<Ward>,
 }
 
+impl Default for TestStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl TestStore {
     pub fn new() -> Self {
         Self { inner: Mutex::default(), is_held: watch::Sender::new(false), order: tokio::sync::Mutex::default() }

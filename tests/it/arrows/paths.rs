@@ -154,10 +154,14 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
 }
 
 /// The crates besides that of all others: the module that each is, and the parts that it knows by name.
-const CRATES: [(&str, &[&str]); 12] = [
+const CRATES: [(&str, &[&str]); 13] = [
     ("adapters", &["adapters", "domain", "http_client", "ports", "settings", "telemetry"]),
     ("adapters::console", &["adapters", "domain", "fuzzing", "ports", "samples", "settings", "telemetry", "texts"]),
     ("adapters::discord", &["adapters", "domain", "fuzzing", "http_client", "ports", "settings", "telemetry", "texts"]),
+    (
+        "adapters::store",
+        &["adapters", "domain", "fuzzing", "http_client", "journal", "ports", "samples", "settings", "telemetry"],
+    ),
     ("cards", &["domain", "settings"]),
     ("domain", &[]),
     ("fuzzing::inputs", &[]),
@@ -193,7 +197,8 @@ fn resolved(named: Vec<String>, enclosing: &[String]) -> Vec<String> {
         "crate" => within_crate(&named, enclosing),
         "tertulia" => Vec::new(),
         "self" | "super" => enclosing.to_vec(),
-        name => match module_of(name) {
+        // A crate as a whole is only given another name: what is used of it is named where it is used.
+        name => match module_of(name).filter(|_| named.len() > 1) {
             Some(module) => module,
             None => return named,
         },

@@ -1,5 +1,5 @@
 use super::*;
-use crate::adapters::store::manifest::Counts;
+use crate::manifest::Counts;
 use crate::ports::store::StoreError;
 
 const WARD: Ward = Ward(3);
@@ -102,7 +102,7 @@ fn label() -> ChannelLabel {
 }
 
 fn counts(events: u64) -> (Key, Value) {
-    (counts_key(), crate::adapters::store::sled::facts::counts_bytes(Counts { groups: 1, events }))
+    (counts_key(), crate::sled::facts::counts_bytes(Counts { groups: 1, events }))
 }
 
 fn event(number: u64) -> (Key, Value) {

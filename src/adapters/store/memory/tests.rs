@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::adapters::store::conformance::{Subject, append, conformance, journal, taken};
+use crate::conformance::{Subject, append, conformance, journal, taken};
 
 conformance!(MemoryStore::new());
 

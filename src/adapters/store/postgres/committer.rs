@@ -18,7 +18,7 @@ use tokio_postgres::types::Type;
 
 use super::connection::{Database, PATIENCE, RETRY_PAUSE, Session, is_refused, reason};
 use super::ownership::{Standing, State};
-use crate::adapters::store::batch::{changes, refusal};
+use crate::batch::{changes, refusal};
 use crate::domain::id::Ward;
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, StoreError, Term, Value};

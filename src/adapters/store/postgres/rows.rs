@@ -7,7 +7,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::connection::{Database, Session, reason};
 use super::ownership::{Found, Rows, Seen, SeenNode, Trouble};
 use super::schema;
-use crate::adapters::store::Identity;
+use crate::Identity;
 
 const LOOK: &str = "select owner, name, address, term, beat from partition where id = 0";
 const TAKE: &str = "update partition set owner = $1, name = $2, address = $3, term = term + 1, beat = beat + 1 \

@@ -6,8 +6,8 @@
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
-use crate::adapters::store::OpenError;
-use crate::adapters::store::manifest::FORMAT;
+use crate::OpenError;
+use crate::manifest::FORMAT;
 
 use super::connection::reason;
 

@@ -3,11 +3,13 @@
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use secrecy::SecretString;
 use tempfile::TempDir;
+
+use super::connection::{Database, Session};
 
 const PACKAGES: &str = "/usr/lib/postgresql";
 /// The number of the user `nobody`: the server refuses to run as root.
@@ -16,15 +18,15 @@ const NOBODY: u32 = 65534;
 const STOP_AT_END: &str = r#"trap '' INT; read -r _; "$0" --pgdata "$1/data" --mode=immediate stop; rm -rf "$1""#;
 
 /// A running server. It ends when this is dropped.
-pub(crate) struct TestServer {
+pub struct TestServer {
     folder: TempDir,
     programs: PathBuf,
-    pub(super) schemas: AtomicU32,
+    schemas: AtomicU32,
 }
 
 impl TestServer {
     /// The server that the tests of a process share, which ends with the process. `None`: it is not installed, so the test is skipped.
-    pub(crate) fn shared() -> Option<Arc<Self>> {
+    pub fn shared() -> Option<Arc<Self>> {
         static SHARED: OnceLock<Option<(Arc<TestServer>, Child)>> = OnceLock::new();
         let start = || {
             let server = Self::new()?;
@@ -38,7 +40,7 @@ impl TestServer {
     }
 
     /// A server for one test.
-    pub(crate) fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let Some(programs) = programs() else {
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "PostgreSQL is not installed");
             eprintln!("SKIPPED: PostgreSQL is not installed (apt-get install postgresql)");
@@ -55,7 +57,7 @@ impl TestServer {
     }
 
     /// Starts it, and waits until it is ready. It listens on a socket in its folder only.
-    pub(crate) fn start(&self) {
+    pub fn start(&self) {
         let socket = self.folder.path().display();
         // The tests end processes and not machines, so nothing needs to be on disk.
         let options = format!("-c listen_addresses='' -c unix_socket_directories='{socket}' -c fsync=off -c max_connections=300");
@@ -63,19 +65,31 @@ impl TestServer {
     }
 
     /// Ends it as a crash does.
-    pub(crate) fn crash(&self) {
+    pub fn crash(&self) {
         self.run("pg_ctl", &["--wait", "--mode=immediate", "stop"]);
     }
 
     /// Where its socket is.
-    pub(crate) fn socket_folder(&self) -> &Path {
+    pub fn socket_folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// The URL of this database.
-    pub(crate) fn url(&self, database: &str) -> SecretString {
+    pub fn url(&self, database: &str) -> SecretString {
         let socket = self.socket_folder().display().to_string().replace('/', "%2F");
         format!("postgresql://postgres:hidden@{socket}/{database}").into()
+    }
+
+    /// The URL of an empty schema.
+    pub async fn empty(&self) -> SecretString {
+        let schema = format!("s{}", self.schemas.fetch_add(1, Ordering::Relaxed));
+        self.admin().await.client.batch_execute(&format!("create schema {schema}")).await.unwrap();
+        self.url(&format!("postgres?options=-csearch_path%3D{schema}"))
+    }
+
+    /// A connection of its administrator.
+    pub(super) async fn admin(&self) -> Session {
+        Database::at(&self.url("postgres?application_name=admin")).unwrap().connect().await.unwrap()
     }
 
     #[track_caller]

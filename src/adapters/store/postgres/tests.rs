@@ -7,26 +7,12 @@ use tokio::sync::watch;
 
 use super::test_server::TestServer;
 use super::*;
-use crate::adapters::store::conformance::{Subject, WARD, append, conformance, journal, put, taken, value, writes};
 use crate::adapters::system::SystemRng;
+use crate::conformance::{Subject, WARD, append, conformance, journal, put, taken, value, writes};
 use crate::ports::rng::Rng as _;
 use crate::telemetry::instruments::Instruments;
 
 conformance!(found: OnServer::new().await);
-
-impl TestServer {
-    /// The URL of an empty schema.
-    pub(crate) async fn empty(&self) -> SecretString {
-        let schema = format!("s{}", self.schemas.fetch_add(1, Ordering::Relaxed));
-        self.admin().await.client.batch_execute(&format!("create schema {schema}")).await.unwrap();
-        self.url(&format!("postgres?options=-csearch_path%3D{schema}"))
-    }
-
-    /// A connection of its administrator.
-    async fn admin(&self) -> Session {
-        Database::at(&self.url("postgres?application_name=admin")).unwrap().connect().await.unwrap()
-    }
-}
 
 /// A store in a schema of its own.
 struct OnServer {

@@ -12,9 +12,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::adapters::store::batch::number;
-use crate::adapters::store::manifest::replace;
+use crate::batch::number;
 use crate::domain::id::{Seq, Ward};
+use crate::manifest::replace;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
 const ENTRY: usize = 32;

@@ -8,9 +8,9 @@ use std::process::Command;
 use super::facts::{identity_key, term_key};
 use super::tests::{OnDisk, options};
 use super::*;
-use crate::adapters::store::conformance::{Subject, WARD, append, journal, put, taken, writes};
-use crate::adapters::store::manifest::{self, Counts, Manifest};
+use crate::conformance::{Subject, WARD, append, journal, put, taken, writes};
 use crate::domain::id::Seq;
+use crate::manifest::{self, Counts, Manifest};
 use crate::ports::store::Append;
 use crate::ports::store::key::ChannelNo;
 

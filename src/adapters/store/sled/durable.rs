@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::layout;
-use crate::adapters::store::manifest::sync_folder;
+use crate::manifest::sync_folder;
 
 // File times are coarse: two changes within this time can carry the same time, so a folder that changed recently is listed again.
 const TIME_RESOLUTION: Duration = Duration::from_millis(100);

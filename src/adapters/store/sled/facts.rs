@@ -2,21 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::adapters::store::manifest::{Counts, FORMAT};
 use crate::domain::id::Ward;
+use crate::manifest::{Counts, FORMAT};
 use crate::ports::store::key::{Key, Kind};
 
 /// The store's records about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::adapters::store) struct Facts {
+pub(crate) struct Facts {
     /// The version of the records' format.
-    pub(in crate::adapters::store) format: u64,
+    pub(crate) format: u64,
     /// The store's own id.
-    pub(in crate::adapters::store) store: String,
+    pub(crate) store: String,
     /// The last term that was assigned; it grows with every opening.
-    pub(in crate::adapters::store) term: u64,
+    pub(crate) term: u64,
     /// The numbers of groups and events ever committed.
-    pub(in crate::adapters::store) counts: Counts,
+    pub(crate) counts: Counts,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -26,34 +26,34 @@ struct Identity {
 }
 
 /// The least key of the store's records about itself.
-pub(in crate::adapters::store) fn first_key() -> Key {
+pub(crate) fn first_key() -> Key {
     Key::new(Ward(0), Kind::Meta)
 }
 
-pub(in crate::adapters::store) fn identity_key() -> Key {
+pub(crate) fn identity_key() -> Key {
     first_key().text("store")
 }
 
-pub(in crate::adapters::store) fn term_key() -> Key {
+pub(crate) fn term_key() -> Key {
     first_key().text("term")
 }
 
-pub(in crate::adapters::store) fn counts_key() -> Key {
+pub(crate) fn counts_key() -> Key {
     first_key().text("counts")
 }
 
 /// Decodes the format of a stored identity.
-pub(in crate::adapters::store) fn format_from(identity: &[u8]) -> Option<u64> {
+pub(crate) fn format_from(identity: &[u8]) -> Option<u64> {
     serde_json::from_slice::<Identity>(identity).ok().map(|identity| identity.format)
 }
 
 /// Encodes counts: groups, then events, eight bytes each.
-pub(in crate::adapters::store) fn counts_bytes(counts: Counts) -> Vec<u8> {
+pub(crate) fn counts_bytes(counts: Counts) -> Vec<u8> {
     [counts.groups.to_be_bytes(), counts.events.to_be_bytes()].concat()
 }
 
 /// Decodes stored counts.
-pub(in crate::adapters::store) fn counts_from(bytes: &[u8]) -> Option<Counts> {
+pub(crate) fn counts_from(bytes: &[u8]) -> Option<Counts> {
     let (groups, events) = bytes.split_first_chunk()?;
     Some(Counts { groups: u64::from_be_bytes(*groups), events: u64::from_be_bytes(events.try_into().ok()?) })
 }

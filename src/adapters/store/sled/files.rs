@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::durable::Durable;
 use super::{commit_log, layout};
-use crate::adapters::store::OpenError;
-use crate::adapters::store::manifest::{self, Checksums, sync_folder};
+use crate::OpenError;
+use crate::manifest::{self, Checksums, sync_folder};
 
 /// The time limit for sled's background work on a folder that is closed.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(60);

@@ -9,10 +9,10 @@ use super::closing::attempt;
 use super::committer::panic_text;
 use super::facts::Facts;
 use super::{OpenOptions, commit_log, copy, files, layout, records, repair};
-use crate::adapters::store::OpenError;
-use crate::adapters::store::audit::{self, Audit};
-use crate::adapters::store::manifest::{self, Checksums, FORMAT, Manifest};
+use crate::OpenError;
+use crate::audit::{self, Audit};
 use crate::domain::text::one_line;
+use crate::manifest::{self, Checksums, FORMAT, Manifest};
 use crate::ports::store::key::Key;
 use crate::ports::store::maintenance::Inspect;
 

@@ -1,7 +1,7 @@
 //! Makes a store consistent after an accepted loss: missing events count as deleted.
 
 use super::facts::Facts;
-use crate::adapters::store::audit::{Problem, Report};
+use crate::audit::{Problem, Report};
 use crate::domain::id::Seq;
 use crate::ports::store::key::{Key, Kind};
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 
 use super::*;
-use crate::adapters::store::backup::Records;
-use crate::adapters::store::conformance::{Subject, WARD, append, conformance, journal, key, put, taken, value, writes};
-use crate::adapters::store::manifest::{self, Counts};
+use crate::backup::Records;
+use crate::conformance::{Subject, WARD, append, conformance, journal, key, put, taken, value, writes};
+use crate::manifest::{self, Counts};
 use crate::ports::store::Write;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::metrics::Metrics;
@@ -186,7 +186,7 @@ async fn a_sound_store_is_verified_with_its_counts() {
 async fn a_journal_with_a_gap_is_found() {
     let subject = OnDisk::new();
     let term = taken(subject.store()).await;
-    let gap = Write::Remove(Key::event(WARD, crate::adapters::store::conformance::CHANNEL, crate::domain::id::Seq(2)));
+    let gap = Write::Remove(Key::event(WARD, crate::conformance::CHANNEL, crate::domain::id::Seq(2)));
     subject.store().commit(vec![append(term, 0, ["one", "two", "three"]), writes(term, [gap])]).await.unwrap();
 
     let report = subject.open().verify((), |_| {}).unwrap();
@@ -250,7 +250,7 @@ async fn a_backup_of_a_busy_store_holds_whole_batches_and_all_that_was_committed
         backup.join().unwrap().unwrap()
     });
 
-    let report = crate::adapters::store::backup::verify(&target, (), |_| {}).unwrap();
+    let report = crate::backup::verify(&target, (), |_| {}).unwrap();
     assert!(report.is_sound(), "{:?}", report.problems);
     assert_eq!(report.records, copied.records);
     assert!(report.events >= 300 && report.events == report.counts.events, "{report:?}");
@@ -324,7 +324,7 @@ async fn a_running_store_can_be_backed_up_and_measured() {
     let is_there = copy.exists();
     drop(file);
 
-    assert_eq!(crate::adapters::store::backup::verify(&to, (), |_| {}).unwrap().records, records);
+    assert_eq!(crate::backup::verify(&to, (), |_| {}).unwrap().records, records);
     assert!(matches!(again, Err(MaintenanceError::Exists(_))));
     assert_eq!((copied, &copy, is_there), (records, &subject.data().join("verify-7.backup"), true));
     assert!(!copy.exists(), "nobody reads it any more");

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::closing::attempt;
 use super::{OpenOptions, files, layout, open, records};
-use crate::adapters::store::OpenError;
-use crate::adapters::store::audit::PROGRESS_EVERY;
-use crate::adapters::store::manifest::{self, FORMAT, Manifest};
+use crate::OpenError;
+use crate::audit::PROGRESS_EVERY;
+use crate::manifest::{self, FORMAT, Manifest};
 use crate::ports::store::Value;
 use crate::ports::store::key::Key;
 
@@ -93,9 +93,9 @@ pub fn upgrade(
 mod tests {
     use super::super::tests::options;
     use super::*;
-    use crate::adapters::store::sled::SledStore;
     use crate::domain::id::Ward;
     use crate::ports::store::key::Kind;
+    use crate::sled::SledStore;
 
     fn key(number: u64) -> Key {
         Key::new(Ward(1), Kind::Setting).number(number)

@@ -22,7 +22,7 @@ use super::number;
 use super::town::{Size, Town};
 use crate::harness::model::Model;
 use crate::harness::{Premises, Server, later_address};
-use crate::postgres_server::TestServer;
+use tertulia::adapters::store::postgres::test_server::TestServer;
 
 /// The longest that a round may take.
 const ROUND: Duration = Duration::from_secs(40);

@@ -9,8 +9,8 @@ use super::super::calls::with_ear;
 use super::call::{Call, rules};
 use crate::harness::call::{Page, sentence};
 use crate::harness::{Premises, Server, later_address};
-use crate::postgres_server::TestServer;
 use crate::speech::restarting::slow_model;
+use tertulia::adapters::store::postgres::test_server::TestServer;
 
 /// Premises of a node on this database.
 fn node(premises: Premises, name: &str, database: &TestServer) -> Premises {

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::adapters::store::conformance::{Subject as _, append, put, taken, writes};
-use crate::adapters::store::sled::tests::OnDisk;
+use crate::conformance::{Subject as _, append, put, taken, writes};
+use crate::sled::tests::OnDisk;
 
 /// The contents of files when they were last synced, in watched folders.
 static SYNCED: Mutex<BTreeMap<PathBuf, BTreeMap<PathBuf, Vec<u8>>>> = Mutex::new(BTreeMap::new());

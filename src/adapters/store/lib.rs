@@ -1,4 +1,4 @@
-//! The implementations of [`crate::ports::store`]: one on disk, one in a database, one in memory, and what they share.
+//! The implementations of [`tertulia_ports::store`]: one on disk, one in a database, one in memory, and what they share.
 //!
 //! * [`sled`]: stores everything in one tree on disk, committed by one thread.
 //! * [`postgres`]: stores everything in a database, for more than one machine.
@@ -17,8 +17,8 @@ pub mod backup;
 mod batch;
 #[cfg(test)]
 mod conformance;
-#[cfg(test)]
-pub(crate) mod fuzz;
+#[cfg(any(test, feature = "samples"))]
+pub mod fuzz;
 pub mod manifest;
 pub mod memory;
 mod open_error;
@@ -27,6 +27,20 @@ pub mod postgres;
 pub mod sled;
 pub mod target;
 pub mod transfer;
+
+#[cfg(test)]
+use tertulia_adapters as adapters;
+use tertulia_domain as domain;
+#[cfg(test)]
+use tertulia_domain::samples;
+use tertulia_http_client as http_client;
+#[cfg(any(test, feature = "samples"))]
+use tertulia_inputs as fuzzing;
+#[cfg(test)]
+use tertulia_journal as journal;
+use tertulia_ports as ports;
+use tertulia_settings as settings;
+use tertulia_telemetry as telemetry;
 
 pub use open_error::OpenError;
 
