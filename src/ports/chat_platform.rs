@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use super::backend::room::{is_of_console, platform_in};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
 use crate::settings::safety::Safety;
-use crate::texts::Language;
+use crate::texts::{self, Language};
 
 /// What a platform can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,12 +167,18 @@ pub struct Help<'a> {
 }
 
 /// What people are told on a platform: that companions are AI, who runs the server, and where the privacy text is.
-pub fn notice(safety: &Safety, language: Language) -> String {
+pub fn notice(safety: &Safety, language: &str) -> String {
+    let language = Language::of_code(language).unwrap_or_default();
     let operator = safety.operator.as_ref().map(|operator| language.say("notice.operator", &[("operator", operator)]));
     // In angle brackets it is an address without a preview below the message.
     let privacy =
         safety.privacy.as_ref().map(|privacy| language.say("notice.privacy", &[("privacy", &format_args!("<{privacy}>"))]));
     [Some(language.say("notice.ai", &[])), operator, privacy].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// What somebody at risk is shown, in this language.
+pub fn crisis_text(safety: &Safety, language: &str) -> String {
+    safety.crisis_text.as_deref().map_or_else(|| texts::help(language), str::to_owned)
 }
 
 /// A predicate: whether a channel belongs to a platform.

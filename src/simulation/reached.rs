@@ -192,7 +192,6 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "summary",
             "stage: by vote",
             "stage: max turns",
-            "stage: repetition",
             "stage: opened by address",
             "stage: opened by event",
             "stage: opened by messages",

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { dialog, heard, invite, isLive, it, roomOfFriends, say, visit } from './support/friends.mjs';
+import { dialog, heard, invite, isLive, it, join, roomOfFriends, say, visit } from './support/friends.mjs';
 import { listenFirst, openMenu, texts, until } from './support/world.mjs';
 
 test('a friend joins with a link, both talk, and each sees that the other is here and typing', async t => {
@@ -92,6 +92,23 @@ test('a guest is told once, below the first answer, that companions are AI, and 
   assert.deepEqual(await texts(ben.locator('.chat-message[data-ai-generated] header .ai')), ['AI', 'AI']);
   const { messages } = await it.server.call('GET', `/api/rooms/${room}/history`);
   assert.deepEqual(messages.map(({ role, ai = false, notice = null }) => [role, ai, notice]).filter(([, ai, notice]) => ai && notice), [['companion', true, {}]]);
+});
+
+test('somebody at risk is shown where to find help, and nobody else is', async t => {
+  const { room, host, ben } = await visit(t, { companions: ['aria'] });
+  const cleo = await join(t, await invite(host), 'Cleo');
+
+  await say(ben, 'Aria, I want to die.');
+  await ben.locator('.chat-message .help', { hasText: 'Please talk to somebody, now' }).waitFor();
+  await say(ben, 'Aria, are you there?');
+  for (const page of [host, cleo, ben]) await page.locator('.chat-message.companion:not(.draft)').waitFor();
+  await ben.reload();
+  await ben.locator('.chat-message .help', { hasText: 'Only you see this.' }).waitFor();
+
+  for (const page of [host, cleo]) assert.equal(await page.locator('.help').count(), 0);
+  assert.equal(await ben.locator('.help').count(), 1);
+  const { decisions } = await it.server.call('GET', `/api/decisions?room=${room}`);
+  assert.ok(decisions.some(({ decision, reason }) => decision === 'NO' && reason === 'risk'), JSON.stringify(decisions));
 });
 
 test('a guest is told that a companion cannot answer, and the owner also why', async t => {

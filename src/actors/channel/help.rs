@@ -8,9 +8,8 @@ use tokio::time::{Instant, sleep};
 use super::channel_context::ChannelContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::id::{PersonId, Seq};
-use crate::ports::chat_platform::{Help, NotSent};
+use crate::ports::chat_platform::{Help, NotSent, crisis_text};
 use crate::telemetry::plain::Plain;
-use crate::texts;
 
 /// Help is offered to the same person again after this time.
 const AGAIN: Duration = Duration::from_secs(10 * 60);
@@ -43,7 +42,7 @@ impl HelpOffers {
             let settings = &channel.context.settings;
             let spoken = channel.context.memberships.language(&channel.key.channel);
             let language = spoken.as_deref().unwrap_or(&settings.speech.language);
-            let text = settings.safety.crisis_text.as_deref().map_or_else(|| texts::help(language), str::to_owned);
+            let text = crisis_text(&settings.safety, language);
             let (guild, tell) = (&channel.key.guild, settings.safety.tell);
             let help = Help { guild, channel: &channel.key.channel, person: &person, message, text: &text, tell };
             let mut tried = 1;

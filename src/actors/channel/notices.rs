@@ -9,7 +9,6 @@ use crate::domain::message::Role;
 use crate::domain::notice::Owed;
 use crate::journal::record::NoticeRecord;
 use crate::ports::chat_platform::notice;
-use crate::texts::Language;
 
 /// The notice that the statement of this reply owes to the people whom it answers.
 pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<Owed> {
@@ -38,7 +37,6 @@ pub(super) fn answered(ticket: Ticket, conversation: &Conversation) -> BTreeSet<
 pub(super) fn record(owed: Owed, channel: &ChannelContext) -> NoticeRecord {
     let settings = &channel.context.settings;
     let spoken = channel.context.memberships.language(&channel.key.channel);
-    let language = Language::of_code(spoken.as_deref().unwrap_or(&settings.speech.language)).unwrap_or_default();
-    let text = notice(&settings.safety, language);
+    let text = notice(&settings.safety, spoken.as_deref().unwrap_or(&settings.speech.language));
     NoticeRecord { owed, text: text.into() }
 }

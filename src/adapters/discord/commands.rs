@@ -42,7 +42,6 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answering::FirstAnswer;
-pub use self::interaction::help_button;
 use self::interaction::{Action, ChannelContext, Command, Handle, Interaction};
 use self::recent::RecentInteractions;
 use self::saying::Questions;

@@ -17,9 +17,8 @@ use tokio::time::Instant;
 
 use super::cache::{Cache, WebhookTarget};
 use super::clock::Clocks;
-use super::commands::help_button;
 use super::delivery_errors::DeliveryErrors;
-use super::outgoing::{self, render};
+use super::outgoing::{self, HELP_FOR, render};
 use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
 use super::snowflake::Snowflake;
@@ -294,7 +293,7 @@ impl ChatPlatform for Discord {
             return self.post_as_bot(channel, help.text, &nonce).await;
         }
         let words = if help.tell { "risk.told" } else { "risk.line" };
-        let button = (Language::English.say("risk.read", &[]), help_button(help.person));
+        let button = (Language::English.say("risk.read", &[]), format!("{HELP_FOR}{}", help.person));
         self.post_with_button(channel, &Language::English.say(words, &[]), &button, &nonce).await
     }
 

@@ -207,6 +207,8 @@ pub(super) fn is_possible(instrument: &str, values: &[&str]) -> bool {
         // An event is acknowledged without a question.
         ("tertulia.decisions", ["event", "YES", reason]) => *reason == "event",
         ("tertulia.decisions", [_, "YES", reason]) => matches!(*reason, "model_yes" | "external"),
+        // An event is nobody's words.
+        ("tertulia.decisions", ["event", _, "risk"]) => false,
         // Backchannel settles without a question.
         ("tertulia.decisions", [trigger, _, "backchannel"]) => *trigger == "lull",
         // The pre-gate skips nothing that has to be decided.

@@ -18,7 +18,8 @@ use twilight_model::guild::Permissions;
 
 use self::payload::{GivenOption, Payload};
 use super::registered::{self as name, CHANNEL_TYPES, Level};
-use crate::domain::id::{GuildId, PersonId};
+use crate::domain::id::GuildId;
+use crate::outgoing::HELP_FOR;
 use crate::permissions::{self, Need, Place};
 use crate::ports::inbound_events::ChannelRef;
 use crate::snowflake::Snowflake;
@@ -282,14 +283,6 @@ impl ChannelContext {
 
 /// The prefix of the id of the list in which somebody chooses a companion. The id of the interaction follows.
 const QUESTION: &str = "ask:";
-
-/// The prefix of the id of the button that shows where to find help. The person for whom it is follows.
-const HELP_FOR: &str = "help:";
-
-/// The id of the button that shows this person where to find help.
-pub fn help_button(person: &PersonId) -> String {
-    format!("{HELP_FOR}{person}")
-}
 
 /// The id of the list in which somebody chooses a companion, for this interaction.
 pub(super) fn list_of(question: Snowflake) -> String {

@@ -71,6 +71,30 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
 }
 
 #[tokio::test]
+async fn somebody_at_risk_alone_reads_where_to_find_help() {
+    let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
+    let server = premises.start().await;
+    discord.wait_for("the command", |state| !state.world.commands.is_empty()).await;
+    discord.sessions(1).await;
+    final_answer(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
+
+    discord.say(ana, general, "hey aria, i want to die");
+    let line = discord.post_in(general).await;
+    let read = async |user| {
+        let pressed = discord.press(user, general, &format!("help:discord:{ana}"));
+        discord.answer_to(pressed).await
+    };
+    let (of_kim, of_ana) = (read(kim).await, read(ana).await);
+
+    assert_eq!((line.author, &*line.content), (Author::User(discord.bot()), "There is something here for one person to read."));
+    assert!(of_kim.ephemeral && of_kim.data["content"].as_str().is_some_and(|text| text.starts_with("This is for somebody else.")));
+    assert!(of_ana.ephemeral && of_ana.data["content"].as_str().is_some_and(|text| text.contains("Please talk to somebody, now")));
+    let why = final_answer(&discord, kim, general, sub("why", json!([]))).await;
+    assert!(why.contains("stayed silent") && !why.contains("risk"), "{why}");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn without_the_content_intent_companions_are_reached_by_mention_by_command_and_by_menu() {
     let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
     discord.set_privileged(Intents::empty());

@@ -49,6 +49,12 @@ impl Counterpart {
         self.with(|state| state.interact_on(user, channel, command, message))
     }
 
+    /// A user presses a button of this id below a message.
+    pub fn press(&self, user: Id, channel: Id, button: &str) -> Id {
+        let data = json!({ "id": 2, "custom_id": button, "component_type": 2 });
+        self.with(|state| state.send_interaction(MESSAGE_COMPONENT, user, channel, data, None))
+    }
+
     /// The person who used a command chooses an option from the select menu in its answer.
     ///
     /// # Errors
