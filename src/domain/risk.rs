@@ -4,6 +4,13 @@
 
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
+
+use super::text::first;
+
+/// The part of a message that is examined.
+const MOST_CHARS: usize = 4_000;
+
 /// How clear a sign is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sign {
@@ -93,57 +100,36 @@ const NOT_EARNEST: &[&str] = &[
 ];
 const NOT_EARNEST_SIGNS: &[char] = &['💀', '😂', '🤣', '😆', '☠', '笑', '草'];
 
-static PHRASES: LazyLock<Vec<(Sign, Phrase)>> = LazyLock::new(|| {
+/// The phrases with their signs, and the marks, which have none; and what finds them all in one pass. Words stand between spaces, but for Japanese.
+static FINDER: LazyLock<(Vec<Option<Sign>>, Option<AhoCorasick>)> = LazyLock::new(|| {
     let lines = include_str!("risk/words.txt").lines().map(str::trim);
     let phrases = lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '[']));
-    let clear = |line: &'static str| line.strip_prefix('!').map_or((Sign::Possible, line), |line| (Sign::Clear, line));
-    phrases
-        .map(|line| {
-            let (sign, words) = clear(line);
-            (sign, Phrase::new(words))
-        })
-        .collect()
+    let phrases = phrases.map(|line| match line.strip_prefix('!') {
+        Some(clear) => (Some(Sign::Clear), clear),
+        None => (Some(Sign::Possible), line),
+    });
+    let (signs, words): (Vec<_>, Vec<_>) = phrases.chain(NOT_EARNEST.iter().map(|mark| (None, *mark))).unzip();
+    let pattern = |words: &str| match words.strip_suffix('*') {
+        Some(beginning) => format!(" {beginning}"),
+        None if words.is_ascii() => format!(" {words} "),
+        None => words.to_owned(),
+    };
+    // There is always one: the patterns are texts, and few.
+    (signs, AhoCorasick::new(words.into_iter().map(pattern)).ok())
 });
 
-/// Consecutive words. The last may stand for all words that begin with it.
-struct Phrase {
-    text: String,
-    /// Japanese has no spaces between words.
-    is_anywhere: bool,
-}
-
-impl Phrase {
-    fn new(words: &str) -> Self {
-        match words.is_ascii() {
-            true => {
-                let words = words.split(' ').map(|word| format!(" {word}")).collect::<String>();
-                let text = words.strip_suffix('*').map_or_else(|| format!("{words} "), str::to_owned);
-                Self { text, is_anywhere: false }
-            }
-            false => Self { text: words.to_owned(), is_anywhere: true },
+/// The clearest sign in a text, of which the first 4,000 characters are read.
+pub fn sign(text: &str) -> Option<Sign> {
+    let folded = folded(first(text, MOST_CHARS));
+    let (signs, finder) = &*FINDER;
+    let (mut clearest, mut is_earnest) = (None, !text.contains(NOT_EARNEST_SIGNS));
+    for found in finder.iter().flat_map(|finder| finder.find_overlapping_iter(&folded)) {
+        match signs[found.pattern()] {
+            Some(sign) => clearest = clearest.max(Some(sign)),
+            None => is_earnest = false,
         }
     }
-
-    fn is_in(&self, folded: &str, text: &str) -> bool {
-        if self.is_anywhere { text.contains(&self.text) } else { self.is_in_words(folded) }
-    }
-
-    /// An asterisk in the middle stands for the end of a word, too.
-    fn is_in_words(&self, folded: &str) -> bool {
-        let Some((begin, rest)) = self.text.split_once('*') else { return folded.contains(&self.text) };
-        folded.match_indices(begin).any(|(at, _)| {
-            let after = folded[at + begin.len()..].trim_start_matches(char::is_alphanumeric);
-            after.starts_with(rest)
-        })
-    }
-}
-
-/// The clearest sign in a text.
-pub fn sign(text: &str) -> Option<Sign> {
-    let folded = folded(text);
-    let found = PHRASES.iter().filter(|(_, phrase)| phrase.is_in(&folded, text)).map(|(sign, _)| *sign).max()?;
-    let is_light = text.contains(NOT_EARNEST_SIGNS) || NOT_EARNEST.iter().any(|mark| Phrase::new(mark).is_in_words(&folded));
-    Some(if is_light { Sign::Possible } else { found })
+    if is_earnest { clearest } else { clearest.map(|_| Sign::Possible) }
 }
 
 /// The words of a text in lower case, without accents and apostrophes, with one space before and after each.

@@ -206,7 +206,7 @@ impl State {
             channel_key: self.channel.key.clone(),
             at: None,
             event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
-            disclosed: disclosed.map(|disclosed| Event::Disclosed(Box::new(disclosed))),
+            disclosed: disclosed.map(|disclosed| Box::new(Event::Disclosed(Box::new(disclosed)))),
             turn: floor.and_then(|floor| floor.selection.turn),
             ids,
             ticket,

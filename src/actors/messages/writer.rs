@@ -132,7 +132,7 @@ pub struct Post {
     pub at: Option<Moment>,
     pub event: Event,
     /// The event that people were told with it that companions are AI.
-    pub disclosed: Option<Event>,
+    pub disclosed: Option<Box<Event>>,
     /// The turn that it ends.
     pub turn: Option<TurnId>,
     /// The platform's ids of the statement's parts. The first is used as in [`Accept`]; the others lead to the statement as well.

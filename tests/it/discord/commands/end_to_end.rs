@@ -87,8 +87,12 @@ async fn somebody_at_risk_alone_reads_where_to_find_help() {
     let (of_kim, of_ana) = (read(kim).await, read(ana).await);
 
     assert_eq!((line.author, &*line.content), (Author::User(discord.bot()), "There is something here for one person to read."));
-    assert!(of_kim.ephemeral && of_kim.data["content"].as_str().is_some_and(|text| text.starts_with("This is for somebody else.")));
-    assert!(of_ana.ephemeral && of_ana.data["content"].as_str().is_some_and(|text| text.contains("Please talk to somebody, now")));
+    assert!(
+        of_kim.ephemeral && of_kim.data["content"].as_str().is_some_and(|text| text.starts_with("This is for somebody else."))
+    );
+    assert!(
+        of_ana.ephemeral && of_ana.data["content"].as_str().is_some_and(|text| text.contains("Please talk to somebody, now"))
+    );
     let why = final_answer(&discord, kim, general, sub("why", json!([]))).await;
     assert!(why.contains("stayed silent") && !why.contains("risk"), "{why}");
     server.stop().await;
