@@ -125,6 +125,7 @@ impl<'a> Rehearsed<'a> {
         let buffer = said(conversation, messages);
         Some(PromptInput {
             filtered: Filtered::default(),
+            about_risk: false,
             trigger,
             stage: gate.stage,
             modality: Modality::Text,
@@ -201,6 +202,7 @@ impl<'a> Rehearsed<'a> {
         let scene = self.scene(&[companion], conversation);
         let input = PromptInput {
             filtered: Filtered::default(),
+            about_risk: false,
             trigger,
             stage: closing,
             modality: Modality::Text,

@@ -105,8 +105,15 @@ impl Room {
         let mut decisions = 0;
         while let Some(ticket) = asked.pop() {
             decisions += 1;
-            let vote =
-                Vote { verdict: Verdict::No, why: None, importance: 2.0, selected: false, closing: Stage::None, mood: 0.0 };
+            let vote = Vote {
+                verdict: Verdict::No,
+                why: None,
+                importance: 2.0,
+                selected: false,
+                closing: Stage::None,
+                mood: 0.0,
+                risk: None,
+            };
             asked.extend(self.step(Input::Answered { ticket, vote, call: None }));
         }
         decisions

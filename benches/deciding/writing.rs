@@ -55,6 +55,7 @@ fn input(trigger: Trigger, messages: usize) -> PromptInput {
         recent: buffer[..buffer.len().min(5)].to_vec(),
         buffer,
         filtered: Filtered::default(),
+        about_risk: false,
     }
 }
 
