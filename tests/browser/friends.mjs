@@ -82,14 +82,14 @@ test('a guest is told once, below the first answer, that companions are AI, and 
 
   await ask(host, 'Aria, are you there?', 1);
   assert.equal(await host.locator('.of-server').count(), 0);
-  await ask(ben, 'Aria, do you hear me?', 1);
+  await ask(ben, 'Aria, do you hear me?', 2);
   for (const page of [ben, host]) await page.locator('.chat-message.companion .of-server', { hasText: 'Companions here are AI, not people.' }).waitFor();
-  await ask(ben, 'Aria, and what is your name?', 2);
+  await ask(ben, 'Aria, and what is your name?', 3);
   await ben.reload();
-  await ben.locator('.chat-message.companion').nth(1).waitFor();
+  await ben.locator('.chat-message.companion').nth(2).waitFor();
 
   assert.equal(await ben.locator('.of-server').count(), 1);
-  assert.deepEqual(await texts(ben.locator('.chat-message[data-ai-generated] header .ai')), ['AI', 'AI']);
+  assert.deepEqual(await texts(ben.locator('.chat-message[data-ai-generated] header .ai')), ['AI', 'AI', 'AI']);
   const { messages } = await it.server.call('GET', `/api/rooms/${room}/history`);
   assert.deepEqual(messages.map(({ role, ai = false, notice = null }) => [role, ai, notice]).filter(([, ai, notice]) => ai && notice), [['companion', true, {}]]);
 });
@@ -105,7 +105,10 @@ test('somebody at risk is shown where to find help, and nobody else is', async t
   await ben.reload();
   await ben.locator('.chat-message .help', { hasText: 'Only you see this.' }).waitFor();
 
-  for (const page of [host, cleo]) assert.equal(await page.locator('.help').count(), 0);
+  for (const page of [host, cleo]) {
+    assert.equal(await page.locator('.help').count(), 0);
+    await page.getByRole('button', { name: 'Aria stayed silent.' }).waitFor();
+  }
   assert.equal(await ben.locator('.help').count(), 1);
   const { decisions } = await it.server.call('GET', `/api/decisions?room=${room}`);
   assert.ok(decisions.some(({ decision, reason }) => decision === 'NO' && reason === 'risk'), JSON.stringify(decisions));

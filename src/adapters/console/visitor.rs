@@ -153,7 +153,8 @@ pub(super) fn event(text: &str, visit: &Visit) -> Option<String> {
         event.insert("event".to_owned(), "help_told".into());
     }
     if event.get("reason").is_some_and(|reason| reason == "risk") {
-        event.insert("reason".to_owned(), "model_no".into());
+        // Their page says no more than that the companion stayed silent.
+        event.insert("reason".to_owned(), "other_addressed".into());
     }
     match event.get("id").and_then(Value::as_str).map(|id| own_id(id, visit)) {
         Some(Some(own)) => drop(event.insert("id".to_owned(), (&*own).into())),
