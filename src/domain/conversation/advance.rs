@@ -253,7 +253,7 @@ impl Step<'_, '_> {
         self.conclude(companion, &evaluation, &vote, reason, answered);
     }
 
-    fn conclude(
+    pub(super) fn conclude(
         &mut self,
         companion: CompanionId,
         evaluation: &Evaluation,
@@ -261,28 +261,15 @@ impl Step<'_, '_> {
         reason: Reason,
         mut answered: AnswerRecord,
     ) {
-        answered.at_risk = self.at_risk(&companion, evaluation, Some(vote));
-        if answered.at_risk.is_some() {
-            return self.conclude_for_help(companion, evaluation, answered);
-        }
-        self.conclude_usually(companion, evaluation, vote, reason, answered);
-    }
-
-    /// Concludes with a NO, because somebody at risk is shown where to find help.
-    /// The reason that the model gave is nobody else's business.
-    pub(super) fn conclude_for_help(&mut self, companion: CompanionId, evaluation: &Evaluation, answered: AnswerRecord) {
-        let answered = AnswerRecord { why: None, ..answered };
-        self.conclude_usually(companion, evaluation, &Vote::no(None), Reason::Risk, answered);
-    }
-
-    fn conclude_usually(
-        &mut self,
-        companion: CompanionId,
-        evaluation: &Evaluation,
-        vote: &Vote,
-        reason: Reason,
-        answered: AnswerRecord,
-    ) {
+        answered.at_risk = answered.at_risk.or_else(|| self.at_risk(&companion, evaluation, Some(vote)));
+        let no = Vote::no(None);
+        let (vote, reason) = if answered.at_risk.is_some() {
+            // The reason that the model gave is for nobody else.
+            answered.why = None;
+            (&no, Reason::Risk)
+        } else {
+            (vote, reason)
+        };
         if self.state.turns.round_awaiting(&companion).is_some() {
             self.conclude_vote(&companion, vote, reason, answered);
         } else {
@@ -295,7 +282,7 @@ impl Step<'_, '_> {
         let answered = AnswerRecord { ticket: Some(ticket), ..AnswerRecord::default() };
         let at_risk = self.at_risk(&companion, &evaluation, None);
         if at_risk.is_some() {
-            return self.conclude_for_help(companion, &evaluation, AnswerRecord { at_risk, ..answered });
+            return self.conclude(companion, &evaluation, &Vote::no(None), Reason::Risk, AnswerRecord { at_risk, ..answered });
         }
         if &*error == FILTERED {
             // Asked again, it would be refused again.
@@ -458,10 +445,9 @@ impl Step<'_, '_> {
         let has_no_messages = self.state.turns.floor.as_deref().is_some_and(is_empty);
         // The budget of the others was checked with their votes.
         let is_over_budget = again.is_some() && self.world.exhausted_statement_budget(self.state.position.clock).is_some();
-        let owed = self.state.turns.floor.as_deref().map(|floor| (floor.trigger, floor.message.unwrap_or_default()));
-        let is_at_risk = owed.is_some_and(|(trigger, message)| match trigger.is_call() {
-            true => self.state.at_risk.contains(&message),
-            false => self.state.turns.floor.iter().flat_map(|floor| &floor.messages).any(|seq| self.state.at_risk.contains(seq)),
+        let is_at_risk = self.state.turns.floor.as_deref().is_some_and(|floor| {
+            let message = floor.message.unwrap_or_default();
+            self.state.at_risk_among(floor.trigger, message, floor.messages.iter().copied()).is_some()
         });
         if has_no_messages || is_over_budget || is_at_risk {
             let error = match has_no_messages {

@@ -25,11 +25,19 @@ impl Conversation {
     /// The message of somebody who is known to be at risk that this companion would answer, asked because of `message`. Others who call it meanwhile
     /// are answered.
     pub(super) fn known_at_risk(&self, companion: &CompanionId, trigger: Trigger, message: Seq) -> Option<Seq> {
-        if self.at_risk.contains(&message) {
-            return Some(message);
-        }
-        let unsettled = self.buffer(companion).map(|entry| entry.seq);
-        unsettled.rev().find(|seq| self.at_risk.contains(seq)).filter(|_| !trigger.is_call())
+        self.at_risk_among(trigger, message, self.buffer(companion).map(|entry| entry.seq))
+    }
+
+    /// The same of a statement that answers these messages.
+    pub(super) fn at_risk_among(
+        &self,
+        trigger: Trigger,
+        message: Seq,
+        answered: impl DoubleEndedIterator<Item = Seq>,
+    ) -> Option<Seq> {
+        let is_known = |seq: &Seq| self.at_risk.contains(seq);
+        let among = || answered.rev().find(is_known).filter(|_| !trigger.is_call());
+        Some(message).filter(is_known).or_else(among)
     }
 
     pub(super) fn note_at_risk(&mut self, message: Seq) {

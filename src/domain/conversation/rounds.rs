@@ -183,12 +183,8 @@ impl Step<'_, '_> {
             mood: state.mood,
             risk: None,
         };
-        let mut answered = AnswerRecord { ticket: Some(evaluation.ticket), mood: state.mood, ..AnswerRecord::default() };
-        answered.at_risk = self.at_risk(&state.from, &evaluation, Some(&vote));
-        if answered.at_risk.is_some() {
-            return self.conclude_for_help(state.from, &evaluation, answered);
-        }
-        self.conclude_vote(&state.from, &vote, Reason::External, answered);
+        let answered = AnswerRecord { ticket: Some(evaluation.ticket), mood: state.mood, ..AnswerRecord::default() };
+        self.conclude(state.from, &evaluation, &vote, Reason::External, answered);
     }
 
     /// Closes the rounds whose States have all arrived, or whose deadline is due.
