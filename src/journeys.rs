@@ -26,6 +26,8 @@ mod illegible;
 mod inbound_events;
 mod interrupting;
 mod keeping;
+mod minors;
+mod moderating;
 pub(crate) mod mouth;
 mod noting;
 mod passing;

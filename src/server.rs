@@ -39,6 +39,7 @@ use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
 use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::adapters::console::{CannotServe, Console, Served};
+use crate::adapters::llm::moderation::OpenAiModeration;
 use crate::adapters::llm::{self, openai::Dialects};
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::postgres::NO_COMPACTION;
@@ -54,6 +55,7 @@ use crate::journal::record::NEWEST_VERSION;
 use crate::ports::backend::keeping::FailedReload;
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::ModelRole;
+use crate::ports::moderation::Moderation;
 use crate::ports::nodes::Nodes;
 use crate::ports::rng::Rng as _;
 use crate::ports::store::Store;
@@ -473,6 +475,14 @@ pub(crate) fn models(settings: &settings::models::Models, dialects: &Dialects) -
     Ok(models)
 }
 
+/// The service that examines statements, if one is configured.
+fn moderation(settings: &settings::models::Models) -> Result<Option<Arc<dyn Moderation>>, settings::Problem> {
+    let Some(moderation) = &settings.moderation else { return Ok(None) };
+    let service = OpenAiModeration::new(moderation, &settings.authorities()?);
+    let service = service.map_err(|problem| settings::Problem { key: format!("moderation.{}", problem.key), ..problem })?;
+    Ok(Some(Arc::new(service)))
+}
+
 fn context(
     loaded: Loaded,
     models: Models,
@@ -483,8 +493,10 @@ fn context(
 ) -> Result<ActorContext, Ended> {
     let Loaded { settings, companions, .. } = loaded;
     let speech = speech::speech(&settings).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
+    let moderation = moderation(&settings.models).map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
     Ok(ActorContext {
         compaction_failed,
+        moderation,
         store_failed: Arc::new(move |detail| {
             tracing::error!(detail, "the store accepts no more writes");
             failed.send_replace(Some(detail));

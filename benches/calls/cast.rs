@@ -233,7 +233,14 @@ impl<'a> Rehearsed<'a> {
     fn scene(&self, asked: &[&Companion], conversation: &Conversation) -> Scene {
         let others = self.cast.values().filter(|companion| asked.iter().all(|one| one.id != companion.id));
         let others = others.map(|other| Other { name: other.name.clone(), chattiness: Some(other.chattiness.clone()) });
-        Scene { now: conversation.clock(), zone: TimeZone::UTC, others: others.collect(), is_call: false, place: None }
+        Scene {
+            now: conversation.clock(),
+            zone: TimeZone::UTC,
+            others: others.collect(),
+            is_call: false,
+            place: None,
+            has_minors: false,
+        }
     }
 
     fn judgement(&self, conversation: &Conversation) -> Request {

@@ -110,7 +110,14 @@ fn said_by_now(messages: usize) -> Vec<Said> {
 }
 
 fn scene() -> Scene {
-    Scene { now: Moment::from_micros(3_600_000_000), zone: TimeZone::UTC, others: Vec::new(), is_call: false, place: None }
+    Scene {
+        now: Moment::from_micros(3_600_000_000),
+        zone: TimeZone::UTC,
+        others: Vec::new(),
+        is_call: false,
+        place: None,
+        has_minors: false,
+    }
 }
 
 fn settings() -> Settings {

@@ -8,6 +8,7 @@ use crate::ports::language_model::{LanguageModel, ModelRole};
 use crate::settings::Problem;
 use crate::settings::models::{Models, Served};
 
+pub mod moderation;
 pub mod openai;
 pub mod rehearsal;
 

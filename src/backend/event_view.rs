@@ -268,8 +268,12 @@ impl EventView {
                 let others: Vec<_> = others.iter().map(|other| &other.companion).collect();
                 vec![("held_selected", json!({ "selected": selected, "others": others }))]
             }
-            Event::ReplyFailed { companion, ticket, trigger, error } => {
-                vec![("failed", json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "error": error }))]
+            Event::ReplyFailed { companion, ticket, trigger, error, category } => {
+                let mut failed = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "error": error });
+                if let Some(category) = category {
+                    failed["category"] = json!(category);
+                }
+                vec![("failed", failed)]
             }
             _ => Vec::new(),
         })

@@ -50,6 +50,10 @@ impl ActorBackend {
         Refused::not_found(Detail::from(detail).coded("refusals.no_companion", json!({ "id": companion })))
     }
 
+    pub(super) fn adults_only(&self, companion: &CompanionId) -> Detail {
+        Detail::of("refusals.adults_only", json!({ "companion": companion }))
+    }
+
     pub(super) fn not_in_room(&self, companion: &CompanionId, room: &RoomId) -> Detail {
         Detail::of("refusals.not_in_room", json!({ "companion": companion, "room": self.name_of(room) }))
     }

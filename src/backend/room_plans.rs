@@ -34,8 +34,17 @@ impl ActorBackend {
             return Err(invalid("language", message.strip_prefix("= ").unwrap_or(&message)));
         }
         let cast = self.context.memberships.companions();
+        let memberships = &self.context.memberships;
+        let new = || Membership::empty(plan.guild.clone(), self.context.clock.now());
+        let membership = existing.cloned().unwrap_or_else(new);
         for (index, invited) in plan.companions.iter().enumerate() {
             let field = format!("companions[{index}]");
+            if !membership.companions.contains(&invited.id)
+                && !invited.external
+                && memberships.keeps_out(&membership, &invited.id)
+            {
+                return Err(Refused::conflict(self.adults_only(&invited.id)));
+            }
             if invited.external && !self.is_written_here(room) {
                 let id = &invited.id;
                 let detail = format!(

@@ -88,6 +88,9 @@ impl RoomService for ActorBackend {
         patch.paused.apply(&mut paused);
         membership.paused = paused.unwrap_or_default();
         patch.quiet_hours.apply(&mut membership.quiet_hours);
+        let mut minors = Some(membership.minors);
+        patch.minors.apply(&mut minors);
+        membership.minors = minors.unwrap_or_default();
         let mut changed = Vec::new();
         for (id, patch) in patch.companions {
             let companion = CompanionId::from(&*id);
@@ -250,6 +253,9 @@ impl RoomService for ActorBackend {
         if !self.context.memberships.companions().contains_key(companion) {
             return Err(self.no_companion(companion));
         }
+        if self.context.memberships.keeps_out(&membership, companion) {
+            return Err(Refused::conflict(self.adults_only(companion)));
+        }
         let is_new = membership.companions.insert(companion.clone());
         if membership.companions.len() > MOST_IN_A_ROOM {
             return Err(Refused::conflict(format!(
@@ -364,6 +370,7 @@ impl ActorBackend {
                 max_turns: settings.max_turns,
                 repetition: settings.repetition,
                 model: settings.model.clone(),
+                kept_out: self.context.memberships.keeps_out(membership, companion),
                 paused: membership.is_paused(companion),
                 picture: self.context.pictures.path(companion).filter(|_| !membership.is_external(companion)),
             })
@@ -376,6 +383,7 @@ impl ActorBackend {
             companions: membership.companions.iter().filter_map(companion).collect(),
             language: membership.language.clone(),
             quiet_hours: membership.quiet_hours,
+            minors: self.context.memberships.has_minors(&channel),
             paused: membership.paused,
             last_at,
             id,

@@ -58,7 +58,7 @@ use super::budget::{Ledger, Use, UsedUp};
 pub use super::call::{Aloud, CallEffect, Notice};
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
-use super::event::{Call, Event, Made, Recorded};
+use super::event::{Call, Event, Failure, Made, Recorded};
 use super::filter::{Filtered, Finding};
 use super::gate::{Gate, InterjectionPolicy};
 use super::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
@@ -123,11 +123,7 @@ pub enum Input {
     /// The text of a reply is complete. If sentences of it came before, all of them did.
     Written { ticket: Ticket, text: Arc<str> },
     /// A reply failed and is not retried.
-    ReplyFailed {
-        ticket: Ticket,
-        /// A stable error code, as in `Event::ReplyFailed`.
-        error: Arc<str>,
-    },
+    ReplyFailed { ticket: Ticket, error: Failure },
     /// Somebody pressed Stop for the reply of a companion. Without such a reply, or if it is being posted, nothing happens.
     StopPressed {
         /// The companion that writes or speaks.

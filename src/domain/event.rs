@@ -367,9 +367,12 @@ pub enum Event {
         trigger: Trigger,
         /// A stable code: one of `Unanswered`, or `empty`, or `deleted` if all its messages were deleted, or `closed` if the companion that
         /// wrote late was closed or paused or left. Of a spoken reply also `interrupted` if nothing was heard of it, and `unvoiced` if no audio of it
-        /// was there in time.
+        /// was there in time. `moderated` if its words were refused, and `moderation_failed` if they could not be examined.
         #[serde(deserialize_with = "current_code")]
         error: Arc<str>,
+        /// For `moderated`, why its words were refused: the category, as the service names it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        category: Option<Arc<str>>,
     },
     /// The filter of a model's endpoint refused a prompt: what stays out of later prompts to that model.
     Filtered(Finding),
@@ -395,6 +398,28 @@ fn current_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, 
         _ => return Ok(code),
     };
     Ok(current.into())
+}
+
+/// The code of a reply whose words were refused.
+pub const MODERATED: &str = "moderated";
+
+/// Why a reply failed: a stable code, as in [`Event::ReplyFailed`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    pub code: Arc<str>,
+    pub category: Option<Arc<str>>,
+}
+
+impl From<Arc<str>> for Failure {
+    fn from(code: Arc<str>) -> Self {
+        Self { code, category: None }
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(code: &str) -> Self {
+        Arc::<str>::from(code).into()
+    }
 }
 
 /// Whether a number is left out of a record.

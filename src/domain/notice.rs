@@ -49,10 +49,12 @@ pub struct Owed {
 }
 
 impl Notice {
-    /// When people are told again. None: nobody is told at all.
-    pub const fn repeat(self) -> Option<Repeat> {
+    /// When people are told again. None: nobody is told at all. Where there are minors everybody is told each hour, whatever this says.
+    pub const fn repeat(self, has_minors: bool) -> Option<Repeat> {
+        const HOUR: Duration = Duration::from_secs(60 * 60);
         const THREE_HOURS: Duration = Duration::from_secs(3 * 60 * 60);
         match self {
+            _ if has_minors => Some(Repeat { each_day: true, after: Some(HOUR) }),
             Self::Off => None,
             Self::Once => Some(Repeat { each_day: false, after: None }),
             Self::Daily => Some(Repeat { each_day: true, after: Some(THREE_HOURS) }),
@@ -111,7 +113,7 @@ mod tests {
     }
 
     fn occasion(notice: Notice, told: Option<Moment>, now: Moment, zone: &TimeZone) -> Option<Occasion> {
-        notice.repeat()?.owed([("ana".into(), told)], now, zone).map(|owed| owed.occasion)
+        notice.repeat(false)?.owed([("ana".into(), told)], now, zone).map(|owed| owed.occasion)
     }
 
     #[test]
@@ -145,18 +147,19 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_may_be_any() {
-        let hourly = Repeat { each_day: true, after: Some(Duration::from_secs(HOUR)) };
-        let owed = |now| hourly.owed([("ana".into(), Some(at(0)))], now, &TimeZone::UTC);
+    fn where_there_are_minors_everybody_is_told_each_hour() {
+        for notice in [Notice::Once, Notice::Daily, Notice::Off] {
+            let owed = |now| notice.repeat(true)?.owed([("ana".into(), Some(at(0)))], now, &TimeZone::UTC);
 
-        assert_eq!(owed(at(HOUR - 1)), None);
-        assert_eq!(owed(at(HOUR)).map(|owed| owed.occasion), Some(Occasion::Interval));
+            assert_eq!(owed(at(HOUR - 1)), None);
+            assert_eq!(owed(at(HOUR)).map(|owed| owed.occasion), Some(Occasion::Interval));
+        }
     }
 
     #[test]
     fn all_whom_a_statement_answers_are_told_together_for_the_weightiest_reason() {
         let people = [("ana".into(), Some(at(HOUR))), ("ben".into(), None), ("cy".into(), Some(at(0)))];
-        let daily = Notice::Daily.repeat().unwrap();
+        let daily = Notice::Daily.repeat(false).unwrap();
 
         let owed = daily.owed(people.clone(), at(3 * HOUR), &TimeZone::UTC).unwrap();
         assert_eq!(owed, Owed { people: people.map(|(person, _)| person).to_vec(), occasion: Occasion::First });

@@ -128,6 +128,8 @@ pub struct Scene {
     pub is_call: bool,
     /// What the channel is called, if it has a title.
     pub place: Option<Place>,
+    /// Whether there are minors in it.
+    pub has_minors: bool,
 }
 
 /// What people call a channel, and what it is for.
@@ -275,6 +277,7 @@ pub fn statement_texts(
         texts::MISSED,
         texts::REASON,
         texts::RECALLED,
+        texts::MINORS,
     ];
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
     let form = statement_form(&unmarked_name(name), statement.is_spoken);

@@ -162,6 +162,7 @@ impl Asking<'_> {
             others: Vec::new(),
             is_call: false,
             place: None,
+            has_minors: false,
         };
         let request = question::request(input, self.companion, &scene, guild, self.companion.brief.as_deref(), words);
         let is_repeat = self.last.replace(evaluated.ticket) == Some(evaluated.ticket);

@@ -101,6 +101,7 @@ impl Room {
             others: self.others.clone(),
             is_call: false,
             place: None,
+            has_minors: false,
         };
         question::request(self.input(n, settings), &self.companion, &scene, guild, self.companion.brief.as_deref(), words)
     }

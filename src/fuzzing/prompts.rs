@@ -52,7 +52,8 @@ pub(super) fn prompt(bytes: &[u8]) {
     };
     let others = vec![Other { name: "Mira".into(), chattiness: Some(first_text.into()) }];
     let place = Some(Place { title: first_text.into(), topic: Some(first_text.into()) });
-    let scene = Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call: bytes.len().is_multiple_of(2), place };
+    let scene =
+        Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call: bytes.len().is_multiple_of(2), place, has_minors: true };
 
     let text: Arc<str> = first_text.into();
     let given = |trigger, message_count| PromptInput {

@@ -39,6 +39,9 @@ pub struct Membership {
     /// When all companions in it speak only when spoken to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
+    /// Whether there are minors in it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub minors: bool,
     /// Whom `console.rooms` named when it was read last. Who is added there joins, and who is removed there leaves; who was removed by hand stays away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured: Option<BTreeSet<CompanionId>>,
@@ -79,6 +82,7 @@ impl Membership {
             stands_alone: false,
             language: None,
             quiet_hours: None,
+            minors: false,
             configured: None,
             title: None,
             deleted_at: None,
@@ -97,13 +101,13 @@ impl Membership {
         self.within.as_ref().filter(|_| !self.stands_alone)
     }
 
-    /// This membership with the companions, overrides, pause, language and quiet hours of another one; without another one, it has no members.
+    /// This membership with the companions, overrides, pause, language, quiet hours and minors of another one; without another one, it has no members.
     #[must_use]
     pub fn like(&self, other: Option<&Self>) -> Self {
         let empty = Self::empty(self.guild.clone(), self.created_at);
-        let Self { companions, externals, overrides, paused, language, quiet_hours, moved_in_again, .. } =
+        let Self { companions, externals, overrides, paused, language, quiet_hours, minors, moved_in_again, .. } =
             other.unwrap_or(&empty).clone();
-        Self { companions, externals, overrides, paused, language, quiet_hours, moved_in_again, ..self.clone() }
+        Self { companions, externals, overrides, paused, language, quiet_hours, minors, moved_in_again, ..self.clone() }
     }
 
     /// Whether a program outside plays this companion here.

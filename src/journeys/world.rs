@@ -44,6 +44,7 @@ use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
 use crate::ports::gateway::{Gateway, Gateways};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
+use crate::ports::moderation::Moderation;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Store, Value as Stored, Write};
 use crate::ports::voice_call::CallEffect;
@@ -82,6 +83,8 @@ struct Surviving {
     calls: Arc<FakeCalls>,
     /// What hears and speaks in voice calls of its own.
     speech: Option<Speech>,
+    /// What examines statements.
+    moderation: Option<Arc<dyn Moderation>>,
 }
 
 /// Answers a question by its text. `None`: the scripted answers apply.
@@ -266,6 +269,14 @@ impl World {
         world
     }
 
+    /// A system whose statements are examined, with other settings and the room `lobby` of the guild `home`, with Aria as its member.
+    pub(super) async fn with_moderation(moderation: Arc<dyn Moderation>, overlay: Value) -> Self {
+        let surviving = Surviving { moderation: Some(moderation), ..Surviving::default() };
+        let world = Self::build(Arc::new(MemoryStore::new()), overlay, surviving).await;
+        world.open("lobby", &["aria"]).await;
+        world
+    }
+
     /// A system with a platform in the place of the console, and the room `lobby` of the guild `home`, with Aria as its member.
     pub(super) async fn with_platform(platform: Arc<dyn ChatPlatform>) -> Self {
         Self::with_platform_settings(platform, json!({})).await
@@ -303,6 +314,7 @@ impl World {
             platforms: surviving.platforms.clone(),
             gateways: surviving.gateways.clone(),
             voice_calls: surviving.calls.clone(),
+            moderation: surviving.moderation.clone(),
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
             ..ActorContext::new(Environment {
                 store: store.clone(),

@@ -82,6 +82,9 @@ pub struct CompanionFields {
     /// Seconds of silence after which it may start a conversation, 60 to 604,800; absent: it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
+    /// Whether it is for adults only, so that it does not join rooms with minors; absent: no.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub adult: bool,
     /// The name of the model that writes its statements; absent: `main`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelName>,
@@ -108,6 +111,7 @@ impl From<CompanionFile> for CompanionFields {
             tone: file.tone,
             quiet_hours: file.quiet_hours,
             starts_after: file.starts_after.filter(|silence| *silence != 0.0),
+            adult: file.adult.unwrap_or_default(),
             model: file.model.map(|model| model.main).filter(|main| *main != ModelRole::Main.into()),
             voice: VoiceFields { provider: voice.provider, voice: voice.voice, speed: voice.speed },
             picture_url: file.picture,

@@ -11,6 +11,7 @@ pub mod inbound_events;
 pub mod language_model;
 pub mod lease;
 pub mod model_setup;
+pub mod moderation;
 pub mod nodes;
 pub mod notes;
 pub mod opt_out;

@@ -436,7 +436,7 @@ impl<'a> Run<'a> {
             Arrival::Main { ticket, answer } => match answer.outcome {
                 Ok(text) if text.trim().is_empty() => Input::ReplyFailed { ticket, error: "empty".into() },
                 Ok(text) => Input::Written { ticket, text: text.into() },
-                Err(error) => Input::ReplyFailed { ticket, error: error.into() },
+                Err(error) => Input::ReplyFailed { ticket, error: error.as_str().into() },
             },
             Arrival::FirstAudio(ticket) => return self.first_audio(channel, ticket),
             Arrival::Playing(ticket) => return self.play_on(channel, ticket),

@@ -66,6 +66,9 @@ pub struct Companion {
     /// Seconds of silence after which it may start a conversation (60 to 604,800; docs/design/gate.md G-37). `None`: it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
+    /// Whether it is for adults only: it does not join rooms with minors (docs/design/safety.md N-11).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub adult: bool,
     /// The description of the character for its prompts: the key of its file, or the persona files of its folder.
     pub persona: Arc<str>,
     /// What decisions are given instead of a persona that is too long for them (docs/design/gate.md G-32). `None`: the side model makes it.
@@ -135,6 +138,7 @@ pub struct CompanionFile {
     pub voice_lull_timeout: Option<f64>,
     pub quiet_hours: Option<QuietHours>,
     pub starts_after: Option<f64>,
+    pub adult: Option<bool>,
     pub persona: Option<Arc<str>>,
     pub brief: Option<Arc<str>>,
     pub tone: Option<Arc<str>>,
@@ -188,6 +192,7 @@ impl Companion {
             voice_lull_timeout: file.voice_lull_timeout.unwrap_or(defaults.voice_lull_timeout),
             quiet_hours: file.quiet_hours.unwrap_or(defaults.quiet_hours),
             starts_after: file.starts_after.filter(|silence| *silence != 0.0),
+            adult: file.adult.unwrap_or_default(),
             persona: with_plain_lines(file.persona.unwrap_or_else(|| defaults.persona.clone())),
             brief: file.brief.map(with_plain_lines),
             tone: file.tone,

@@ -1,6 +1,7 @@
 //! Section `models`: the models, their endpoints, timeouts and limits.
 
 pub mod extra;
+pub mod moderation;
 mod named;
 
 use std::borrow::Cow;
@@ -17,6 +18,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use self::extra::{Extra, ExtraValues};
+use self::moderation::Moderation;
 pub use self::named::NamedModel;
 pub(super) use self::named::check_table_name;
 use super::companion::shortened;
@@ -48,6 +50,9 @@ pub struct Models {
     pub ca_file: Option<PathBuf>,
     /// The currency of all prices as an ISO 4217 code: three capital letters.
     pub currency: String,
+    /// What examines statements before they are posted. `None`: nothing does.
+    #[serde(default)]
+    pub moderation: Option<Moderation>,
     /// Whether the server tries the models once when it starts.
     pub check_at_start: bool,
     /// The queue and retries of calls.
@@ -154,8 +159,18 @@ pub struct Rehearsal {
 
 impl Models {
     /// The section's own keys, which cannot be names of further models.
-    const KEYS: &[&str] =
-        &["side", "main", "guild_tokens_per_day", "ca_file", "currency", "check_at_start", "pool", "breaker", "rehearsal"];
+    const KEYS: &[&str] = &[
+        "side",
+        "main",
+        "moderation",
+        "guild_tokens_per_day",
+        "ca_file",
+        "currency",
+        "check_at_start",
+        "pool",
+        "breaker",
+        "rehearsal",
+    ];
 
     /// Checks all ranges, and the keys that depend on each other. Returns the first problem.
     pub fn check(&self) -> Result<(), Problem> {
@@ -172,6 +187,8 @@ impl Models {
         if self.currency.len() != 3 || !self.currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
             return Err(Problem::new("currency", format!("is {:?}, must be three capital letters, like \"USD\"", self.currency)));
         }
+        let moderation = self.moderation.as_ref().map_or(Ok(()), Moderation::check);
+        moderation.map_err(|problem| Problem { key: format!("moderation.{}", problem.key), ..problem })?;
         self.pool.check().map_err(|problem| Problem { key: format!("pool.{}", problem.key), ..problem })?;
         within("breaker.failures", self.breaker.failures, 1..=1000)?;
         within("breaker.cool_down_secs", self.breaker.cool_down_secs, 0.1..=3600.0)?;

@@ -1,13 +1,25 @@
 //! Section `safety`: what people are told about the AI that they talk with.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use reqwest::Url;
 use serde::Deserialize;
 
 use super::Problem;
+use crate::domain::id::GuildId;
 use crate::domain::notice::Notice;
 use crate::domain::text::one_line;
+
+/// What is done with a statement that could not be examined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModerationFails {
+    /// It is posted.
+    Open,
+    /// It is not.
+    Closed,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,6 +36,11 @@ pub struct Safety {
     pub crisis_text: Option<Arc<str>>,
     /// Whether a room is told that somebody was shown it.
     pub tell: bool,
+    /// What is done with a statement if the service that examines it does not answer.
+    pub moderation_fails: ModerationFails,
+    /// The guilds in which there are minors, besides single rooms.
+    #[serde(default)]
+    pub minors: BTreeSet<GuildId>,
 }
 
 impl Safety {
@@ -62,6 +79,8 @@ mod tests {
             crisis: true,
             crisis_text: None,
             tell: false,
+            moderation_fails: ModerationFails::Open,
+            minors: BTreeSet::new(),
         };
         let wrong = |safety: Safety| safety.check().unwrap_err().key;
 

@@ -86,6 +86,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("why.rules.closed", "closing.reopen_after"),
     ("why.rules.guild_quiet", "gate.guild_quiet_hours"),
     ("why.rules.irrelevant", "gate.pre_gate_threshold"),
+    ("why.rules.minors", "minors"),
     ("why.rules.quiet", "quiet_hours"),
     ("why.rules.room_quiet", "quiet_hours"),
     ("why.rules.unreadable", "models.side"),
@@ -215,14 +216,19 @@ pub(crate) fn failed(who: &Subject, error: &str) -> Told {
 }
 
 /// The same for a statement.
-fn statement_failed(who: &Subject, error: &str) -> Told {
+fn statement_failed(who: &Subject, error: &str, category: Option<&str>) -> Told {
+    let told = match category {
+        Some(category) => who.tell("why.errors.moderated", &[("category", &category)]),
+        None => failed(who, error),
+    };
     let setting = match error {
+        "moderation_failed" => Some("safety.moderation_fails"),
         "out_of_tokens" | "only_thoughts" => Some("prompt.max_main_answer_tokens"),
         "too_long" => Some("prompt.statement_tokens"),
         "timeout" if !who.is_external => Some("models.main.timeout_secs"),
         _ => None,
     };
-    Told { setting, ..failed(who, error).and(Some(who.tell("why.errors.silent", &[]))) }
+    Told { setting, ..told.and(Some(who.tell("why.errors.silent", &[]))) }
 }
 
 /// What the companion decided, and why. `before` are the events before it.

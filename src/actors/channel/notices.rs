@@ -13,7 +13,8 @@ use crate::ports::chat_platform::notice;
 /// The notice that the statement of this reply owes to the people whom it answers.
 pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<Owed> {
     let (context, guild) = (&channel.context, &channel.key.guild);
-    let repeat = context.settings.safety.notice.repeat()?;
+    let has_minors = context.memberships.has_minors(&channel.key.channel);
+    let repeat = context.settings.safety.notice.repeat(has_minors)?;
     // At a console that only this machine reaches, everybody but guests operates it.
     let is_public = !context.platforms.is_written_here(&channel.key.channel) || context.settings.server.is_reached();
     let mut strangers = answered(ticket, conversation);

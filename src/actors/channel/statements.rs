@@ -18,7 +18,7 @@ use crate::actors::messages::writer::{Accepted, Post, Request as WriterRequest};
 use crate::actors::runtime::directory::Sort;
 use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::{Conversation, Input, Posting};
-use crate::domain::event::{Disclosed, Event};
+use crate::domain::event::{Disclosed, Event, Failure};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::notice::Owed;
@@ -64,7 +64,7 @@ impl State {
     }
 
     /// The text of a reply is there, or the reason why there is none.
-    pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Arc<str>>, asked: &Request, outcome: &Outcome) {
+    pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Failure>, asked: &Request, outcome: &Outcome) {
         self.replies.end(ticket);
         let Some(owed) = self.conversation.turns().owed_reply(ticket) else {
             self.record_unclaimed_usage(asked, outcome);

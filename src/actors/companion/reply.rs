@@ -1,9 +1,11 @@
 //! Writes a reply: asks the main model with the companion's prompt, and sends the result to the channel. Killing the actor cancels the call.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::time::timeout;
 
 use crate::actors::companion::drafts::DraftView;
 use crate::actors::companion::history;
@@ -19,6 +21,7 @@ use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
+use crate::domain::event::{Failure, MODERATED};
 use crate::domain::filter::{Asked, Search};
 use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
 use crate::domain::message::{Author, Modality, Role};
@@ -30,8 +33,13 @@ use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
+use crate::settings::safety::ModerationFails;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::model_calls;
+use crate::telemetry::plain::Plain;
+
+/// How long the service has that examines a statement.
+const MODERATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub struct Reply;
 
@@ -98,11 +106,16 @@ impl Actor for Reply {
         // While words are being redacted, it takes no place at the model.
         drop(history::lock(&reply.context, &reply.channel_key).await);
         let _typing = (!is_spoken).then(|| show_typing(reply));
-        let view = match is_spoken {
+        let view = if reply.context.moderation.is_some() {
+            // Words that may be refused are seen by nobody before.
+            View::Unseen
+        } else if is_spoken {
             // What is spoken is shown when it is heard.
-            true => View::Spoken(Speaking::new(reply.channel.clone(), reply.ticket)),
-            false if reply.context.hub.is_watched(&reply.channel_key) => View::Shown(DraftView::new(reply)),
-            false => View::Unseen,
+            View::Spoken(Speaking::new(reply.channel.clone(), reply.ticket))
+        } else if reply.context.hub.is_watched(&reply.channel_key) {
+            View::Shown(DraftView::new(reply))
+        } else {
+            View::Unseen
         };
         let pool = &reply.context.pool;
         let mut writing = Writing::new(speakers, pool.begins_in_thought(request.base()), view);
@@ -164,15 +177,37 @@ impl Actor for Reply {
         if let Ok(text) = &text {
             writing.finish(text, outcome.result.as_ref().is_ok_and(Answer::is_cut));
         }
-        let ended = ChannelMessage::ReplyEnded {
-            ticket: reply.ticket,
-            text: text.map(Into::into).map_err(Into::into),
-            asked: request,
-            outcome: Box::new(outcome),
+        let text = match text {
+            Ok(words) => moderated(words, reply).await,
+            Err(code) => Err(code.into()),
         };
+        let ended = ChannelMessage::ReplyEnded { ticket: reply.ticket, text, asked: request, outcome: Box::new(outcome) };
         reply.channel.cast(ended)?;
         myself.stop(None);
         Ok(())
+    }
+}
+
+/// The words of a statement, unless they are refused.
+async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure> {
+    let Some(moderation) = &reply.context.moderation else { return Ok(words.into()) };
+    let (guild, channel) = (Plain(reply.channel_key.guild.as_str()), Plain(reply.channel_key.channel.as_str()));
+    let companion = Plain(reply.companion.as_str());
+    let answer = timeout(MODERATION_TIMEOUT, moderation.refusal_of(&words)).await;
+    match answer.unwrap_or(Err(NoAnswer::TimedOut { after: MODERATION_TIMEOUT })) {
+        Ok(None) => Ok(words.into()),
+        Ok(Some(category)) => {
+            tracing::warn!(%guild, %channel, %companion, %category, "the moderation service refused what a companion wrote, and it is not posted");
+            Err(Failure { category: Some(category), ..MODERATED.into() })
+        }
+        Err(error) => {
+            let fails = reply.context.settings.safety.moderation_fails;
+            tracing::warn!(%guild, %channel, %companion, %error, ?fails, "the moderation service did not say whether a statement may be posted");
+            match fails {
+                ModerationFails::Open => Ok(words.into()),
+                ModerationFails::Closed => Err("moderation_failed".into()),
+            }
+        }
     }
 }
 
@@ -285,7 +320,7 @@ async fn add_history(
     match context.recall.like(&answered, stretch, channel_key, &*context.store, is_heard, 2 * words.recall_tokens).await {
         Ok(found) => statement.recalled = found,
         Err(error) => {
-            let channel = crate::telemetry::plain::Plain(channel_key.channel.as_str());
+            let channel = Plain(channel_key.channel.as_str());
             tracing::warn!(%channel, %error, "older messages cannot be looked up for a statement");
         }
     }

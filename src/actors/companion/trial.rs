@@ -30,7 +30,8 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
     let address = Address { companions: [companion.id.clone()].into(), others: false };
     let said = Said::new(Seq(1), now, Arc::new(Message { address, ..Message::new(from, text) }));
     let guild = GuildId::from(GUILD);
-    let scene = Scene { now, zone: prompt.zone_of(&guild).clone(), others: Vec::new(), is_call: false, place: None };
+    let scene =
+        Scene { now, zone: prompt.zone_of(&guild).clone(), others: Vec::new(), is_call: false, place: None, has_minors: false };
     let input = PromptInput {
         trigger: Trigger::DirectAddress,
         stage: Stage::None,

@@ -171,7 +171,7 @@ async fn change(context: &ActorContext, channel: &ChannelId, mut membership: Mem
     // Journaled before the next message is accepted here, because new members do not see earlier messages. If this fails, the channel journals
     // the change later.
     let channel_key = ChannelKey::new(&membership.guild, channel);
-    let recorded = record(context, &channel_key, differences(before.as_ref(), &membership)).await;
+    let recorded = record(context, &channel_key, events(context, before.as_ref(), &membership)).await;
     drop(change);
     notify_guild(context, &membership.guild, channel);
     update_threads(context, channel).await;
@@ -335,7 +335,7 @@ async fn record_and_store(
 ) -> Result<(), MembershipError> {
     let guild = membership.guild.clone();
     let change = context.memberships.begin_change(channel);
-    record(context, &ChannelKey::new(&guild, channel), differences(before, &membership)).await?;
+    record(context, &ChannelKey::new(&guild, channel), events(context, before, &membership)).await?;
     store_membership(context, channel, &membership).await?;
     context.memberships.put(channel, membership)?;
     drop(change);
@@ -368,6 +368,12 @@ async fn record(context: &ActorContext, channel_key: &ChannelKey, events: Vec<Ev
         inbound.accept(channel_key, event, None).await?;
     }
     Ok(())
+}
+
+/// The events that turn one membership into another, for those who take part.
+fn events(context: &ActorContext, before: Option<&Membership>, after: &Membership) -> Vec<Event> {
+    let admitted = |membership| context.memberships.admitted(membership);
+    differences(before.map(admitted).as_ref(), &admitted(after))
 }
 
 /// The events that turn one membership into another. Companions leave before others join.

@@ -2,7 +2,7 @@
 
 mod name_sets;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,6 +51,8 @@ struct Register {
     defaults: CompanionDefaults,
     /// Where names count that are everyday words.
     common: CommonNames,
+    /// The guilds in which there are minors.
+    minors: BTreeSet<GuildId>,
     channels: BTreeMap<ChannelId, Membership>,
     /// Channels that are about to be deleted. The names of their companions stay taken, because the deletion may be undone.
     deleting: BTreeMap<ChannelId, Membership>,
@@ -87,12 +89,19 @@ pub enum ReloadError {
 }
 
 impl Memberships {
-    /// These companions, without memberships. External companions get the defaults, except for their names.
-    pub fn new(cast: CompanionSet, defaults: CompanionDefaults, common: CommonNames, instruments: Instruments) -> Self {
+    /// These companions, without memberships. External companions get the defaults, except for their names. There are minors in these guilds.
+    pub fn new(
+        cast: CompanionSet,
+        defaults: CompanionDefaults,
+        common: CommonNames,
+        minors: BTreeSet<GuildId>,
+        instruments: Instruments,
+    ) -> Self {
         let register = Register {
             cast: Arc::new(cast),
             defaults,
             common,
+            minors,
             channels: BTreeMap::new(),
             deleting: BTreeMap::new(),
             guilds: HashMap::new(),
@@ -304,8 +313,28 @@ impl Memberships {
         let register = self.0.register.read();
         let memberships = register.channels.get(channel).and_then(|membership| register.effective(membership)).into_iter();
         let members =
-            memberships.flat_map(|membership| membership.companions.iter().map(|id| (id.clone(), membership.is_external(id))));
-        members.filter(|(id, is_external)| *is_external || register.cast.contains_key(id)).collect()
+            memberships.flat_map(|membership| register.members(membership).map(|id| (id.clone(), membership.is_external(id))));
+        members.collect()
+    }
+
+    /// Whether there are minors in a channel: in its guild, or in the channel itself or the one that it inherits from.
+    pub fn has_minors(&self, channel: &ChannelId) -> bool {
+        let register = self.0.register.read();
+        let membership = register.channels.get(channel).and_then(|membership| register.effective(membership));
+        membership.is_some_and(|membership| register.has_minors(membership))
+    }
+
+    /// This membership without the companions that are kept out because they are for adults only, and there are minors.
+    pub fn admitted(&self, membership: &Membership) -> Membership {
+        let register = self.0.register.read();
+        let mut admitted = membership.clone();
+        admitted.companions.retain(|id| !register.keeps_out(membership, id));
+        admitted
+    }
+
+    /// Whether a companion of a channel with this membership is kept out.
+    pub fn keeps_out(&self, membership: &Membership, companion: &CompanionId) -> bool {
+        self.0.register.read().keeps_out(membership, companion)
     }
 
     /// The language that is spoken in a channel. None: `speech.language`.
@@ -332,7 +361,8 @@ impl Memberships {
 
     /// The interjection policies of the companions that are present in a channel.
     pub fn policies(&self, channel: &ChannelId) -> BTreeMap<CompanionId, InterjectionPolicy> {
-        let quiet_hours = self.quiet_hours(channel).unwrap_or_default();
+        let quiet_hours =
+            if self.has_minors(channel) { QuietHours::Always } else { self.quiet_hours(channel).unwrap_or_default() };
         let policy = |id: &CompanionId| {
             let policy = self.companion(channel, id)?.policy();
             Some(InterjectionPolicy { quiet_hours: [policy.quiet_hours[0], quiet_hours], ..policy })
@@ -403,7 +433,23 @@ impl Register {
     }
 
     fn has_somebody(&self, membership: &Membership) -> bool {
-        membership.companions.iter().any(|id| membership.is_external(id) || self.cast.contains_key(id))
+        self.members(membership).next().is_some()
+    }
+
+    /// The members that take part: configured or external, and not kept out.
+    fn members<'a>(&'a self, membership: &'a Membership) -> impl Iterator<Item = &'a CompanionId> {
+        let takes_part =
+            |id: &&CompanionId| membership.is_external(id) || (self.cast.contains_key(*id) && !self.keeps_out(membership, id));
+        membership.companions.iter().filter(takes_part)
+    }
+
+    fn has_minors(&self, membership: &Membership) -> bool {
+        membership.minors || self.minors.contains(&membership.guild)
+    }
+
+    fn keeps_out(&self, membership: &Membership, companion: &CompanionId) -> bool {
+        let is_adult = || self.cast.get(companion).is_some_and(|companion| companion.adult) && !membership.is_external(companion);
+        self.has_minors(membership) && is_adult()
     }
 
     /// The members of a guild as if this channel had this membership, or none.

@@ -10,7 +10,7 @@ use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
 use crate::domain::conversation::{Conversation, Notice};
-use crate::domain::event::Recorded;
+use crate::domain::event::{Failure, Recorded};
 use crate::domain::filter::Finding;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
@@ -61,13 +61,7 @@ pub enum ChannelMessage {
     /// A sentence of a spoken reply is written. All of its sentences come before it has ended.
     SentenceWritten { ticket: Ticket, text: Arc<str> },
     /// A reply was written, or failed.
-    ReplyEnded {
-        ticket: Ticket,
-        /// The text, or a stable error code.
-        text: Result<Arc<str>, Arc<str>>,
-        asked: Arc<LazyRequest>,
-        outcome: Box<Outcome>,
-    },
+    ReplyEnded { ticket: Ticket, text: Result<Arc<str>, Failure>, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// A statement was posted on a platform, or could not be.
     Delivered { ticket: Ticket, delivered: Box<Delivered> },
     /// A delivery's actor has ended. All of its messages came before this one.

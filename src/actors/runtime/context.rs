@@ -30,6 +30,7 @@ use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Gateways;
 use crate::ports::lease::{Lease, Unlimited};
+use crate::ports::moderation::Moderation;
 use crate::ports::rng::Rng;
 use crate::ports::store::Store;
 use crate::ports::voice_call::VoiceCalls;
@@ -57,6 +58,8 @@ pub struct ActorContext {
     /// What carries out effects in voice calls.
     pub voice_calls: Arc<dyn VoiceCalls>,
     pub pool: Pool,
+    /// What examines statements before they are posted.
+    pub moderation: Option<Arc<dyn Moderation>>,
     pub recorder: Recorder,
     /// The settings that the server started with.
     pub settings: Arc<Settings>,
@@ -139,6 +142,7 @@ impl ActorContext {
             clock,
             rng,
             pool: Pool::new(&settings.models, models, move || finder.find(&PoolKey())),
+            moderation: None,
             directory,
             hub: Hub::new(),
             platforms: Platforms::default(),
@@ -150,6 +154,7 @@ impl ActorContext {
                 companions,
                 settings.companion_defaults.clone(),
                 settings.names.common,
+                settings.safety.minors.clone(),
                 recorder.instruments().clone(),
             ),
             recorder,

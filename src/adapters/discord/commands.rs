@@ -338,6 +338,7 @@ impl CommandHandler {
             id,
             guild: at.guild_id(),
             companions,
+            minors: false,
             paused: false,
             last_at: None,
             inherits_from: None,

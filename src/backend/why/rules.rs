@@ -47,6 +47,9 @@ impl Scene<'_> {
         let [own, of_room] = policies.get(&who.id)?.quiet_hours;
         let of_guild = settings.gate.guild_quiet_hours.get(guild).copied().unwrap_or_default();
         let zone = settings.prompt.zone_of(guild);
+        if self.backend.context.memberships.has_minors(&self.channel_key.channel) {
+            return Some(who.tell("why.rules.minors", &[]));
+        }
         let (key, hours) = [("why.rules.quiet", own), ("why.rules.room_quiet", of_room), ("why.rules.guild_quiet", of_guild)]
             .into_iter()
             .find(|(_, hours)| hours.include(at, zone))?;

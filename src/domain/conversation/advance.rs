@@ -1,7 +1,7 @@
 //! Decides which event a conversation journals next.
 
 use super::super::budget::{MINUTE, Use, UsedUp};
-use super::super::event::Decided;
+use super::super::event::{Decided, Failure};
 use super::super::filter::FILTERED;
 use super::super::gate::{Evaluation, Waiting};
 use super::super::id::PersonId;
@@ -311,10 +311,11 @@ impl Step<'_, '_> {
         }
     }
 
-    pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>) {
+    pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Failure) {
         if let Some(floor) = self.state.turns.owed_reply(ticket) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);
-            self.record(Event::ReplyFailed { companion, ticket, trigger, error });
+            let Failure { code: error, category } = error;
+            self.record(Event::ReplyFailed { companion, ticket, trigger, error, category });
         }
     }
 

@@ -65,7 +65,8 @@ pub(super) fn decision(
         true => (HOW_TO_READ_SHORT, SHORT_SCENE_WEIGHT),
         false => (HOW_TO_READ, usize::MAX),
     };
-    let system = system(character, card, how_to_read, weight(ending), words.decision_tokens);
+    let how_to_read = paragraphs(&[shown.scene.audience(), how_to_read]);
+    let system = system(character, card, &how_to_read, weight(ending), words.decision_tokens);
     question(system, shown, character.id, Some(Reader { id: character.id, name: character.name }), ending, scene_room)
 }
 

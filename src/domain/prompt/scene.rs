@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::data::{escape_into, plain_name, unmarked_name, weight};
+use super::texts::MINORS;
 use super::{Other, Said, Scene};
 use crate::id::CompanionId;
 use crate::message::Role;
@@ -22,6 +23,11 @@ const OLD_SECS: u64 = 600;
 const GAP_SECS: u64 = 3_600;
 
 impl Scene {
+    /// What is to be read before how the conversation is read. Empty where there are only adults.
+    pub(super) fn audience(&self) -> &'static str {
+        if self.has_minors { MINORS } else { "" }
+    }
+
     /// Sentences about the place, the time and who is there. The time is always told; the rest weighs at most `room`.
     ///
     /// `earlier` and `new` are the messages that the prompt shows, oldest first.

@@ -183,7 +183,8 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     let pass = if statement.may_pass { weight(&pass_form(&unmarked_name(character.name))) } else { 0 };
     let reserved = statement_ending_weight(words) + pass;
     let how_to_read = if words.statement_tokens * 4 < SMALL { HOW_TO_READ_TURNS_SHORT } else { HOW_TO_READ_TURNS };
-    let system = system(character, &for_statement(character, words), how_to_read, reserved, words.statement_tokens);
+    let how_to_read = paragraphs(&[scene.audience(), how_to_read]);
+    let system = system(character, &for_statement(character, words), &how_to_read, reserved, words.statement_tokens);
     let changing = (system.left / 3).min(MAX_CHANGING_WEIGHT);
     let room = system.left - changing;
     let reader = Reader { id: character.id, name: character.name };

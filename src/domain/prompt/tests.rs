@@ -131,7 +131,8 @@ fn character<'a>() -> Character<'a> {
 
 /// A chat at noon, with nobody else.
 fn scene() -> &'static Scene {
-    static SCENE: Scene = Scene { now: NOON, zone: TimeZone::UTC, others: Vec::new(), is_call: false, place: None };
+    static SCENE: Scene =
+        Scene { now: NOON, zone: TimeZone::UTC, others: Vec::new(), is_call: false, place: None, has_minors: false };
     &SCENE
 }
 

@@ -2,6 +2,9 @@
 
 use super::data::weight;
 
+/// What companions are told where there are minors.
+pub(super) const MINORS: &str = "There are minors here: say only what is suitable for them, nothing sexual or romantic, and press nobody to stay or to keep a secret.";
+
 /// How a conversation is read that stands in one user's turn.
 pub(super) const HOW_TO_READ: &str = "How to read the conversation: each line is one message, as a JSON object. `from` is the speaker's name, and \
     `text` is what was said. `role` is who speaks: `you` is yourself, `companion` another AI character, `person` a human, `bot` another program, \

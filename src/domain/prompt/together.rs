@@ -36,13 +36,14 @@ pub fn votes(asked: &[Asked<'_>], scene: &Scene, words: &Words) -> Prompt {
     );
     let questions: Vec<String> = asked.iter().map(|one| question(one, &new, words)).collect();
     let ending = paragraphs(&["What each of them is asked, as if it were asked alone:", &questions.join("\n"), &form]);
-    let fixed = [TOGETHER, HOW_TO_READ_TOGETHER, &form].map(weight).iter().sum::<usize>();
+    let instructions = paragraphs(&[TOGETHER, scene.audience(), HOW_TO_READ_TOGETHER]);
+    let fixed = weight(&instructions) + weight(&form);
     let described = asked.iter().zip(&questions).map(|(one, question)| {
         let card = for_decision(&one.character, words);
         system(&one.character, &card, "", fixed + weight(question), words.decision_tokens)
     });
     let shown = frame::Shown { summary: first.input.summary.as_deref(), earlier: &earlier, new: &new, note: "", scene };
-    frame::question(joined(asked, described), &shown, first.character.id, None, &ending, usize::MAX)
+    frame::question(joined(instructions, asked, described), &shown, first.character.id, None, &ending, usize::MAX)
 }
 
 /// The messages that the companions are shown alone, each once: first those that are new to none of them, then the others.
@@ -63,12 +64,9 @@ fn new_to<'a>(one: &Asked<'a>) -> impl Iterator<Item = Seq> + use<'a> {
 }
 
 /// One system message for all: the parts that all have, then each companion's own.
-fn joined(asked: &[Asked<'_>], described: impl Iterator<Item = System>) -> System {
-    let mut joined = System {
-        text: paragraphs(&[TOGETHER, HOW_TO_READ_TOGETHER]),
-        sizes: vec![("instructions", tokens(TOGETHER) + tokens(HOW_TO_READ_TOGETHER))],
-        left: usize::MAX,
-    };
+fn joined(instructions: String, asked: &[Asked<'_>], described: impl Iterator<Item = System>) -> System {
+    let sizes = vec![("instructions", tokens(&instructions))];
+    let mut joined = System { text: instructions, sizes, left: usize::MAX };
     for (one, System { text, sizes, left }) in asked.iter().zip(described) {
         let id = one.character.id;
         joined.text += &format!("\n\n<companion id=\"{id}\">\n{}\n</companion>", within_its_part(&text, asked));

@@ -122,6 +122,7 @@ impl FakeRoom {
                     max_turns: None,
                     repetition: true,
                     model: ModelChoice::default(),
+                    kept_out: false,
                     paused: *paused,
                     picture: None,
                 }
@@ -134,6 +135,7 @@ impl FakeRoom {
             companions: self.companions.iter().map(companion).collect(),
             language: None,
             quiet_hours: self.quiet_hours,
+            minors: false,
             paused: self.paused,
             last_at: self.messages.last().map(|message| message.at),
         }
@@ -521,6 +523,7 @@ impl RoomService for FakeBackend {
                         trigger: None,
                         since: None,
                         retry_at: None,
+                        kept_out: false,
                         paused: *paused,
                         quiet_hours: quiet_hours.unwrap_or_default(),
                         // Ben has ended every conversation.

@@ -121,6 +121,9 @@ pub struct Room {
     /// When all companions in it speak only when spoken to; absent: as each is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
+    /// Whether there are minors in it, by its own setting or its guild's; absent: no.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub minors: bool,
     pub paused: bool,
     pub last_at: Option<Stamp>,
 }
@@ -150,6 +153,9 @@ pub struct RoomCompanion {
     /// Whether its statements are judged for repetition.
     pub repetition: bool,
     pub model: ModelChoice,
+    /// Whether it takes no part because it is for adults only, and there are minors; absent: no.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub kept_out: bool,
     pub paused: bool,
     /// The path of its picture on this server, which needs no token; absent: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -258,6 +264,9 @@ pub struct RoomPatch {
     pub paused: Override<bool>,
     /// When all companions in it speak only when spoken to: `never`, `always`, or hours such as `23:00-08:00`.
     pub quiet_hours: Override<QuietHours>,
+    /// Whether there are minors in it: everybody is told each hour that companions are AI, companions for adults only take no part, and the others speak only when
+    /// spoken to.
+    pub minors: Override<bool>,
     /// Changes by companion id. Each companion must be present in the room.
     pub companions: BTreeMap<Arc<str>, CompanionPatch>,
 }

@@ -35,7 +35,7 @@ pub(super) fn changes(now: &CompanionFields, new: &CompanionFields) -> Vec<KeyCh
     let text = |text: &Option<Arc<str>>| text.clone().map(NewValue::Text);
     let texts = |texts: &[Arc<str>]| (!texts.is_empty()).then(|| NewValue::Texts(texts.to_vec()));
     let number = |number: Option<f64>| number.map(NewValue::Number);
-    let values = |fields: &CompanionFields| -> [KeyChange; 14] {
+    let values = |fields: &CompanionFields| -> [KeyChange; 15] {
         [
             ("name", Some(NewValue::Text(fields.name.clone()))),
             ("aliases", texts(&fields.aliases)),
@@ -45,6 +45,7 @@ pub(super) fn changes(now: &CompanionFields, new: &CompanionFields) -> Vec<KeyCh
             ("tone", text(&fields.tone)),
             ("quiet_hours", fields.quiet_hours.map(|hours| NewValue::Text(hours.to_string().into()))),
             ("starts_after", number(fields.starts_after)),
+            ("adult", fields.adult.then_some(NewValue::Bool(true))),
             ("picture", text(&fields.picture_url)),
             ("greetings", texts(&fields.greetings)),
             ("model.main", fields.model.as_ref().map(|model| NewValue::Text(model.as_str().into()))),
@@ -87,6 +88,7 @@ mod tests {
             tone: Some("dry".into()),
             quiet_hours: Some(QuietHours::Between { from: 23 * 60, until: 8 * 60 }),
             starts_after: Some(90.5),
+            adult: true,
             model: Some("large".into()),
             voice: VoiceFields { provider: Some("a".into()), voice: Some("b".into()), speed: Some(1.25) },
             picture_url: Some("https://example.org/m.png".into()),

@@ -15,6 +15,7 @@ pub enum NewValue {
     /// A number. Without a fraction it is written as a whole one.
     Number(f64),
     Texts(Vec<Arc<str>>),
+    Bool(bool),
 }
 
 /// A key, such as `name` or `voice.speed`, and its new value. `None` removes the key.
@@ -73,6 +74,7 @@ fn change(table: &mut dyn TableLike, key: &str, new: Option<&NewValue>) -> Strin
         NewValue::Text(text) => Value::from(&**text),
         NewValue::Number(number) if number.fract() == 0.0 && number.abs() < 1e15 => Value::from(*number as i64),
         NewValue::Number(number) => Value::from(*number),
+        NewValue::Bool(value) => Value::from(*value),
         NewValue::Texts(texts) => list(texts, old.as_ref().and_then(Value::as_array)).into(),
     };
     match (table.get_mut(key), old) {

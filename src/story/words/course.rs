@@ -52,7 +52,9 @@ pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course:
         (_, Event::Cancelled { message: Some(_), .. }) => ("failed", "why.course.asked_to_stop"),
         (_, Event::Cancelled { message: None, .. }) => ("failed", "why.course.stopped"),
         (_, Event::ReplyFailed { error, .. }) if **error == *DELETED => ("failed", "why.course.deleted"),
-        (_, Event::ReplyFailed { error, .. }) => return Some(statement_failed(who, error).line(recorded, "failed")),
+        (_, Event::ReplyFailed { error, category, .. }) => {
+            return Some(statement_failed(who, error, category.as_deref()).line(recorded, "failed"));
+        }
         (_, Event::Cleared) => ("cleared", "why.course.cleared"),
         (_, Event::Left { .. }) => ("moved", "why.course.left"),
         (_, Event::Paused { .. }) => ("moved", "why.course.paused"),

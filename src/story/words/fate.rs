@@ -18,7 +18,9 @@ pub(crate) fn owed(who: &Subject, ending: Option<&Recorded>, is_read: bool) -> (
             let told = who.tell(key, &[("text", &cut(&message.text))]);
             return (Outcome::Answered, told.and(cut_off(message, who.language)).text);
         }
-        Some(Event::ReplyFailed { error, .. }) => return (Outcome::Failed, statement_failed(who, error).text),
+        Some(Event::ReplyFailed { error, category, .. }) => {
+            return (Outcome::Failed, statement_failed(who, error, category.as_deref()).text);
+        }
         Some(Event::Cancelled { message: None, .. }) => (Outcome::Failed, "why.fate.stopped"),
         Some(Event::Cancelled { .. }) => (Outcome::Failed, "why.fate.asked_to_stop"),
         Some(Event::Deleted { .. }) => (Outcome::Deleted, "why.fate.unneeded"),

@@ -60,6 +60,8 @@ pub(super) const ERRORS: &[&str] = &[
     "empty",
     "only_thoughts",
     "no_statement",
+    "moderated",
+    "moderation_failed",
     "post_refused",
     "unpostable",
     "undelivered",

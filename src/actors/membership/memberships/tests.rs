@@ -158,7 +158,7 @@ fn share(memberships: &Memberships, one: &str, other: &str) -> bool {
 
 fn memberships(companions: &[(&str, &[&str])]) -> Memberships {
     let defaults = samples::defaults().companion_defaults.clone();
-    Memberships::new(cast(companions), defaults, CommonNames::Vocative, Instruments::noop())
+    Memberships::new(cast(companions), defaults, CommonNames::Vocative, BTreeSet::new(), Instruments::noop())
 }
 
 fn with_external(id: &str, external: External) -> Membership {

@@ -132,6 +132,7 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
             ticket: Ticket(ticket.0.saturating_sub(1)),
             trigger: Trigger::Lull,
             error: "timeout".into(),
+            category: None,
         },
         4 => Event::Unanswered {
             companion,

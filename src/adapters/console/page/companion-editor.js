@@ -24,8 +24,8 @@ export function placeOf(kept) {
 
 // What two versions of the fields say differently: each with its label and what `theirs` says.
 function differences(mine, theirs) {
-  const labels = { name: 'maker.name', persona: 'maker.persona', interjection: 'maker.often', chattiness: 'maker.chattiness', tone: 'maker.tone', aliases: 'maker.aliases', greetings: 'maker.greetings', quiet_hours: 'maker.quiet_hours', starts_after: 'maker.silence', model: 'maker.model', voice: 'maker.voice', picture_url: 'maker.picture_url' };
-  const shown = { interjection: words.interjectionLevel, quiet_hours: hours => (hours === 'always' ? words.interjectionLevel('spoken_to') : hours), starts_after: span, aliases: all => all.join(', '), greetings: all => all.join('\n\n'), voice: voice => Object.values(voice).join(', ') };
+  const labels = { name: 'maker.name', persona: 'maker.persona', interjection: 'maker.often', chattiness: 'maker.chattiness', tone: 'maker.tone', aliases: 'maker.aliases', greetings: 'maker.greetings', quiet_hours: 'maker.quiet_hours', starts_after: 'maker.silence', adult: 'maker.adult', model: 'maker.model', voice: 'maker.voice', picture_url: 'maker.picture_url' };
+  const shown = { interjection: words.interjectionLevel, quiet_hours: hours => (hours === 'always' ? words.interjectionLevel('spoken_to') : hours), starts_after: span, adult: () => '✓', aliases: all => all.join(', '), greetings: all => all.join('\n\n'), voice: voice => Object.values(voice).join(', ') };
   const same = key => JSON.stringify(mine[key] ?? null) === JSON.stringify(theirs[key] ?? null);
   return Object.keys(labels)
     .filter(key => !same(key))

@@ -96,6 +96,7 @@ export function companionForm({ options, fields, elsewhere, named, taken }) {
   const quietHours = entry('quiet_hours', t('maker.quiet_hours'), text({ value: hoursBefore, placeholder: '23:00-08:00', spellcheck: 'false' }), t('maker.quiet_hours_about'));
   // What is written if there are no quiet hours, or none any more. Where all others have some, that has to be said.
   const unlessQuiet = () => (levelBefore !== 'spoken_to' && !hoursBefore ? fields.quiet_hours : options.defaults.quiet_hours === 'never' ? undefined : 'never');
+  const adult = entry('adult', t('maker.adult'), el('input', { type: 'checkbox', checked: Boolean(fields.adult) }), t('maker.adult_about'));
   const own = fields.voice ?? {};
   const services = [...new Set([...options.voices.map(({ provider }) => provider), own.provider].filter(Boolean))];
   const provider = entry('provider', t('maker.voice_service'), el('select', null, choice('', t('maker.usual')), services.map(one => choice(one, words.model(one)))));
@@ -116,11 +117,11 @@ export function companionForm({ options, fields, elsewhere, named, taken }) {
     el('summary', null, t('maker.more')),
     [chattiness, tone, aliases].map(one => one.node),
     greetings.node,
-    [quietHours, silence, ...(services.length ? [provider, voice, speed] : []), ...(model.input.options.length > 1 ? [model] : []), pictureUrl].map(one => one.node),
+    [quietHours, silence, adult, ...(services.length ? [provider, voice, speed] : []), ...(model.input.options.length > 1 ? [model] : []), pictureUrl].map(one => one.node),
     voices,
   );
 
-  const whole = { name, persona, chattiness, tone, aliases, quiet_hours: quietHours, starts_after: silence, provider, voice, speed, model, picture_url: pictureUrl };
+  const whole = { name, persona, chattiness, tone, aliases, quiet_hours: quietHours, starts_after: silence, adult, provider, voice, speed, model, picture_url: pictureUrl };
   const who = () => plain(name.input.value.trim()) || t('maker.it');
 
   function relabel() {
@@ -178,6 +179,7 @@ export function companionForm({ options, fields, elsewhere, named, taken }) {
         quiet_hours: level === 'spoken_to' ? (levelBefore === level ? fields.quiet_hours : 'always') : (written(quietHours.input) ?? unlessQuiet()),
         tone: written(tone.input),
         starts_after: number(silence.input),
+        adult: adult.input.checked || undefined,
         model: written(model.input),
         voice: { provider: written(provider.input), voice: written(voice.input), speed: number(speed.input) },
         picture_url: written(pictureUrl.input),

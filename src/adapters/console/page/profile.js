@@ -114,6 +114,7 @@ export async function profileDialog(desk, id, who, told = '') {
       fact(t('maker.chattiness', { who: companion.name }), companion.chattiness),
       fact(t('maker.tone'), companion.tone),
       fact(t('maker.silence'), companion.starts_after ? t('maker.after', { time: span(companion.starts_after) }) : ''),
+      fact(t('maker.adult'), companion.adult ? '✓' : ''),
       fact(t('maker.greetings'), companion.greetings?.length ? words.number(companion.greetings.length) : ''),
       fact(t('maker.voice'), [voice.provider, voice.voice, voice.speed ? t('profile.voice_speed', { speed: words.number(voice.speed, 2) }) : ''].filter(Boolean).join(' · ')),
       fact(t('maker.model'), companion.model && words.modelThatWrites(companion.model)),

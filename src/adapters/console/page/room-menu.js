@@ -33,6 +33,7 @@ export function roomMenu({ room, changed, open, leave, deleted, find, desk, show
     item(t('rooms.choose'), chooseCompanions),
     toggle(t(shown.paused ? 'rooms.resume_all' : 'rooms.pause_all'), Boolean(shown.paused), () => patch(shown, { paused: !shown.paused })),
     toggle(t('rooms.spoken_to'), shown.quiet_hours === 'always', () => patch(shown, { quiet_hours: shown.quiet_hours === 'always' ? null : 'always' }), t('rooms.spoken_to_about')),
+    toggle(t('rooms.minors'), Boolean(shown.minors), () => patch(shown, { minors: !shown.minors }), t('rooms.minors_about')),
     item(t('rooms.cancel_replies'), () => api.clearRoom(shown.id).catch(showProblem), t('rooms.cancel_replies_about')),
     item(t('rooms.export'), about('showExport'), t('rooms.export_about')),
   ];

@@ -59,6 +59,7 @@ pub(super) fn as_member(companion: CompanionView) -> RoomCompanion {
         max_turns,
         repetition,
         model,
+        kept_out: false,
         paused: false,
         picture,
     }
@@ -160,6 +161,7 @@ pub(super) mod tests {
             max_turns: None,
             repetition: true,
             model: ModelChoice::default(),
+            kept_out: false,
             paused: false,
             picture: None,
         }

@@ -219,7 +219,7 @@ proptest! {
         words.repetition = "é".repeat(300);
         let others = vec![Other { name: name.clone().into(), chattiness: Some(long.clone().into()) }; 40];
         let place = Some(Place { title: name.clone().into(), topic: Some(long.clone().into()) });
-        let scene = &Scene { now: NOON, zone: TimeZone::UTC, others, is_call: true, place };
+        let scene = &Scene { now: NOON, zone: TimeZone::UTC, others, is_call: true, place, has_minors: true };
 
         let given = PromptInput { trigger: Trigger::Turn, message_count: u64::MAX, minutes: u64::MAX, speaker: Some((*name).into()),
             summary: Some((*long).into()), recent: all.clone(), buffer: all.clone(), is_repetitive: true, ..self::input() };

@@ -92,6 +92,7 @@ fn room() -> Room {
         inherits_from: None,
         guild: "discord:2".into(),
         companions: vec![one("aria", "Aria", &[])],
+        minors: false,
         paused: false,
         last_at: None,
         language: None,

@@ -1,0 +1,141 @@
+//! A client for OpenAI's moderations API, which other services have, too.
+//!
+//! Protocol: <https://platform.openai.com/docs/api-reference/moderations>. Mistral's answers have no `flagged`, and some servers name no category.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Certificate, Method};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::adapters::endpoint::body;
+use crate::adapters::endpoint::failure::Broken;
+use crate::adapters::endpoint::service::Service;
+use crate::domain::text::one_line;
+use crate::ports::language_model::NoAnswer;
+use crate::ports::moderation::Moderation;
+use crate::settings::Problem;
+use crate::settings::models::{self, parsed_base_url};
+
+/// An answer has a few numbers for a text.
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// The longest pause in an answer. Who asks waits for less.
+const IDLE: Duration = Duration::from_secs(10);
+/// The longest name of a category, in characters.
+const MAX_CATEGORY_CHARS: usize = 64;
+/// What stands for a category where the service names none.
+const UNNAMED: &str = "unnamed";
+
+pub struct OpenAiModeration {
+    service: Service,
+    model: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Question<'a> {
+    input: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    results: Vec<Verdict>,
+}
+
+#[derive(Deserialize)]
+struct Verdict {
+    flagged: Option<bool>,
+    /// Whether the text belongs to each, or the names of those to which it does.
+    #[serde(default)]
+    categories: Value,
+    #[serde(default)]
+    category_scores: Value,
+}
+
+impl OpenAiModeration {
+    /// The service of these settings. These authorities are trusted besides those of the machine.
+    ///
+    /// # Errors
+    /// The address or the key cannot be used.
+    pub fn new(settings: &models::moderation::Moderation, authorities: &[Certificate]) -> Result<Self, Problem> {
+        let service = Service::openai(parsed_base_url(&settings.base_url)?, settings.key()?, authorities)?;
+        Ok(Self { service, model: settings.model.clone() })
+    }
+}
+
+#[async_trait]
+impl Moderation for OpenAiModeration {
+    async fn refusal_of(&self, text: &str) -> Result<Option<Arc<str>>, NoAnswer> {
+        let Service { http, headers, failures, .. } = &self.service;
+        let question = serde_json::to_vec(&Question { input: text, model: self.model.as_deref() });
+        let question = question.map_err(|error| failures.in_answer(Broken::Request(error.to_string())))?;
+        let request = http.request(Method::POST, self.service.beneath("moderations")).headers(headers.clone());
+        let request = request.header(CONTENT_TYPE, "application/json").body(question);
+        let response = http.send(request).await.map_err(|broke| failures.of_connection(broke))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        if !status.is_success() {
+            let told = body::of_error(response, Instant::now() + IDLE).await;
+            return Err(failures.of_status(status, &headers, &told));
+        }
+        let answer = body::whole(response, MAX_ANSWER_BYTES, IDLE, failures).await?;
+        let garbled = |why: String| failures.in_answer(Broken::garbled(why, &answer));
+        let Answer { results } = serde_json::from_slice(&answer).map_err(|error| garbled(error.to_string()))?;
+        if results.is_empty() {
+            return Err(garbled("it has no results".to_owned()));
+        }
+        Ok(results.iter().find_map(Verdict::category))
+    }
+}
+
+impl Verdict {
+    /// The category that weighs most, if the text is refused.
+    fn category(&self) -> Option<Arc<str>> {
+        let score = |name: &str| self.category_scores[name].as_f64().unwrap_or_default();
+        let refused: Vec<&str> = match &self.categories {
+            Value::Object(all) => all.iter().filter(|(_, is_refused)| **is_refused == true).map(|(name, _)| &**name).collect(),
+            Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        let heaviest = refused.into_iter().max_by(|one, other| score(one).total_cmp(&score(other)));
+        let is_flagged = self.flagged.unwrap_or(heaviest.is_some());
+        is_flagged.then(|| heaviest.map_or_else(|| UNNAMED.into(), |name| one_line(name, MAX_CATEGORY_CHARS).into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn category(verdict: serde_json::Value) -> Option<Arc<str>> {
+        serde_json::from_value::<Verdict>(verdict).unwrap().category()
+    }
+
+    #[test]
+    fn verdicts_of_several_makes_are_read() {
+        let openai = json!({
+            "flagged": true,
+            "categories": { "harassment": true, "violence": true, "sexual": false },
+            "category_scores": { "harassment": 0.52, "violence": 0.9, "sexual": 0.01 },
+            "category_applied_input_types": { "violence": ["text"] },
+        });
+        let mistral = json!({ "categories": { "pii": true, "law": false }, "category_scores": { "pii": 0.8, "law": 0.1 } });
+
+        assert_eq!(category(openai).as_deref(), Some("violence"));
+        assert_eq!(category(mistral).as_deref(), Some("pii"));
+        assert_eq!(category(json!({ "flagged": true })).as_deref(), Some(UNNAMED));
+        assert_eq!(category(json!({ "flagged": true, "categories": { "sexual/minors": null } })).as_deref(), Some(UNNAMED));
+        assert_eq!(category(json!({ "flagged": true, "categories": ["S1"] })).as_deref(), Some("S1"));
+        assert_eq!(category(json!({ "categories": { "pii": false } })), None);
+        let below = json!({ "flagged": false, "categories": { "violence": true } });
+        assert_eq!(category(below), None, "what a service flags is its own decision");
+        let long = category(json!({ "categories": { "a\nb".repeat(100): true } })).unwrap();
+        assert!(long.chars().count() <= MAX_CATEGORY_CHARS + 1 && !long.contains('\n'), "{long}");
+    }
+}
