@@ -78,6 +78,12 @@ impl Setup {
     /// Tries the models in force once, so that their failures are shown before somebody waits for them. `rehearsal` needs no trial.
     pub(super) async fn try_at_start(&self) {
         let models = self.context.pool.settings();
+        if models.check_at_start
+            && let Some(moderation) = &self.context.moderation
+            && let Err(error) = moderation.refusal_of("Hello!").await
+        {
+            tracing::error!(%error, "the moderation service does not work; safety.moderation_fails says what is done with statements meanwhile");
+        }
         if !models.check_at_start || models.served(ModelRole::Main, &ModelRole::Main.into()).endpoint.is_none() {
             return;
         }
