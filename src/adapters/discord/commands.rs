@@ -233,9 +233,7 @@ impl CommandHandler {
                 let work = async { catch_panic(self.export(&here, person.id)).await.unwrap_or_else(|answer| answer) };
                 self.run(pending, true, work).await
             }
-            Action::Command(command) => {
-                self.run(pending, false, self.execute_catching_panics(command, &here, person.id)).await
-            }
+            Action::Command(command) => self.run(pending, false, self.execute_catching_panics(command, &here, person.id)).await,
             Action::Help { person: of, language } => {
                 let text = match of == person.id {
                     true => self.discord.crisis_text(&language),
@@ -429,6 +427,13 @@ impl From<Refused> for Answer {
             Refused::Unavailable { .. } | Refused::Damaged(_) | Refused::Broken(_) => Self::Failed(text),
             _ => Self::Refused(text),
         }
+    }
+}
+
+/// Without what a person said.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
     }
 }
 

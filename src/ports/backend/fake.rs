@@ -31,10 +31,11 @@ use crate::backend::room::{
     RoomPlan, Rooms,
 };
 use crate::backend::room_service::RoomService;
-use crate::backend::state::{CompanionState, Doing, RoomState};
 use crate::backend::stamp::Stamp;
+use crate::backend::state::{CompanionState, Doing, RoomState};
 use crate::backend::usage::{
-    Calls, Cap, Caps, Costs, GuildUsage, PeopleTold, Safety, SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used,
+    Calls, Cap, Caps, Costs, GuildUsage, PeopleTold, Safety, SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy,
+    UsageQuery, Used,
 };
 use crate::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
 use crate::domain::closing::Stage;

@@ -10,9 +10,9 @@ use twilight_model::http::interaction::InteractionResponseType::{
     self, ApplicationCommandAutocompleteResult, ChannelMessageWithSource, DeferredChannelMessageWithSource,
 };
 
-use super::{Answer, CommandHandler};
 use super::interaction::Handle;
 use super::words::fitted;
+use super::{Answer, CommandHandler};
 use crate::rest::{Failed, Request};
 use crate::snowflake::Snowflake;
 use crate::wire::WithId;

@@ -89,8 +89,11 @@ impl CommandHandler {
         );
         if left_out > 0 {
             let messages = if left_out == 1 { "message does" } else { "messages do" };
-            write!(text, "\n**{left_out} older {messages} not fit into the file.** The operators of this bot can give you all of them.")
-                .expect("writing to a String does not fail");
+            write!(
+                text,
+                "\n**{left_out} older {messages} not fit into the file.** The operators of this bot can give you all of them."
+            )
+            .expect("writing to a String does not fail");
         }
         if is_damaged {
             text.push_str("\n**Something cannot be read, and is missing.** Please tell the operators of this bot.");

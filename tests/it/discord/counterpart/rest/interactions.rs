@@ -128,7 +128,9 @@ fn attached(body: &mut Value) -> Result<Vec<Value>, Refusal> {
     let (file, listed) = (body["file"].take(), body["attachments"].take());
     match (file, listed) {
         (Value::Null, Value::Null) => Ok(Vec::new()),
-        (file, Value::Array(listed)) if listed.len() == 1 && listed[0]["id"] == 0 && listed[0]["filename"] == file["filename"] => {
+        (file, Value::Array(listed))
+            if listed.len() == 1 && listed[0]["id"] == 0 && listed[0]["filename"] == file["filename"] =>
+        {
             // <https://docs.discord.com/developers/topics/opcodes-and-status-codes#json-json-error-codes>
             if file["size"].as_u64() > Some(LARGEST_FILE) {
                 return Err(Refusal::new(413, 40_005, "Request entity too large"));
