@@ -187,8 +187,7 @@ async fn figures_are_counted_by_month_and_outlive_what_they_count() {
     world.tell("Ben").await;
     world.say_with("den", json!({ "from": "Ana", "text": "Ari, Bruno, I want to die" })).await;
     world.pass(60.0).await;
-    let decided = world.recorded("den", "decided").await;
-    assert!(decided.iter().all(|decided| decided["at_risk"] == decided[0]["at_risk"]) && decided.len() > 1, "{decided:?}");
+    assert_eq!(world.recorded("den", "help").await.len(), 2, "each companion decides");
     let figures = async || {
         let query = |guild: &str| UsageQuery { guild: Some(guild.into()), ..UsageQuery::default() };
         let all = world.backend.records.safety_figures(UsageQuery::default()).await.unwrap();
