@@ -207,7 +207,7 @@ async fn figures_are_counted_by_month_and_outlive_what_they_count() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_export_of_a_person_says_what_else_is_kept_and_not_what_the_person_quoted() {
+async fn an_export_of_a_person_says_what_else_is_kept() {
     let world = World::with_lobby_settings(public("once")).await;
     let opt_outs = OptOutService::new(world.context.clone());
     let exported = async |id: &str| {
