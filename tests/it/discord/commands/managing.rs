@@ -8,7 +8,7 @@ use tertulia::ports::backend::room_service::RoomService as _;
 
 use super::super::counterpart::{Does, Kind, On, Permissions};
 use super::super::home::snowflake;
-use super::{Scene, at, companion, me, sub, switch, until};
+use super::{Scene, at, companion, me, sub, switch};
 
 #[tokio::test]
 async fn commands_add_adjust_pause_and_remove_a_companion() {
@@ -231,7 +231,6 @@ async fn a_person_gets_the_own_data_as_a_file_of_bounded_size_with_the_newest_fi
     let days: Vec<_> = own.iter().map(|line| line["at"].as_str().expect("a time")[8..10].to_owned()).collect();
     assert_eq!(days, ["09", "08", "07", "06", "05", "04", "03"]);
     assert!(text.contains("**2 older messages do not fit into the file.** The operators"), "{text}");
-    until("the count", async || scene.counted("export_me", "done") == 2.0).await;
 }
 
 #[tokio::test]
