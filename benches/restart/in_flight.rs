@@ -125,6 +125,7 @@ fn furnish(mut context: ActorContext, in_flight: InFlight) -> anyhow::Result<Act
         cast,
         settings.companion_defaults.clone(),
         settings.names.common,
+        BTreeSet::new(),
         context.recorder.instruments().clone(),
     );
     if in_flight == InFlight::Delivery {

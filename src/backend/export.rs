@@ -33,8 +33,14 @@ impl ActorBackend {
 }
 
 pub(super) async fn said_line(reader: &Reader<'_>, channel_key: &ChannelKey, seq: Seq) -> Result<Option<String>, ReadError> {
-    let recorded = reader.event(channel_key, seq).await?;
-    Ok(recorded.filter(is_shown).map(|recorded| line(channel_key, &recorded)))
+    let recorded = reader.event(channel_key, seq).await?.filter(is_shown);
+    Ok(recorded.map(|mut recorded| {
+        if let Event::Said { message, .. } = &mut recorded.event {
+            // Somebody else said that.
+            message.quoted = None;
+        }
+        line(channel_key, &recorded)
+    }))
 }
 
 /// The events of these journals, one journal after the other.

@@ -1,9 +1,12 @@
 //! Answers from the record: history, decisions and their stories, usage, and exports.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
+use serde_json::json;
 
 use super::ActorBackend;
 use super::errors::invalid;
@@ -14,8 +17,9 @@ use super::usage::end_of_millisecond;
 use super::why::Scene;
 use crate::domain::budget::DAY;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{CompanionId, PersonId, Seq, Ward};
+use crate::domain::id::{CompanionId, GuildId, PersonId, Seq, Ward};
 use crate::domain::message::{Author, Role};
+use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::Refused;
@@ -24,7 +28,8 @@ use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
 use crate::ports::backend::messages::{Found, History, HistoryQuery, RunBy, SearchQuery};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::RoomId;
-use crate::ports::backend::usage::{GuildUsage, Usage, UsageQuery, Used};
+use crate::ports::backend::stamp::rfc3339;
+use crate::ports::backend::usage::{GuildUsage, Safety, SafetyFigures, SafetyMonth, Usage, UsageQuery, Used};
 use crate::story::transcript::{Markup, Transcript};
 use crate::story::{chat, script};
 
@@ -35,6 +40,8 @@ const MAX_IN_ALL: usize = 400_000;
 const MIN_PER_ROOM: usize = 64;
 /// How many events a replay script or a group chat may be made from. It is limited because each is one document.
 const MAX_SCRIPTED: usize = 200_000;
+/// How many months the figures that laws ask for may cover. Each is one read for each guild.
+const MAX_MONTHS: i32 = 120;
 
 #[async_trait]
 impl RecordService for ActorBackend {
@@ -133,18 +140,12 @@ impl RecordService for ActorBackend {
         }
         // One count at a time, because each reads many records.
         let _lock = self.counting.lock().await;
-        let guilds = match &query.guild {
-            Some(guild) => {
-                check_guild(&self.context, guild).await?;
-                vec![guild.clone()]
-            }
-            None => self.reader().guilds_with_usage().await?,
-        };
+        let is_of_all = query.guild.is_none();
         let mut reported = Vec::new();
         let mut total = Used::default();
-        for guild in guilds {
+        for guild in self.guilds_to_count(query.guild).await? {
             let account = self.account(&guild, from, to).await?;
-            if query.guild.is_none() && account.used == Used::default() {
+            if is_of_all && account.used == Used::default() {
                 continue;
             }
             let caps = self.caps(&guild, now).await?;
@@ -154,6 +155,31 @@ impl RecordService for ActorBackend {
         }
         let currency = self.context.settings.models.currency.as_str().into();
         Ok(Usage { from: from.into(), to: to.into(), currency, guilds: reported, total })
+    }
+
+    async fn safety_figures(&self, query: UsageQuery) -> Result<SafetyFigures, Refused> {
+        let end = query.to.unwrap_or_else(|| end_of_millisecond(self.context.clock.now()));
+        let last = (end - Duration::from_micros(1)).month(0);
+        let first = query.from.map_or(last.month(-11), |from| from.month(0));
+        if query.from.is_some_and(|from| from >= end) {
+            return Err(invalid("from", "must be earlier than to (without to: earlier than now)"));
+        }
+        let months: Vec<_> = (0..=MAX_MONTHS).map(|later| first.month(later)).take_while(|month| *month <= last).collect();
+        if months.len() > MAX_MONTHS as usize {
+            return Err(invalid("from", "must be at most ten years before to (without to: before now)"));
+        }
+        let _lock = self.counting.lock().await;
+        let mut figures = SafetyFigures { from: named(first), to: named(last), months: Vec::new(), total: Safety::default() };
+        for guild in self.guilds_to_count(query.guild).await? {
+            for month in &months {
+                let sums = self.safety_of(&guild, *month).await?;
+                if sums != Safety::default() {
+                    figures.total.add(&sums);
+                    figures.months.push(SafetyMonth { guild: guild.clone(), month: named(*month), sums });
+                }
+            }
+        }
+        Ok(figures)
     }
 
     async fn export(&self, query: ExportQuery) -> Result<Lines, Refused> {
@@ -205,9 +231,14 @@ impl RecordService for ActorBackend {
         let id = PersonId::from(&*person.id);
         let (store, ward) = (self.context.store.clone(), Ward::of(&person.guild));
         let listed = self.reader().listed(&person.guild, &id).await?;
-        if listed.is_empty() {
+        let told_at = self.context.told.at(&person.guild, &id).map(rfc3339);
+        let opted_out = self.context.opt_outs.holds(&person.guild, &id);
+        let is_more_known = told_at.is_some() || opted_out;
+        if listed.is_empty() && !is_more_known {
             return Err(self.nobody(&person.guild, &id).await);
         }
+        let now = rfc3339(self.context.clock.now());
+        let known = json!({ "guild": person.guild, "person": id, "at": now, "told_at": told_at, "opted_out": opted_out });
         let (mut messages, mut illegible, mut nameless) = (Vec::new(), 0, 0);
         let mut unreadable = None;
         for (no, stretches) in &listed {
@@ -244,11 +275,25 @@ impl RecordService for ActorBackend {
                 line.map_err(Refused::from).transpose()
             }
         });
-        Ok(lines.chain(stream::iter(missing)).boxed())
+        let known = is_more_known.then(|| Ok(known.to_string()));
+        Ok(stream::iter(known).chain(lines).chain(stream::iter(missing)).boxed())
     }
 }
 
+/// A month as the API names it, such as `2026-11`.
+fn named(month: Moment) -> Arc<str> {
+    rfc3339(month).chars().take(7).collect::<String>().into()
+}
+
 impl ActorBackend {
+    /// This guild, which must exist, or all that ever used anything.
+    async fn guilds_to_count(&self, guild: Option<GuildId>) -> Result<Vec<GuildId>, Refused> {
+        match guild {
+            Some(guild) => check_guild(&self.context, &guild).await.map(|()| vec![guild]),
+            None => Ok(self.reader().guilds_with_usage().await?),
+        }
+    }
+
     /// The events of a room that becomes one document.
     async fn all_events(&self, channel_key: &ChannelKey) -> Result<Vec<Recorded>, Refused> {
         let range = Range { after: Seq::NONE, before: None, limit: MAX_SCRIPTED + 1, newest_first: false };

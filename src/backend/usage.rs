@@ -9,9 +9,10 @@ use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::domain::service::Service;
 use crate::journal::account::Account;
+use crate::journal::figures::Figures;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{UsageRecord, Used as Record};
-use crate::ports::backend::usage::{Cap, Caps};
+use crate::ports::backend::usage::{Cap, Caps, Safety};
 use crate::settings::speech::BUILT_IN;
 
 /// The API reports times in whole milliseconds.
@@ -34,6 +35,17 @@ impl ActorBackend {
         };
         self.reader().usage(guild, from, Some(to), take).await?;
         Ok(account)
+    }
+
+    /// The figures of a guild in the month that begins at this moment.
+    pub(super) async fn safety_of(&self, guild: &GuildId, month: Moment) -> Result<Safety, ReadError> {
+        let mut figures = Figures::default();
+        let take = |record| {
+            figures.count(record);
+            ControlFlow::Continue(())
+        };
+        self.reader().usage(guild, month, Some(month + Duration::from_micros(1)), take).await?;
+        Ok(figures.sums())
     }
 
     /// The state of a guild's daily caps, counted like the budgets.

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use reqwest::Method;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::access::{self, Access};
@@ -16,9 +17,9 @@ use super::failure::Failure;
 use super::time;
 use crate::adapters::system::SystemClock;
 use crate::domain::moment::Moment;
-use crate::ports::backend::Backend;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::backend::usage::UsageQuery;
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::clock::Clock as _;
 use crate::server::offline;
 use crate::settings::{Loaded, Sources};
@@ -30,6 +31,7 @@ Examples:
   tertulia usage --guild home --by companion         one guild, by companion
   tertulia usage --from 2026-05-01 --to 2026-06-01   all of May, in UTC
   tertulia usage --last 7d --json                    everything as one JSON object
+  tertulia usage --safety --from 2026-01-01          who was told, and shown where to find help: each month of this year
 
 TIME is a time such as 2026-05-01T12:00:00Z or 22:14 (in the last 24 hours), a day such as 2026-05-01 (its beginning in UTC), or how long \
 ago it was: 2h30m, 24h, 7d, 4w.
@@ -69,6 +71,11 @@ pub struct Usage {
     #[arg(long, value_enum, default_value_t = By::Guild)]
     pub by: By,
 
+    /// Show how many people were told that companions are AI, and how often somebody was shown where to find help: by guild and month
+    /// [default: twelve months]
+    #[arg(long, conflicts_with = "by")]
+    pub safety: bool,
+
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -100,18 +107,25 @@ fn show(loaded: Loaded, options: &Usage) -> Result<(), Failure> {
     let access = access::find_to_read(&loaded, options.server.as_deref())?;
     let bar = ProgressBar::new_spinner().with_message("counting");
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    let usage = fetch(loaded, access, query);
+    let usage = fetch(loaded, access, query, options.safety);
     bar.finish_and_clear();
     let usage = usage?;
     if options.json {
         return print_json(&usage);
     }
-    let usage = serde_json::from_value(usage)
-        .map_err(|error| Failure::Failed(format!("the server has another version: use a tertulia of that version: {error}")))?;
-    print(&table::of(&usage, options.by).trim_end())
+    let table = match options.safety {
+        true => table::safety(&read(usage)?),
+        false => table::of(&read(usage)?, options.by),
+    };
+    print(&table.trim_end())
 }
 
-fn fetch(loaded: Loaded, access: Access, query: UsageQuery) -> Result<Value, Failure> {
+fn read<T: DeserializeOwned>(usage: Value) -> Result<T, Failure> {
+    serde_json::from_value(usage)
+        .map_err(|error| Failure::Failed(format!("the server has another version: use a tertulia of that version: {error}")))
+}
+
+fn fetch(loaded: Loaded, access: Access, query: UsageQuery, safety: bool) -> Result<Value, Failure> {
     match access {
         Access::Server(client) => {
             let moment = |at: Option<Moment>| at.map(rfc3339).unwrap_or_default();
@@ -119,11 +133,17 @@ fn fetch(loaded: Loaded, access: Access, query: UsageQuery) -> Result<Value, Fai
             let guild = query.guild.as_ref().map_or("", |guild| guild.as_str());
             let parameters = [("guild", guild), ("from", &from), ("to", &to)];
             let parameters: Vec<_> = parameters.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-            block_on(client.object(client.request(Method::GET, "/api/usage", &parameters)))
+            let path = if safety { "/api/usage/safety" } else { "/api/usage" };
+            block_on(client.object(client.request(Method::GET, path, &parameters)))
         }
         Access::Store => {
             access::require_store(&loaded.settings.storage)?;
-            Ok(json!(offline::ask(loaded, async |backend: &Backend| backend.records.usage(query).await)??))
+            Ok(offline::ask(loaded, async |backend: &Backend| {
+                Ok::<_, Refused>(match safety {
+                    true => json!(backend.records.safety_figures(query).await?),
+                    false => json!(backend.records.usage(query).await?),
+                })
+            })??)
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::{Add, Sub};
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
+use jiff::{Timestamp, ToSpan as _, Zoned};
 use serde::{Deserialize, Serialize};
 
 /// A point in time, in microseconds: since the Unix epoch in a running server, since the script's zero in a replay.
@@ -39,6 +39,13 @@ impl Moment {
         time.to_zoned(zone.clone())
     }
 
+    /// The beginning of its month in UTC, or of the month so many months after that.
+    pub fn month(self, later: i32) -> Self {
+        let date = self.zoned(&TimeZone::UTC).date().first_of_month().saturating_add(later.months());
+        let time = TimeZone::UTC.to_timestamp(date.into()).map_or(i64::MAX, Timestamp::as_microsecond);
+        Self(u64::try_from(time).unwrap_or_default())
+    }
+
     /// The duration since `earlier`. Zero if this moment is not later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
@@ -60,5 +67,24 @@ impl Sub<Duration> for Moment {
     fn sub(self, span: Duration) -> Self {
         let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         Self(self.0.saturating_sub(micros))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn months_begin_at_midnight_in_utc_and_cross_years() {
+        let month = |text: &str, later| {
+            let at: Timestamp = text.parse().unwrap();
+            let month = Moment::from_micros(at.as_microsecond() as u64).month(later);
+            month.zoned(&TimeZone::UTC).datetime().to_string()
+        };
+
+        assert_eq!(month("2026-11-30T23:59:59.999999Z", 0), "2026-11-01T00:00:00");
+        assert_eq!(month("2026-11-01T00:00:00Z", 2), "2027-01-01T00:00:00");
+        assert_eq!(month("2026-01-31T12:00:00Z", -11), "2025-02-01T00:00:00");
+        assert_eq!(Moment::ZERO.month(-1), Moment::ZERO);
     }
 }

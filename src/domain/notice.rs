@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id::PersonId;
 use super::moment::Moment;
+use super::named::named;
 
 /// How often people are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -28,16 +29,16 @@ pub struct Repeat {
     pub after: Option<Duration>,
 }
 
-/// Why people are told: the weightiest reason, if there are several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Occasion {
-    /// The time since somebody was told is over.
-    Interval,
-    /// It is another day.
-    Day,
-    /// Somebody was never told.
-    First,
+named! {
+    /// Why people are told: the weightiest reason, if there are several.
+    pub enum Occasion {
+        /// The time since somebody was told is over.
+        Interval = "interval",
+        /// It is another day.
+        Day = "day",
+        /// Somebody was never told.
+        First = "first",
+    }
 }
 
 /// A notice that a statement owes.
@@ -58,16 +59,6 @@ impl Notice {
             Self::Off => None,
             Self::Once => Some(Repeat { each_day: false, after: None }),
             Self::Daily => Some(Repeat { each_day: true, after: Some(THREE_HOURS) }),
-        }
-    }
-}
-
-impl Occasion {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Interval => "interval",
-            Self::Day => "day",
-            Self::First => "first",
         }
     }
 }

@@ -32,6 +32,7 @@ impl Account {
             Record::Statement { .. } => self.used.statements += 1,
             Record::Evaluation { .. } => self.used.evaluations += 1,
             Record::Address { .. } => self.used.addresses += 1,
+            Record::Notice { .. } | Record::Help { .. } | Record::Refusal => {}
             Record::Speech { service, companion, provider, amount, price } => {
                 let mut speech = Speech::default();
                 let sum = if service == Service::SpeechSynthesis { &mut speech.characters } else { &mut speech.recognised_ms };

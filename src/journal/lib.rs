@@ -5,6 +5,7 @@
 pub mod account;
 pub mod channel_key;
 pub mod erased;
+pub mod figures;
 pub mod inspection;
 pub mod key;
 pub mod membership;

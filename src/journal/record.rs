@@ -12,7 +12,7 @@ use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, TurnId};
 use crate::domain::moment::Moment;
-use crate::domain::notice::Owed;
+use crate::domain::notice::{Occasion, Owed};
 use crate::domain::price::{Price, UnitPrice};
 use crate::domain::service::Service;
 use crate::domain::trigger::Trigger;
@@ -395,6 +395,17 @@ pub enum Used {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         price: Option<Price>,
     },
+    /// People were told that companions are AI. This and what follows are figures, which have the time of their month (`figures.rs`).
+    Notice {
+        occasion: Occasion,
+        people: u64,
+    },
+    /// The author of a message was shown where to find help.
+    Help {
+        message: Seq,
+    },
+    /// The moderation service refused a statement.
+    Refusal,
     /// Speech that a service recognised, or made.
     Speech {
         service: Service,

@@ -56,6 +56,8 @@ async fn what_the_service_refuses_is_seen_by_nobody_and_the_category_is_on_recor
     let stored = format!("{:?}", world.everything().await);
     assert!(!stored.contains("rude"), "the words are not kept");
     assert_eq!(world.main.asked.lock().len(), 1, "it is not written again");
+    let query = crate::ports::backend::usage::UsageQuery::default();
+    assert_eq!(world.backend.records.safety_figures(query).await.unwrap().total.refused, 1);
     let why = serde_json::to_value(world.why("lobby", Some("aria"), None).await.unwrap()).unwrap().to_string();
     assert!(why.contains("The moderation service refused what Aria had written (harassment)."), "{why}");
 }

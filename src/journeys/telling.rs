@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
 use super::world::{World, lines, room};
+use crate::actors::erasure::retention;
 use crate::actors::membership::opt_out::OptOutService;
+use crate::domain::moment::Moment;
 use crate::ports::backend::guest_service::{Ends, NewInvitation};
-use crate::ports::backend::keeping::ExportForm;
+use crate::ports::backend::keeping::{ExportForm, Person};
+use crate::ports::backend::usage::UsageQuery;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
 use crate::ports::chat_platform::{NotRead, NotSent};
 use crate::ports::opt_out::OptOut as _;
@@ -173,4 +177,52 @@ async fn on_platform() -> (Arc<FakePlatform>, World) {
     let platform = Arc::<FakePlatform>::default();
     let world = World::with_platform_settings(platform.clone(), public("once")).await;
     (platform, world)
+}
+
+#[tokio::test(start_paused = true)]
+async fn figures_are_counted_by_month_and_outlive_what_they_count() {
+    let world = World::with_lobby_settings(public("once")).await;
+    world.open("den", &["aria", "bruno"]).await;
+    world.tell("Ana").await;
+    world.tell("Ben").await;
+    world.say_with("den", json!({ "from": "Ana", "text": "Ari, Bruno, I want to die" })).await;
+    world.pass(60.0).await;
+    assert_eq!(world.recorded("den", "help").await.len(), 2, "each companion decides");
+    let figures = async || {
+        let query = |guild: &str| UsageQuery { guild: Some(guild.into()), ..UsageQuery::default() };
+        let all = world.backend.records.safety_figures(UsageQuery::default()).await.unwrap();
+        assert_eq!(world.backend.records.safety_figures(query("home")).await.unwrap(), all);
+        json!(all)
+    };
+    let before = figures().await;
+
+    world.forget("Ana", false).await.unwrap();
+    retention::pass_older(&world.context, &|_| Some(Moment::from_micros(u64::MAX))).await;
+
+    let sums = json!({ "told": { "first": 2, "day": 0, "interval": 0 }, "helped": 1, "refused": 0 });
+    assert_eq!((&before["total"], before["months"].as_array().map(Vec::len)), (&sums, Some(1)), "{before}");
+    assert_eq!((&before["months"][0]["guild"], &before["months"][0]["month"]), (&json!("home"), &before["to"]));
+    assert_eq!(figures().await, before);
+    assert_eq!(world.recorded(LOBBY, "disclosed").await, [Value::Null; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_export_of_a_person_says_what_else_is_kept() {
+    let world = World::with_lobby_settings(public("once")).await;
+    let opt_outs = OptOutService::new(world.context.clone());
+    let exported = async |id: &str| {
+        let lines = world.backend.records.export_person(Person { guild: "home".into(), id: id.into() }).await.unwrap();
+        let lines: Vec<String> = lines.map(Result::unwrap).collect().await;
+        lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
+    };
+    world.tell("Ana").await;
+    opt_outs.ignore(&"home".into(), &"Zoe".into(), true).await.unwrap();
+
+    let (ana, zoe) = (exported("Ana").await, exported("Zoe").await);
+
+    let [known, said] = &ana[..] else { panic!("{ana:?}") };
+    assert!(known["told_at"].is_string() && known["opted_out"] == false, "{known}");
+    assert_eq!(said["message"]["text"], "Ari, one");
+    let [known] = &zoe[..] else { panic!("{zoe:?}") };
+    assert_eq!((&known["person"], &known["told_at"], &known["opted_out"]), (&json!("Zoe"), &Value::Null, &json!(true)));
 }

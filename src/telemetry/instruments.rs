@@ -112,6 +112,8 @@ instruments! {
 
     messages: Counter, "tertulia.messages", "{message}", [PLATFORM, Label { name: name::MESSAGE_ROLE, values: values::MESSAGE_ROLES }],
         "Messages accepted, by platform and by who said them.";
+    notices: Counter, "tertulia.notices", "{person}", [Label { name: name::NOTICE_OCCASION, values: values::OCCASIONS }],
+        "People told that companions are AI, by why: for the first time, on another day, or after a while; each counts each time.";
     statements_failed: Counter, "tertulia.statements.failed", "{statement}", [ERROR],
         "Statements that a companion had the floor for and that were never made.";
     answers_trimmed: Counter, "tertulia.answers.trimmed", "{answer}", [Label { name: name::TRIMMED_KIND, values: values::TRIMMED }],

@@ -98,7 +98,7 @@ async fn load_usage(
                     used.count_tokens(input_tokens.saturating_add(*output_tokens), record.at, tokens_per_day);
                     return ControlFlow::Continue(());
                 }
-                Used::Speech { .. } => return ControlFlow::Continue(()),
+                Used::Speech { .. } | Used::Notice { .. } | Used::Help { .. } | Used::Refusal => return ControlFlow::Continue(()),
             };
             used.count(counted, record.at, policy);
             ControlFlow::Continue(())

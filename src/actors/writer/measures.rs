@@ -23,6 +23,9 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             Event::Said { message, .. } => {
                 instruments.messages.add(1, [platform_label(platforms.name(&channel_key.channel)), role_label(message)]);
             }
+            Event::Disclosed(disclosed) => {
+                instruments.notices.add(disclosed.owed.people.len() as u64, [disclosed.owed.occasion.as_str()]);
+            }
             Event::Evaluated(evaluated) => instruments.evaluations.add(1, [evaluated.trigger.as_str()]),
             Event::Segment(segment) => {
                 instruments.voice_segments.add(1, [segment.kind.as_str()]);

@@ -10,6 +10,7 @@ use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, TurnId, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
+use crate::journal::figures::figure;
 use crate::journal::key;
 use crate::journal::reader::Head;
 use crate::journal::record::{
@@ -282,6 +283,9 @@ impl<'a> Draft<'a> {
         if let Event::Disclosed(disclosed) = &made.event {
             let told = disclosed.owed.people.iter().map(|person| key::told(&self.channel_key.guild, person));
             self.batch.writes.extend(told.map(|key| Write::Put(key, encode(&made.at))));
+        }
+        if let Some(figure) = figure(&made.event) {
+            self.record_usage(made.at.month(0), &[figure]);
         }
         let Made { at, handled, turn, event } = made.clone();
         let recorded = Recorded { seq, at, handled, turn, event };

@@ -32,8 +32,15 @@ use crate::ports::backend::room::RoomId;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; manifest-src 'self'; img-src 'self' blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Routes whose responses may be long, and take much memory to build.
-const LONG_ROUTES: [&str; 6] =
-    ["/api/decisions", "/api/rooms/{room}/history", "/api/usage", "/api/why", "/api/companions/{companion}/card", PICTURES];
+const LONG_ROUTES: [&str; 7] = [
+    "/api/decisions",
+    "/api/rooms/{room}/history",
+    "/api/usage",
+    "/api/usage/safety",
+    "/api/why",
+    "/api/companions/{companion}/card",
+    PICTURES,
+];
 
 /// The pictures of companions, a mebibyte each at most.
 pub(super) const PICTURES: &str = "/pictures/{companion}/{hash}";

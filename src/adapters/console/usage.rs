@@ -11,7 +11,7 @@ use super::problem::Problem;
 use super::validation;
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
-use crate::ports::backend::usage::{Usage, UsageQuery};
+use crate::ports::backend::usage::{SafetyFigures, Usage, UsageQuery};
 use crate::ports::backend::{Detail, Refused, stamp};
 
 /// The longest id of a guild, in characters.
@@ -22,7 +22,7 @@ const MAX_GUILD_CHARS: usize = 200;
 pub(super) struct UsageParams {
     #[schemars(length(min = 1, max = MAX_GUILD_CHARS))]
     guild: Option<String>,
-    /// The start of the span; a day before its end if it is left out.
+    /// The start of the span; a day before its end if it is left out, or eleven months before the last one for figures by month.
     #[schemars(extend("format" = "date-time"))]
     from: Option<String>,
     /// The end of the span; now if it is left out.
@@ -35,20 +35,36 @@ pub(super) async fn usage(
     State(console): State<Shared>,
     QueryParams(params): QueryParams<UsageParams>,
 ) -> Result<Answer<Usage>, Problem> {
-    let query = UsageQuery {
-        guild: params.guild.map(guild).transpose()?,
-        from: params.from.map(|text| moment("from", &text)).transpose()?,
-        to: params.to.map(|text| moment("to", &text)).transpose()?,
-    };
-    let usage = console.backend()?.records.usage(query).await.map_err(|refused| match refused {
-        // The refused field is a query parameter.
+    Ok(Answer(console.backend()?.records.usage(params.query()?).await.map_err(problem)?))
+}
+
+/// `GET /api/usage/safety?guild=&from=&to=`
+pub(super) async fn safety_figures(
+    State(console): State<Shared>,
+    QueryParams(params): QueryParams<UsageParams>,
+) -> Result<Answer<SafetyFigures>, Problem> {
+    Ok(Answer(console.backend()?.records.safety_figures(params.query()?).await.map_err(problem)?))
+}
+
+impl UsageParams {
+    fn query(self) -> Result<UsageQuery, Problem> {
+        Ok(UsageQuery {
+            guild: self.guild.map(guild).transpose()?,
+            from: self.from.map(|text| moment("from", &text)).transpose()?,
+            to: self.to.map(|text| moment("to", &text)).transpose()?,
+        })
+    }
+}
+
+/// The refused field is a query parameter.
+fn problem(refused: Refused) -> Problem {
+    match refused {
         Refused::Invalid { field, detail } => {
             let detail = Detail::from(format!("{field} {detail}")).with(detail.code.clone());
             Problem::query(field, detail)
         }
         refused => refused.into(),
-    })?;
-    Ok(Answer(usage))
+    }
 }
 
 fn guild(id: String) -> Result<GuildId, Problem> {

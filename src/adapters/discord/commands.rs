@@ -49,7 +49,7 @@ use self::voice::unanswered;
 use super::calls::Calls;
 use super::check::invitation;
 use super::platform::Discord;
-use super::rest::{Failed, Request};
+use super::rest::{Failed, File, Request};
 use super::snowflake::Snowflake;
 use crate::adapters::slots::{Slot, Slots};
 use crate::domain::id::{CompanionId, GuildId};
@@ -65,6 +65,8 @@ use crate::texts::Language;
 const AT_ONCE: usize = 64;
 /// Commands in progress for one guild.
 const AT_ONCE_IN_A_GUILD: usize = 8;
+/// Files with people's data in memory.
+const FILES_AT_ONCE: usize = 4;
 /// Autocomplete requests in progress. Discord sends one for every key that is pressed.
 const TYPING_AT_ONCE: usize = 64;
 /// Rejections in progress. Further rejected interactions are counted and get no answer.
@@ -97,6 +99,7 @@ struct CommandHandler {
     is_registering: AtomicBool,
     register_again: Notify,
     commands: Arc<Slots<GuildId>>,
+    files: Arc<Slots<GuildId>>,
     typing: Arc<Slots<GuildId>>,
     rejections: Arc<Slots<GuildId>>,
     seen: Mutex<RecentInteractions>,
@@ -113,9 +116,14 @@ struct Pending<'a> {
 }
 
 /// The text of an answer, by the outcome of the command.
-#[derive(Debug)]
 enum Answer {
     Done(String),
+    /// The same with a file, and with the slot that bounds how many files are in memory.
+    File {
+        text: String,
+        file: File,
+        _slot: Slot<GuildId>,
+    },
     /// The command is not allowed or not possible; the text says why.
     Refused(String),
     /// The command failed because of a fault of ours or of the backend.
@@ -144,6 +152,7 @@ impl Commands {
             is_registering: AtomicBool::new(false),
             register_again: Notify::new(),
             commands: Slots::new(AT_ONCE, AT_ONCE_IN_A_GUILD),
+            files: Slots::new(FILES_AT_ONCE, FILES_AT_ONCE / 2),
             typing: Slots::new(TYPING_AT_ONCE, AT_ONCE_IN_A_GUILD),
             rejections: Slots::new(REJECTIONS_AT_ONCE, REJECTIONS_AT_ONCE / 2),
             seen: Mutex::default(),
@@ -220,7 +229,11 @@ impl CommandHandler {
                 let question = self.prepare_chosen_question(question, &companion, &here, &person);
                 self.relay(pending, &here, &person, question).await
             }
-            Action::Command(command) => self.run(pending, self.execute_catching_panics(command, &here, person.id)).await,
+            Action::Command(Command::ExportMe) => {
+                let work = async { catch_panic(self.export(&here, person.id)).await.unwrap_or_else(|answer| answer) };
+                self.run(pending, true, work).await
+            }
+            Action::Command(command) => self.run(pending, false, self.execute_catching_panics(command, &here, person.id)).await,
             Action::Help { person: of, language } => {
                 let text = match of == person.id {
                     true => self.discord.crisis_text(&language),
@@ -247,12 +260,12 @@ impl CommandHandler {
         self.answer(&interaction.handle, &body, since).await;
     }
 
-    /// Runs a command and sends its answer: at once, or as a deferred response if the command takes long.
-    async fn run(&self, pending: Pending<'_>, work: impl Future<Output = Answer>) -> &'static str {
+    /// Runs a command and sends its answer: at once, or as a deferred response if the command takes long, or the answer has a file.
+    async fn run(&self, pending: Pending<'_>, has_file: bool, work: impl Future<Output = Answer>) -> &'static str {
         let work = async { timeout(LONGEST, work).await.unwrap_or_else(|_| Answer::Failed(words::TOO_LONG.to_owned())) };
         tokio::pin!(work);
         let deferred = answering::deferred();
-        let (sent, answer) = if self.discord.now().since(pending.handle.id.time()) < FRESH {
+        let (sent, answer) = if !has_file && self.discord.now().since(pending.handle.id.time()) < FRESH {
             if let Ok(answer) = timeout_at(pending.since + ANSWERED_LATER, work.as_mut()).await {
                 return self.send_only_answer(pending, &answering::message(answer.text()), answer.outcome()).await;
             }
@@ -267,7 +280,7 @@ impl CommandHandler {
         };
         match sent {
             Err(outcome) => outcome,
-            Ok(()) if self.edit_answer(pending.handle, answer.text()).await => answer.outcome(),
+            Ok(()) if self.edit_answer(pending.handle, &answer).await => answer.outcome(),
             Ok(()) => "unanswered",
         }
     }
@@ -312,8 +325,8 @@ impl CommandHandler {
             Command::VoiceLeave => self.voice_leave(here, person).await,
             Command::VoiceStatus => self.voice_status(here, person).await,
             Command::About => Ok(format!("{}\n\n{}", self.discord.about(), words::ABOUT)),
-            // What is said is relayed elsewhere, and needs no other answer.
-            Command::Say { .. } | Command::Help => Ok(words::HELP.to_owned()),
+            // What is said is relayed elsewhere, and a file is sent otherwise.
+            Command::Say { .. } | Command::ExportMe | Command::Help => Ok(words::HELP.to_owned()),
         }
     }
 
@@ -390,13 +403,18 @@ async fn catch_panic<T>(work: impl Future<Output = Result<T, Answer>>) -> Result
 impl Answer {
     fn text(&self) -> &str {
         match self {
-            Self::Done(text) | Self::Refused(text) | Self::Failed(text) => text,
+            Self::Done(text) | Self::File { text, .. } | Self::Refused(text) | Self::Failed(text) => text,
         }
+    }
+
+    fn file(&self) -> Option<File> {
+        let Self::File { file, .. } = self else { return None };
+        Some(file.clone())
     }
 
     const fn outcome(&self) -> &'static str {
         match self {
-            Self::Done(_) => "done",
+            Self::Done(_) | Self::File { .. } => "done",
             Self::Refused(_) => "refused",
             Self::Failed(_) => "failed",
         }
@@ -410,6 +428,13 @@ impl From<Refused> for Answer {
             Refused::Unavailable { .. } | Refused::Damaged(_) | Refused::Broken(_) => Self::Failed(text),
             _ => Self::Refused(text),
         }
+    }
+}
+
+/// Without what a person said.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
     }
 }
 

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use reqwest::Url;
-use reqwest::header::{AUTHORIZATION, DATE, HeaderMap, HeaderValue, USER_AGENT};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, USER_AGENT};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -24,7 +24,7 @@ use tower::{Layer, Service};
 
 use self::metrics::Metrics;
 use self::rate_limiter::{Permit, RateLimiter};
-pub use self::request::Request;
+pub use self::request::{File, Request};
 use super::clock::Clocks;
 use super::limits::{Answer, Limits, Scope};
 use super::refusals::{Refusal, wrong_fields};
@@ -227,9 +227,14 @@ impl Rest {
         if request.with_bot_token {
             sent = sent.header(AUTHORIZATION, self.authorization.clone());
         }
-        if let Some(body) = &request.body {
-            sent = sent.json(body);
-        }
+        sent = match (&request.body, &request.file) {
+            (Some(body), Some(file)) => {
+                let (media_type, form) = Request::form(body, file);
+                sent.header(CONTENT_TYPE, media_type).body(form)
+            }
+            (Some(body), None) => sent.json(body),
+            (None, _) => sent,
+        };
         sent = match self.lease.holder() {
             Some(holder) => sent.header(USER_AGENT, format!("{} ({holder})", self.user_agent)),
             None => sent.header(USER_AGENT, &self.user_agent),

@@ -9,7 +9,7 @@ use indicatif::HumanCount;
 
 use super::By;
 use crate::domain::price::Cost;
-use crate::ports::backend::usage::{Calls, Cap, GuildUsage, Speech, Usage, UsageBy};
+use crate::ports::backend::usage::{Calls, Cap, GuildUsage, Safety, SafetyFigures, Speech, Usage, UsageBy};
 use crate::telemetry::plain::Plain;
 
 /// The cells of a line.
@@ -37,6 +37,25 @@ pub(super) fn of(usage: &Usage, by: By) -> String {
     for note in notes(&usage.total.calls) {
         let _ = writeln!(out, "\n{note}");
     }
+    out
+}
+
+/// The figures that laws ask for, one line for each guild and month.
+pub(super) fn safety(figures: &SafetyFigures) -> String {
+    let mut out = format!("from {} to {} (months in UTC)\n\n", figures.from, figures.to);
+    let row = |guild: &str, month: &str, sums: &Safety| -> Row {
+        let numbers = [sums.told.first, sums.told.day, sums.told.interval, sums.helped, sums.refused].map(grouped);
+        [plain(guild), month.to_owned()].into_iter().chain(numbers).collect()
+    };
+    let head = ["guild", "month", "told first", "on another day", "after a while", "shown help", "refused"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(figures.months.iter().map(|month| row(month.guild.as_str(), &month.month, &month.sums)));
+    rows.push(row("total", "", &figures.total));
+    align(&rows, 2..head.len(), &mut out);
+    out.push_str(
+        "\ntold: people told that companions are AI, each time; shown help: messages whose authors were shown where to find help; refused: statements that the \
+         moderation service refused\n",
+    );
     out
 }
 

@@ -31,8 +31,12 @@ use crate::backend::room::{
     RoomPlan, Rooms,
 };
 use crate::backend::room_service::RoomService;
+use crate::backend::stamp::Stamp;
 use crate::backend::state::{CompanionState, Doing, RoomState};
-use crate::backend::usage::{Calls, Cap, Caps, Costs, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
+use crate::backend::usage::{
+    Calls, Cap, Caps, Costs, GuildUsage, PeopleTold, Safety, SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy,
+    UsageQuery, Used,
+};
 use crate::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
 use crate::domain::closing::Stage;
 use crate::domain::guests;
@@ -82,6 +86,8 @@ pub struct Probe {
     /// Companions that were removed from channels, in order.
     pub dismissed: Vec<(ChannelRef, CompanionId)>,
     pub forgotten: Vec<Forget>,
+    /// What people said, as lines of an export. Empty: one line with the request.
+    pub said: Vec<String>,
     /// Rooms whose decisions or stories were requested.
     pub queried_rooms: Vec<RoomId>,
     /// What every companion waits for.
@@ -761,6 +767,14 @@ impl RecordService for FakeBackend {
         Ok(Usage { from: from.into(), to: to.into(), currency: "USD".into(), guilds: vec![guild], total: used })
     }
 
+    async fn safety_figures(&self, query: UsageQuery) -> Result<SafetyFigures, Refused> {
+        let usage = self.usage(query).await?;
+        let month = |at: Stamp| Arc::from(&at.to_string()[..7]);
+        let sums = Safety { told: PeopleTold { first: 2, day: 1, interval: 0 }, helped: 1, refused: 0 };
+        let months = vec![SafetyMonth { guild: "home".into(), month: month(usage.to), sums: sums.clone() }];
+        Ok(SafetyFigures { from: month(usage.from), to: month(usage.to), months, total: sums })
+    }
+
     async fn export(&self, query: ExportQuery) -> Result<Lines, Refused> {
         if let Some(room) = &query.room {
             self.with_room(room, |_| Ok(()))?;
@@ -773,7 +787,11 @@ impl RecordService for FakeBackend {
     }
 
     async fn export_person(&self, person: Person) -> Result<Lines, Refused> {
-        Ok(stream::iter([format!("{{\"of\":\"{}\",\"in\":\"{}\"}}", person.id, person.guild)]).map(Ok).boxed())
+        let mut lines = self.probe().said.clone();
+        if lines.is_empty() {
+            lines.push(format!("{{\"of\":\"{}\",\"in\":\"{}\"}}", person.id, person.guild));
+        }
+        Ok(stream::iter(lines).map(Ok).boxed())
     }
 }
 

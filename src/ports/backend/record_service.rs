@@ -7,7 +7,7 @@ use super::keeping::{ExportQuery, Lines, Person};
 use super::messages::{Found, History, HistoryQuery, SearchQuery};
 use super::refused::Refused;
 use super::room::RoomId;
-use super::usage::{Usage, UsageQuery};
+use super::usage::{SafetyFigures, Usage, UsageQuery};
 
 /// Reads the record.
 #[async_trait]
@@ -28,10 +28,15 @@ pub trait RecordService: Send + Sync + 'static {
     /// `from`), and so is an unknown guild ([`Refused::NotFound`]).
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused>;
 
+    /// The figures that laws ask for, of all months that the span touches: without `from`, twelve. Rejects what [`Self::usage`] rejects, and more than
+    /// 120 months.
+    async fn safety_figures(&self, query: UsageQuery) -> Result<SafetyFigures, Refused>;
+
     /// Exports stored events, one JSON object per line, a bounded part at a time.
     async fn export(&self, query: ExportQuery) -> Result<Lines, Refused>;
 
-    /// Exports what a person said in a guild, in its current form: one JSON object per line, room by room. Deleted messages have no text any
+    /// Exports what a person said in a guild, in its current form: one JSON object per line, room by room, without what others said that the
+    /// person quoted. If the person was told that companions are AI, or opted out, a first line says that. Deleted messages have no text any
     /// more, and are left out. Unreadable entries may be the person's: if there are any, the stream ends with an error after all other lines.
     async fn export_person(&self, person: Person) -> Result<Lines, Refused>;
 }

@@ -51,6 +51,49 @@ pub struct GuildUsage {
     pub caps: Caps,
 }
 
+/// The figures that laws ask for: what people were told and shown. They are kept by month, also when what they count has expired.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SafetyFigures {
+    /// The first month, in UTC, such as `2026-11`.
+    pub from: Arc<str>,
+    /// The last month.
+    pub to: Arc<str>,
+    /// The months of guilds in which something was counted, by guild and time.
+    pub months: Vec<SafetyMonth>,
+    pub total: Safety,
+}
+
+/// The figures of one guild in one month.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SafetyMonth {
+    pub guild: GuildId,
+    pub month: Arc<str>,
+    #[serde(flatten)]
+    pub sums: Safety,
+}
+
+/// Sums for the figures that laws ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Safety {
+    pub told: PeopleTold,
+    /// Messages of people at risk, who were shown where to find help.
+    pub helped: u64,
+    /// Statements that the moderation service refused, so that they were not posted.
+    #[serde(default)]
+    pub refused: u64,
+}
+
+/// How many people were told that companions are AI, by why. A person counts each time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PeopleTold {
+    /// Somebody whom the statement answers was never told before.
+    pub first: u64,
+    /// It was another day.
+    pub day: u64,
+    /// The time since somebody was told was over.
+    pub interval: u64,
+}
+
 /// Amounts of usage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Used {
@@ -200,6 +243,17 @@ impl Speech {
         self.recognised_ms = self.recognised_ms.saturating_add(more.recognised_ms);
         self.characters = self.characters.saturating_add(more.characters);
         self.costs.add(&more.costs);
+    }
+}
+
+impl Safety {
+    /// Adds other sums.
+    pub fn add(&mut self, more: &Self) {
+        self.told.first += more.told.first;
+        self.told.day += more.told.day;
+        self.told.interval += more.told.interval;
+        self.helped += more.helped;
+        self.refused += more.refused;
     }
 }
 

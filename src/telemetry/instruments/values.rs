@@ -4,6 +4,7 @@ use crate::domain::closing::{Cause, Stage};
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::message::HandedOver;
 use crate::domain::model_role::ModelRole;
+use crate::domain::notice::Occasion;
 use crate::domain::priority::Priority;
 use crate::domain::raw_answer::Trimmed;
 use crate::domain::trigger::Trigger;
@@ -74,6 +75,7 @@ pub(super) const ERRORS: &[&str] = &[
     "budget",
     "other",
 ];
+pub(super) const OCCASIONS: &[&str] = names!(Occasion::ALL);
 pub(super) const TRIMMED: &[&str] = names!(Trimmed::ALL);
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot", "event"];
@@ -100,6 +102,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "why",
     "forget_me",
     "ignore_me",
+    "export_me",
     "voice_join",
     "voice_leave",
     "voice_status",

@@ -43,6 +43,26 @@ async fn costs_are_the_same_without_a_server_after_the_deletion_of_their_room_an
 }
 
 #[tokio::test]
+async fn figures_are_the_same_without_a_server_and_after_the_deletion_of_their_room() {
+    let premises = Premises::new();
+    let server = premises.start().await;
+    let mut lobby = server.watch("lobby", Some(0)).await;
+    server.say("lobby", "Ana", "hey aria, i want to die").await;
+    lobby.event("help").await;
+
+    let online = usage(&premises, &["--safety", "--json"]).await;
+    server.done(Method::DELETE, "/api/rooms/lobby", None).await;
+    server.stop().await;
+    let offline = usage(&premises, &["--safety", "--json"]).await;
+    let table = usage(&premises, &["--safety", "--last", "1d"]).await;
+
+    assert_eq!((online.object(), &online.object()["total"]["helped"]), (offline.object(), &json!(1)), "{online:?}");
+    let total: Vec<_> =
+        table.stdout.lines().find(|line| line.starts_with("total")).expect("a total").split_whitespace().collect();
+    assert_eq!(total, ["total", "0", "0", "0", "1"]);
+}
+
+#[tokio::test]
 async fn a_companion_that_names_a_model_is_charged_at_its_price() {
     let premises = priced(Premises::new(), &model().await)
         .with_companion("aria", "[model]\nmain = \"large\"\n")

@@ -339,6 +339,7 @@ async fn an_invalid_query_is_refused_with_the_name_of_the_parameter() {
         ("/api/usage?from=2026-05-02T00:00:00Z&to=2026-05-01T00:00:00Z", "from"),
         ("/api/usage?guild=a%07b", "guild"),
         ("/api/usage?since=1", "since"),
+        ("/api/usage/safety?from=2026-05", "from"),
         ("/api/why", "room"),
         ("/api/why?room=lobby&at=noon", "at"),
         ("/api/why?room=lobby&at=12&message=3", "message"),
@@ -408,6 +409,19 @@ async fn usage_is_returned_with_cost_and_limits() {
     });
     assert_eq!((status, usage), (200, expected.clone()));
     assert_eq!(unescaped, (200, expected));
+    assert_eq!(unknown.0, 404);
+}
+
+#[tokio::test]
+async fn figures_that_laws_ask_for_are_returned_by_month() {
+    let world = World::new().await;
+
+    let (status, figures) = world.get("/api/usage/safety?guild=home&from=2026-04-01T00:00:00Z").await;
+    let unknown = world.get("/api/usage/safety?guild=nowhere").await;
+
+    let sums = json!({ "told": { "first": 2, "day": 1, "interval": 0 }, "helped": 1, "refused": 0 });
+    let month = json!({ "guild": "home", "month": "2026-05", "told": sums["told"], "helped": 1, "refused": 0 });
+    assert_eq!((status, figures), (200, json!({ "from": "2026-04", "to": "2026-05", "months": [month], "total": sums })));
     assert_eq!(unknown.0, 404);
 }
 

@@ -10,9 +10,9 @@ use twilight_model::http::interaction::InteractionResponseType::{
     self, ApplicationCommandAutocompleteResult, ChannelMessageWithSource, DeferredChannelMessageWithSource,
 };
 
-use super::CommandHandler;
 use super::interaction::Handle;
 use super::words::fitted;
+use super::{Answer, CommandHandler};
 use crate::rest::{Failed, Request};
 use crate::snowflake::Snowflake;
 use crate::wire::WithId;
@@ -141,11 +141,12 @@ impl CommandHandler {
     }
 
     /// Sends a deferred answer. True if the person sees it.
-    pub(super) async fn edit_answer(&self, handle: &Handle, text: &str) -> bool {
+    pub(super) async fn edit_answer(&self, handle: &Handle, answer: &Answer) -> bool {
+        let text = answer.text();
         // Links that somebody else wrote get no preview under the bot's name.
         let body = json!({ "content": fitted(text), "allowed_mentions": AllowedMentions::default(), "flags": MessageFlags::SUPPRESS_EMBEDS });
         for tried in 1..=LATER_TRIES {
-            let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone());
+            let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone(), answer.file());
             // The request is idempotent: it sets the text of the same message.
             let after = match self.discord.rest().send(&request).await {
                 Ok(_) => return true,

@@ -110,6 +110,7 @@ pub(super) enum Command {
     IgnoreMe {
         on: bool,
     },
+    ExportMe,
     /// Brings companions into the call of a voice channel. `None`: the channel in which the person is.
     VoiceJoin {
         to: Option<ChannelContext>,
@@ -181,6 +182,7 @@ impl Command {
             Self::Recall { .. } => name::RECALL,
             Self::ForgetMe { .. } => "forget_me",
             Self::IgnoreMe { .. } => "ignore_me",
+            Self::ExportMe => "export_me",
             Self::VoiceJoin { .. } => "voice_join",
             Self::VoiceLeave => "voice_leave",
             Self::VoiceStatus => "voice_status",
@@ -446,6 +448,7 @@ fn parse_command(
         name::RECALL => Command::Recall { words: options.value(name::WORDS)?.as_str()?.trim().to_owned() },
         name::FORGET => Command::ForgetMe { sure: options.value(name::SURE).and_then(Value::as_bool).unwrap_or_default() },
         name::IGNORE => Command::IgnoreMe { on: options.switch()? },
+        name::EXPORT_ME => Command::ExportMe,
         name::SAY => {
             let text = options.value(name::TEXT)?.as_str()?.trim();
             let text = text.chars().take(name::LONGEST_SAID.into()).collect();

@@ -1,11 +1,30 @@
-//! What people decide about themselves: to be forgotten, and to be ignored.
+//! What people decide about themselves: to be forgotten, to be ignored, and to have their data.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use futures_util::StreamExt as _;
+use serde::Deserialize;
 
 use super::interaction::ChannelContext;
-use super::{Answer, CommandHandler};
+use super::{Answer, CommandHandler, words};
 use crate::ports::backend::Refused;
-use crate::ports::backend::keeping::{Forget, Forgotten};
+use crate::ports::backend::keeping::{Forget, Forgotten, Person};
 use crate::ports::backend::stamp::Stamp;
+use crate::rest::File;
 use crate::snowflake::Snowflake;
+
+/// The most bytes of a file. Discord's default limit has been 10 and is 20 MiB (Discord's documentation, "API Reference", "Uploading Files").
+const LARGEST_FILE: usize = 8_000_000;
+/// Between two entries of a file.
+const SEPARATOR: &str = ",\n";
+
+/// When a line that is exported was said, in a form that sorts by time.
+#[derive(Deserialize)]
+struct At {
+    #[serde(default)]
+    at: String,
+}
 
 impl CommandHandler {
     pub(super) async fn forget(&self, sure: bool, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
@@ -29,6 +48,59 @@ impl CommandHandler {
              Companions read what you say from now on. `/tertulia ignore me` keeps companions from listening to you.",
             describe(&forgotten, scope)
         ))
+    }
+
+    /// The person's own data as a file.
+    pub(super) async fn export(&self, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
+        let scope = scope(here);
+        let slot = self.files.take(here.guild_id()).map_err(|_| Answer::Refused(words::BUSY.to_owned()))?;
+        let person = Person { guild: here.guild_id(), id: person.person().as_str().into() };
+        let mut exported = match self.backend.records.export_person(person).await {
+            Err(Refused::NotFound(_)) => {
+                return Ok(Answer::Done(format!("Nothing that you said {scope} is kept, and nothing else about you.")));
+            }
+            lines => lines?,
+        };
+        let (mut lines, mut bytes, mut left_out, mut is_damaged) = (BTreeMap::new(), 0, 0, false);
+        while let Some(line) = exported.next().await {
+            let line = match line {
+                Ok(line) => line,
+                // It is the last item.
+                Err(Refused::Damaged(_)) => {
+                    is_damaged = true;
+                    break;
+                }
+                Err(refused) => return Err(refused.into()),
+            };
+            bytes += line.len() + SEPARATOR.len();
+            let at = serde_json::from_str(&line).map(|At { at }| at).unwrap_or_default();
+            lines.insert((at, lines.len() + left_out), line);
+            while bytes > LARGEST_FILE
+                && let Some((_, oldest)) = lines.pop_first()
+            {
+                bytes -= oldest.len() + SEPARATOR.len();
+                left_out += 1;
+            }
+        }
+        tracing::info!(guild = %here.guild_id(), left_out, "a person's own data was handed out on request");
+        let mut text = format!(
+            "This is what is kept of what you said {scope}, the newest first. Only you see it: save the file, because this answer does not stay. What others said is not in it, \
+             and what was derived from your messages is not either; `/tertulia forget me` removes that, too."
+        );
+        if left_out > 0 {
+            let messages = if left_out == 1 { "message does" } else { "messages do" };
+            write!(
+                text,
+                "\n**{left_out} older {messages} not fit into the file.** The operators of this bot can give you all of them."
+            )
+            .expect("writing to a String does not fail");
+        }
+        if is_damaged {
+            text.push_str("\n**Something cannot be read, and is missing.** Please tell the operators of this bot.");
+        }
+        let newest_first: Vec<String> = lines.into_values().rev().collect();
+        let file = File { name: "my-data.json", text: format!("[\n{}\n]\n", newest_first.join(SEPARATOR)).into() };
+        Ok(Answer::File { text, file, _slot: slot })
     }
 
     pub(super) async fn ignore(&self, on: bool, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {

@@ -22,6 +22,7 @@ pub(super) const WHY: &str = "why";
 pub(super) const RECALL: &str = "recall";
 pub(super) const FORGET: &str = "forget";
 pub(super) const IGNORE: &str = "ignore";
+pub(super) const EXPORT_ME: &str = "export-me";
 pub(super) const ME: &str = "me";
 pub(super) const VOICE: &str = "voice";
 pub(super) const SAY: &str = "say";
@@ -40,8 +41,8 @@ pub(super) const SURE: &str = "sure";
 pub(super) const TEXT: &str = "text";
 pub(super) const WORDS: &str = "words";
 /// Every subcommand, and every group of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 13] =
-    [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, RECALL, FORGET, IGNORE, VOICE, SAY, ABOUT, HELP];
+pub(super) const SUBCOMMANDS: [&str; 14] =
+    [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, RECALL, FORGET, IGNORE, EXPORT_ME, VOICE, SAY, ABOUT, HELP];
 /// The most characters that can be said at once. The text and the two names have to fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
 /// The most characters that can be searched for.
@@ -185,6 +186,7 @@ pub(super) fn command() -> Value {
                     vec![switch("on: they ignore you (if left out); off: they listen again")],
                 )],
             ),
+            subcommand(EXPORT_ME, "What is kept of what you said, as a file that only you see", Vec::new()),
             group(
                 VOICE,
                 "Companions in the call of a voice channel",
@@ -400,7 +402,7 @@ mod tests {
         registered["nsfw"] = json!(false);
         registered["contexts"] = json!([1, 0]);
         registered["name_localizations"] = Value::Null;
-        registered["options"][11].as_object_mut().unwrap().remove("options");
+        registered["options"][12].as_object_mut().unwrap().remove("options");
         registered["options"][0]["options"][0].as_object_mut().unwrap().remove("required");
         registered["options"][1]["options"][1]["channel_types"] = json!([16, 15, 13, 12, 11, 10, 5, 2, 0]);
 

@@ -205,7 +205,7 @@ impl CommandHandler {
             None => Err(Answer::Failed(words::NOT_SAID.to_owned())),
         };
         let answer = answer.map_or_else(|answer| answer, Answer::Done);
-        if self.edit_answer(handle, answer.text()).await {
+        if self.edit_answer(handle, &answer).await {
             return answer.outcome();
         }
         // The answer was deleted before it showed the text, or it never will show it. A text that nobody sees must not count as said.

@@ -37,6 +37,7 @@ For everybody:
 `/tertulia recall` – find what was said here
 `/tertulia ignore me` – they stop listening to you, until you switch it off
 `/tertulia forget me` – what you said is removed from their memory
+`/tertulia export-me` – what is kept of it, as a file that only you see
 `/tertulia about` – what they are, who runs them, and what is kept
 
 For people who may manage the channel:
@@ -51,6 +52,7 @@ Only you see the answers to these commands, except for what you say to a compani
 pub(super) const ABOUT: &str = "\
 Companions read what is said in their channels, and it is kept on the machine of the bot; AI models get what they need to answer it. \
 A companion's message has the tag *APP* beside its name.
+`/tertulia export-me` – what is kept of what you said, as a file that only you see
 `/tertulia forget me` – what you said is removed from their memory
 `/tertulia ignore me` – they stop listening to you
 `/tertulia why` – why they spoke, or did not";

@@ -1,6 +1,7 @@
 //! The requests to Discord, each with the route that its rate limit counts under.
 
 use std::fmt;
+use std::sync::Arc;
 
 use reqwest::Method;
 use secrecy::{ExposeSecret, SecretString};
@@ -11,12 +12,21 @@ use super::super::snowflake::Snowflake;
 use super::super::webhooks::Webhook;
 use crate::ports::backend::stamp::Stamp;
 
+/// A JSON file that belongs to a message.
+#[derive(Clone)]
+pub struct File {
+    pub name: &'static str,
+    pub text: Arc<str>,
+}
+
 pub struct Request {
     pub(super) method: Method,
     /// Relative to the address of the API. A webhook's path holds its token.
     pub(super) path: String,
     pub(super) route: Route,
     pub(super) body: Option<Value>,
+    /// A file that is sent with the body.
+    pub(super) file: Option<File>,
     /// Whether the bot's token is sent with it.
     pub(super) with_bot_token: bool,
 }
@@ -60,11 +70,20 @@ impl Request {
         Self::for_interaction(Method::POST, "POST /interactions/{interaction}/{token}/callback", interaction, path, body)
     }
 
-    /// Replaces the first answer to an interaction.
-    pub fn edit_answer(application: Snowflake, interaction: Snowflake, token: &SecretString, body: Value) -> Self {
+    /// Replaces the first answer to an interaction. A file replaces the files that it had.
+    pub fn edit_answer(
+        application: Snowflake,
+        interaction: Snowflake,
+        token: &SecretString,
+        mut body: Value,
+        file: Option<File>,
+    ) -> Self {
         let path = format!("/webhooks/{application}/{}/messages/@original", token.expose_secret());
         let name = "PATCH /webhooks/{application}/{token}/messages/@original";
-        Self::for_interaction(Method::PATCH, name, interaction, path, body)
+        if let Some(file) = &file {
+            body["attachments"] = json!([{ "id": 0, "filename": file.name }]);
+        }
+        Self { file, ..Self::for_interaction(Method::PATCH, name, interaction, path, body) }
     }
 
     /// The message that shows, or will show, the answer to an interaction.
@@ -78,7 +97,7 @@ impl Request {
     // Responding", "Endpoints"). The path holds its token, which is secret, so the route uses its id.
     fn for_interaction(method: Method, name: &'static str, interaction: Snowflake, path: String, body: Value) -> Self {
         let route = Route { name, resource: interaction.to_string(), account: Account::None };
-        Self { method, path, route, body: Some(body), with_bot_token: false }
+        Self { method, path, route, body: Some(body), file: None, with_bot_token: false }
     }
 
     pub fn channel(channel: Snowflake) -> Self {
@@ -190,6 +209,18 @@ impl Request {
         Self::new(Method::POST, "POST /channels/{channel}/typing", channel, format!("/channels/{channel}/typing"))
     }
 
+    /// The media type and the form with the body and this file (Discord's documentation, "API Reference", "Uploading Files").
+    pub(super) fn form(body: &Value, file: &File) -> (&'static str, String) {
+        let File { name, text } = file;
+        // Both parts are JSON, in which no line can begin like that.
+        let form = format!(
+            "--tertulia-file\r\ncontent-disposition: form-data; name=\"payload_json\"\r\ncontent-type: application/json\r\n\r\n{body}\r\n\
+             --tertulia-file\r\ncontent-disposition: form-data; name=\"files[0]\"; filename=\"{name}\"\r\ncontent-type: application/json\r\n\r\n\
+             {text}\r\n--tertulia-file--\r\n"
+        );
+        ("multipart/form-data; boundary=tertulia-file", form)
+    }
+
     fn with_body(self, body: Value) -> Self {
         Self { body: Some(body), ..self }
     }
@@ -201,7 +232,7 @@ impl Request {
 
     fn new(method: Method, name: &'static str, resource: impl fmt::Display, path: String) -> Self {
         let route = Route { name, resource: resource.to_string(), account: Account::Bot };
-        Self { method, path, route, body: None, with_bot_token: true }
+        Self { method, path, route, body: None, file: None, with_bot_token: true }
     }
 }
 

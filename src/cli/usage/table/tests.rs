@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ports::backend::usage::SpeechBy;
+use crate::ports::backend::usage::{PeopleTold, SafetyMonth, SpeechBy};
 
 #[test]
 fn guilds_are_aligned_lines_above_their_total() {
@@ -16,6 +16,26 @@ fn guilds_are_aligned_lines_above_their_total() {
             "den             0     10          0             0              0           –",
             "home        1,200  1,234          2     1,234,567         89,000  1,234.5000",
             "total       1,200  1,244          2     1,234,567         89,000  1,234.5000",
+        ]
+    );
+}
+
+#[test]
+fn figures_are_lines_for_each_guild_and_month_above_their_total() {
+    let sums = Safety { told: PeopleTold { first: 1_200, day: 3, interval: 0 }, helped: 2, refused: 0 };
+    let month = SafetyMonth { guild: "home".into(), month: "2026-11".into(), sums: sums.clone() };
+
+    let table = safety(&SafetyFigures { from: "2025-12".into(), to: "2026-11".into(), months: vec![month], total: sums });
+
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!(
+        lines[..5],
+        [
+            "from 2025-12 to 2026-11 (months in UTC)",
+            "",
+            "guild  month    told first  on another day  after a while  shown help  refused",
+            "home   2026-11       1,200               3              0           2        0",
+            "total                1,200               3              0           2        0",
         ]
     );
 }

@@ -71,6 +71,40 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
 }
 
 #[tokio::test]
+async fn who_exports_the_own_data_gets_the_own_words_and_nobody_elses() {
+    let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
+    let server = premises.start().await;
+    discord.wait_for("the command", |state| !state.world.commands.is_empty()).await;
+    discord.sessions(1).await;
+    let earlier = discord.say(kim, general, "Kim was here");
+    final_answer(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
+    discord.say(kim, general, "hey aria, I am Kim");
+    discord.post_in(general).await;
+    let deleted = discord.say(ana, general, "hey aria, this goes");
+    discord.posts_in(general, 2).await;
+    discord.reply(ana, general, earlier, "hey aria, this stays", true);
+    discord.posts_in(general, 3).await;
+    discord.delete(general, deleted);
+    let room = format!("discord:{general}");
+    until("the deletion", async || !server.history(&room).await.iter().any(|(.., text)| text.ends_with("goes"))).await;
+
+    let interaction = discord.command(ana, general, sub("export-me", json!([])));
+    let answer = discord.answer_to(interaction).await;
+    let file = discord.final_answer(interaction).await.attachments.pop().expect("a file");
+
+    assert!(answer.ephemeral);
+    let entries: Vec<Value> = serde_json::from_str(file["content"].as_str().expect("a text")).expect("JSON");
+    let texts: Vec<_> = entries.iter().map(|entry| entry["message"]["text"].as_str()).collect();
+    assert_eq!(texts, [None, Some("hey aria, this stays")], "{entries:?}");
+    let recorded = server.get(&format!("/api/export?room={room}")).await.to_string();
+    assert!(recorded.contains("Kim was here") && !file.to_string().contains("Kim"), "what Ana quoted is Kim's");
+    assert!(entries[0]["told_at"].is_string() && entries[0]["opted_out"] == false, "{entries:?}");
+    let figures = server.get("/api/usage/safety").await;
+    assert_eq!(figures["total"]["told"], json!({ "first": 2, "day": 0, "interval": 0 }), "{figures}");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn somebody_at_risk_alone_reads_where_to_find_help() {
     let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
     let server = premises.start().await;

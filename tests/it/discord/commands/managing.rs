@@ -209,6 +209,31 @@ async fn people_can_opt_out_and_be_forgotten() {
 }
 
 #[tokio::test]
+async fn a_person_gets_the_own_data_as_a_file_of_bounded_size_with_the_newest_first() {
+    let scene = Scene::new().await;
+    let exported = async || {
+        let interaction = scene.discord.command(scene.ana, scene.general, sub("export-me", json!([])));
+        assert!(scene.discord.answer_to(interaction).await.ephemeral);
+        let message = scene.discord.final_answer(interaction).await;
+        let [file] = &message.attachments[..] else { panic!("{message:?}") };
+        assert_eq!(file["filename"], "my-data.json");
+        (message.content, serde_json::from_str::<Vec<Value>>(file["content"].as_str().expect("a text")).expect("JSON"))
+    };
+
+    let (text, own) = exported().await;
+    let (guild, person) = (snowflake(scene.guild).guild(), snowflake(scene.ana).person());
+    assert_eq!(own, [json!({ "of": person, "in": guild })]);
+    assert!(text.contains("Only you see it") && !text.contains("not fit"), "{text}");
+
+    let line = |day: u32| json!({ "at": format!("2026-05-{day:02}T12:00:00.000Z"), "text": "x".repeat(1_000_000) }).to_string();
+    scene.backend.probe().said = [2, 9, 1, 8, 3, 7, 4, 6, 5].map(line).to_vec();
+    let (text, own) = exported().await;
+    let days: Vec<_> = own.iter().map(|line| line["at"].as_str().expect("a time")[8..10].to_owned()).collect();
+    assert_eq!(days, ["09", "08", "07", "06", "05", "04", "03"]);
+    assert!(text.contains("**2 older messages do not fit into the file.** The operators"), "{text}");
+}
+
+#[tokio::test]
 async fn refusals_by_the_backend_are_explained_in_plain_words() {
     let scene = Scene::new().await;
     let join = || sub("join", json!([companion("aria")]));

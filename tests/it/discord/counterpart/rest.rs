@@ -16,7 +16,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, Method, Uri};
 use axum::response::Response;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use answer::Answer;
@@ -226,11 +226,26 @@ fn json_body(headers: &HeaderMap, body: &Bytes) -> Result<Value, Refusal> {
         "application/json" => {
             serde_json::from_slice(body).map_err(|_| Refusal::new(400, 50109, "The request body contains invalid JSON."))
         }
-        // Discord accepts files in forms. This test double does not.
-        "multipart/form-data" => Err(Refusal::new(501, 0, "the counterpart accepts no forms")),
+        "multipart/form-data" => form(kind, body).ok_or_else(|| Refusal::new(400, 50109, "The request body is no form.")),
         _ => {
             let message = format!("Expected \"Content-Type\" header to be one of {{'application/json'}}. Got {kind:?}.");
             Err(Refusal::field(&[], "CONTENT_TYPE_INVALID", &message))
         }
     }
+}
+
+/// The JSON of a form with one JSON file, which becomes its field `file`.
+///
+/// <https://docs.discord.com/developers/reference#uploading-files>
+fn form(kind: &str, body: &Bytes) -> Option<Value> {
+    let (_, boundary) = kind.split_once("boundary=")?;
+    let text = std::str::from_utf8(body).ok()?.strip_suffix(&format!("\r\n--{boundary}--\r\n"))?;
+    let text = text.strip_prefix(&format!("--{boundary}\r\n"))?;
+    let (message, file) = text.split_once(&format!("\r\n--{boundary}\r\n"))?;
+    let (head, message) = message.split_once("\r\n\r\n")?;
+    let (file_head, file) = file.split_once("\r\n\r\n")?;
+    let (_, name) = file_head.split_once("form-data; name=\"files[0]\"; filename=\"")?;
+    let mut message: Value = head.contains("name=\"payload_json\"").then(|| serde_json::from_str(message).ok())??;
+    message["file"] = json!({ "filename": name.split('"').next()?, "size": file.len(), "content": file });
+    Some(message)
 }

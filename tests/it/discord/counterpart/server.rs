@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
-use axum::extract::{Query, State as Served};
+use axum::extract::{DefaultBodyLimit, Query, State as Served};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -33,6 +33,7 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         .route("/resume", get(|shared, query, upgrade| connect(shared, query, upgrade, true)))
         .route("/resume/", get(|shared, query, upgrade| connect(shared, query, upgrade, true)))
         .fallback(api)
+        .layer(DefaultBodyLimit::max(25 << 20))
         .with_state(shared);
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {

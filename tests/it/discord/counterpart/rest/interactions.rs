@@ -16,6 +16,8 @@ const MESSAGE: u64 = 4;
 const DEFERRED_MESSAGE: u64 = 5;
 const CHOICES: u64 = 8;
 const MODAL: u64 = 9;
+/// The default limit of a file: the smaller one of those that Discord has had, 10 and 20 MiB.
+const LARGEST_FILE: u64 = 10 << 20;
 /// Flags that an answer can set: suppress embeds, ephemeral, suppress notifications.
 const FLAGS: u64 = 1 << 2 | EPHEMERAL | 1 << 12;
 
@@ -99,11 +101,14 @@ impl State {
     /// Edits the first answer. This completes a deferred answer.
     pub fn edit_answer(&mut self, call: &Call) -> Reply {
         let (channel, message) = self.original(call)?;
-        let draft = Draft::read(&call.body, FLAGS)?;
+        let mut body = call.body.clone();
+        let attachments = attached(&mut body)?;
+        let draft = Draft::read(&body, FLAGS)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(channel), Sender::Webhook);
         self.edit(channel, message, |edited| {
             edited.content = draft.content;
             edited.mentions = mentions;
+            edited.attachments = attachments;
         });
         if let Some(answer) = self.world.message_mut(channel, message) {
             answer.flags &= !LOADING;
@@ -113,5 +118,25 @@ impl State {
             interaction.answered = Answered::Fully;
         }
         self.original_answer(call)
+    }
+}
+
+/// Takes the files out of a body. Only those are kept that `attachments` lists by their number, with their content.
+///
+/// <https://docs.discord.com/developers/reference#editing-message-attachments>
+fn attached(body: &mut Value) -> Result<Vec<Value>, Refusal> {
+    let (file, listed) = (body["file"].take(), body["attachments"].take());
+    match (file, listed) {
+        (Value::Null, Value::Null) => Ok(Vec::new()),
+        (file, Value::Array(listed))
+            if listed.len() == 1 && listed[0]["id"] == 0 && listed[0]["filename"] == file["filename"] =>
+        {
+            // <https://docs.discord.com/developers/topics/opcodes-and-status-codes#json-json-error-codes>
+            if file["size"].as_u64() > Some(LARGEST_FILE) {
+                return Err(Refusal::new(413, 40_005, "Request entity too large"));
+            }
+            Ok(vec![file])
+        }
+        _ => Err(Refusal::new(501, 0, "the counterpart supports one listed file")),
     }
 }
