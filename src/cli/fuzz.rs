@@ -14,6 +14,7 @@ pub(crate) fn command_lines() -> Vec<Vec<u8>> {
         "serve --accept-loss",
         "why lobby aria --at 2h30m --json",
         "usage --last 7d --guild home",
+        "usage --safety",
         "history export --as replay lobby",
         "history forget ana --guild home",
         "--config /etc/tertulia --profile production check --json",
