@@ -179,7 +179,10 @@ impl RoomService for ActorBackend {
         let (channel_key, membership) = self.room_of(room)?;
         let CurrentState { inspection, out_of_service, .. } = self.current_state(&channel_key).await?;
         let conversation = &inspection.conversation;
-        let companions = membership
+        let companions = self
+            .context
+            .memberships
+            .admitted(&membership)
             .companions
             .iter()
             .filter_map(|id| Some((id, self.context.memberships.companion(&channel_key.channel, id)?)))

@@ -101,7 +101,6 @@ impl ActorBackend {
             trigger,
             since: since.map(Into::into),
             retry_at: gate.and_then(|gate| gate.retry_at()).filter(|_| doing == Doing::BackOff).map(Into::into),
-            kept_out: self.context.memberships.keeps_out(membership, id),
             paused,
             quiet_hours: settings.quiet_hours,
             closing: gate.map(|gate| gate.stage).unwrap_or_default(),

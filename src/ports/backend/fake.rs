@@ -529,7 +529,6 @@ impl RoomService for FakeBackend {
                         trigger: None,
                         since: None,
                         retry_at: None,
-                        kept_out: false,
                         paused: *paused,
                         quiet_hours: quiet_hours.unwrap_or_default(),
                         // Ben has ended every conversation.

@@ -95,9 +95,6 @@ pub struct CompanionState {
     pub since: Option<Stamp>,
     /// When it is asked again, in back-off.
     pub retry_at: Option<Stamp>,
-    /// Whether it takes no part because it is for adults only, and there are minors; absent: no.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub kept_out: bool,
     pub paused: bool,
     /// When it speaks only when spoken to; absent: never.
     #[serde(skip_serializing_if = "QuietHours::are_never")]

@@ -20,7 +20,7 @@ export function companionFrom(c) {
     lullAt: c.lull_at ?? null,
     lullFrom: null,
     lullSecs: number(c.lull_secs),
-    doing: c.kept_out ? 'kept_out' : stage ? 'listening' : (c.doing ?? 'listening'),
+    doing: stage ? 'listening' : (c.doing ?? 'listening'),
     trigger: c.trigger ?? null,
     since: c.since ?? null,
     retryAt: c.retry_at ?? null,

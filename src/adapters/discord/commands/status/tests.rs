@@ -197,7 +197,6 @@ fn state() -> CompanionState {
         trigger: None,
         since: None,
         retry_at: None,
-        kept_out: false,
         paused: false,
         quiet_hours: crate::settings::companion::QuietHours::Never,
         closing: Stage::None,
