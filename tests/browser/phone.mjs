@@ -116,7 +116,7 @@ for (const [language, locale] of [['English', 'en-GB'], ['German', 'de-DE']]) {
       menu: null,
       name: () => item('room', 1),
       companions: () => item('room', 2),
-      export: () => item('room', 6),
+      export: () => item('room', 7),
       usage: () => item('server', 0),
       editor: () => item('server', 1),
       tokens: () => item('server', 3),
