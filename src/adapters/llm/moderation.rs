@@ -109,9 +109,58 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::{HeaderMap, StatusCode};
+    use axum::routing::post;
+    use axum::{Json, Router};
+    use parking_lot::Mutex;
     use serde_json::json;
+    use tokio::net::TcpListener;
 
     use super::*;
+
+    /// What a service says that gives this answer, and the body of the request that it got.
+    async fn asked(status: u16, answer: &'static str) -> (Result<Option<Arc<str>>, NoAnswer>, Value) {
+        let got = Arc::new(Mutex::new(Value::Null));
+        let record = got.clone();
+        let answer = move |headers: HeaderMap, Json(body): Json<Value>| async move {
+            *record.lock() = json!({ "key": headers["authorization"].to_str().unwrap(), "body": body });
+            (StatusCode::from_u16(status).unwrap(), answer)
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let serving = tokio::spawn(axum::serve(listener, Router::new().route("/v1/moderations", post(answer))).into_future());
+        let settings = models::moderation::Moderation {
+            base_url,
+            model: Some("omni".to_owned()),
+            api_key: Some("sk-mod".into()),
+            api_key_file: None,
+        };
+        let said = OpenAiModeration::new(&settings, &[]).unwrap().refusal_of("Hm?").await;
+        serving.abort();
+        let got = got.lock().clone();
+        (said, got)
+    }
+
+    #[tokio::test]
+    async fn a_service_is_asked_about_the_text_with_the_key_and_its_errors_are_no_verdict() {
+        let refused = r#"{"results": [{"flagged": false}, {"flagged": true, "categories": {"violence": true}}]}"#;
+
+        let (verdict, got) = asked(200, refused).await;
+
+        assert_eq!(verdict.unwrap().as_deref(), Some("violence"));
+        assert_eq!(got, json!({ "key": "Bearer sk-mod", "body": { "input": "Hm?", "model": "omni" } }));
+        assert_eq!(asked(200, r#"{"results": [{"flagged": false}]}"#).await.0.unwrap(), None);
+        for (status, answer, error) in [
+            (401, r#"{"error": {"message": "Incorrect API key: sk-mod"}}"#, "key_rejected"),
+            (429, "{}", "overloaded"),
+            (404, "Not Found", "unknown_model"),
+            (200, r#"{"results": []}"#, "refused"),
+            (200, "<html>", "refused"),
+        ] {
+            let failed = asked(status, answer).await.0.unwrap_err();
+            assert!(failed.code() == error && !failed.to_string().contains("sk-mod"), "{status} {answer}: {failed}");
+        }
+    }
 
     fn category(verdict: serde_json::Value) -> Option<Arc<str>> {
         serde_json::from_value::<Verdict>(verdict).unwrap().category()
