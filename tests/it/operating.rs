@@ -152,7 +152,13 @@ fn no_rule_of_the_specification_shares_its_id_with_another() {
 /// The paths of the repository's documents, from its root.
 fn pages() -> Vec<String> {
     let top = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"];
-    let below = ["src/README.md", "src/adapters/discord/README.md", "dashboards/README.md", "deploy/kubernetes/README.md"];
+    let below = [
+        "src/README.md",
+        "src/adapters/discord/README.md",
+        "dashboards/README.md",
+        "deploy/README.md",
+        "deploy/kubernetes/README.md",
+    ];
     let named = top.into_iter().chain(below);
     let docs = ["docs", "docs/design", "docs/adr"].into_iter().flat_map(|folder| {
         let names = fs::read_dir(root().join(folder)).expect("a folder").map(|entry| entry.expect("an entry").file_name());
@@ -195,7 +201,7 @@ fn collect_sources(folder: &Path, sources: &mut BTreeMap<String, String>) {
 #[test]
 fn every_alert_has_a_runbook_section_and_every_section_an_alert() {
     let alerts = alerts();
-    let page = read("docs/operating.md");
+    let page = read("docs/alerts.md");
     let chapter = page.lines().skip_while(|line| *line != "## What each alert means").skip(1);
     let sections = chapter.take_while(|line| !line.starts_with("## ")).filter_map(|line| line.strip_prefix("### "));
 
@@ -207,13 +213,13 @@ fn every_alert_has_a_runbook_section_and_every_section_an_alert() {
     assert!(!names.is_empty());
     assert_eq!(names, documented);
     for (name, runbook) in &alerts {
-        assert_eq!(*runbook, format!("docs/operating.md#{}", name.to_lowercase()));
+        assert_eq!(*runbook, format!("docs/alerts.md#{}", name.to_lowercase()));
     }
 }
 
 #[test]
 fn script_settings_shown_in_the_documents_are_accepted() {
-    let page = read("docs/operating.md");
+    let page = read("docs/troubleshooting.md");
     let is_settings = |code: &str| code.starts_with("\"settings\": {");
     let shown: Vec<_> = code_spans(&page).map(|(code, _)| code.to_owned()).filter(|code| is_settings(code)).collect();
     let folder = tempfile::tempdir().expect("a folder");
@@ -243,7 +249,7 @@ fn the_service_and_the_container_have_time_to_stop() {
     let needed = drain + 10.0;
 
     let service: f64 = unit("deploy/tertulia.service")["TimeoutStopSec"].parse().expect("seconds");
-    let page = read("docs/operating.md");
+    let page = read("docs/install.md");
     let container: f64 =
         page.split("--stop-timeout ").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok()).expect("seconds");
 

@@ -88,7 +88,7 @@ async fn queries(prometheus: &Prometheus) -> Vec<(String, String)> {
     for rule in rules {
         let (name, query) = (rule["name"].as_str().expect("a name"), rule["query"].as_str().expect("an expression"));
         assert_eq!(rule["health"], "ok", "{name}: {}", rule["lastError"]);
-        let anchor = format!("docs/operating.md#{}", name.to_lowercase());
+        let anchor = format!("docs/alerts.md#{}", name.to_lowercase());
         assert_eq!(rule["annotations"]["runbook_url"], anchor, "{name}");
         for (part, field) in [("annotations", "summary"), ("annotations", "description"), ("labels", "severity")] {
             assert!(rule[part][field].as_str().is_some_and(|text| !text.is_empty()), "{name} has no {field}");
