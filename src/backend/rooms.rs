@@ -91,6 +91,9 @@ impl RoomService for ActorBackend {
         let mut minors = Some(membership.minors);
         patch.minors.apply(&mut minors);
         membership.minors = minors.unwrap_or_default();
+        if patch.minors == Override::Set(false) && self.context.memberships.guild_has_minors(&membership.guild) {
+            return Err(Refused::conflict(Detail::of("refusals.guild_has_minors", json!({ "guild": membership.guild }))));
+        }
         let mut changed = Vec::new();
         for (id, patch) in patch.companions {
             let companion = CompanionId::from(&*id);

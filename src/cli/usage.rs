@@ -71,7 +71,8 @@ pub struct Usage {
     #[arg(long, value_enum, default_value_t = By::Guild)]
     pub by: By,
 
-    /// Show how many people were told that companions are AI, and how often somebody was shown where to find help: by guild and month
+    /// Show how many people were told that companions are AI, how often somebody was shown where to find help, and how many statements the moderation
+    /// service refused: by guild and whole month
     /// [default: twelve months]
     #[arg(long, conflicts_with = "by")]
     pub safety: bool,

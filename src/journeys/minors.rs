@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::world::{World, room};
 use crate::ports::backend::Refused;
+use crate::ports::backend::messages::Greeting;
 
 const LOBBY: &str = "lobby";
 
@@ -11,7 +12,7 @@ const LOBBY: &str = "lobby";
 async fn lobby(safety: Value) -> World {
     let listen = json!({ "listen": "0.0.0.0:7878", "admin_token": "a-token-that-nobody-guesses" });
     let world = World::with_lobby_settings(json!({ "server": listen, "safety": safety })).await;
-    world.reload_companion(json!({ "id": "velvet", "adult": true }));
+    world.reload_companion(json!({ "id": "velvet", "adult": true, "greetings": ["Hello, you."] }));
     world
 }
 
@@ -41,10 +42,15 @@ async fn a_companion_for_adults_leaves_a_room_with_minors_and_comes_back_after_t
     let marked = world.patch(LOBBY, json!({ "minors": true })).await.unwrap();
     world.say(LOBBY, "Velvet, are you there?").await;
     let state = world.state(LOBBY).await;
+    let greeting = Greeting { companion: "velvet".into(), text: "Hello, you.".into() };
+    let greeted = conflict(world.backend.messages.greet(&room(LOBBY), greeting).await);
+    let why = world.why(LOBBY, Some("velvet"), None).await.unwrap();
     world.patch(LOBBY, json!({ "minors": false })).await.unwrap();
     world.rest().await;
 
-    assert!(marked.minors);
+    assert!(marked.minors && greeted.starts_with("velvet is for adults only"), "{greeted}");
+    let waiting = "Velvet takes no part: Velvet is for adults only, and there are minors in this room.";
+    assert!(serde_json::to_string(&why).unwrap().contains(waiting), "{why:?}");
     let kept_out = marked.companions.iter().map(|companion| (companion.id.as_str(), companion.kept_out));
     assert_eq!(kept_out.collect::<Vec<_>>(), [("aria", false), ("velvet", true)]);
     assert_eq!(world.side.asked_for("velvet"), 0);
@@ -61,12 +67,15 @@ async fn a_companion_for_adults_cannot_be_added_where_there_are_minors() {
 
     let of_room = conflict(world.put_room(LOBBY, plan("home")).await);
     let of_guild = conflict(world.put_room("class", plan("school")).await);
+    world.put_room("class", json!({ "guild": "school", "companions": ["aria"] })).await.unwrap();
+    let unmarked = conflict(world.patch("class", json!({ "minors": false })).await);
 
     assert_eq!(
         of_room,
         "velvet is for adults only (adult = true), and there are minors in this room; choose another companion, or another room"
     );
     assert_eq!(of_guild, of_room);
+    assert!(unmarked.contains("guild school") && unmarked.contains("safety.minors"), "{unmarked}");
     assert!(world.put_room("bar", plan("home")).await.is_ok());
     let world = world.crash().await;
     assert!(world.open(LOBBY, &["aria"]).await.minors, "it is on record");

@@ -6,7 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::world::{World, lines};
+use super::world::{World, lines, room};
+use crate::domain::id::Seq;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::moderation::Moderation;
 
@@ -83,4 +84,18 @@ async fn without_an_answer_in_two_seconds_the_settings_say_whether_the_words_are
     assert_eq!(open.history("lobby").await, lines(&[("Ana", "Aria?"), ("aria", "Something strange.")]));
     assert_eq!(closed.history("lobby").await, lines(&[("Ana", "Aria?")]));
     assert_eq!(closed.recorded("lobby", "failed").await[0]["error"], "moderation_failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replacement_that_is_refused_is_told_by_why() {
+    let world = lobby("Something kind, Ana.", "closed").await;
+    world.say_then_pass("lobby", "Aria?", 100.0).await;
+    let answer = world.recorded("lobby", "message").await.pop().unwrap()["seq"].as_u64().unwrap();
+    world.main.answers([Ok("Something rude, Ana.")]);
+
+    world.backend.messages.try_again(&room("lobby"), Seq(answer)).await.unwrap();
+    world.pass(100.0).await;
+
+    let why = serde_json::to_string(&world.why("lobby", Some("aria"), None).await.unwrap()).unwrap();
+    assert!(why.contains("Replace this answer") && why.contains("refused what Aria had written (harassment)"), "{why}");
 }

@@ -83,7 +83,7 @@ struct Surviving {
     calls: Arc<FakeCalls>,
     /// What hears and speaks in voice calls of its own.
     speech: Option<Speech>,
-    /// What examines statements.
+    /// The moderation service for statements.
     moderation: Option<Arc<dyn Moderation>>,
 }
 

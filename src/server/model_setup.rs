@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::kept_files::Copies;
 use crate::actors::companion::trial;
@@ -36,6 +36,8 @@ use crate::settings::models::{Endpoint, Models, names_a_secret};
 use crate::settings::storage::Engine;
 use crate::settings::{Problem, Settings};
 
+/// How long the moderation service has for its trial.
+const MODERATION_TRIAL: Duration = Duration::from_secs(10);
 /// The longest base URL and the longest name of a model, in bytes.
 const MAX_TEXT_BYTES: usize = 2_048;
 /// The most connections that are tried at a time, and the most servers that are asked for their models. Each holds connections and buffers of its own.
@@ -80,7 +82,9 @@ impl Setup {
         let models = self.context.pool.settings();
         if models.check_at_start
             && let Some(moderation) = &self.context.moderation
-            && let Err(error) = moderation.refusal_of("Hello!").await
+            && let Err(error) = timeout(MODERATION_TRIAL, moderation.refusal_of("Hello!"))
+                .await
+                .unwrap_or(Err(NoAnswer::TimedOut { after: MODERATION_TRIAL }))
         {
             tracing::error!(%error, "the moderation service does not work; safety.moderation_fails says what is done with statements meanwhile");
         }

@@ -123,13 +123,15 @@ impl Loaded {
         let is_file = storage.path.exists() && !storage.path.is_dir();
         let tokens = [("server", server.token().err()), ("discord", discord.token().err())];
         let authorities = ("models", models.authorities().err());
+        let moderation = models.moderation.as_ref().and_then(|moderation| moderation.key().err());
+        let moderation = moderation.map(|problem| Problem { key: format!("moderation.{}", problem.key), ..problem });
         let database = ("storage", (storage.engine == Engine::Postgres).then(|| storage.url().err()).flatten());
         let folder = ("storage", is_file.then(|| Problem::new("path", "is a file; name a folder")));
         let found = tokens
             .into_iter()
             .chain(keys)
             .chain(services)
-            .chain([authorities, database, folder])
+            .chain([authorities, ("models", moderation), database, folder])
             .filter_map(|(section, problem)| Some((section, problem?)));
         let found = found.map(|(section, Problem { key, message, .. })| format!("{section}.{key} {message}"));
         let problems: Vec<_> = found.map(|message| Located { place: None, line: None, message }).collect();

@@ -50,7 +50,7 @@ pub struct Models {
     pub ca_file: Option<PathBuf>,
     /// The currency of all prices as an ISO 4217 code: three capital letters.
     pub currency: String,
-    /// What examines statements before they are posted. `None`: nothing does.
+    /// The moderation service for statements. `None`: nothing does.
     #[serde(default)]
     pub moderation: Option<Moderation>,
     /// Whether the server tries the models once when it starts.

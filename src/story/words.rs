@@ -216,7 +216,7 @@ pub(crate) fn failed(who: &Subject, error: &str) -> Told {
 }
 
 /// The same for a statement.
-fn statement_failed(who: &Subject, error: &str, category: Option<&str>) -> Told {
+pub(crate) fn statement_failed(who: &Subject, error: &str, category: Option<&str>) -> Told {
     let told = match category {
         Some(category) => who.tell("why.errors.moderated", &[("category", &category)]),
         None => failed(who, error),

@@ -202,7 +202,9 @@ async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure
         }
         Err(error) => {
             let fails = reply.context.settings.safety.moderation_fails;
-            tracing::warn!(%guild, %channel, %companion, %error, ?fails, "the moderation service did not say whether a statement may be posted");
+            // The service may quote the words.
+            let error = error.code();
+            tracing::warn!(%guild, %channel, %companion, error, ?fails, "the moderation request failed");
             match fails {
                 ModerationFails::Open => Ok(words.into()),
                 ModerationFails::Closed => Err("moderation_failed".into()),

@@ -345,6 +345,13 @@ async fn record_and_store(
 
 /// Running threads are updated at once, the others with their next message.
 async fn update_threads(context: &ActorContext, channel: &ChannelId) {
+    for thread in context.memberships.threads_of(channel) {
+        let is_running = context.directory.find(&ChannelActorKey(thread.clone())).is_some();
+        // What a thread that was changed itself still has of its channel: whether there are minors.
+        if let Some(guild) = context.memberships.guild_of(&thread).filter(|_| is_running) {
+            notify_guild(context, &guild, &thread);
+        }
+    }
     for thread in context.memberships.inheriting_from(channel) {
         let Some((recorded, membership)) = context.memberships.outdated(&thread) else { continue };
         if context.directory.find(&ChannelActorKey(thread.clone())).is_none() {
@@ -372,6 +379,9 @@ async fn record(context: &ActorContext, channel_key: &ChannelKey, events: Vec<Ev
 
 /// The events that turn one membership into another, for those who take part.
 fn events(context: &ActorContext, before: Option<&Membership>, after: &Membership) -> Vec<Event> {
+    for companion in after.companions.iter().filter(|companion| context.memberships.keeps_out(after, companion)) {
+        tracing::info!(guild = %after.guild, companion = %Plain(companion.as_str()), "a companion for adults takes no part in a room, because there are minors");
+    }
     let admitted = |membership| context.memberships.admitted(membership);
     differences(before.map(admitted).as_ref(), &admitted(after))
 }

@@ -317,7 +317,7 @@ impl Memberships {
         members.collect()
     }
 
-    /// Whether there are minors in a channel: in its guild, or in the channel itself or the one that it inherits from.
+    /// Whether there are minors in a channel: in its guild, in the channel itself, or in the one that it is a thread of.
     pub fn has_minors(&self, channel: &ChannelId) -> bool {
         let register = self.0.register.read();
         let membership = register.channels.get(channel).and_then(|membership| register.effective(membership));
@@ -330,6 +330,11 @@ impl Memberships {
         let mut admitted = membership.clone();
         admitted.companions.retain(|id| !register.keeps_out(membership, id));
         admitted
+    }
+
+    /// Whether there are minors in a guild by the settings.
+    pub fn guild_has_minors(&self, guild: &GuildId) -> bool {
+        self.0.register.read().minors.contains(guild)
     }
 
     /// Whether a companion of a channel with this membership is kept out.
@@ -444,7 +449,10 @@ impl Register {
     }
 
     fn has_minors(&self, membership: &Membership) -> bool {
-        membership.minors || self.minors.contains(&membership.guild)
+        // A thread that was changed itself is in its channel all the same.
+        let parent = membership.within.as_ref().and_then(|parent| self.channels.get(parent));
+        let is_marked = |membership: &Membership| membership.minors;
+        is_marked(membership) || parent.is_some_and(is_marked) || self.minors.contains(&membership.guild)
     }
 
     fn keeps_out(&self, membership: &Membership, companion: &CompanionId) -> bool {

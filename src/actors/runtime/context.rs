@@ -58,7 +58,7 @@ pub struct ActorContext {
     /// What carries out effects in voice calls.
     pub voice_calls: Arc<dyn VoiceCalls>,
     pub pool: Pool,
-    /// What examines statements before they are posted.
+    /// The moderation service for statements.
     pub moderation: Option<Arc<dyn Moderation>>,
     pub recorder: Recorder,
     /// The settings that the server started with.

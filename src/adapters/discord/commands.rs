@@ -365,7 +365,10 @@ impl CommandHandler {
         let Some(id) = RoomId::of(&channel.channel()) else { return Ok(None) };
         match self.backend.rooms.get(&id).await {
             // A room of another guild is never used, whatever the interaction says.
-            Ok(room) if room.guild == at.guild_id() => Ok(Some(room)),
+            Ok(mut room) if room.guild == at.guild_id() => {
+                room.companions.retain(|companion| !companion.kept_out);
+                Ok(Some(room))
+            }
             Ok(_) => {
                 tracing::error!(%channel, guild = %at.guild_id(), "an interaction names a channel of another guild");
                 Ok(None)

@@ -15,7 +15,6 @@ use tokio::time::Instant;
 use crate::adapters::endpoint::body;
 use crate::adapters::endpoint::failure::Broken;
 use crate::adapters::endpoint::service::Service;
-use crate::domain::text::one_line;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::moderation::Moderation;
 use crate::settings::Problem;
@@ -25,9 +24,9 @@ use crate::settings::models::{self, parsed_base_url};
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 /// The longest pause in an answer. Who asks waits for less.
 const IDLE: Duration = Duration::from_secs(10);
-/// The longest name of a category, in characters.
-const MAX_CATEGORY_CHARS: usize = 64;
-/// What stands for a category where the service names none.
+/// The longest name of a category.
+const MAX_CATEGORY_BYTES: usize = 64;
+/// What stands for a category that the service does not name.
 const UNNAMED: &str = "unnamed";
 
 pub struct OpenAiModeration {
@@ -85,8 +84,8 @@ impl Moderation for OpenAiModeration {
         let answer = body::whole(response, MAX_ANSWER_BYTES, IDLE, failures).await?;
         let garbled = |why: String| failures.in_answer(Broken::garbled(why, &answer));
         let Answer { results } = serde_json::from_slice(&answer).map_err(|error| garbled(error.to_string()))?;
-        if results.is_empty() {
-            return Err(garbled("it has no results".to_owned()));
+        if results.is_empty() || results.iter().any(|verdict| verdict.flagged.is_none() && verdict.categories.is_null()) {
+            return Err(garbled("it has no verdict".to_owned()));
         }
         Ok(results.iter().find_map(Verdict::category))
     }
@@ -103,7 +102,12 @@ impl Verdict {
         };
         let heaviest = refused.into_iter().max_by(|one, other| score(one).total_cmp(&score(other)));
         let is_flagged = self.flagged.unwrap_or(heaviest.is_some());
-        is_flagged.then(|| heaviest.map_or_else(|| UNNAMED.into(), |name| one_line(name, MAX_CATEGORY_CHARS).into()))
+        // What is no name may quote the text.
+        let is_name = |name: &&str| {
+            let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-/ ".contains(&byte);
+            name.len() <= MAX_CATEGORY_BYTES && name.bytes().all(is_part)
+        };
+        is_flagged.then(|| heaviest.filter(is_name).unwrap_or(UNNAMED).into())
     }
 }
 
@@ -155,6 +159,7 @@ mod tests {
             (429, "{}", "overloaded"),
             (404, "Not Found", "unknown_model"),
             (200, r#"{"results": []}"#, "refused"),
+            (200, r#"{"results": [{"verdict": "bad"}]}"#, "refused"),
             (200, "<html>", "refused"),
         ] {
             let failed = asked(status, answer).await.0.unwrap_err();
@@ -184,7 +189,8 @@ mod tests {
         assert_eq!(category(json!({ "categories": { "pii": false } })), None);
         let below = json!({ "flagged": false, "categories": { "violence": true } });
         assert_eq!(category(below), None, "what a service flags is its own decision");
-        let long = category(json!({ "categories": { "a\nb".repeat(100): true } })).unwrap();
-        assert!(long.chars().count() <= MAX_CATEGORY_CHARS + 1 && !long.contains('\n'), "{long}");
+        for name in ["a".repeat(65), "what she\nwrote".to_owned()] {
+            assert_eq!(category(json!({ "categories": { name: true } })).as_deref(), Some(UNNAMED));
+        }
     }
 }

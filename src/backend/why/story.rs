@@ -12,7 +12,9 @@ use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::{PromptPart, StoryLine, Why};
 use crate::story::Subject;
 use crate::story::course::{Course, has_crossed};
-use crate::story::words::{self, Told, consequence, disclosed, failure, moved, question_line, repeated, span, stage_changed};
+use crate::story::words::{
+    self, Told, consequence, disclosed, failure, moved, question_line, repeated, span, stage_changed, statement_failed,
+};
 
 /// How many events are read before a decision to find what led to it, and after it to find what followed from it.
 const BEFORE: usize = 2_048;
@@ -99,7 +101,7 @@ impl Scene<'_> {
         let mut newest: Option<(&Recorded, &Evaluated)> = None;
         let mut dropped = None;
         let mut is_open = false;
-        let mut tried = Vec::new();
+        let (mut tried, mut again) = (Vec::new(), Vec::new());
         for recorded in &events {
             tried.extend(failure(recorded, who));
             // Without a decision, the story begins with the companion's join, which is not worth a line.
@@ -111,7 +113,11 @@ impl Scene<'_> {
                     is_open = true;
                 }
                 Event::Unanswered { companion, .. } if *companion == who.id => is_open = false,
-                Event::ReplyOwed { companion, again: Some(_), .. } if *companion == who.id => {
+                Event::ReplyFailed { ticket, error, category, .. } if again.contains(ticket) => {
+                    tried.push(statement_failed(who, error, category.as_deref()).line(recorded, "failed"));
+                }
+                Event::ReplyOwed { companion, ticket, again: Some(_), .. } if *companion == who.id => {
+                    again.push(*ticket);
                     tried.push(who.tell("why.again", &[]).line(recorded, "respond"));
                 }
                 event if event.cancels(&who.id) || event.pauses(&who.id) => {

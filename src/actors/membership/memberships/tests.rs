@@ -150,6 +150,24 @@ fn a_companion_that_is_external_in_a_room_cannot_be_configured() {
     assert!(!memberships.companions().contains_key(&CompanionId::from("zed")));
 }
 
+#[test]
+fn a_thread_is_with_minors_if_its_channel_is_also_after_it_was_changed_itself() {
+    let memberships = memberships(&[("aria", &[])]);
+    let adult = samples::companion(json!({ "id": "velvet", "adult": true }), samples::defaults());
+    memberships.reload_companions([("velvet".into(), adult)].into()).unwrap();
+    let channel = membership("home", &["velvet"]);
+    let thread = Membership { within: Some("one".into()), stands_alone: true, ..channel.clone() };
+    memberships.put(&"thread".into(), thread).unwrap();
+
+    memberships.put(&"one".into(), channel.clone()).unwrap();
+    let before = memberships.present(&"thread".into()).len();
+    memberships.put(&"one".into(), Membership { minors: true, ..channel }).unwrap();
+
+    assert!(memberships.has_minors(&"thread".into()));
+    assert_eq!((before, memberships.present(&"thread".into()).len()), (1, 0));
+    assert_eq!(memberships.has_members(&"thread".into()), Some(false));
+}
+
 /// Whether two guilds share their name matcher.
 fn share(memberships: &Memberships, one: &str, other: &str) -> bool {
     let [one, other] = [one, other].map(|guild| memberships.names(&guild.into()).unwrap());
