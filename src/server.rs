@@ -475,7 +475,7 @@ pub(crate) fn models(settings: &settings::models::Models, dialects: &Dialects) -
     Ok(models)
 }
 
-/// The service that examines statements, if one is configured.
+/// The moderation service, if one is configured.
 fn moderation(settings: &settings::models::Models) -> Result<Option<Arc<dyn Moderation>>, settings::Problem> {
     let Some(moderation) = &settings.moderation else { return Ok(None) };
     let service = OpenAiModeration::new(moderation, &settings.authorities()?);

@@ -36,7 +36,7 @@ pub(super) async fn said_line(reader: &Reader<'_>, channel_key: &ChannelKey, seq
     let recorded = reader.event(channel_key, seq).await?.filter(is_shown);
     Ok(recorded.map(|mut recorded| {
         if let Event::Said { message, .. } = &mut recorded.event {
-            // Somebody else said that.
+            // Quoted words are somebody else's.
             message.quoted = None;
         }
         line(channel_key, &recorded)

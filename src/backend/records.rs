@@ -286,7 +286,7 @@ fn named(month: Moment) -> Arc<str> {
 }
 
 impl ActorBackend {
-    /// This guild, which must exist, or all that ever used anything.
+    /// The given guild, which must exist, or all guilds with usage records.
     async fn guilds_to_count(&self, guild: Option<GuildId>) -> Result<Vec<GuildId>, Refused> {
         match guild {
             Some(guild) => check_guild(&self.context, &guild).await.map(|()| vec![guild]),

@@ -1,4 +1,4 @@
-//! A service that examines what companions wrote before it is posted.
+//! Moderation of statements before they are posted.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::language_model::NoAnswer;
 
 #[async_trait]
 pub trait Moderation: Send + Sync + 'static {
-    /// Why a text must not be posted, as the service's name of the category. `None`: it may be.
+    /// The category for which a text is refused, as the service names it. `None`: it is not refused.
     ///
     /// # Errors
     /// There was no usable answer.

@@ -36,7 +36,7 @@ use crate::settings::models::{Endpoint, Models, names_a_secret};
 use crate::settings::storage::Engine;
 use crate::settings::{Problem, Settings};
 
-/// How long the moderation service has for its trial.
+/// The timeout of the moderation request at the start.
 const MODERATION_TRIAL: Duration = Duration::from_secs(10);
 /// The longest base URL and the longest name of a model, in bytes.
 const MAX_TEXT_BYTES: usize = 2_048;

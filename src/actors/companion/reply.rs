@@ -38,7 +38,7 @@ use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::model_calls;
 use crate::telemetry::plain::Plain;
 
-/// How long the service has that examines a statement.
+/// The timeout of a moderation request.
 const MODERATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub struct Reply;
@@ -107,7 +107,7 @@ impl Actor for Reply {
         drop(history::lock(&reply.context, &reply.channel_key).await);
         let _typing = (!is_spoken).then(|| show_typing(reply));
         let view = if reply.context.moderation.is_some() {
-            // Words that may be refused are seen by nobody before.
+            // No draft is shown and nothing is spoken before moderation.
             View::Unseen
         } else if is_spoken {
             // What is spoken is shown when it is heard.
@@ -188,7 +188,7 @@ impl Actor for Reply {
     }
 }
 
-/// The words of a statement, unless they are refused.
+/// Asks the moderation service about a statement. Returns its text, or why it is not posted.
 async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure> {
     let Some(moderation) = &reply.context.moderation else { return Ok(words.into()) };
     let (guild, channel) = (Plain(reply.channel_key.guild.as_str()), Plain(reply.channel_key.channel.as_str()));
@@ -202,7 +202,7 @@ async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure
         }
         Err(error) => {
             let fails = reply.context.settings.safety.moderation_fails;
-            // The service may quote the words.
+            // The full error may quote the statement.
             let error = error.code();
             tracing::warn!(%guild, %channel, %companion, error, ?fails, "the moderation request failed");
             match fails {

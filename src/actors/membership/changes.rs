@@ -347,7 +347,7 @@ async fn record_and_store(
 async fn update_threads(context: &ActorContext, channel: &ChannelId) {
     for thread in context.memberships.threads_of(channel) {
         let is_running = context.directory.find(&ChannelActorKey(thread.clone())).is_some();
-        // What a thread that was changed itself still has of its channel: whether there are minors.
+        // Threads that no longer inherit are notified, too: whether there are minors depends on the parent channel.
         if let Some(guild) = context.memberships.guild_of(&thread).filter(|_| is_running) {
             notify_guild(context, &guild, &thread);
         }

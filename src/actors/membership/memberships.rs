@@ -449,10 +449,9 @@ impl Register {
     }
 
     fn has_minors(&self, membership: &Membership) -> bool {
-        // A thread that was changed itself is in its channel all the same.
+        // The parent channel also counts for threads that no longer inherit from it.
         let parent = membership.within.as_ref().and_then(|parent| self.channels.get(parent));
-        let is_marked = |membership: &Membership| membership.minors;
-        is_marked(membership) || parent.is_some_and(is_marked) || self.minors.contains(&membership.guild)
+        membership.minors || parent.is_some_and(|parent| parent.minors) || self.minors.contains(&membership.guild)
     }
 
     fn keeps_out(&self, membership: &Membership, companion: &CompanionId) -> bool {

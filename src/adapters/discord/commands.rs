@@ -325,7 +325,7 @@ impl CommandHandler {
             Command::VoiceLeave => self.voice_leave(here, person).await,
             Command::VoiceStatus => self.voice_status(here, person).await,
             Command::About => Ok(format!("{}\n\n{}", self.discord.about(), words::ABOUT)),
-            // What is said is relayed elsewhere, and a file is sent otherwise.
+            // `handle` answers the first two.
             Command::Say { .. } | Command::ExportMe | Command::Help => Ok(words::HELP.to_owned()),
         }
     }

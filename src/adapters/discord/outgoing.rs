@@ -26,7 +26,7 @@ const FILLER: char = '\u{fe00}';
 const SMALL_PRINT: &str = "-# ";
 /// How the line of the server begins, by which it is told from the words of a companion.
 const NOTICE: &str = "-# \u{24d8} ";
-/// The prefix of the id of the button that shows where to find help. The person for whom it is follows.
+/// The prefix of the custom id of the help button, before the id of the person.
 pub const HELP_FOR: &str = "help:";
 /// Mentions of everyone, without the `@`.
 const EVERYONE: [&str; 2] = ["everyone", "here"];

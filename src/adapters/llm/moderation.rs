@@ -20,13 +20,13 @@ use crate::ports::moderation::Moderation;
 use crate::settings::Problem;
 use crate::settings::models::{self, parsed_base_url};
 
-/// An answer has a few numbers for a text.
+/// The longest response.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
-/// The longest pause in an answer. Who asks waits for less.
+/// The longest pause in a response. The caller's timeout is shorter.
 const IDLE: Duration = Duration::from_secs(10);
 /// The longest name of a category.
 const MAX_CATEGORY_BYTES: usize = 64;
-/// What stands for a category that the service does not name.
+/// The category if the service names none.
 const UNNAMED: &str = "unnamed";
 
 pub struct OpenAiModeration {
@@ -49,7 +49,7 @@ struct Answer {
 #[derive(Deserialize)]
 struct Verdict {
     flagged: Option<bool>,
-    /// Whether the text belongs to each, or the names of those to which it does.
+    /// An object with a boolean for each category, or a list of the categories that apply.
     #[serde(default)]
     categories: Value,
     #[serde(default)]
@@ -102,7 +102,7 @@ impl Verdict {
         };
         let heaviest = refused.into_iter().max_by(|one, other| score(one).total_cmp(&score(other)));
         let is_flagged = self.flagged.unwrap_or(heaviest.is_some());
-        // What is no name may quote the text.
+        // Anything else might be a quotation of the text.
         let is_name = |name: &&str| {
             let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-/ ".contains(&byte);
             name.len() <= MAX_CATEGORY_BYTES && name.bytes().all(is_part)

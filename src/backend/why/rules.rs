@@ -43,13 +43,13 @@ impl Scene<'_> {
     /// What has a companion speak only when spoken to at this time, with the current settings.
     pub(super) fn quiet(&self, who: &Subject, at: Moment) -> Option<Told> {
         let (settings, guild) = (&self.backend.context.settings, &self.channel_key.guild);
+        if self.backend.context.memberships.has_minors(&self.channel_key.channel) {
+            return Some(who.tell("why.rules.minors", &[]));
+        }
         let policies = self.backend.context.memberships.policies(&self.channel_key.channel);
         let [own, of_room] = policies.get(&who.id)?.quiet_hours;
         let of_guild = settings.gate.guild_quiet_hours.get(guild).copied().unwrap_or_default();
         let zone = settings.prompt.zone_of(guild);
-        if self.backend.context.memberships.has_minors(&self.channel_key.channel) {
-            return Some(who.tell("why.rules.minors", &[]));
-        }
         let (key, hours) = [("why.rules.quiet", own), ("why.rules.room_quiet", of_room), ("why.rules.guild_quiet", of_guild)]
             .into_iter()
             .find(|(_, hours)| hours.include(at, zone))?;

@@ -264,7 +264,7 @@ impl Step<'_, '_> {
         answered.at_risk = answered.at_risk.or_else(|| self.at_risk(&companion, evaluation, Some(vote)));
         let no = Vote::no(None);
         let (vote, reason) = if answered.at_risk.is_some() {
-            // The reason that the model gave is for nobody else.
+            // The reason given by the model is not kept.
             answered.why = None;
             (&no, Reason::Risk)
         } else {

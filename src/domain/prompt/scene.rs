@@ -23,7 +23,7 @@ const OLD_SECS: u64 = 600;
 const GAP_SECS: u64 = 3_600;
 
 impl Scene {
-    /// What is to be read before how the conversation is read. Empty where there are only adults.
+    /// The instruction about minors, empty where there are none.
     pub(super) fn audience(&self) -> &'static str {
         if self.has_minors { MINORS } else { "" }
     }

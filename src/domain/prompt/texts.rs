@@ -2,7 +2,7 @@
 
 use super::data::weight;
 
-/// What companions are told where there are minors.
+/// The instruction in rooms with minors.
 pub(super) const MINORS: &str = "There are minors here: say only what is suitable for them, nothing sexual or romantic, and press nobody to stay or to keep a secret.";
 
 /// How a conversation is read that stands in one user's turn.

@@ -1,4 +1,4 @@
-//! Section `models.moderation`: a service that examines what companions write before it is posted.
+//! Section `models.moderation`: the service that moderates statements before they are posted.
 
 use std::path::PathBuf;
 

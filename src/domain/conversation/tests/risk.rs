@@ -1,4 +1,4 @@
-//! Somebody at risk gets no answer of a companion.
+//! Decisions about messages of people at risk.
 
 use super::super::*;
 use super::scene::{Scene, Setup, as_recorded, plain};
