@@ -5,5 +5,4 @@ pub mod guest_book;
 pub mod guests;
 pub mod memberships;
 pub mod opt_out;
-pub mod opt_outs;
-pub mod told;
+pub mod people;

@@ -43,7 +43,7 @@ impl InboundEvents for Inbound {
     }
 
     fn opted_out(&self, channel_ref: &ChannelRef) -> HashSet<PersonId> {
-        self.context().opt_outs.all(&channel_ref.guild)
+        self.context().opt_outs.filtered(&channel_ref.guild, |()| true).into_iter().collect()
     }
 
     async fn reached(&self, channel_ref: &ChannelRef) -> Result<Option<Reached>, InboundError> {

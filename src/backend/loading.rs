@@ -6,6 +6,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::membership::memberships::{CompanionSet, ReloadError};
+use crate::actors::membership::people;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::runtime::actor_keys::GuildKey;
 use crate::actors::runtime::context::ActorContext;
@@ -41,8 +42,7 @@ pub enum LoadRoomsError {
 /// [`LoadRoomsError`]. A stored room that cannot be loaded because of a shared name is logged and skipped.
 pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room], are_set: bool) -> Result<(), LoadRoomsError> {
     let reader = Reader::new(&*context.store);
-    context.opt_outs.load(&*context.store).await?;
-    context.told.load(&*context.store).await?;
+    people::load(&context.opt_outs, &context.told, &*context.store).await?;
     context.guests.load(&*context.store).await?;
     let cast = context.memberships.companions();
     // One read per ward: one read per room would need a disk access for each.

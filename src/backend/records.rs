@@ -231,7 +231,7 @@ impl RecordService for ActorBackend {
         let id = PersonId::from(&*person.id);
         let (store, ward) = (self.context.store.clone(), Ward::of(&person.guild));
         let listed = self.reader().listed(&person.guild, &id).await?;
-        let told_at = self.context.told.at(&person.guild, &id).map(rfc3339);
+        let told_at = self.context.told.get(&person.guild, &id).map(rfc3339);
         let opted_out = self.context.opt_outs.holds(&person.guild, &id);
         let is_more_known = told_at.is_some() || opted_out;
         if listed.is_empty() && !is_more_known {

@@ -20,7 +20,7 @@ pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &Channe
     let mut strangers = answered(ticket, conversation);
     strangers.retain(|person| is_public || context.guests.read(|guests| guests.include(guild, person.as_str())));
     let told = strangers.into_iter().map(|person| {
-        let at = context.told.at(guild, &person);
+        let at = context.told.get(guild, &person);
         (person, at)
     });
     repeat.owed(told, context.clock.now(), context.settings.prompt.zone_of(guild))

@@ -1,6 +1,7 @@
 //! Stores opt-outs.
 
 use async_trait::async_trait;
+use tokio::sync::Mutex;
 
 use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::messages::writer::WriteError;
@@ -20,11 +21,13 @@ use crate::ports::store::Write;
 /// messages are deleted.
 pub struct OptOutService {
     context: ActorContext,
+    /// Held during a change, so that changes do not overlap.
+    changes: Mutex<()>,
 }
 
 impl OptOutService {
     pub fn new(context: ActorContext) -> Self {
-        Self { context }
+        Self { context, changes: Mutex::default() }
     }
 }
 
@@ -52,7 +55,7 @@ impl OptOut for OptOutService {
     }
 
     async fn ignore(&self, guild: &GuildId, person: &PersonId, ignored: bool) -> Result<bool, Refused> {
-        let _lock = self.context.opt_outs.lock().await;
+        let _lock = self.changes.lock().await;
         if self.is_ignored(guild, person) == ignored {
             return Ok(false);
         }
@@ -67,7 +70,11 @@ impl OptOut for OptOutService {
         let writes = [write].into_iter().chain(self.context.told.removal(guild, person)).collect();
         write_meta(&self.context, Ward::of(guild), writes).await.map_err(not_now)?;
         self.context.told.remove(guild, person);
-        self.context.opt_outs.note(guild, person, ignored);
+        if ignored {
+            self.context.opt_outs.insert(guild, [person], ());
+        } else {
+            self.context.opt_outs.remove(guild, person);
+        }
         self.tell_calls(guild, person, ignored);
         Ok(true)
     }

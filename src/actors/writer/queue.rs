@@ -419,7 +419,7 @@ impl WriteQueue {
         let first = events.first().map(|recorded| recorded.seq);
         for recorded in events {
             if let Event::Disclosed(disclosed) = &recorded.event {
-                self.arguments.context.told.note(&channel_key.guild, &disclosed.owed.people, recorded.at);
+                self.arguments.context.told.insert(&channel_key.guild, &disclosed.owed.people, recorded.at);
             }
             self.arguments.context.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
             if recorded.event.is_inbound() {

@@ -71,7 +71,7 @@ pub(super) async fn remove_people_from_usage(
 
 /// Forgets who was last told before this moment that companions are AI. They are told again.
 pub(super) async fn remove_told(context: &ActorContext, guild: &GuildId, before: Moment) -> Result<(), RewriteError> {
-    let people = context.told.before(guild, before);
+    let people = context.told.filtered(guild, |at| at < before);
     if people.is_empty() {
         return Ok(());
     }
