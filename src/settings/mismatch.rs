@@ -155,7 +155,9 @@ impl Mismatch {
             },
             Kind::Missing(_) => format!("{} is missing", self.place()),
             Kind::NotOneOf(known) => format!("{value} is not one of {}", known.join(", ")),
-            Kind::Not(expected) => format!("{value} is not {}", expected_text(expected, ["a text in quotes", "a table"])),
+            Kind::Not(expected) => {
+                format!("{value} is not {}", expected_text(expected, ["a text in quotes", "a list in brackets", "a table"]))
+            }
             Kind::Other(message) => format!("{path} {message}").trim_start().to_owned(),
         }
     }
@@ -173,7 +175,9 @@ impl Mismatch {
             Kind::UnknownKey(key, known) => format!("{place} is not known; {}", suggestion(key, known)),
             Kind::Missing(_) => format!("{place} is missing"),
             Kind::NotOneOf(known) => format!("{place} is {found}, must be one of {}", known.join(", ")),
-            Kind::Not(expected) => format!("{place} is {found}, must be {}", expected_text(expected, ["a text", "an object"])),
+            Kind::Not(expected) => {
+                format!("{place} is {found}, must be {}", expected_text(expected, ["a text", "a list", "an object"]))
+            }
             Kind::Other(message) => message.clone(),
         }
     }
@@ -233,7 +237,7 @@ pub(super) fn plain(value: &Value) -> Option<String> {
 }
 
 /// The reader's term for the type that serde expects.
-fn expected_text(expected: &str, [text, table]: [&str; 2]) -> String {
+fn expected_text(expected: &str, [text, list, table]: [&str; 3]) -> String {
     match expected {
         "u8" => format!("a whole number from 0 to {}", u8::MAX),
         "u16" => format!("a whole number from 0 to {}", u16::MAX),
@@ -243,7 +247,7 @@ fn expected_text(expected: &str, [text, table]: [&str; 2]) -> String {
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),
         "a string" | "a borrowed string" | "path string" => text.to_owned(),
-        "a sequence" => "a list".to_owned(),
+        "a sequence" => list.to_owned(),
         "a map" => table.to_owned(),
         other if other.starts_with("struct ") => table.to_owned(),
         other => other.to_owned(),
