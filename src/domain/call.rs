@@ -1,6 +1,6 @@
-//! A voice call: who takes part, whose microphone counts, who is recognised, what was heard, and what companions say there.
+//! The state of a voice call: participants, microphones, recognition streams, received speech, and the companions' replies.
 //!
-//! [`CallState::handle`] takes what happened and returns what to do. Times are durations since the call began.
+//! [`CallState::handle`] processes an input and returns effects. Times are durations since the call began.
 
 mod faults;
 mod input;
@@ -28,35 +28,35 @@ use super::voice::speech::{HOP, Pulse};
 use super::voice::utterance;
 use reply::{Replying, number};
 
-/// How long speech is still recognised after its last voice.
+/// How long after the last voice a person's speech is still recognised.
 const LINGERS_FOR: Duration = Duration::from_secs(2);
-/// How long somebody whose connection was lost keeps the place in the call.
+/// How long a person whose connection was lost stays in the call.
 pub const KEPT_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]
 pub struct CallState {
     people: BTreeMap<PersonId, Participant>,
     lines: BTreeMap<u64, Connected>,
-    /// The connection that plays to all who take part, and whether nobody hears it or it hears nobody.
+    /// The connection that plays to all participants, and whether it is silenced ([`PersonAction::Silenced`]).
     player: Option<(u64, bool)>,
     next_line: u64,
     streams: BTreeSet<PersonId>,
     replying: Replying,
     played: PlayedWords,
-    /// Whether the newest sentence of which the end is known could not be spoken.
+    /// Whether the newest sentence with a known result could not be spoken.
     voices_fail: bool,
-    /// The newest onset of anybody, which ducking is measured from.
+    /// The newest onset of any person. The delay of ducking is measured from it.
     onset: Option<Duration>,
-    /// The newest offset of anybody, until it is answered.
+    /// The newest offset of any person, until a reply answers it.
     offset: Option<Duration>,
-    /// Since when `voice.max_call_secs` runs.
+    /// When the time limit `voice.max_call_secs` began to run.
     limited_since: Duration,
 }
 
 #[derive(Debug, Default)]
 struct Participant {
     author: Option<Author>,
-    /// A number that nobody else in the call has. It is part of the ids of segments, because names are not.
+    /// A number that is unique in the call. Ids of segments contain it instead of the person's name.
     number: u64,
     buffer: SpeechBuffer,
     /// The connection that has the microphone.
@@ -64,12 +64,12 @@ struct Participant {
     is_muted: bool,
     is_ignored: bool,
     talks: bool,
-    /// A typed text is being said.
+    /// Whether a typed text is being said.
     says: bool,
-    /// When the person began to talk, and when the person stopped.
+    /// When the person last began to talk, and when the person last stopped.
     onset: Option<Duration>,
     offset: Option<Duration>,
-    /// Since when there is no connection, and why.
+    /// When the last connection ended, and why. `None` while there is a connection.
     gone: Option<(Duration, Gone)>,
 }
 
@@ -94,7 +94,8 @@ impl Participant {
         }
     }
 
-    /// How much the person needs a stream: while talking, and then until all words are there, for at most [`LINGERS_FOR`]. The larger one gets it.
+    /// The priority of the person's recognition stream: whether it is needed, and then the onset. It is needed while the person talks, and after that
+    /// until all words have arrived, for at most [`LINGERS_FOR`]. The person with the larger value gets a stream.
     fn need_of_stream(&self, now: Duration) -> (bool, Option<Duration>) {
         let has_just_talked = self.offset.is_some_and(|offset| now.saturating_sub(offset) < LINGERS_FOR);
         (self.talks || has_just_talked && self.buffer.awaits_words(), self.onset)
@@ -102,7 +103,7 @@ impl Participant {
 }
 
 impl CallState {
-    /// The listener at the connection that is returned plays to all, in place of the one before.
+    /// Adds the connection that plays to all participants, in place of the previous one. Returns its number.
     pub fn attach(&mut self) -> u64 {
         let line = self.new_line();
         self.player = Some((line, false));
@@ -114,8 +115,8 @@ impl CallState {
         self.next_line
     }
 
-    /// Adds a connection, and returns it. One with a microphone takes it from the person's other one, which is returned, too. None: there are `most`
-    /// people already.
+    /// Adds a connection, and returns its number. A connection with a microphone takes it from the person's previous connection, whose number is also
+    /// returned. Returns `None` if the call already has `most` people.
     pub fn enter(&mut self, author: Author, has_microphone: bool, most: usize) -> Option<(u64, Option<u64>)> {
         let user = PersonId::from(&*author.id);
         if self.person(&user).is_none() && self.people().count() >= most {
@@ -137,7 +138,7 @@ impl CallState {
         Some((line, moved))
     }
 
-    /// Everybody in the call, by id.
+    /// The people in the call, by id.
     pub fn people(&self) -> impl Iterator<Item = Person> {
         self.people.iter().filter(|(_, participant)| !participant.has_left()).map(|(user, participant)| participant.view(user))
     }
@@ -146,7 +147,7 @@ impl CallState {
         self.people.get(user).filter(|participant| !participant.has_left()).map(|participant| participant.view(user))
     }
 
-    /// The number of people who are heard, also of those who have just left.
+    /// The number of people whose speech is processed. It includes people who have just left.
     pub fn count(&self) -> usize {
         self.people.len()
     }
@@ -168,17 +169,17 @@ impl CallState {
         self.people.get(user).map_or(u64::MAX, |participant| participant.number)
     }
 
-    /// Whether the person is not to be listened to now, and whether the person wants to be ignored in this call.
+    /// Whether the person's speech is not processed now, and whether the person opted out in this call.
     pub fn deafness(&self, user: &PersonId) -> (bool, bool) {
         self.people.get(user).map_or((true, false), |participant| (participant.is_muted, participant.is_ignored))
     }
 
-    /// What was heard of a person, also of one who has just left.
+    /// The received speech of a person, even if the person has just left.
     pub fn buffer(&mut self, user: &PersonId) -> Option<&mut SpeechBuffer> {
         self.people.get_mut(user).map(|participant| &mut participant.buffer)
     }
 
-    /// The person at a connection, and what was heard, if the connection has the microphone.
+    /// The person at a connection, and the person's received speech. `None` if the connection does not have the microphone.
     pub fn microphone(&mut self, line: u64) -> Option<(PersonId, &mut SpeechBuffer)> {
         let user = self.lines.get(&line)?.user.clone();
         let participant = self.people.get_mut(&user).filter(|participant| participant.microphone == Some(line))?;
@@ -198,8 +199,8 @@ impl CallState {
         }
     }
 
-    /// Opens a stream of recognition for somebody who talks. If there are `most`, the one that is needed least ends for it, and its person is returned.
-    /// None: those who have one need it more.
+    /// Opens a recognition stream for a talker. If `most` streams are open, the one with the lowest need is closed, and its person is returned.
+    /// Returns `None` if all open streams have a higher need.
     pub fn open_stream(&mut self, user: &PersonId, most: usize, now: Duration) -> Option<Option<PersonId>> {
         let mut displaced = None;
         if self.streams.len() >= most && !self.streams.contains(user) {
@@ -220,7 +221,7 @@ impl CallState {
         self.streams.remove(user);
     }
 
-    /// Whether a person talks, or words of the person are awaited; and when the person began to talk.
+    /// Whether a person talks or has outstanding words, and when the person began to talk.
     pub fn need_of_stream(&self, user: &PersonId, now: Duration) -> (bool, Option<Duration>) {
         self.people.get(user).map_or((false, None), |participant| participant.need_of_stream(now))
     }
@@ -270,8 +271,8 @@ impl CallState {
         out.push(Effect::Record(None));
     }
 
-    /// Somebody has entered: greets the connections that were not greeted yet, and shows them what is going on. Somebody who was lost is back. One who is
-    /// gone again has parted by now.
+    /// Greets the new connections of a person with the people in the call and the reply in progress, and shows the person to the others. A person
+    /// whose connection was lost is back. Does nothing if the person's connections have all ended by now.
     fn greet(&mut self, user: &PersonId, world: &World<'_>, out: &mut Vec<Effect>) {
         let Some(person) = self.person(user).filter(|_| self.is_connected(user)) else { return };
         out.push(Effect::Hear(user.clone()));
@@ -292,7 +293,7 @@ impl CallState {
         out.push(Effect::Greet(user.clone()));
     }
 
-    /// Removes a connection, which may have been removed before.
+    /// Removes a connection. It may have been removed before.
     fn part(&mut self, line: u64, gone: Gone, end: Option<End>, world: &World<'_>, out: &mut Vec<Effect>) {
         let Some(Connected { user, .. }) = self.lines.remove(&line) else {
             let speaker = self.player.take_if(|(speaker, _)| *speaker == line);
@@ -309,7 +310,8 @@ impl CallState {
         out.push(Effect::Disconnect(line, end));
     }
 
-    /// A connection of a person has ended: ends the speech if it carried the microphone, and shows the others what is left.
+    /// Handles the end of a person's connection: ends the speech if the connection had the microphone, and shows the person's new state to the
+    /// others.
     fn parted(&self, user: &PersonId, had_microphone: bool, out: &mut Vec<Effect>) {
         if had_microphone {
             out.extend([Effect::StopSpeech(user.clone()), Effect::Finalize(user.clone())]);
@@ -386,7 +388,7 @@ impl CallState {
                 out.push(show(View::Talking(user.clone(), true)));
                 out.extend([notice(utterance::Input::Started { user: user.clone(), started }), voiced(started, until)]);
             }
-            // Only a reply counts every hop.
+            // Only a reply needs every voiced hop.
             Pulse::Voiced { from, to } => out.extend(self.replying.ticket().map(|_| voiced(from, to))),
             Pulse::Cut(stretch) => out.push(voiced(stretch.ended, stretch.ended + HOP)),
             Pulse::Ended(stretch) => {
@@ -400,7 +402,7 @@ impl CallState {
         }
     }
 
-    /// Somebody wants to be ignored, or to be listened to again. What was heard and is not on record is forgotten at once.
+    /// Handles a changed opt-out. For a person who has opted out, speech that is not journaled is deleted at once.
     fn opt_out_changed(&mut self, user: &PersonId, world: &World<'_>, out: &mut Vec<Effect>) {
         let Some(participant) = self.people.get_mut(user) else { return };
         if participant.is_ignored || (world.is_opted_out)(user) {
@@ -412,7 +414,7 @@ impl CallState {
         self.report_opt_out(user, world, out);
     }
 
-    /// Reports whether the person wants to be ignored. Only the call keeps that.
+    /// Reports to the channel whether the person has opted out. The opt-out of a single call is stored only here.
     fn report_opt_out(&self, user: &PersonId, world: &World<'_>, out: &mut Vec<Effect>) {
         let (is_ignored, user) = (self.deafness(user).1 || (world.is_opted_out)(user), user.clone());
         out.push(notice(match is_ignored {
@@ -421,7 +423,8 @@ impl CallState {
         }));
     }
 
-    /// The person has been gone for a while, or is back. One who was lost for too long has left: the channel journals that itself.
+    /// Removes a person who has been without a connection for long enough. A person whose connection was lost for too long has left; the channel
+    /// journals that by itself.
     fn away(&mut self, user: &PersonId, world: &World<'_>, out: &mut Vec<Effect>) {
         let Some(participant) = self.people.get_mut(user) else { return };
         let Some((since, gone)) = participant.gone.map(|(at, gone)| (world.now.saturating_sub(at), gone)) else { return };
@@ -432,7 +435,7 @@ impl CallState {
             participant.gone = Some((world.now, Gone::Left));
             out.extend([Effect::ForgetRecord(user.clone()), show(View::Left(user.clone()))]);
         }
-        // The store may not take the last words yet.
+        // The store may not have accepted the last words yet.
         if participant.buffer.journaling > 0 {
             return out.push(away_after(LINGERS_FOR, user));
         }
@@ -440,10 +443,10 @@ impl CallState {
         out.extend([Effect::StopSaying(user.clone()), Effect::Remove(user.clone())]);
     }
 
-    /// Sends everybody out who takes part for too long, and looks again later. For whoever enters then, the time limit starts again.
+    /// Ends the participation of all people once the time limit has passed, and schedules the next check. The limit then starts again.
     fn limit(&mut self, limit: Duration, world: &World<'_>, out: &mut Vec<Effect>) {
         if world.now.saturating_sub(self.limited_since) >= limit {
-            // Those who are sent out see it, too.
+            // The removed people see the message, too.
             let everybody = Audience::Lines(self.audience(&Audience::All));
             out.push(Effect::Show(everybody, View::Trouble(Trouble::CallTooLong)));
             for line in self.lines.keys().copied().collect::<Vec<_>>() {

@@ -1,7 +1,7 @@
-//! The rules of voice: from speech to messages, and what happens when somebody talks while a companion speaks (docs/design/voice.md).
+//! The rules of voice calls: how speech becomes messages, and how a companion that speaks reacts to interruptions (docs/design/voice.md).
 //!
-//! Every part is a state machine of its own: inputs with their times go in, effects come out, and the next deadline can be read. Nothing here hears
-//! or plays sound.
+//! Every part is a state machine of its own. It takes inputs with their times, returns effects, and reports its next deadline. Nothing here does
+//! audio I/O.
 
 pub mod echo;
 pub mod heard;

@@ -1,19 +1,19 @@
-//! When a recogniser has failed that returns something, but not the words of what is said.
+//! Detects a recogniser that has failed although it still returns results.
 
-/// A provider that returns nothing to so many utterances in a row has failed, and so has one whose streams are cut so often in a row.
+/// The number of consecutive unanswered utterances, or of consecutive cut streams, after which a provider counts as failed.
 const MOST: u32 = 3;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// The utterances in a row to which nothing was returned.
+    /// The number of consecutive utterances without a result.
     unanswered: u32,
-    /// The streams in a row that returned something and were cut before an utterance had words.
+    /// The number of consecutive streams that returned results, but were cut before an utterance had words.
     cuts: u32,
 }
 
 impl Faults {
-    /// A result came: whether the recogniser itself returned it, and whether it is the last one of an utterance, with words. Returns whether the
-    /// recogniser has failed.
+    /// Counts a result. `is_answer` says whether the recogniser itself returned it, and `is_last` whether it completes an utterance. Returns whether
+    /// the recogniser has failed.
     pub const fn add_result(&mut self, is_answer: bool, is_last: bool, has_words: bool) -> bool {
         if is_answer {
             self.unanswered = 0;
@@ -26,7 +26,7 @@ impl Faults {
         Self::is_reached(&mut self.unanswered)
     }
 
-    /// A stream was cut that had returned something or not. Returns whether the recogniser has failed.
+    /// Counts a cut stream. `has_worked` says whether the stream had returned results. Returns whether the recogniser has failed.
     pub const fn add_cut(&mut self, has_worked: bool) -> bool {
         self.cuts += has_worked as u32;
         Self::is_reached(&mut self.cuts)

@@ -1,4 +1,4 @@
-//! What a call is told, and what its actor does for it.
+//! The inputs of a call, and the effects that its actor carries out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,41 +13,41 @@ use crate::voice::speech::Pulse;
 use crate::voice::utterance;
 
 pub struct World<'a> {
-    /// The time since the call began, by a clock that never jumps.
+    /// The time since the call began, by a monotonic clock.
     pub now: Duration,
     pub at: Moment,
-    /// How long audio is waited for.
+    /// The timeouts for audio.
     pub patience: Patience,
-    /// Whether a person wants to be ignored in the whole guild.
+    /// Whether a person has opted out in the whole guild.
     pub is_opted_out: &'a dyn Fn(&PersonId) -> bool,
-    /// Whether the guild may have no more spoken today by the service of a companion.
+    /// Whether the guild has used up today's allowance of the speech synthesis service of a companion.
     pub is_used_up: &'a dyn Fn(&CompanionId) -> bool,
 }
 
-/// What happened in or around a call.
+/// An event in or around a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// The call's actor has started. What a predecessor played is lost.
+    /// The call's actor has started. Playback of its predecessor is lost.
     Started,
-    /// A person has one more connection, and it was tried to journal the entrance.
+    /// A person has a new connection. The entrance was journaled, or journaling it failed.
     Entered { user: PersonId },
     /// A connection has ended.
     Parted { line: u64, gone: Gone },
     /// A person did something at a connection.
     Acted { line: u64, action: PersonAction },
-    /// A person's voice was heard.
+    /// The voice activity of a person changed or continued.
     Pulse { user: PersonId, pulse: Pulse },
     /// A typed text has been said to its end.
     SaidAll { user: PersonId },
-    /// A person wants to be ignored in the guild, or to be listened to again.
+    /// A person opted out in the guild, or opted in again.
     OptOutChanged { user: PersonId },
     /// A person without a connection may have been away for long enough.
     Away { user: PersonId },
-    /// The call may have lasted for as long as it may.
+    /// The call may have reached its time limit.
     Limit { limit: Duration },
-    /// The conversation wants something done.
+    /// A command of the conversation.
     Conversation(CallEffect),
-    /// Audio of a sentence of the reply with this number. None: all of it is made.
+    /// Audio of a sentence of the reply with this number. `None`: all of it was made.
     Audio { reply: u64, sentence: usize, piece: Option<Piece> },
     /// No more audio of a sentence can be made.
     AudioFailed { reply: u64, sentence: usize },
@@ -55,119 +55,121 @@ pub enum Input {
     Tick,
 }
 
-/// Something that the conversation wants done in its call.
+/// A command of the conversation to its call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallEffect {
-    /// Tell the recogniser of this person to finish its segment.
+    /// Ask this person's recogniser to finish its segment.
     Finalize { user: PersonId },
-    /// Show that nobody waits for this person, who counts as noise until the next offset or word (docs/design/voice.md A-5).
+    /// Show that this person counts as noise, and is not waited for until the next offset or word (docs/design/voice.md A-5).
     CountsAsNoise { user: PersonId },
-    /// The channel has restarted, or was told that the call has ([`Notice::PlayerRestarted`]): stop what is played, and forget what was prepared. What is
-    /// left to do for a reply follows. Report again who wants to be ignored in this call alone, whether the companions are
-    /// [silenced](Notice::Silenced), and who of these people has no connection.
+    /// The channel has restarted, or has learned that the call has ([`Notice::PlayerRestarted`]). The call stops playback and forgets prepared audio.
+    /// Commands for a reply in progress follow. The call reports again which people opted out in this call alone, whether the companions are
+    /// [silenced](Notice::Silenced), and which of `people` have no connection.
     Restarted {
-        /// The people who are in the call on record.
+        /// The people who are in the call according to the journal.
         people: Vec<PersonId>,
     },
-    /// Something to do for a reply that is spoken. What is to be done for a reply that has ended is ignored.
+    /// A command for a spoken reply. Commands for a reply that has ended are ignored.
     ///
-    /// For a reply the call reports ([`Notice::Reply`]): each sentence before its audio, in order; `FirstAudio` once, when the first audio is there;
-    /// from `Speak` on, `Audio` and `Whole` of each sentence, which is played from its `Start` on; `Played` about every 100 ms and after `Pause`; and
-    /// `Finished` after all audio, or without any if none can be made. A sentence without first audio for `voice.first_audio_timeout_secs`, or without
-    /// more of it for `voice.stall_timeout_secs`, is a `Stall`. After `Ended` or `Prepare` it reports nothing more about earlier commands.
+    /// The call reports the progress of a reply with [`Notice::Reply`]: each sentence before its audio, in order; `FirstAudio` once, when the first
+    /// audio has arrived; after `Speak`, `Audio` and `Whole` of each sentence, which is played after its `Start`; `Played` about every 100 ms and
+    /// after `Pause`; and `Finished` after all audio, or without any if none can be made. If the first audio of a sentence does not arrive within
+    /// `voice.first_audio_timeout_secs`, or more audio within `voice.stall_timeout_secs`, it reports `Stall`. After `Ended` or `Prepare` it reports
+    /// nothing more about earlier commands.
     Reply {
         ticket: Ticket,
-        /// The turn in whose trace the work for it belongs. The channel fills it in.
+        /// The turn whose trace contains the work for this command. The channel fills it in.
         turn: Option<TurnId>,
         aloud: Aloud,
     },
 }
 
-/// Something that happens in a voice call and is not on record.
+/// An event in a voice call that is not journaled.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// Speech pulses, final results without words, people who mute themselves.
+    /// Voice activity, final results without words, and mutes.
     Call(utterance::Input),
-    /// A person's voice was heard, from the beginning of a voiced hop to the end of one.
+    /// A person's voice was heard, from the beginning of one voiced hop to the end of another.
     Voiced { user: PersonId, from: Moment, to: Moment },
-    /// A recogniser has words that were begun then and may still change.
+    /// A partial result of a recogniser. `started` is when the person began to say the words.
     Partial { user: PersonId, started: Moment, words: interruption::Words },
-    /// What became of a reply that is spoken: what [`CallEffect::Reply`] asked for, and how far it was played. What people do comes as the other notices.
+    /// The progress of a spoken reply: results of [`CallEffect::Reply`], and the playback position. Actions of people arrive as the other notices.
     Reply { ticket: Ticket, told: interruption::Input },
-    /// Whether nobody hears the companions in the call, or they hear nobody: then they answer in writing.
+    /// Whether the companions are silenced: people do not hear them, or they do not hear people. Then they answer in writing.
     Silenced(bool),
-    /// What makes and plays the companions' audio was restarted. It needs the reply in force again.
+    /// The actor that makes and plays audio has restarted. It needs the current reply again.
     PlayerRestarted,
 }
 
-/// What a call does for a reply that is spoken.
+/// A command to the call for a spoken reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Aloud {
-    /// A reply is being prepared: its companion thinks.
+    /// The companion prepares a reply: show that it thinks.
     Prepare { companion: CompanionId },
-    /// Make audio of a sentence, of which the first is 0. Report its words and its audio as [`Notice::Reply`].
+    /// Make the audio of a sentence. Sentences count from 0. The words and the audio are reported as [`Notice::Reply`].
     Say { sentence: usize, text: Arc<str> },
     /// No more sentences follow.
     SaidAll,
-    /// Audio of this sentence may be played from now on: that it starts is on record.
+    /// The audio of this sentence may be played now: its start is journaled.
     Start { sentence: usize },
     /// Play, duck, pause, resume, or stop because the reply has ended.
     Play(interruption::Effect),
 }
 
-/// What the caller does next. The first six do not need the call's own actor.
+/// An action for the caller. The first six do not need the call's own actor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Show this to an audience.
     Show(Audience, View),
-    /// Forget a connection, and end it if it has not ended by itself.
+    /// Remove a connection, and close it if it is still open.
     Disconnect(u64, Option<End>),
     /// Report this to the channel.
     Notice(Notice),
-    /// The speech of this person ends here.
+    /// End the current speech of this person.
     StopSpeech(PersonId),
-    /// The recogniser of this person returns what it has.
+    /// Request the outstanding results of this person's recogniser.
     Finalize(PersonId),
-    /// The recogniser of this person forgets what it has.
+    /// Discard the words and audio that this person's recogniser holds.
     ForgetWords(PersonId),
-    /// Run the actors that hear this person.
+    /// Run the actors that process this person's speech.
     Hear(PersonId),
-    /// Stop them: the person is not in the call any more.
+    /// Stop those actors: the person is no longer in the call.
     Remove(PersonId),
-    /// Bring the record in line with the call, for this person or for everybody.
+    /// Update the journal to the people in the call, for this person or for all.
     Record(Option<PersonId>),
-    /// Forget that the person is on record as present: the channel itself journals that the person has left.
+    /// Stop tracking the person as journaled in the call: the channel itself journals that the person has left.
     ForgetRecord(PersonId),
-    /// Have a companion greet this person.
+    /// Let a companion greet this person.
     Greet(PersonId),
     /// Say a typed text as this person.
     Say(PersonId, Said),
-    /// Stop saying it.
+    /// Stop saying the typed text of this person.
     StopSaying(PersonId),
-    /// Handle this after this time. Only the newest [`Input::Tick`] counts.
+    /// Handle this input after this time. Only the newest [`Input::Tick`] counts.
     After(Duration, Input),
     /// Make the audio of a sentence.
     Synthesise { reply: u64, ticket: Ticket, companion: CompanionId, sentence: usize, text: Arc<str> },
-    /// The audio of this sentence is not waited for any longer.
+    /// Stop waiting for the audio of this sentence.
     GiveUpAudio { reply: u64, sentence: usize },
-    /// The reply has ended: no audio of it is needed.
+    /// Discard all audio of the reply: it has ended.
     DropAudio,
     /// Play the next packet of a reply to all.
     Play(u32, super::playback::Next),
-    /// Measure: it was ducked this long after somebody had begun to talk.
+    /// Measurement: the time from a person's onset to the ducking of the reply.
     Ducked(Duration),
-    /// Measure: it begins this long after somebody had stopped talking.
+    /// Measurement: the time from a person's offset to the first audio of the reply.
     Answered(Duration),
 }
 
-/// Who is shown something.
+/// The recipients of a view.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// Everybody who was greeted, and what plays to all.
+    /// All greeted connections, and the connection that plays to all.
     All,
-    /// Everybody else who was greeted.
+    /// The greeted connections of all other people.
     Others(PersonId),
-    /// This person, and what plays to all: it shows the person nothing else.
+    /// The connections of this person, and the connection that plays to all. On a platform with such a connection, people have no listener of their
+    /// own.
     Person(PersonId),
     /// These connections.
     Lines(Vec<u64>),
@@ -176,8 +178,8 @@ pub enum Audience {
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
-    /// The connection was lost. The person keeps the place for a while.
+    /// The connection was lost. The person stays in the call for [`KEPT_FOR`](super::KEPT_FOR).
     Lost,
-    /// The person left. What was said last is still recognised.
+    /// The person left. The person's last words are still recognised.
     Left,
 }

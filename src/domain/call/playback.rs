@@ -1,4 +1,4 @@
-//! Decides what of a reply is due to be played: what is to be made next, which packet is due, and how far it was heard. It makes no audio itself.
+//! Schedules the playback of a reply: which audio is made next, which packet is due, and how far the reply was heard. It does no audio I/O.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use crate::id::{CompanionId, Ticket};
 use crate::voice::heard::{Script, WordTime};
 use crate::voice::interruption;
 
-/// The sample rate of what companions say, in Hz. It is mono.
+/// The sample rate of companions' speech, in Hz. It is mono.
 pub const SPOKEN_RATE: u32 = 24_000;
-/// The number of samples of what companions say in one packet of 20 ms.
+/// The number of samples in one packet of companions' speech (20 ms).
 pub const SPOKEN_FRAME: usize = 480;
-/// The duration of a packet, and how often late audio is looked for while a reply plays.
+/// The duration of a packet. During playback, late audio is also checked for at this interval.
 pub const FRAME: Duration = Duration::from_millis(20);
-/// How far sent audio is ahead of its playback.
+/// How far audio is sent ahead of its playback.
 const AHEAD: Duration = Duration::from_millis(100);
 /// How many sentences are made ahead of the one that plays.
 const MADE_AHEAD: usize = 2;
@@ -24,12 +24,12 @@ pub const READ_AHEAD: usize = 10 * SPOKEN_RATE as usize;
 pub enum Piece {
     /// The next samples: mono at [`SPOKEN_RATE`].
     Audio(Vec<i16>),
-    /// The times of the next words, ascending. They come before the audio that they belong to where the provider knows them by then.
-    /// One that knows no times of words returns none.
+    /// The times of the next words, ascending. If the provider knows them early enough, they come before their audio. A provider without word times
+    /// never sends this.
     Words(Vec<WordTime>),
 }
 
-/// How long audio is waited for.
+/// The timeouts for audio.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// For the first audio of a sentence.
@@ -52,17 +52,17 @@ pub struct Playback {
     packets: u32,
     /// The number of sentences that have begun.
     begun: usize,
-    /// What the channel was told, and how far it was heard.
+    /// The sentences and audio that were reported to the channel, and how far they were heard.
     script: Script,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing was played yet.
+    /// Nothing has been played yet.
     Preparing,
     /// The sample at `from` was due at `since`.
     Playing { since: Duration, from: usize },
-    /// It waits to be resumed.
+    /// Paused until it is resumed.
     Paused,
 }
 
@@ -70,14 +70,14 @@ enum State {
 struct Sentence {
     text: Arc<str>,
     words: Vec<WordTime>,
-    /// The number of word times that the channel was told.
+    /// The number of word times that were reported to the channel.
     words_told: usize,
-    /// All samples, or after `forget` none.
+    /// All samples. Empty once they are no longer needed.
     samples: Vec<i16>,
     length: usize,
-    /// The number of samples that the channel was told of.
+    /// The number of samples that were reported to the channel.
     told: usize,
-    /// When its audio was asked for, or the newest piece of it came.
+    /// When the audio was requested, or when the newest piece of it arrived.
     awaited_since: Option<Duration>,
     has_failed: bool,
     is_whole: bool,
@@ -97,7 +97,7 @@ impl Sentence {
 pub struct Next {
     pub number: u32,
     pub frame: Box<[i16; SPOKEN_FRAME]>,
-    /// The sentence that begins with it: its position and its text.
+    /// The position and text of the sentence that begins with this packet.
     pub begins: Option<(Duration, Arc<str>)>,
 }
 
@@ -123,12 +123,12 @@ impl Playback {
         self.sentences.push(Sentence { text, ..Sentence::default() });
     }
 
-    /// No more sentences follow.
+    /// Marks the text as complete.
     pub fn end_text(&mut self) {
         self.is_all = true;
     }
 
-    /// The sentences whose audio has to be made now.
+    /// The sentences whose audio must be requested now.
     pub fn next_sentences(&mut self, now: Duration) -> Vec<(usize, Arc<str>)> {
         let upto = self.current() + MADE_AHEAD;
         let mut new = Vec::new();
@@ -141,7 +141,7 @@ impl Playback {
         new
     }
 
-    /// Takes audio of a sentence. None: it has all of it.
+    /// Adds audio or word times of a sentence. `None`: the sentence is complete.
     pub fn add_piece(&mut self, number: usize, piece: Option<Piece>, now: Duration) {
         let Some(sentence) = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole && !sentence.is_stalled) else {
             return;
@@ -160,13 +160,13 @@ impl Playback {
         sentence.length = sentence.samples.len();
     }
 
-    /// No more audio of a sentence can be made. Returns whether that is news.
+    /// Marks a sentence whose audio can no longer be made. Returns false if that was known, or if the sentence was complete.
     pub fn fail_sentence(&mut self, number: usize) -> bool {
         let sentence = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole);
         sentence.is_some_and(|sentence| !std::mem::replace(&mut sentence.has_failed, true))
     }
 
-    /// What is not there yet of a sentence will not come.
+    /// Gives up on audio of a sentence that has not been reported to the channel.
     pub fn drop_rest(&mut self, number: usize) {
         let Some(sentence) = self.sentences.get_mut(number) else { return };
         sentence.samples.truncate(sentence.told);
@@ -184,7 +184,7 @@ impl Playback {
         self.state = State::Playing { since: now, from: self.next };
     }
 
-    /// Plays on from a position, which is moved to the beginning of a packet. Returns that position.
+    /// Resumes from a position, rounded down to the beginning of a packet. Returns the rounded position.
     pub fn resume(&mut self, from: Duration, now: Duration) -> Duration {
         self.next = samples(from).min(self.next) / SPOKEN_FRAME * SPOKEN_FRAME;
         self.play(now);
@@ -207,7 +207,7 @@ impl Playback {
         duration(self.next)
     }
 
-    /// Somebody has heard it up to this position. Returns the words that nobody had heard before.
+    /// Records that a listener has heard the reply up to this position. Returns the limited position and the newly heard words.
     pub fn heard_up_to(&mut self, position: Duration) -> (Duration, String) {
         let position = position.min(self.position());
         (position, self.script.played(position))
@@ -223,12 +223,12 @@ impl Playback {
         self.next.saturating_sub(before)
     }
 
-    /// Whether no more of a sentence is read until some of it was played.
+    /// Whether reading of a sentence pauses until more of it is played.
     fn is_read_ahead(&self, number: usize) -> bool {
         self.sentences.get(number).is_some_and(|sentence| sentence.length >= self.played_of(number) + READ_AHEAD)
     }
 
-    /// What the channel is to be told now.
+    /// The progress to report to the channel now.
     pub fn progress(&mut self, now: Duration) -> Vec<interruption::Input> {
         let mut out = Vec::new();
         let (has_begun, upto) = (self.has_begun(), self.current() + usize::from(self.has_begun()));
@@ -252,7 +252,7 @@ impl Playback {
                 self.has_first_audio = true;
                 out.push(interruption::Input::FirstAudio);
             }
-            // Whole packets, of which a sentence consists in the end.
+            // Only whole packets are reported: a complete sentence consists of whole packets.
             let tellable = sentence.length / SPOKEN_FRAME * SPOKEN_FRAME;
             if has_begun && tellable > sentence.told {
                 let length = duration(tellable - sentence.told);
@@ -265,7 +265,7 @@ impl Playback {
                 self.script.whole(number);
                 out.push(interruption::Input::Whole { sentence: number });
             }
-            // The channel has to know of all audio before.
+            // The channel must know all audio before the stall.
             if is_stalling && !sentence.is_stalled && (has_begun || !sentence.has_audio()) {
                 sentence.is_stalled = true;
                 self.script.drop_stalled();
@@ -283,14 +283,14 @@ impl Playback {
         out
     }
 
-    /// Whether the audio of a sentence is waited for in vain.
+    /// Whether the audio of a sentence failed or timed out.
     fn stalls(&self, number: usize, now: Duration) -> bool {
         let Some(sentence) = self.sentences.get(number).filter(|sentence| !sentence.is_whole) else { return false };
         let patience = if sentence.has_audio() { self.patience.more } else { self.patience.first_audio };
         sentence.has_failed || sentence.awaited_since.is_some_and(|since| now.saturating_sub(since) >= patience)
     }
 
-    /// The packets that are due. Their playback is some time ahead.
+    /// The packets that are due. They are sent [`AHEAD`] of their playback.
     pub fn packets(&mut self, now: Duration) -> Vec<Next> {
         let mut packets = Vec::new();
         while let State::Playing { since, from } = self.state {
@@ -306,18 +306,18 @@ impl Playback {
             let sentence = &self.sentences[number];
             let frame = sentence.samples.get(within..within + SPOKEN_FRAME).filter(|_| sentence.may_start);
             let Some(frame) = frame.and_then(|frame| <&[i16; SPOKEN_FRAME]>::try_from(frame).ok()) else {
-                // It is late: the time until it comes is not made up for.
+                // The audio is late. Playback continues from here when it arrives, without catching up.
                 self.state = State::Playing { since: now, from: self.next };
                 break;
             };
-            // Playback that resumes before a sentence does not begin it again.
+            // If playback resumes before a sentence, the sentence is not announced again.
             let begins = (within == 0 && number >= self.begun).then(|| (duration(start), sentence.text.clone()));
             self.begun = self.begun.max(number + 1);
             packets.push(Next { number: self.packets, frame: Box::new(*frame), begins });
             self.packets = self.packets.wrapping_add(1);
             self.next += SPOKEN_FRAME;
         }
-        // Playback resumes in the sentence that is heard, or the one before.
+        // Playback can resume only in the sentence that is heard, or in the one before it.
         let heard = self.locate(samples(self.script.position())).map_or(self.sentences.len(), |(number, _)| number);
         for earlier in self.sentences.iter_mut().take(heard.saturating_sub(1)) {
             earlier.samples = Vec::new();
@@ -325,13 +325,13 @@ impl Playback {
         packets
     }
 
-    /// When the next packet is due. It is past if its audio is late. None: nothing plays.
+    /// When the next packet is due. The time is past if its audio is late. `None` if nothing plays.
     pub fn due(&self) -> Option<Duration> {
         let State::Playing { since, from } = self.state else { return None };
         Some(since + duration(self.next + SPOKEN_FRAME - from).saturating_sub(AHEAD))
     }
 
-    /// The sentence that a position is in, and the position within it.
+    /// The index of the sentence that contains a position, and the offset of the position within that sentence.
     fn locate(&self, position: usize) -> Option<(usize, usize)> {
         let mut start = 0;
         for (number, sentence) in self.sentences.iter().enumerate() {
@@ -343,7 +343,7 @@ impl Playback {
         None
     }
 
-    /// The sentence that plays, or the one after the last.
+    /// The index of the sentence that plays, or the number of sentences if all were played.
     fn current(&self) -> usize {
         self.locate(self.next).map_or(self.sentences.len(), |(number, _)| number)
     }

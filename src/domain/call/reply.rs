@@ -1,4 +1,4 @@
-//! What companions say in a call: prepares a reply, plays it, and reports how far it was heard.
+//! The companions' replies in a call: prepares and plays a reply, and reports how far it was heard.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::moment::Moment;
 use crate::voice::interruption::{self, Outcome};
 use crate::voice::pronounced::Pronounced;
 
-/// How often late audio is looked for while nothing plays.
+/// How often to check for late audio while nothing plays.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// The reply in progress, and when the last one was.
+/// The reply in progress, and the time span of the newest reply.
 #[derive(Debug, Default)]
 pub(super) struct Replying {
     reply: Option<Reply>,
@@ -22,28 +22,28 @@ pub(super) struct Replying {
     count: u64,
     since: Moment,
     until: Moment,
-    /// The channel knows that this call has started. What it had done for a reply before does not count.
+    /// Whether the channel knows that this call has started. Commands from before that are ignored.
     is_known: bool,
 }
 
 #[derive(Debug)]
 struct Reply {
-    /// Tells the audio of this reply from that of another.
+    /// Distinguishes the audio of this reply from that of another.
     number: u64,
     playback: Playback,
-    /// Whether the guild may have no more spoken today. It is decided before a reply, so that none ends in the middle.
+    /// Whether the guild has used up today's allowance of speech synthesis. It is decided before a reply, so that no reply ends in the middle.
     is_used_up: bool,
     is_ducked: bool,
     positions: BTreeMap<u64, Duration>,
 }
 
-/// The number by which pages know a reply.
+/// The number by which the pages know a reply.
 pub(super) const fn number(ticket: Ticket) -> u32 {
     ticket.0 as u32
 }
 
 impl Replying {
-    /// What a predecessor played is lost.
+    /// Drops the reply of a predecessor: its playback is lost.
     pub(super) fn restart(&mut self, at: Moment) {
         if self.reply.take().is_some() {
             self.until = at;
@@ -55,7 +55,7 @@ impl Replying {
         self.reply.as_ref().map(|reply| reply.playback.ticket)
     }
 
-    /// What somebody has to know who enters now.
+    /// The views that show the reply in progress to a new connection.
     pub(super) fn going_on(&self) -> Vec<View> {
         let Some(Reply { playback, is_ducked, .. }) = &self.reply else { return Vec::new() };
         let (companion, reply) = (playback.companion.clone(), number(playback.ticket));
@@ -74,12 +74,12 @@ impl Replying {
 }
 
 impl CallState {
-    /// The reply that is prepared or played.
+    /// The reply in preparation or playback.
     pub fn reply(&self) -> Option<Ticket> {
         self.replying.ticket()
     }
 
-    /// Whether something that began then was said during a reply.
+    /// Whether speech that began at `at` was said during a reply.
     pub fn was_replying(&self, at: Moment) -> bool {
         at >= self.replying.since && (self.replying.reply.is_some() || at <= self.replying.until)
     }
@@ -110,7 +110,7 @@ impl CallState {
         let before = self.replying.reply.as_ref().map(|before| &before.playback);
         match (&aloud, before) {
             (Aloud::Prepare { companion }, _) => return self.prepare(companion.clone(), ticket, world, out),
-            // It is made again with what people have said since.
+            // The reply is generated again with the words that people have said since.
             (Aloud::Say { .. }, Some(before)) if before.ticket != ticket => {
                 self.prepare(before.companion.clone(), ticket, world, out);
             }
@@ -118,7 +118,7 @@ impl CallState {
         }
         let Some(reply) = self.replying.reply.as_mut().filter(|reply| reply.playback.ticket == ticket) else {
             if let Aloud::Play(interruption::Effect::Ended(_)) = aloud {
-                // A predecessor played it, and pages still show it.
+                // A predecessor played the reply, and the pages still show it.
                 out.push(show(View::Cut { reply: number(ticket), heard: "".into() }));
             }
             return;
@@ -130,13 +130,13 @@ impl CallState {
             Aloud::SaidAll => playback.end_text(),
             Aloud::Start { sentence } => playback.allow(sentence),
             Aloud::Play(effect) => match effect {
-                // It began when it was resumed, before its beginning was on record.
+                // The reply was resumed, and so began, before its beginning was journaled.
                 interruption::Effect::Speak if playback.has_begun() => {}
                 interruption::Effect::Speak => {
                     playback.play(world.now);
                     let companion = playback.companion.clone();
                     out.push(show(View::Speaking { companion, reply: reply_number, from: Duration::ZERO }));
-                    // It was ducked while its beginning was being journaled.
+                    // The reply was ducked while its beginning was being journaled.
                     out.extend(reply.is_ducked.then(|| show(View::Duck(reply_number, true))));
                     out.push(Effect::After(Duration::ZERO, Input::Tick));
                 }
@@ -146,7 +146,7 @@ impl CallState {
                     out.extend(onset.map(|onset| Effect::Ducked(world.now.saturating_sub(onset))));
                     out.push(show(View::Duck(reply_number, reply.is_ducked)));
                 }
-                // It was paused while its beginning was being journaled. Then it begins when it is resumed.
+                // The reply was paused while its beginning was being journaled. It begins when it is resumed.
                 interruption::Effect::Pause if !playback.has_begun() => {}
                 interruption::Effect::Pause => {
                     playback.pause();
@@ -227,7 +227,7 @@ impl CallState {
     pub(super) fn tick(&mut self, world: &World<'_>, out: &mut Vec<Effect>) {
         self.play(world, out);
         let Some(reply) = &self.replying.reply else { return };
-        // Packets are sent by the clock, so that timers that are late do not add up.
+        // Packets are sent by the clock, so that the delays of timers do not add up.
         let after = match reply.playback.due().map(|due| due.saturating_sub(world.now)) {
             Some(Duration::ZERO) => FRAME,
             Some(wait) => wait,
@@ -236,7 +236,8 @@ impl CallState {
         out.push(Effect::After(after, Input::Tick));
     }
 
-    /// A reply was played up to a position at a connection. Of several that of a person who talks counts, else the one that is furthest behind.
+    /// Records the playback position of a connection. Of all positions the smallest one counts; if people talk, only the positions of their
+    /// connections count.
     pub(super) fn played_at(
         &mut self,
         line: u64,
@@ -260,7 +261,7 @@ impl CallState {
         out.push(Effect::Notice(Notice::Reply { ticket: playback.ticket, told }));
     }
 
-    /// Asks for the audio that is needed soon, reports the progress to the channel, and plays the packets that are due.
+    /// Requests audio that is needed soon, reports the progress to the channel, and plays the packets that are due.
     fn play(&mut self, world: &World<'_>, out: &mut Vec<Effect>) {
         let Some(reply) = &mut self.replying.reply else { return };
         let (playback, now) = (&mut reply.playback, world.now);
@@ -268,11 +269,11 @@ impl CallState {
         let mut new = playback.next_sentences(now);
         while !new.is_empty() {
             for (sentence, text) in new {
-                // Such as a stage direction at the end.
+                // Nothing to speak, such as a stage direction at the end.
                 if !Pronounced::plain(&text).text.chars().any(char::is_alphanumeric) {
                     playback.add_piece(sentence, None, now);
                 } else if reply.is_used_up {
-                    // It is posted as text.
+                    // The reply is posted as text instead.
                     playback.fail_sentence(sentence);
                 } else {
                     out.push(Effect::Synthesise { reply: reply.number, ticket, companion: companion.clone(), sentence, text });

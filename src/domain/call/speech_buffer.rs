@@ -1,4 +1,4 @@
-//! What was heard of one person: packets that wait to be decoded, where the speech begins and ends, and the sound whose words are not final.
+//! The received speech of one person: packets that wait to be decoded, voice activity, and the audio whose words are not final.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,37 +7,37 @@ use std::time::Duration;
 use crate::moment::Moment;
 use crate::voice::speech::{LONGEST_CUT, Pulse, Speech, Stretch};
 
-/// The sample rate of what people say, in Hz. It is mono.
+/// The sample rate of people's speech, in Hz. It is mono.
 pub const HEARD_RATE: u32 = 16_000;
-/// The packets of one person that wait. Beyond it the oldest is dropped.
+/// The maximum number of waiting packets of one person. Beyond it the oldest are dropped.
 const MOST_WAITING: usize = 50;
-/// The audio from before an onset that is recognised, too.
+/// The audio before an onset that is also recognised.
 const PRE_ROLL: Duration = Duration::from_millis(400);
-/// The audio that waits for a recogniser, or is kept until its final, at most.
+/// The maximum audio that waits for a recogniser, or is kept until its final.
 const KEPT: Duration = Duration::from_secs(5);
 /// The largest difference between the packet clock and the system clock. Beyond it the packet clock is synchronised again.
 const MOST_DRIFT: Duration = Duration::from_millis(500);
 
-/// What a recogniser is given. Audio is sent while the person talks, with 400 ms from before.
+/// An input of a recogniser. Audio is sent while the person talks, and 400 ms from before the onset.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sound {
     /// Audio, mono at [`HEARD_RATE`].
     Audio {
-        /// When the first sample was said.
+        /// The time of the first sample.
         from: Moment,
         samples: Arc<[i16]>,
     },
-    /// The person stopped talking. The stretch is what the own detector found.
+    /// The person stopped talking. The stretch comes from our own detector.
     Ended(Stretch),
-    /// The person talks for long: the stretch up to here is one segment.
+    /// The person has talked for long: the stretch up to here becomes one segment.
     Cut(Stretch),
-    /// Return what you have.
+    /// A request for the outstanding results.
     Finalize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingPacket {
-    /// The connection that it came from. Each has numbers of its own.
+    /// The connection that sent it. Each connection numbers its packets separately.
     pub line: u64,
     pub number: u32,
     pub packet: Vec<u8>,
@@ -50,18 +50,18 @@ pub struct SpeechBuffer {
     epoch: Option<Moment>,
     /// Audio from before an onset.
     pre_roll: VecDeque<Sound>,
-    /// Sound that the recogniser has not taken yet.
+    /// Audio that was not sent to the recogniser yet.
     fresh: VecDeque<Sound>,
-    /// Sound that it has taken, since its last final.
+    /// Audio that was sent to the recogniser since its last final.
     taken: VecDeque<Sound>,
-    /// Whether there was speech of which the last words are not there yet.
+    /// Whether the words of the newest speech are outstanding.
     awaits_words: bool,
     /// The number of segments that are being journaled.
     pub journaling: usize,
 }
 
 impl SpeechBuffer {
-    /// Adds a packet. Returns how many were dropped for it, and whether it is the only one that waits.
+    /// Adds a packet. Returns how many packets were dropped for it, and whether it is the only one that waits.
     pub fn push_packet(&mut self, line: u64, number: u32, packet: &[u8]) -> (usize, bool) {
         let is_first = self.packets.is_empty();
         self.packets.push_back(WaitingPacket { line, number, packet: packet.to_vec() });
@@ -74,7 +74,7 @@ impl SpeechBuffer {
         std::mem::take(&mut self.packets)
     }
 
-    /// Forgets everything that was heard and is not on record: the person wants to be ignored.
+    /// Deletes all audio that is not journaled, because the person opted out.
     pub fn forget(&mut self) {
         self.packets.clear();
         self.pre_roll.clear();
@@ -83,8 +83,8 @@ impl SpeechBuffer {
         self.awaits_words = false;
     }
 
-    /// Adds the samples of one packet, which begin at this position since packet 0, and the scores of hops, each with the position of its first sample.
-    /// Returns whether there is something for the recogniser, and what the detector found.
+    /// Adds the samples of one packet, and the scores of its hops. Positions count samples since packet 0. Returns whether there is audio for the
+    /// recogniser, and the changes of voice activity.
     pub fn add(
         &mut self,
         (from, samples): (u64, &[i16]),
@@ -122,14 +122,14 @@ impl SpeechBuffer {
         (talks, pulses)
     }
 
-    /// Another microphone, whose packets have other numbers, takes the place of the one before: the speech ends.
+    /// Switches to another microphone, whose packets are numbered separately. The current speech ends.
     pub fn change_microphone(&mut self) -> Option<Pulse> {
         self.epoch = None;
         self.pre_roll.clear();
         self.stop()
     }
 
-    /// The speech ends at once: the person is muted, ignored, or has lost the connection.
+    /// Ends the speech at once: the person was muted, opted out, or lost the connection.
     pub fn stop(&mut self) -> Option<Pulse> {
         self.speech.stop().inspect(|pulse| self.add_end(pulse))
     }
@@ -138,12 +138,12 @@ impl SpeechBuffer {
         self.speech.wake(now).inspect(|pulse| self.add_end(pulse))
     }
 
-    /// When the speech ends unless more of it comes.
+    /// When the speech ends, unless more of it arrives.
     pub fn deadline(&self) -> Option<Moment> {
         self.speech.deadline()
     }
 
-    /// The recogniser is given the end of the speech, too.
+    /// Queues the end of the speech for the recogniser, too.
     fn add_end(&mut self, pulse: &Pulse) {
         match pulse {
             Pulse::Ended(stretch) => self.fresh.push_back(Sound::Ended(*stretch)),
@@ -152,7 +152,8 @@ impl SpeechBuffer {
         }
     }
 
-    /// What the recogniser is given next, which is kept until its final. After a restart it gets everything since its last final again.
+    /// The next inputs for the recogniser. They are kept until its final. With `again`, after a restart, it returns everything since the last final
+    /// once more.
     pub fn next_sounds(&mut self, again: bool) -> Vec<Sound> {
         if again {
             let taken = std::mem::take(&mut self.taken);
@@ -170,7 +171,7 @@ impl SpeechBuffer {
         }
     }
 
-    /// Whether there is nothing for a recogniser.
+    /// Whether there is no audio for a recogniser.
     pub fn is_silent(&self) -> bool {
         self.fresh.is_empty() && self.taken.is_empty()
     }
@@ -179,15 +180,15 @@ impl SpeechBuffer {
         self.awaits_words
     }
 
-    /// A final covers the sound up to this moment. It is the last one of an utterance, or more are to come.
+    /// Drops the audio up to `upto`, because a final covers it. `is_last` says whether that final completes the utterance.
     pub fn finalised(&mut self, upto: Moment, is_last: bool) {
-        // The silence that ended an utterance lies after the moment, and before its end in the queue: nothing of it is to be recognised.
+        // The queue holds silence between `upto` and the end of the utterance. It is dropped, too: it has no words.
         let is_over = |sound: &Sound| matches!(sound, Sound::Ended(stretch) if stretch.ended <= upto);
         if is_last && let Some(end) = self.taken.iter().rposition(is_over) {
             self.taken.drain(..=end);
         }
         self.taken.retain(|sound| end_of(sound).is_some_and(|end| end > upto));
-        // There may be another utterance whose words are not there yet.
+        // Words of another utterance may be outstanding.
         self.awaits_words &= !is_last || self.speech.is_talking() || !self.is_silent();
     }
 }

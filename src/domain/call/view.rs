@@ -1,4 +1,4 @@
-//! A call as somebody sees it who takes part, and what somebody does in it.
+//! A call as its participants see it, and their actions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use crate::id::{CompanionId, PersonId};
 use crate::named::named;
 use crate::voice::segment::Kind;
 
-/// What a person did.
+/// An action of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PersonAction {
-    /// Muted the microphone, or not.
+    /// Muted or unmuted the microphone.
     Muted(bool),
-    /// Wants not to be listened to in this call, or to be listened to again.
+    /// Opted out in this call, or opted in again.
     Ignored(bool),
-    /// Heard a reply up to a position.
+    /// Reported the playback position of a reply.
     Played { reply: u32, position: Duration },
     /// Pressed Stop.
     Stop { reply: u32 },
-    /// What plays to all who take part is not heard any more, or hears nobody; or both are over.
+    /// The connection that plays to all participants can no longer be heard, or no longer hears people. `false`: both work again.
     Silenced(bool),
     /// Typed this text, which is treated as speech.
     Say(Arc<str>),
@@ -26,7 +26,7 @@ pub enum PersonAction {
     Leave,
 }
 
-/// Why the core ends a connection.
+/// Why the server ends a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     Left,
@@ -40,67 +40,67 @@ pub enum End {
 pub struct Person {
     pub user: PersonId,
     pub is_muted: bool,
-    /// Without a microphone.
+    /// Whether the person has no microphone.
     pub only_listens: bool,
-    /// The person wants not to be listened to.
+    /// Whether the person has opted out in this call.
     pub is_ignored: bool,
     pub talks: bool,
 }
 
-/// Something that happened in a call. Positions count from the first sample of a reply.
+/// An event in a call, as shown to participants. Positions count from the first sample of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The call, at the moment when `you` entered.
+    /// The state of the call when `you` entered.
     Entered { you: PersonId, people: Vec<Person> },
-    /// Somebody has entered.
+    /// A person entered.
     Joined(Person),
-    /// Something about a person has changed.
+    /// The state of a person changed.
     Changed(Person),
-    /// A person is not in the call any more.
+    /// A person left the call.
     Left(PersonId),
-    /// Somebody begins or ends to talk.
+    /// A person began or stopped talking.
     Talking(PersonId, bool),
-    /// Somebody counts as noise.
+    /// A person counts as noise.
     Noise(PersonId),
-    /// Words of a person, and what they count as, once they are final.
+    /// A transcript of a person's speech. `kind` is `None` until the words are final.
     Caption { user: PersonId, text: Arc<str>, kind: Option<Kind> },
-    /// A companion prepares a spoken reply, or has stopped that without a word.
+    /// A companion prepares a spoken reply, or has stopped preparing it without speaking.
     Thinking(CompanionId, bool),
-    /// A spoken reply begins, or somebody enters while it is at this position.
+    /// A spoken reply begins. For a person who enters during the reply, `from` is the current position.
     Speaking { companion: CompanionId, reply: u32, from: Duration },
     /// A sentence of a reply begins.
     Sentence { reply: u32, from: Duration, text: Arc<str> },
-    /// A reply is quieter by 12 dB, or not any more.
+    /// A reply is ducked by 12 dB, or restored to full volume.
     Duck(u32, bool),
-    /// A reply pauses: nothing more of it is played, and the position is reported.
+    /// A reply pauses: drop its buffered audio, and report the position.
     Flush(u32),
-    /// A reply goes on.
+    /// A reply resumes.
     Resume(u32, Duration),
     /// A reply was played to its end.
     Done(u32),
-    /// A reply was stopped.
+    /// A reply was cut. `heard` is the text that was heard.
     Cut { reply: u32, heard: Arc<str> },
-    /// Something does not work.
+    /// An error that the participants should know of.
     Trouble(Trouble),
 }
 
 named! {
-    /// What does not work in a call. Unless it says so, the call goes on.
+    /// An error in a call. The call continues unless the description says otherwise.
     pub enum Trouble {
         RecognitionFailed = "recognition_failed",
         RecognitionFull = "recognition_full",
-        /// The guild may have no more recognised today.
+        /// The guild has used up today's allowance of speech recognition.
         RecognitionUsedUp = "recognition_used_up",
         SynthesisFailed = "synthesis_failed",
-        /// The guild may have no more spoken today.
+        /// The guild has used up today's allowance of speech synthesis.
         SynthesisUsedUp = "synthesis_used_up",
-        /// What the person says is not heard any more. Only entering again helps.
+        /// The person's speech is no longer received. The person must enter the call again.
         NotHeard = "not_heard",
-        /// What the person said aloud before is not over.
+        /// An earlier typed text of the person is still being said.
         SaysAlready = "says_already",
-        /// What the person wants to say aloud is too long.
+        /// The typed text is too long.
         SaysTooMuch = "says_too_much",
-        /// The call has lasted for as long as a call may, and ends.
+        /// The call has reached its time limit, and ends.
         CallTooLong = "call_too_long",
     }
 }

@@ -1,4 +1,4 @@
-//! Recognises what a microphone picks up from the loudspeaker: the companions' own words (docs/design/voice.md A-28).
+//! Recognises echo: the companions' own words, which a microphone picks up from the loudspeaker (docs/design/voice.md A-28).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,21 +9,21 @@ use super::super::moment::Moment;
 use super::super::names::is_unspaced;
 use super::words::words;
 
-/// For how long words that were played can come back.
+/// How long after playback a word can return as echo.
 pub const ECHO_WINDOW: Duration = Duration::from_secs(5);
-/// For how long words are kept. A segment is known some time after it was said.
+/// For how long played words are kept. It is longer than the echo window, because a segment arrives some time after it was said.
 const KEPT: Duration = Duration::from_secs(30);
-/// A text is an echo if at least this share of its words was played, in percent.
+/// A text is an echo if at least this percentage of its words was played.
 const ECHO_PERCENT: usize = 80;
 
-/// The words that were played in a channel lately, by any companion.
+/// The words that any companion has played in a channel in the last 30 seconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlayedWords {
     played: VecDeque<(Moment, String)>,
 }
 
 impl PlayedWords {
-    /// Adds a text that was played up to `at`.
+    /// Adds a text whose playback ended at `at`.
     pub fn add(&mut self, at: Moment, text: &str) {
         self.played.extend(heard_words(text).into_iter().map(|word| (at, word)));
         while self.played.front().is_some_and(|(played, _)| at.since(*played) > KEPT) {
@@ -31,8 +31,8 @@ impl PlayedWords {
         }
     }
 
-    /// Whether at least 80 % of a text's words were played since five seconds before `started`, when it began (docs/design/voice.md A-28). A word counts
-    /// as often as it was played.
+    /// Whether at least 80 % of a text's words were played after `started` − 5 s, where `started` is the time at which the person began to speak the
+    /// text (docs/design/voice.md A-28). Each played word matches at most one word of the text.
     pub fn is_echo(&self, text: &str, started: Moment) -> bool {
         let mut recent: BTreeMap<&str, usize> = BTreeMap::new();
         for (played, word) in &self.played {
@@ -49,7 +49,7 @@ impl PlayedWords {
     }
 }
 
-/// The words of a text. In scripts without spaces each character is one, because playback reports how far it is in the middle of a sentence.
+/// The words of a text. In scripts without spaces each character is a word, because playback can report a position in the middle of a sentence.
 fn heard_words(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     for word in words(text) {

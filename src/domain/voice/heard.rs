@@ -1,6 +1,6 @@
-//! Relates a position in a reply's audio to its text: which words were heard, and where playback resumes (docs/design/voice.md ).
+//! Maps a position in a reply's audio to its text: which words were heard, and from where playback resumes (docs/design/voice.md ).
 //!
-//! Positions count from the reply's first sample. They only depend on what was sent: pauses and repeats do not move them.
+//! Positions count from the reply's first sample. They depend only on the audio that was sent: pauses and repeats do not move them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +11,21 @@ use unicode_normalization::char::is_combining_mark;
 use super::super::names::is_unspaced;
 use super::pronounced::Pronounced;
 
-/// The pace that is assumed while the duration of a sentence is unknown, in characters a second.
+/// The pace that is assumed while the duration of a sentence is unknown, in characters per second.
 const CHARS_PER_SEC: u64 = 15;
-/// How far playback goes back when it resumes, before it looks for the beginning of a word.
+/// How far playback steps back when it resumes, before it looks for the beginning of a word.
 const STEP_BACK: Duration = Duration::from_millis(300);
 
-/// A word of a sentence, with its times from the sentence's first sample.
+/// The times of one word, counted from the sentence's first sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WordTime {
-    /// The end of the word in the text, in bytes.
+    /// The byte offset of the word's end in the text.
     pub text_end: usize,
     pub start: Duration,
     pub end: Duration,
 }
 
-/// The sentences of a reply, the audio that was sent of each, and how far it was played.
+/// The sentences of a reply, how much audio of each was sent, and how far playback has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Script {
     sentences: Vec<Sentence>,
@@ -36,45 +36,46 @@ pub struct Script {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sentence {
     text: Arc<str>,
-    /// The first words with their times, ascending. Empty if the provider tells none: then they are in proportion.
+    /// The times of the first words, ascending. Empty if the provider reports no word times: then times are estimated in proportion to the
+    /// characters.
     words: Vec<WordTime>,
     sent: Duration,
     progress: Progress,
 }
 
-/// How far a sentence was played.
+/// The playback progress of one sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Played<'a> {
     pub played: Duration,
     pub heard: &'a str,
-    /// Whether nothing of it will be played any more.
+    /// Whether the sentence will not be played any further.
     pub is_over: bool,
-    /// Whether its synthesis stalled, and the rest was dropped.
+    /// Whether the synthesis of the sentence stalled, so that the rest was dropped.
     pub is_dropped: bool,
 }
 
-/// How much of a sentence's audio there is.
+/// Whether a sentence's audio is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Progress {
-    /// More may come.
+    /// More audio may arrive.
     Open,
-    /// All of it was sent, so its duration is known.
+    /// All audio was sent, so the duration is known.
     Whole,
-    /// The rest will not come.
+    /// The rest of the audio will not arrive.
     Dropped,
 }
 
 impl Script {
-    /// Adds a sentence. Its texts follow each other without anything between them. Word times that do not fit the text are not used.
+    /// Adds a sentence. The texts of the sentences are joined without a separator. Word times that do not fit the text are discarded.
     pub fn sentence(&mut self, text: impl Into<Arc<str>>, words: Vec<WordTime>) {
         let text = text.into();
         let words = if fits(&words, &text) { words } else { Vec::new() };
         self.sentences.push(Sentence { text, words, sent: Duration::ZERO, progress: Progress::Open });
     }
 
-    /// Adds times of the next words of a sentence. They are not used if they do not fit the text and the times before them, or if they are the first ones
-    /// and come after the sentence began to play: what was heard never shrinks.
+    /// Adds the times of the next words of a sentence. They are discarded if they do not fit the text and the times before them. First word times are
+    /// also discarded if the sentence has already begun to play: the heard text never shrinks.
     pub fn words(&mut self, sentence: usize, words: &[WordTime]) {
         let starts = self.with_starts().nth(sentence);
         let is_begun = starts.is_some_and(|(start, sentence)| start < self.played && !sentence.sent.is_zero());
@@ -85,7 +86,8 @@ impl Script {
         }
     }
 
-    /// More audio of a sentence was sent. Ignored if the sentence is unknown, dropped or whole, or if a later one has begun: audio is in one order.
+    /// Counts more audio of a sentence as sent. Ignored if the sentence is unknown, dropped or whole, or if a later sentence has audio already: audio
+    /// arrives in the order of the sentences.
     pub fn audio(&mut self, sentence: usize, length: Duration) {
         if self.sentences.iter().skip(sentence.saturating_add(1)).any(|later| !later.sent.is_zero()) {
             return;
@@ -101,26 +103,26 @@ impl Script {
         }
     }
 
-    /// Drops the rest of the sentence whose audio is awaited, because its synthesis stalls (docs/design/voice.md A-35). Returns its number.
+    /// Drops the rest of the first open sentence, because its synthesis stalls (docs/design/voice.md A-35). Returns its index.
     pub fn drop_stalled(&mut self) -> Option<usize> {
         let stalled = self.sentences.iter().position(|sentence| sentence.progress == Progress::Open)?;
         self.sentences[stalled].progress = Progress::Dropped;
         Some(stalled)
     }
 
-    /// No more audio comes: a sentence that has audio is whole, one without is dropped.
+    /// No more audio arrives: an open sentence with audio becomes whole, one without audio is dropped.
     pub fn finish(&mut self) {
         for sentence in self.sentences.iter_mut().filter(|sentence| sentence.progress == Progress::Open) {
             sentence.progress = if sentence.sent.is_zero() { Progress::Dropped } else { Progress::Whole };
         }
     }
 
-    /// Playback has reached this position. The position is at most what was sent, and never moves back
-    /// (docs/design/voice.md A-29). Returns the text that was heard since.
+    /// Records the playback position. The position is limited to the audio that was sent, and never moves back (docs/design/voice.md A-29). Returns
+    /// the newly heard text.
     pub fn played(&mut self, position: Duration) -> String {
         let before = self.heard().len();
         self.played = position.min(self.sent()).max(self.played);
-        // The sentences did not change, so what was heard before is how it begins.
+        // The sentences did not change, so the text heard before is a prefix of the text heard now.
         self.heard().get(before..).unwrap_or_default().to_owned()
     }
 
@@ -146,7 +148,7 @@ impl Script {
         self.sentences.iter().map(|sentence| &*sentence.text).collect()
     }
 
-    /// The text that was heard (docs/design/voice.md A-30): of each sentence the words that end at or before the position.
+    /// The heard text (docs/design/voice.md A-30): the words of each sentence that end at or before the playback position.
     pub fn heard(&self) -> String {
         let is_begun = |(start, _): &(Duration, &Sentence)| *start <= self.played && !self.played.is_zero();
         let heard =
@@ -154,14 +156,14 @@ impl Script {
         self.with_starts().take_while(is_begun).map(heard).collect()
     }
 
-    /// The end of the text of which there is no audio: the rest of the last sentence that has some, and all sentences after it.
+    /// The text that has no audio: the rest of the last sentence with audio, and all sentences after it.
     pub fn unspoken_end(&self) -> String {
         let last = self.sentences.iter().rposition(|sentence| !sentence.sent.is_zero()).unwrap_or(0);
         let unspoken = |sentence: &Sentence| sentence.text[sentence.heard(sentence.sent).len()..].to_owned();
         self.sentences.iter().skip(last).map(unspoken).collect()
     }
 
-    /// The end of the text that was not heard: the rest of the last sentence that was, and all sentences after it.
+    /// The text that was not heard: the rest of the last sentence that began to play, and all sentences after it.
     pub fn unheard_end(&self) -> String {
         let is_begun = |(start, sentence): (Duration, &Sentence)| start < self.played && !sentence.sent.is_zero();
         let begun: Vec<_> = self.with_starts().map(is_begun).collect();
@@ -173,14 +175,14 @@ impl Script {
         self.with_starts().skip(last).map(unheard).collect()
     }
 
-    /// The position from which playback resumes (docs/design/voice.md A-31): the beginning of the last word that begins at least 0.3 s before the position,
-    /// in this sentence or the one before. If there is none, the beginning of this sentence.
+    /// The position from which playback resumes (docs/design/voice.md A-31): the beginning of the last word, in this sentence or the one before, that
+    /// begins at least 0.3 s before the playback position. If there is no such word, the beginning of this sentence.
     pub fn resume_from(&self) -> Duration {
         let latest = self.played.checked_sub(STEP_BACK);
         let is_begun = |(start, sentence): &(Duration, &Sentence)| *start < self.played && !sentence.sent.is_zero();
         let begun: Vec<_> = self.with_starts().filter(is_begun).collect();
         let newest = &begun[begun.len().saturating_sub(2)..];
-        // Words whose audio did not come were not played.
+        // Words without audio were not played.
         let begins = |(start, sentence): &(Duration, &Sentence)| {
             let (start, sent) = (*start, sentence.sent);
             sentence.words().into_iter().filter(move |word| word.start < sent).map(move |word| start.saturating_add(word.start))
@@ -190,7 +192,7 @@ impl Script {
         word.or(newest.last().map(|(start, _)| *start)).unwrap_or(Duration::ZERO).min(self.played)
     }
 
-    /// The sentence that holds a position, and the position in it.
+    /// The index of the sentence that contains a position, and the offset of the position within that sentence.
     pub fn locate(&self, position: Duration) -> Option<(usize, Duration)> {
         let holds = |(_, (start, sentence)): &(usize, (Duration, &Sentence))| position < start.saturating_add(sentence.sent);
         let (number, (start, _)) = self.with_starts().enumerate().find(holds)?;
@@ -210,7 +212,7 @@ impl Script {
         })
     }
 
-    /// The sentences, each with the position where it begins.
+    /// The sentences, each with its start position.
     fn with_starts(&self) -> impl Iterator<Item = (Duration, &Sentence)> {
         self.sentences.iter().scan(Duration::ZERO, |next, sentence| {
             let start = *next;
@@ -231,14 +233,14 @@ impl Sentence {
         &self.text[..end.unwrap_or(0)]
     }
 
-    /// The words with their times: those of the provider, else in proportion to the characters (docs/design/voice.md A-30). Words for which the provider
-    /// told no time follow when no more times can come.
+    /// The words with their times, from the provider or else estimated in proportion to the characters (docs/design/voice.md A-30). Words without a
+    /// time from the provider are added once no more times can arrive.
     fn words(&self) -> Vec<WordTime> {
         let (timed, since) = self.words.last().map_or((0, Duration::ZERO), |last| (last.text_end, last.end));
         if !self.words.is_empty() && self.progress == Progress::Open {
             return self.words.clone();
         }
-        // Only what is spoken takes time.
+        // Only spoken characters take time.
         let mut rest = Pronounced::plain(self.text.get(timed..).unwrap_or_default());
         let chars = rest.text.chars().count() as u64;
         let duration = self.duration(Pronounced::plain(&self.text).text.chars().count() as u64).saturating_sub(since);
@@ -253,7 +255,7 @@ impl Sentence {
         self.words.iter().copied().chain(shown).collect()
     }
 
-    /// The duration of the sentence: what was sent, if that is all; else an estimate.
+    /// The duration of the sentence: the length of the sent audio if the sentence is whole, else an estimate.
     fn duration(&self, chars: u64) -> Duration {
         match self.progress {
             Progress::Whole => self.sent,
@@ -262,19 +264,19 @@ impl Sentence {
     }
 }
 
-/// Where a word lies in a text.
+/// The position of a word in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordRange {
-    /// The number of characters before it.
+    /// The number of characters before the word.
     pub first: u64,
-    /// The number of characters up to its end.
+    /// The number of characters up to the end of the word.
     pub last: u64,
-    /// Its end in bytes.
+    /// The byte offset of the word's end.
     pub text_end: usize,
 }
 
-/// The words of a text: between white space, or each character in scripts without spaces. Marks and punctuation belong to the word before them. The text
-/// after a word has the words that follow it.
+/// Splits a text into words: at white space, and in scripts without spaces at each character. Marks and punctuation belong to the word before them. A
+/// prefix of the text has the same words, except for its last one.
 pub fn word_ranges(text: &str) -> impl Iterator<Item = WordRange> {
     let mut chars = (0_u64..).zip(text.char_indices()).peekable();
     std::iter::from_fn(move || {
@@ -293,7 +295,7 @@ fn begins_word(before: char, c: char) -> bool {
     (is_unspaced(c) || is_unspaced(before)) && c.is_alphanumeric() && !is_combining_mark(c)
 }
 
-/// Whether word times are in order, and fit a text.
+/// Whether word times are ascending, and end at character boundaries of the text.
 fn fits(words: &[WordTime], text: &str) -> bool {
     let is_ordered =
         words.is_sorted_by(|one, next| one.text_end < next.text_end && one.start <= next.start && one.end <= next.end);

@@ -1,7 +1,8 @@
-//! Decides what happens to a spoken reply when people talk (docs/design/voice.md ).
+//! Decides how a spoken reply reacts when people talk (docs/design/voice.md ).
 //!
-//! One state machine for each spoken reply, from the floor to its end. [`SpokenReply::handle`] takes what happened, [`SpokenReply::deadline`] tells
-//! until when to wait, and [`SpokenReply::wake`] does what is due. Times are those of the events, and draws come from the caller.
+//! There is one state machine for each spoken reply. It lives from the moment the companion gets the floor until the reply ends.
+//! [`SpokenReply::handle`] processes an input, [`SpokenReply::deadline`] returns the next deadline, and [`SpokenReply::wake`] handles deadlines that
+//! have passed. Times come from the inputs, and random draws from the caller.
 
 mod due;
 mod input;
@@ -36,10 +37,10 @@ pub struct SpokenReply {
     companion: CompanionId,
     tolerance: f64,
     answer_timeout: Duration,
-    /// The newest moment that is known here.
+    /// The time of the newest input or deadline.
     now: Moment,
     phase: Phase,
-    /// The people who talk, or have since the last interruption ended.
+    /// The people who talk, or have talked since the last interruption ended.
     talkers: BTreeMap<PersonId, Talker>,
     script: Script,
     is_finished: bool,
@@ -49,12 +50,12 @@ pub struct SpokenReply {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Phase {
-    /// No audio is played yet.
+    /// No audio has been played yet.
     Preparing(Preparing),
     Speaking(Playing),
-    /// It plays quietly, because somebody talks.
+    /// The reply plays quietly, because a person talks.
     Ducked(Playing, Barge),
-    /// It pauses since `at`, because somebody talks or was heard to stop it.
+    /// The reply is paused since `at`, because a person talks or said a stop word or a companion's name.
     Yielded {
         playing: Playing,
         barge: Barge,
@@ -65,14 +66,14 @@ enum Phase {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Playing {
-    /// The reply's first frame. Words that were begun before are ignored.
+    /// The time of the reply's first frame. Words that were begun before it are ignored.
     first_frame: Moment,
-    /// When something was played last, or something to play arrived.
+    /// When playback last advanced, or when new audio arrived after all earlier audio was played.
     progress_at: Moment,
     reported: Duration,
 }
 
-/// Somebody talks into the reply (barge-in).
+/// A person talks during the reply (barge-in).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Barge {
     who: PersonId,
@@ -81,9 +82,9 @@ struct Barge {
 }
 
 impl SpokenReply {
-    /// A reply whose companion has just got the floor, with the people who then talk. `tolerance` is the probability that it pushes through
-    /// ([`tolerance::probability`]), `answer_timeout` the longest wait for audio (`models.main.timeout` + 5 s), and `played_words` what earlier replies
-    /// have played ([`Self::played_words`]).
+    /// Creates the state for a reply whose companion has just got the floor. `talkers` are already talking at that moment. `tolerance` is the
+    /// probability that the companion pushes through ([`tolerance::probability`]), `answer_timeout` the longest wait for audio (`models.main.timeout`
+    /// + 5 s), and `played_words` the words of earlier replies ([`Self::played_words`]).
     pub fn new(
         companion: CompanionId,
         tolerance: f64,
@@ -98,7 +99,7 @@ impl SpokenReply {
         Self { companion, tolerance, answer_timeout, now, phase, talkers, script, is_finished: false, played_words }
     }
 
-    /// A reply that was extended before a restart is not extended again.
+    /// Marks the reply as extended already, after a restart: it is not extended again.
     pub fn extended_before(mut self) -> Self {
         if let Phase::Preparing(preparing) = &mut self.phase {
             preparing.extension = preparing::Extension::Made;
@@ -106,9 +107,9 @@ impl SpokenReply {
         self
     }
 
-    /// Takes what happened at `at`. Deadlines that were due before are handled first, those at `at` itself afterwards, by [`Self::wake`]. After the end
-    /// nothing has an effect. If it begins an interruption, `draw` is called once for a number from 0 to 1 (docs/design/voice.md A-32). `None` counts
-    /// as 1: never tolerant.
+    /// Processes an input that happened at `at`. Deadlines before `at` are handled first; deadlines at `at` itself are left to [`Self::wake`]. After
+    /// the end of the reply, inputs have no effect. If the input begins an interruption, `draw` is called once for a number from 0 to 1
+    /// (docs/design/voice.md A-32). `None` counts as 1: never tolerant.
     pub fn handle(&mut self, at: Moment, input: Input, draw: Draw<'_>) -> Vec<Effect> {
         let mut out = self.run(|due| due < at);
         self.now = self.now.max(at);
@@ -120,7 +121,7 @@ impl SpokenReply {
             Input::Started { user, started } => self.on_started(user, started, draw, effects),
             Input::Voiced { user, from, to } => self.on_voiced(&user, from, to, draw, effects),
             Input::Ended { user, ended } => self.on_ended(&user, ended, effects),
-            // Silence counts from the last hop.
+            // The offset is the last voiced hop.
             Input::PersonGone { user } => self.on_ended(&user, Moment::ZERO, effects),
             Input::Noise { user } => {
                 self.talkers.entry(user).and_modify(|talker| talker.is_noise = talker.is_talking);
@@ -145,7 +146,7 @@ impl SpokenReply {
         out
     }
 
-    /// Does what was due before `at`. Deadlines at `at` itself come after the inputs of that moment, by [`Self::wake`].
+    /// Handles the deadlines before `at`. Deadlines at `at` itself follow the inputs of that moment, and are left to [`Self::wake`].
     pub fn advance_to(&mut self, at: Moment) -> Vec<Effect> {
         let out = self.run(|due| due < at);
         self.now = self.now.max(at);
@@ -164,7 +165,7 @@ impl SpokenReply {
         matches!(self.phase, Phase::Preparing(_))
     }
 
-    /// Whether it is going to be made again, because people have said more.
+    /// Whether the reply will be generated again, because people have said more.
     pub fn will_extend(&self) -> bool {
         matches!(&self.phase, Phase::Preparing(preparing) if preparing.extension == preparing::Extension::Wanted)
     }
@@ -182,7 +183,7 @@ impl SpokenReply {
         &self.script
     }
 
-    /// The words that were played lately, to recognise their echo.
+    /// The words that were played recently, for recognising echo.
     pub fn played_words(&self) -> &PlayedWords {
         &self.played_words
     }
@@ -197,7 +198,7 @@ impl SpokenReply {
         let to = to.min(self.now);
         let Some(talker) = self.talkers.get_mut(user).filter(|talker| talker.is_talking && !talker.is_noise) else { return };
         talker.voiced(from, to);
-        // The talk goes on after a pause that was just long enough.
+        // After a pause of just the length of an offset, the next voiced hop continues the talk.
         self.begin_talk(user.clone(), draw, out);
         if let Phase::Ducked(_, barge) = &self.phase
             && self.talkers.get(user).is_some_and(|talker| talker.has_insisted(to, barge.is_tolerant))
@@ -206,7 +207,7 @@ impl SpokenReply {
         }
     }
 
-    /// Somebody talks: a reply in preparation is held back, and one that plays is ducked.
+    /// Reacts to a talker: holds back a reply in preparation, and ducks a playing one.
     fn begin_talk(&mut self, user: PersonId, draw: Draw<'_>, out: &mut Vec<Effect>) {
         if let Phase::Preparing(preparing) = &mut self.phase {
             preparing.hold(self.now);
@@ -244,7 +245,7 @@ impl SpokenReply {
             return;
         }
         if !words.stops() && matches!(self.phase, Phase::Speaking(_)) {
-            // They belong to no interruption.
+            // Words outside an interruption do not count towards one.
             self.talkers.entry(user).and_modify(|talker| talker.recognised(self.now, is_final));
             return;
         }
@@ -297,7 +298,7 @@ impl SpokenReply {
         out.push(Effect::Speak);
     }
 
-    /// Begins an interruption, with what is drawn for it (docs/design/voice.md ). Returns whether it does: the reply played at full level.
+    /// Begins an interruption and draws its number (docs/design/voice.md ). Returns false unless the reply was playing at full level.
     fn begin_interruption(&mut self, who: PersonId, draw: Draw<'_>) -> bool {
         let Phase::Speaking(playing) = self.phase else { return false };
         let draw = draw().unwrap_or(1.0);
@@ -305,7 +306,7 @@ impl SpokenReply {
         true
     }
 
-    /// Pauses, because of the voice or the words of the person who interrupts.
+    /// Pauses the ducked reply, and requests outstanding finals of the people who have stopped talking.
     fn pause(&mut self, out: &mut Vec<Effect>) {
         let Phase::Ducked(playing, barge) = &self.phase else { return };
         self.phase = Phase::Yielded { playing: *playing, barge: barge.clone(), at: self.now };
@@ -314,7 +315,7 @@ impl SpokenReply {
         out.extend(awaited.map(|(user, _)| Effect::Finalize { user: user.clone() }));
     }
 
-    /// Ends the reply if all of it was made and played (docs/design/voice.md A-35). A pause lasts until its verdict.
+    /// Ends the reply if all of its audio was made and played (docs/design/voice.md A-35). A paused reply waits for its verdict.
     fn end_if_played(&mut self, out: &mut Vec<Effect>) {
         let is_playing = matches!(self.phase, Phase::Speaking(_) | Phase::Ducked(..));
         if is_playing && self.is_finished && self.script.is_played() {
@@ -322,7 +323,7 @@ impl SpokenReply {
         }
     }
 
-    /// All that could be spoken was played. That may be no word.
+    /// Ends a reply whose audio was all played. If not one word was heard, the reply has failed.
     fn end_played(&mut self, out: &mut Vec<Effect>) {
         self.conclude(None, Verdict::PlayedOut, out);
         let is_unheard = self.script.heard().trim().is_empty();

@@ -1,4 +1,4 @@
-//! Recognises what speech recognition writes for sounds without words (docs/design/voice.md A-9).
+//! Recognises text that speech recognition invents for sounds without words (docs/design/voice.md A-9).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,26 +6,26 @@ use std::time::Duration;
 use super::super::names::is_unspaced;
 use super::words::words;
 
-/// Marks around what is described and not said: `[BLANK_AUDIO]`, `(music)`, `*coughs*`, `<|nospeech|>`.
+/// Brackets around descriptions of sounds: `[BLANK_AUDIO]`, `(music)`, `*coughs*`, `<|nospeech|>`.
 const BRACKETS: [(char, char); 8] =
     [('[', ']'), ('(', ')'), ('{', '}'), ('<', '>'), ('*', '*'), ('（', '）'), ('【', '】'), ('［', '］')];
-/// A phrase that is said fewer times in a row than this may be said quickly.
+/// A phrase must be repeated at least this often before its pace counts.
 const FEWEST_TIMES: usize = 4;
-/// The longest phrase that is looked for, in words.
+/// The longest phrase whose repetitions are searched for, in words.
 const LONGEST_PHRASE: usize = 12;
-/// The most words, or characters of scripts without spaces, that anybody speaks in a second.
+/// The fastest human speech: words per second, and characters per second in scripts without spaces.
 const MOST_A_SECOND: (f64, f64) = (7.0, 15.0);
-/// A shorter time counts as this one, because its ends are not exact.
+/// Shorter durations are rounded up to this one, because the ends of a segment are not exact.
 const SHORTEST: Duration = Duration::from_millis(500);
 
-/// Whether nobody said a text that was recognised in so much time: outside brackets it has no words, it is made of texts that are listed, or a phrase in it
-/// is repeated faster than anybody speaks. Case and punctuation of what is listed do not matter.
+/// Whether the recogniser invented a text for audio of the duration `time`. It did if the text has no words outside brackets, if it consists only of
+/// listed texts, or if a phrase is repeated faster than a human speaks. Case and punctuation of the listed texts are ignored.
 pub fn is_invented(text: &str, time: Duration, listed: &[Arc<str>]) -> bool {
     let said = words(&said(text));
     is_made_of(&said, listed) || is_repeated_too_fast(&said, time)
 }
 
-/// Whether words are nothing but listed texts, one after the other.
+/// Whether the words are a sequence of listed texts.
 fn is_made_of(said: &[String], listed: &[Arc<str>]) -> bool {
     let listed: Vec<_> = listed.iter().map(|listed| words(listed)).filter(|listed| !listed.is_empty()).collect();
     let mut rest = said;
@@ -35,7 +35,7 @@ fn is_made_of(said: &[String], listed: &[Arc<str>]) -> bool {
     rest.is_empty()
 }
 
-/// The text without what stands in brackets. At the first bracket that is never closed, the rest is kept as it is.
+/// Removes bracketed parts. From the first bracket that is never closed, the rest is kept unchanged.
 fn said(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -43,7 +43,7 @@ fn said(text: &str) -> String {
         let after = &rest[c.len_utf8()..];
         let close = BRACKETS.iter().find_map(|(open, close)| (*open == c).then_some(*close));
         match close.and_then(|close| after.split_once(close)) {
-            // Nothing is searched twice.
+            // No part of the text is searched twice.
             Some((_, after)) => {
                 out.push(' ');
                 rest = after;
@@ -58,9 +58,9 @@ fn said(text: &str) -> String {
     out
 }
 
-/// Whether a phrase comes again and again, and too often for the time.
+/// Whether a phrase is repeated too often for the duration.
 fn is_repeated_too_fast(words: &[String], time: Duration) -> bool {
-    // In scripts without spaces a word of the text is a clause.
+    // In scripts without spaces, `words` returns whole clauses.
     let is_dense = words.iter().any(|word| word.chars().any(is_unspaced));
     let units: Vec<String> = match is_dense {
         true => words.iter().flat_map(|word| word.chars().map(String::from)).collect(),
@@ -68,7 +68,7 @@ fn is_repeated_too_fast(words: &[String], time: Duration) -> bool {
     };
     let most = if is_dense { MOST_A_SECOND.1 } else { MOST_A_SECOND.0 } * time.max(SHORTEST).as_secs_f64();
     (1..=LONGEST_PHRASE.min(units.len())).any(|length| {
-        // Units that equal the one a phrase before, in a row: they and the first phrase are its repetitions.
+        // Counts consecutive units that equal the unit one phrase earlier. Together with the first phrase they are its repetitions.
         let mut repeated = 0;
         units.windows(length + 1).any(|window| {
             repeated = if window[0] == window[length] { repeated + 1 } else { 0 };

@@ -1,4 +1,5 @@
-//! What a voice is given to speak instead of what it would mispronounce, or should not read aloud (docs/design/voice.md ).
+//! Makes the text that is sent to speech synthesis: replaces words that a voice mispronounces, and text that is not read aloud (docs/design/voice.md
+//!
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,16 +9,16 @@ use std::time::Duration;
 use super::heard::WordTime;
 use super::unspoken::unspoken;
 
-/// A text as it is spoken, and where its words are in the text as it is shown.
+/// The spoken form of a text, with a mapping back to the displayed text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pronounced {
     pub text: String,
     replaced: Vec<Replaced>,
-    /// When the word begins of whose pronunciation some words were spoken.
+    /// The start time of a replaced word while only some words of its pronunciation have been mapped.
     begun: Option<Duration>,
 }
 
-/// A word that was replaced, in bytes.
+/// A replaced range of the text, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Replaced {
     spoken: Range<usize>,
@@ -25,8 +26,8 @@ struct Replaced {
 }
 
 impl Pronounced {
-    /// Replaces whole words, whatever their case. Where two begin, the longer one is meant. Blocks of code, addresses and stage directions are spoken as
-    /// docs/design/voice.md A-61 says.
+    /// Replaces whole words regardless of case. If several entries match at one place, the longest one wins. Blocks of code, addresses and stage
+    /// directions are replaced by the rules of docs/design/voice.md A-61.
     pub fn new(shown: &str, pronounce: &BTreeMap<Arc<str>, Arc<str>>) -> Self {
         let mut found = Self::default();
         let (mut at, mut is_within_word) = (0, false);
@@ -53,7 +54,7 @@ impl Pronounced {
         found
     }
 
-    /// Without words that a voice would mispronounce.
+    /// Without a list of pronunciations.
     pub fn plain(shown: &str) -> Self {
         Self::new(shown, &BTreeMap::new())
     }
@@ -68,7 +69,7 @@ impl Pronounced {
         self.replaced.push(Replaced { spoken: begin..self.text.len(), shown });
     }
 
-    /// The words of the shown text whose words were spoken then.
+    /// Maps word times of the spoken text to words of the displayed text.
     pub fn shown(&mut self, spoken: Vec<WordTime>) -> Vec<WordTime> {
         spoken.into_iter().filter_map(|word| self.shown_word(word)).collect()
     }
@@ -77,7 +78,7 @@ impl Pronounced {
         let before = self.replaced.iter().take_while(|replaced| replaced.spoken.start < word.text_end).last();
         let text_end = match before {
             Some(replaced) if word.text_end < replaced.spoken.end => {
-                // The words of one pronunciation are one word.
+                // All words of one pronunciation count as one word.
                 self.begun.get_or_insert(word.start);
                 return None;
             }
@@ -88,7 +89,7 @@ impl Pronounced {
     }
 }
 
-/// The length in bytes of a word with which a text begins.
+/// The byte length of `word` at the beginning of a text, if the text begins with it as a whole word.
 fn length_of(word: &str, text: &str) -> Option<usize> {
     let mut rest = text.chars();
     for expected in word.chars() {

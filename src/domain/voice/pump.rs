@@ -1,4 +1,4 @@
-//! Decides when a recogniser is told to finish its segment because no audio comes any more (docs/design/voice.md A-13).
+//! Decides when to send `Finalize` to a recogniser because audio has stopped arriving (docs/design/voice.md A-13).
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use super::super::moment::Moment;
 
-/// The time that a recogniser has to answer `Finalize`.
+/// How long to wait for the answer to `Finalize`.
 pub const FINALIZE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The audio that is forwarded to one person's recogniser. A streaming recogniser holds its last segment while it receives nothing.
+/// Tracks the audio that is forwarded to one person's recogniser. A streaming recogniser holds back its last segment while it receives no audio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pump {
-    /// The time of the newest audio that was forwarded after the last `Finalize`.
+    /// The time of the newest audio that was forwarded since the last `Finalize`.
     forwarded: Option<Moment>,
 }
 
@@ -21,12 +21,12 @@ impl Pump {
         self.forwarded = self.forwarded.max(Some(at));
     }
 
-    /// `Finalize` was sent for another reason, such as an offset.
+    /// Records that `Finalize` was sent for another reason, such as an offset.
     pub fn finalized(&mut self) {
         self.forwarded = None;
     }
 
-    /// When to send `Finalize` unless audio comes first: `idle` after the newest audio.
+    /// When to send `Finalize` unless audio arrives first: `idle` after the newest audio.
     pub fn deadline(&self, idle: Duration) -> Option<Moment> {
         self.forwarded.map(|at| at + idle)
     }

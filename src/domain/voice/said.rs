@@ -1,15 +1,15 @@
-//! What a typed text is as speech: when it begins and ends, and when a recogniser would have its words (docs/design/voice.md A-70).
+//! Simulates speech for a typed text: its onset and offset, and the results that a recogniser would return (docs/design/voice.md A-70).
 
 use std::time::Duration;
 
-/// What a segment has instead of a recogniser, if its words were typed.
+/// The name of the recogniser in a segment whose words were typed.
 pub const TYPED: &str = "typed";
 const WORDS_PER_SEC: f64 = 2.5;
 const PARTIAL_SECS: f64 = 0.4;
 /// The time from the end of speech to the final result.
 const FINAL_AFTER: Duration = Duration::from_millis(300);
 
-/// A text that is said, with at most [`Said::MOST_WORDS`] words.
+/// A typed text that counts as speech, with at most [`Said::MOST_WORDS`] words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     text: String,
@@ -17,17 +17,17 @@ pub struct Said {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sound<'a> {
-    /// The first voiced hop.
+    /// The onset: the beginning of the first voiced hop.
     Start,
-    /// The recogniser has words that may still change.
+    /// A partial result: the words so far, which may still change.
     Partial(&'a str),
     /// The end of the last voiced hop.
     End,
-    /// The recogniser returns all words as final.
+    /// The final result, with all words.
     Final(&'a str),
 }
 
-/// The text is too long to be said at once.
+/// The text has more than [`Said::MOST_WORDS`] words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("more than {} words; say it in parts", Said::MOST_WORDS)]
 pub struct TooLong;
@@ -35,22 +35,22 @@ pub struct TooLong;
 impl Said {
     pub const MOST_WORDS: usize = 500;
 
-    /// A text that is to be said. White space only stands between its words.
+    /// Splits a text into words. White space is normalised to one space between words.
     ///
     /// # Errors
-    /// It has too many words.
+    /// Returns an error if the text has more than [`Said::MOST_WORDS`] words.
     pub fn new(text: &str) -> Result<Self, TooLong> {
         let words: Vec<_> = text.split_whitespace().take(Self::MOST_WORDS + 1).collect();
         if words.len() > Self::MOST_WORDS { Err(TooLong) } else { Ok(Self { text: words.join(" ") }) }
     }
 
-    /// How long the speech lasts, from its start to its end. A text without words lasts as long as one word.
+    /// The duration of the speech. A text without words lasts as long as one word.
     pub fn duration(&self) -> Duration {
         secs(self.text.split(' ').count() as f64 / WORDS_PER_SEC)
     }
 
-    /// What happens, in order, with the time since the start: words at 2.5 a second, a partial result every 0.4 s, and the final result 0.3 s after the
-    /// end.
+    /// The simulated events in order, each with its time since the start: 2.5 words a second, a partial result every 0.4 s, and the final result 0.3
+    /// s after the end.
     pub fn sounds(&self) -> impl Iterator<Item = (Duration, Sound<'_>)> {
         let partials = (1_u32..).zip(self.text.match_indices(' '));
         let partials = partials.map(|(count, (at, _))| (secs(f64::from(count) * PARTIAL_SECS), Sound::Partial(&self.text[..at])));

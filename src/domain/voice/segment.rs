@@ -1,4 +1,4 @@
-//! What a recogniser returns as final, and whether it is a message (docs/design/voice.md A-9).
+//! The final results of speech recognition, and whether each becomes a message (docs/design/voice.md A-9).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,71 +11,72 @@ use super::super::named::named;
 use super::echo::PlayedWords;
 use super::words::WordLists;
 
-/// A segment with less voiced audio is noise.
+/// A segment with less voiced audio than this is noise.
 pub const LEAST_VOICED: Duration = Duration::from_millis(300);
-/// A segment that its recogniser considers no speech with a probability above this is noise.
+/// A segment is noise if the recogniser's probability of "no speech" is above this.
 pub const MOST_NO_SPEECH: f64 = 0.6;
 
-/// What a person said, as a recogniser returned it: a final result that has words.
+/// A final recognition result that has words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     pub seq: Seq,
     pub from: PersonId,
     pub text: Arc<str>,
-    /// The beginning of its first voiced hop.
+    /// The beginning of the first voiced hop.
     pub started: Moment,
-    /// The end of its last voiced hop.
+    /// The end of the last voiced hop.
     pub ended: Moment,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addressed: Vec<CompanionId>,
     pub kind: Kind,
-    /// Whether the words were typed to be said (docs/design/voice.md A-70).
+    /// Whether a person typed the words instead of saying them (docs/design/voice.md A-70).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_typed: bool,
 }
 
 named! {
-    /// What a segment counts as. It is decided when the segment is journaled.
+    /// The class of a segment. It is decided when the segment is journaled.
     pub enum Kind {
         /// Words: they become a message, or a part of one.
         Words = "words",
-        /// Words during a reply that only show that somebody listens. They become a message that fires nothing.
+        /// Words during a reply that only show that a person listens. They become a message that triggers nothing.
         Backchannel = "backchannel",
-        /// Too little voice for words, or none that anybody said. It is shown greyed, and is no message.
+        /// Too little voice for words, or text that was not spoken. The page shows it greyed; it is not a message.
         Noise = "noise",
-        /// What the microphone picked up from the loudspeaker. It is dropped.
+        /// A companion's own words, picked up from the loudspeaker. The segment is dropped.
         Echo = "echo",
     }
 }
 
 impl Kind {
-    /// Whether a segment of this kind is handed over as a message.
+    /// Whether a segment of this kind becomes a message.
     pub const fn is_message(self) -> bool {
         matches!(self, Self::Words | Self::Backchannel)
     }
 }
 
-/// What is known of a segment before it is journaled.
+/// A segment before it is journaled: the input of [`kind_of`].
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
     pub text: &'a str,
-    /// The beginning of its first voiced hop.
+    /// The beginning of the first voiced hop.
     pub started: Moment,
-    /// The end of its last voiced hop.
+    /// The end of the last voiced hop.
     pub ended: Moment,
-    /// The sum of the voiced hops within `started` to `ended`. `None` where no detector runs.
+    /// The sum of the voiced hops between `started` and `ended`. `None` where no detector runs.
     pub voiced: Option<Duration>,
-    /// The probability that it is no speech, where the recogniser tells it.
+    /// The probability that the segment is not speech. `None` if the recogniser does not report it.
     pub no_speech: Option<f64>,
-    /// Whether the text is nothing that was said ([`is_invented`](super::invented::is_invented)).
+    /// Whether the recogniser invented the text ([`is_invented`](super::invented::is_invented)).
     pub is_invented: bool,
     /// Whether it was said during a spoken reply, or while one was being prepared.
     pub is_during_reply: bool,
-    /// Whether it begins with a stop word. Companions' names before it are skipped.
+    /// Whether it begins with a stop word. Companions' names before the stop word are skipped.
     pub begins_with_stop: bool,
 }
 
-/// Decides what a segment counts as, in this order: noise, echo, backchannel, words (docs/design/voice.md ). A stop word is no echo.
+/// Decides the kind of a segment. The checks run in this order: noise, echo, backchannel, words (docs/design/voice.md ). A stop word
+/// is never an echo.
 pub fn kind_of(heard: &Heard<'_>, lists: &WordLists, played: &PlayedWords) -> Kind {
     let is_short = heard.voiced.is_some_and(|voiced| voiced < LEAST_VOICED);
     if is_short || heard.is_invented || heard.no_speech.is_some_and(|probability| probability > MOST_NO_SPEECH) {

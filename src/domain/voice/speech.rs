@@ -1,4 +1,4 @@
-//! Finds where a person's speech begins and ends, from the scores of a voice activity detector (docs/design/voice.md A-1).
+//! Finds the onset and offset of a person's speech from the scores of a voice activity detector (docs/design/voice.md A-1).
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::super::moment::Moment;
 
-/// The length of one hop, which is what the detector scores at a time.
+/// The length of one hop: the piece of audio that gets one score.
 pub const HOP: Duration = Duration::from_millis(16);
 /// A hop with at least this score is voiced.
 pub const VOICED_SCORE: f32 = 0.5;
-/// The number of voiced hops in a row that make an onset.
+/// The number of consecutive voiced hops that make an onset.
 pub const ONSET_HOPS: u8 = 3;
 /// The silence after the last voiced hop that makes an offset.
 pub const HANGOVER: Duration = Duration::from_millis(300);
@@ -20,11 +20,11 @@ pub const LONGEST_CUT: Duration = Duration::from_secs(15);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "pulse", rename_all = "snake_case")]
 pub enum Pulse {
-    /// Speech began (onset). It is voiced from `started`, the beginning of its first voiced hop, up to `until`, the end of the newest one.
+    /// Speech began (onset). `started` is the beginning of its first voiced hop, `until` the end of the newest one.
     Started { started: Moment, until: Moment },
     /// Speech continued: one more hop is voiced.
     Voiced { from: Moment, to: Moment },
-    /// The speech is long: what was said so far is one stretch, and the newest hop begins another one without a new onset.
+    /// The speech reached the maximum length: the finished stretch ends here, and the newest hop begins the next one without a new onset.
     Cut(Stretch),
     /// Speech ended (offset).
     Ended(Stretch),
@@ -33,11 +33,11 @@ pub enum Pulse {
 /// One stretch of speech.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
-    /// The beginning of its first voiced hop.
+    /// The beginning of the first voiced hop.
     pub started: Moment,
-    /// The end of its last voiced hop, which is earlier than the moment of detection.
+    /// The end of the last voiced hop, which is earlier than the moment of detection.
     pub ended: Moment,
-    /// The sum of its voiced hops.
+    /// The sum of the voiced hops.
     pub voiced: Duration,
 }
 
@@ -54,20 +54,20 @@ pub struct Speech {
 enum State {
     #[default]
     Silent,
-    /// Voiced hops in a row, fewer than an onset needs.
+    /// Consecutive voiced hops, fewer than an onset needs.
     Rising { started: Moment, hops: u8 },
     /// Between onset and offset.
     Talking(Stretch),
 }
 
 impl Speech {
-    /// A person who is silent. With `longest`, stretches are cut at this length (docs/design/voice.md A-2).
+    /// The state for a silent person. With `longest`, stretches are cut at this length (docs/design/voice.md A-2).
     pub fn new(longest: Option<Duration>) -> Self {
         Self { longest, ..Self::default() }
     }
 
-    /// Takes the score of the hop that begins at `from` (docs/design/voice.md A-1). A hop that begins before the end of the last one is ignored; a
-    /// gap between two hops is silence.
+    /// Processes the score of the hop that begins at `from` (docs/design/voice.md A-1). A hop that begins before the end of the last one is ignored;
+    /// a gap between two hops counts as silence.
     pub fn hop(&mut self, from: Moment, score: f32) -> Option<Pulse> {
         if from < self.heard_until {
             return None;
@@ -77,7 +77,7 @@ impl Speech {
         self.heard_until = to;
         if score >= VOICED_SCORE {
             let pulse = self.voiced(from, to, is_gapless);
-            // Speech that ended in the gap cannot begin again with its first hop.
+            // If the gap ended the speech, the first hop after it cannot make an onset yet.
             return ended.or(pulse);
         }
         if matches!(self.state, State::Rising { .. }) {
@@ -114,7 +114,7 @@ impl Speech {
         }
     }
 
-    /// When the speech ends unless a voiced hop comes first.
+    /// When the speech ends, unless a voiced hop arrives first.
     pub fn deadline(&self) -> Option<Moment> {
         match self.state {
             State::Silent | State::Rising { .. } => None,
@@ -122,7 +122,7 @@ impl Speech {
         }
     }
 
-    /// Ends the speech if its deadline has come, also when no more audio arrives.
+    /// Ends the speech if its deadline has passed, even if no more audio arrives.
     pub fn wake(&mut self, now: Moment) -> Option<Pulse> {
         self.deadline().filter(|deadline| *deadline <= now)?;
         self.stop()

@@ -1,4 +1,4 @@
-//! Cuts an answer into the sentences that are spoken, while a model still writes it (docs/design/voice.md ).
+//! Splits an answer into sentences to speak, while the model still writes it (docs/design/voice.md ).
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use super::pronounced::Pronounced;
 use super::spoken_text::spoken_text;
 use super::unspoken::{ends_in_code, ends_in_direction};
 
-/// A link that is not closed after this many characters is read as written.
+/// An unclosed link longer than this is spoken as written.
 const MOST_HELD_CHARS: usize = 200;
-/// Text of which nothing is spoken goes with the sentence after it up to this length.
+/// Up to this length, text without spoken words is joined to the next sentence.
 const MOST_SILENT_BYTES: usize = 2_000;
-/// The number before an item of a list has at most this many digits.
+/// The number of a list item has at most this many digits.
 const MOST_DIGITS: usize = 3;
 
-/// Cuts the growing words of an answer into what is spoken of them. It does not matter in which pieces the text comes.
+/// Splits a streamed answer into sentences to speak. The boundaries of the streamed pieces have no influence.
 ///
-/// A sentence that ends within a link waits for the end of the link, because only the text of a link is spoken, and one that ends within an address, a block
-/// of code or a stage direction waits for their end. The number of a list's item is spoken with the item, and what is not spoken at all goes with the sentence
-/// after it.
+/// A sentence that ends inside a link is held until the link ends, because only the label of a link is spoken. The same applies inside an address, a
+/// block of code or a stage direction. The number of a list item is spoken with its item, and text without spoken words is joined to the next
+/// sentence.
 #[derive(Clone, Debug, Default)]
 pub struct SpokenSentences {
     sentences: Sentences,
-    /// What is cut off, but goes on.
+    /// Complete sentences whose link, address, block of code or direction is still open, or which have no spoken words.
     held: String,
 }
 
@@ -34,13 +34,13 @@ impl SpokenSentences {
         all
     }
 
-    /// Takes the next piece of the text. Returns the sentences that are whole now, each with the white space before it.
+    /// Appends a piece of the text. Returns the sentences that are now complete, each with the white space before it.
     pub fn push(&mut self, piece: &str) -> Vec<Arc<str>> {
         let sentences = self.sentences.push(piece);
         sentences.iter().filter_map(|sentence| self.take_sentence(sentence)).collect()
     }
 
-    /// The text has ended. Returns the rest.
+    /// Ends the text. Returns the rest.
     pub fn finish(mut self) -> Vec<Arc<str>> {
         let last = std::mem::take(&mut self.sentences).finish();
         let mut out: Vec<_> = last.iter().filter_map(|sentence| self.take_sentence(sentence)).collect();
@@ -48,14 +48,14 @@ impl SpokenSentences {
         out
     }
 
-    /// Adds a sentence to what is held. Returns what is whole now.
+    /// Appends a sentence to the held text. Returns the text to speak unless it must still be held.
     fn take_sentence(&mut self, sentence: &str) -> Option<Arc<str>> {
         self.held.push_str(sentence);
         if has_open_link(&self.held) || has_open_address(&self.held) || ends_in_code(&self.held) || ends_in_direction(&self.held)
         {
             return None;
         }
-        // The number begins what comes next.
+        // The number belongs to the next sentence.
         let next = self.held.split_off(item_number(&self.held).unwrap_or(self.held.len()));
         let shown = spoken(&self.held);
         let is_short = self.held.len() <= MOST_SILENT_BYTES;
@@ -72,7 +72,7 @@ fn has_open_address(text: &str) -> bool {
     last.contains("://") && !last.ends_with(['.', '!', '?', '…', '。', '！', '？']) && last.chars().count() <= 2 * MOST_HELD_CHARS
 }
 
-/// Whether a text ends within a link, or within what may become one.
+/// Whether a text ends inside a link, or inside a possible link.
 fn has_open_link(text: &str) -> bool {
     let Some(begin) = text.rfind('[') else { return false };
     let link = &text[begin + 1..];
@@ -84,7 +84,8 @@ fn has_open_link(text: &str) -> bool {
     is_open && link.chars().count() <= MOST_HELD_CHARS && text.chars().count() <= 2 * MOST_HELD_CHARS
 }
 
-/// Where the number of a list's item begins, with the white space before it, if a text ends with one: "1." or "2)" on a line of its own.
+/// The byte offset of a list item's number, including the white space before it, if a text ends with such a number: "1." or "2)" on a line of its
+/// own.
 fn item_number(text: &str) -> Option<usize> {
     let line = text.rfind('\n').map_or(0, |end| end + 1);
     let digits = text[line..].trim().strip_suffix(['.', ')'])?;
@@ -92,7 +93,7 @@ fn item_number(text: &str) -> Option<usize> {
     is_number.then(|| text[..line].trim_end().len())
 }
 
-/// A sentence without markup. `None`: nothing is left to say.
+/// Removes the markup of a sentence. `None` if nothing is left to say.
 fn spoken(sentence: &str) -> Option<Arc<str>> {
     let gap = &sentence[..sentence.len() - sentence.trim_start().len()];
     let words = spoken_text(sentence);

@@ -1,13 +1,14 @@
-//! Removes the markup that a model left in words that are to be spoken (docs/design/voice.md A-61).
+//! Removes the markup that a model left in text that is to be spoken (docs/design/voice.md A-61).
 
 use super::super::links::web_address;
 use super::unspoken::{Fence, direction};
 
-/// What is left of a line after a pass may be markup again. A line that needs more passes than this is nothing that anybody writes.
+/// Removing markup from a line can produce new markup, so several passes run. No line that a person would write needs more than this.
 const MOST_PASSES: usize = 8;
 
-/// The text as it is shown of a spoken statement: without the marks of Markdown, without emoji, and with links as their text. What is not spoken as it is
-/// written stays: blocks of code, addresses and stage directions. No word is lost. Empty if nothing is left to say. The work grows as the text does.
+/// The displayed text of a spoken statement: without Markdown, without emoji, and with links reduced to their labels. Blocks of code, addresses and
+/// stage directions are kept, although they are not spoken as written. No word is lost. Empty if nothing is left to say. The running time is linear
+/// in the length of the text.
 pub fn spoken_text(text: &str) -> String {
     let mut code: Option<Fence> = None;
     let mut lines = Vec::new();
@@ -25,7 +26,7 @@ pub fn spoken_text(text: &str) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// A line as it is spoken. `None`: nothing but a rule is left of it.
+/// Removes the markup of one line. `None` if the line is only a rule.
 fn spoken_line(line: &str) -> Option<String> {
     let mut spoken = line.trim().to_owned();
     for _ in 0..MOST_PASSES {
@@ -45,12 +46,12 @@ fn spoken_line(line: &str) -> Option<String> {
     (!is_rule(spoken)).then(|| spoken.to_owned())
 }
 
-/// Whether a line only separates others: a rule, the line below a heading or between the parts of a table, or a fence around code.
+/// Whether a line is only a separator: a rule, the underline of a heading or the header row of a table, or a fence around code.
 fn is_rule(line: &str) -> bool {
     line.trim().len() >= 3 && line.chars().all(|c| c.is_whitespace() || "-=_*~`|:".contains(c))
 }
 
-/// The line without the marks of headings, quotations and list items before it, one after the other.
+/// Removes all heading, quotation and list item marks at the beginning of a line.
 fn without_prefixes(line: &str) -> &str {
     let mut rest = line.trim();
     loop {
@@ -62,7 +63,7 @@ fn without_prefixes(line: &str) -> &str {
     }
 }
 
-/// The line without the first of these marks. Numbers of list items are words.
+/// Removes the first such mark. The number of a list item counts as a word.
 fn without_prefix(line: &str) -> &str {
     let line = line.trim();
     let rest = line.trim_start_matches(['#', '>']);
@@ -73,7 +74,7 @@ fn without_prefix(line: &str) -> &str {
     item.map_or(line, str::trim_start)
 }
 
-/// The line without marks within it.
+/// Removes the marks inside a line.
 fn without_marks(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let (mut rest, mut before, mut is_gap) = (line, None, false);
@@ -99,7 +100,7 @@ fn without_marks(line: &str) -> String {
         let after = &rest[run.len()..];
         let is_space = kept.starts_with(char::is_whitespace);
         let is_end = matches!(c, '.' | ',' | '!' | '?' | ';' | ':' | '…') && after.chars().next().is_none_or(char::is_whitespace);
-        // Where something was removed, the white space on its two sides is one.
+        // Where something was removed, the white space on both sides is joined to one.
         if is_gap && (is_space || is_end) {
             out.truncate(out.trim_end().len());
         }
@@ -110,24 +111,24 @@ fn without_marks(line: &str) -> String {
     out
 }
 
-/// What is left of a run of equal marks between two characters.
+/// The part to keep of a run of equal marks between two characters.
 fn kept(run: &str, before: Option<char>, after: Option<char>) -> &str {
     let are = |is: fn(char) -> bool| before.is_some_and(is) && after.is_some_and(is);
     let is_apart = before.is_none_or(char::is_whitespace) && after.is_none_or(char::is_whitespace);
     match run.as_bytes()[0] {
-        // Several of them are marks wherever they stand.
+        // Two or more of them are always marks.
         b'*' | b'_' | b'~' if run.len() == 1 && is_apart => run,
         b'*' if are(char::is_numeric) => run,
         b'_' if are(char::is_alphanumeric) => run,
         b'~' if run.len() == 1 => run,
-        // What separates the cells of a table separates words.
+        // A separator of table cells also separates words.
         b'|' if !are(char::is_whitespace) && before.is_some() && after.is_some() => " ",
         _ => "",
     }
 }
 
-/// The text of the link or image that a text begins with, and the text after it. Nothing is searched beyond the next bracket, so that no part of a
-/// text is searched twice.
+/// The label of the link or image at the beginning of a text, and the text after it. The search ends at the next bracket, so that no part of a text
+/// is searched twice.
 fn link(text: &str) -> Option<(&str, &str)> {
     let label = text.strip_prefix('!').unwrap_or(text).strip_prefix('[')?;
     let (label, rest) = label.split_at(label.find(['[', ']'])?);
@@ -139,14 +140,14 @@ fn link(text: &str) -> Option<(&str, &str)> {
     is_target.then_some((label, rest))
 }
 
-/// The address between angle brackets that a text begins with, and the text after it.
+/// The address in angle brackets at the beginning of a text, and the text after it.
 fn address(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('<')?;
     let (address, rest) = text.split_at(text.find(['<', '>', ' '])?);
     address.contains("://").then_some((address, rest.strip_prefix('>')?))
 }
 
-/// Whether a character belongs to an emoji, of which it is a picture, a modifier or a joiner. Letters and digits in circles and squares do not.
+/// Whether a character is part of an emoji: a picture, a modifier or a joiner. Letters and digits in circles and squares are not.
 fn is_emoji(c: char, before: Option<char>, after: Option<char>) -> bool {
     let is_picture = |c: char| {
         matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{2b05}'..='\u{2b07}' | '\u{2b1b}' | '\u{2b1c}' | '\u{2b50}' | '\u{2b55}')

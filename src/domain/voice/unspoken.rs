@@ -1,23 +1,23 @@
-//! Finds what a voice does not speak as it is written (docs/design/voice.md A-61): blocks of code, addresses, stage directions.
+//! Finds the parts of a text that a voice does not speak as written: blocks of code, addresses, stage directions (docs/design/voice.md A-61).
 
 use std::ops::Range;
 
 use super::super::links::web_address;
 
-/// What is spoken in place of a block of code.
+/// The word that is spoken in place of a block of code.
 const CODE: &str = "code";
-/// A longer span in asterisks is no stage direction, in characters.
+/// The maximum length of a stage direction, in characters.
 const LONGEST_DIRECTION: usize = 200;
-/// Marks that may stand between the end of a sentence and the next one.
+/// Marks that may come between the end of a sentence and the next one.
 const CLOSING: [char; 8] = ['"', '\'', '”', '’', ')', '」', '』', '）'];
 const OPENING: [char; 8] = [' ', '\t', '"', '“', '„', '«', '「', '『'];
 
-/// The fence of a block of code: its character and their number.
+/// The fence of a block of code: its character, and how many there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fence(char, usize);
 
 impl Fence {
-    /// The fence that a line is.
+    /// Parses a line as a fence.
     pub(super) fn of(line: &str) -> Option<Self> {
         let line = line.trim();
         let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
@@ -26,14 +26,14 @@ impl Fence {
         (count >= 3 && !rest.contains('`')).then_some(Self(mark, count))
     }
 
-    /// Whether a line ends the block that this fence began.
+    /// Whether a line closes the block that this fence opened.
     pub(super) fn is_closed_by(self, line: &str) -> bool {
         let line = line.trim();
         line.len() >= self.1 && line.chars().all(|c| c == self.0)
     }
 }
 
-/// Whether a text ends within a block of code.
+/// Whether a text ends inside a block of code.
 pub(super) fn ends_in_code(text: &str) -> bool {
     let next = |open: Option<Fence>, line: &str| match open {
         Some(fence) => (!fence.is_closed_by(line)).then_some(fence),
@@ -42,7 +42,7 @@ pub(super) fn ends_in_code(text: &str) -> bool {
     text.lines().fold(None, next).is_some()
 }
 
-/// The parts of a text that are not spoken as they are written, ascending, each with what is spoken instead.
+/// The parts of a text that are not spoken as written, ascending, each with its replacement.
 pub(super) fn unspoken(text: &str) -> Vec<(Range<usize>, &str)> {
     let mut found = Vec::new();
     if !["*", "://", "www.", "WWW.", "```", "~~~"].iter().any(|mark| text.contains(mark)) {
@@ -69,13 +69,13 @@ pub(super) fn unspoken(text: &str) -> Vec<(Range<usize>, &str)> {
     found
 }
 
-/// Addresses and stage directions in a line.
+/// Finds addresses and stage directions in one line.
 fn in_line<'a>(text: &'a str, line: Range<usize>, found: &mut Vec<(Range<usize>, &'a str)>) {
     let mut at = line.start;
     while let Some(c) = text[at..line.end].chars().next() {
         let rest = &text[at..line.end];
         if let Some(length) = direction(&text[line.start..at], rest) {
-            // One white space is enough between the words on its two sides.
+            // Also removes one white space after it, so that only one is left between the words on both sides.
             let space = rest[length..].chars().next().filter(|c| matches!(c, ' ' | '\t')).map_or(0, char::len_utf8);
             found.push((at..at + length + space, ""));
             at += length + space;
@@ -93,8 +93,8 @@ fn address(text: &str, at: usize) -> Option<(usize, &str)> {
     is_begin.then(|| web_address(text[..at].chars().next_back(), &text[at..])).flatten()
 }
 
-/// The length of the stage direction that a text begins with: a span in single asterisks that is a sentence, or opens one. `before` is what stands before
-/// it in its line. `*Never* do that` opens with emphasis.
+/// The byte length of the stage direction at the beginning of a text: a span in single asterisks that is a whole sentence, or begins one. `before` is
+/// the text before it in the line. `*Never* do that` begins with emphasis, not with a direction.
 pub(super) fn direction(before: &str, text: &str) -> Option<usize> {
     let inside = text.strip_prefix('*')?;
     if inside.starts_with(|c: char| c == '*' || c.is_whitespace()) || !begins_sentence(before) {
@@ -111,7 +111,7 @@ pub(super) fn direction(before: &str, text: &str) -> Option<usize> {
     (is_span && is_of_words && !is_emphasis).then_some(words.len() + 2)
 }
 
-/// Whether a text ends in what may become a stage direction, at its beginning.
+/// Whether a text is the beginning of a possible stage direction that has not ended yet.
 pub(super) fn ends_in_direction(text: &str) -> bool {
     let inside = text.trim_start().strip_prefix('*');
     inside.is_some_and(|inside| {

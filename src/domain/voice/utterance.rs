@@ -1,7 +1,7 @@
-//! Gathers what people in a voice call say, and hands it over as messages (docs/design/voice.md ).
+//! Collects the speech of people in a voice call, and hands it over as messages (docs/design/voice.md ).
 //!
-//! One state machine for each call: [`Utterances::handle`] takes what happened, [`Utterances::deadline`] tells until when to wait, and
-//! [`Utterances::wake`] does what is due. Only `wake`, and a late `handle`, hand anything over.
+//! There is one state machine for each call: [`Utterances::handle`] processes an input, [`Utterances::deadline`] returns the next deadline, and
+//! [`Utterances::wake`] handles deadlines that have passed. Only `wake`, and `handle` with passed deadlines, return hand-overs.
 
 mod due;
 mod hand_over;
@@ -26,12 +26,12 @@ use person::{Ear, Finals, Person, Presence, Talk};
 
 /// A person without a word for this long, since the onset or the newest word, counts as noise.
 pub const NOISE_AFTER: Duration = Duration::from_secs(30);
-/// For how long an early hand-over waits at least for the speaker's outstanding final.
+/// The minimum time that an early hand-over waits for the speaker's outstanding final.
 pub const EARLY_FINAL_TIMEOUT: Duration = Duration::from_secs(2);
-/// After this time without its socket a person has left.
+/// A person without a socket for this long has left.
 pub const SOCKET_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The settings in force, and who of the companions is present.
+/// The settings in force, and the companions in the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// The companions in the call, each with its `voice_lull_timeout`.
@@ -40,7 +40,7 @@ pub struct Policy {
     pub default_timeout: Duration,
     /// The silence of a speaker after which an early hand-over happens (`voice_address_timeout`).
     pub address_timeout: Duration,
-    /// For how long after a companion's answer the person whom it answered is handed over early. Zero: never.
+    /// For how long after a companion's answer the words of the answered person are handed over early. Zero: never.
     pub follow_up: Duration,
 }
 
@@ -56,21 +56,21 @@ impl Policy {
     }
 }
 
-/// What was said in a call and is not handed over yet, and who talks.
+/// The speech in a call that is not handed over yet, and the state of the people in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Utterances {
-    /// The newest moment that is known here.
+    /// The time of the newest input or deadline.
     now: Moment,
-    /// The segments that become messages, in the order of the journal.
+    /// The segments that will become messages, in the order of the journal.
     buffer: Vec<Segment>,
     people: BTreeMap<PersonId, Person>,
     lull: Lull,
     ended: Moment,
     replied: Option<Reply>,
-    /// Whether the last person has left, and nobody has come since.
+    /// Whether the last person has left, and no person has joined since.
     is_deserted: bool,
     ignored: BTreeSet<PersonId>,
-    /// The newest segment of before a restart. Those segments wait for the end of the voice lull.
+    /// The newest segment from before a restart. Those segments wait for the end of the voice lull.
     restored: Seq,
 }
 
@@ -83,9 +83,9 @@ enum Lull {
     Stopped,
     Running {
         since: Moment,
-        /// The companions for which the lull has ended already. Those with longer timeouts wait out the rest.
+        /// The companions for which the lull has ended already. Companions with longer timeouts keep waiting.
         over_for: BTreeSet<CompanionId>,
-        /// Whether only outstanding finals are missing.
+        /// Whether the timeout has passed, and only outstanding finals are missing.
         awaits_finals: bool,
     },
 }
@@ -104,8 +104,8 @@ struct Reply {
 }
 
 impl Utterances {
-    /// Continues after a restart with the segments that were not handed over, in the order of the journal, the people in the call, and those who want
-    /// to be ignored. Nobody is known to talk, and the voice lull timer starts now (docs/design/voice.md A-18).
+    /// Continues after a restart with the segments that were not handed over (in the order of the journal), the people in the call, and the people
+    /// who opted out. It is not known who talks, and the voice lull timer starts now (docs/design/voice.md A-18).
     pub fn restored(
         segments: Vec<Segment>,
         people: impl IntoIterator<Item = PersonId>,
@@ -118,7 +118,7 @@ impl Utterances {
         Self { now, buffer, people, ignored, restored, lull: Lull::running(now), ..Self::default() }
     }
 
-    /// Takes what happened at `at`. Deadlines that were due before are handled first, those at `at` itself afterwards, by [`Self::wake`].
+    /// Processes an input that happened at `at`. Deadlines before `at` are handled first; deadlines at `at` itself are left to [`Self::wake`].
     pub fn handle(&mut self, at: Moment, input: Input, policy: &Policy) -> Vec<Effect> {
         let mut out = self.run(|due| due < at, policy);
         self.now = self.now.max(at);
@@ -147,7 +147,7 @@ impl Utterances {
                     self.leave(&user, &mut out);
                 }
                 self.is_deserted = true;
-                // A timeout that is shorter than that of a call without people ends no lull.
+                // A companion's timeout that is shorter than the timeout without people ends no lull.
                 self.lull = Lull::running(self.now);
             }
         }
@@ -155,35 +155,35 @@ impl Utterances {
         out
     }
 
-    /// Hands over everything at once, without an endpoint: the words extend a reply that is being prepared (docs/design/voice.md A-23). `None`:
+    /// Hands over all buffered segments at once, without an endpoint: the words extend a reply in preparation (docs/design/voice.md A-23). `None` if
     /// nothing is buffered.
     pub fn hand_over_now(&mut self) -> Option<HandOver> {
         (!self.buffer.is_empty()).then(|| self.hand_over(Cause::Extension))
     }
 
-    /// Does what was due before `at`. Deadlines at `at` itself come after the inputs of that moment, by [`Self::wake`].
+    /// Handles the deadlines before `at`. Deadlines at `at` itself follow the inputs of that moment, and are left to [`Self::wake`].
     pub fn advance_to(&mut self, at: Moment, policy: &Policy) -> Vec<Effect> {
         let out = self.run(|due| due < at, policy);
         self.now = self.now.max(at);
         out
     }
 
-    /// Drops segments that were not handed over: their words were deleted.
+    /// Drops segments that were not handed over, because their words were deleted.
     pub fn delete(&mut self, segments: &[Seq]) {
         self.buffer.retain(|segment| !segments.contains(&segment.seq));
     }
 
-    /// Drops all segments that were not handed over. Who talks goes on talking.
+    /// Drops all segments that were not handed over. It does not change who talks.
     pub fn clear(&mut self) {
         self.buffer.clear();
     }
 
-    /// Whether the voice lull is over for all companions, and nothing has begun another.
+    /// Whether the voice lull is over for all companions, and no new one has begun.
     pub fn is_lull_over(&self) -> bool {
         self.lull == Lull::Over
     }
 
-    /// Whether the end of the voice lull is still to come for a companion.
+    /// Whether the voice lull has not ended yet for a companion.
     pub fn awaits_lull(&self, companion: &CompanionId) -> bool {
         match &self.lull {
             Lull::Over => false,
@@ -192,13 +192,13 @@ impl Utterances {
         }
     }
 
-    /// Whether more words of a person are to come, or wait to be handed over: the person talks, a final is outstanding, or segments are buffered.
+    /// Whether more words of a person may arrive, or wait to be handed over: the person talks, a final is outstanding, or segments are buffered.
     pub fn awaits_words_of(&self, user: &PersonId) -> bool {
         let is_awaited = |person: &Person| person.is_talking() || person.finals != Finals::In;
         self.people.get(user).is_some_and(is_awaited) || self.buffer.iter().any(|segment| segment.from == *user)
     }
 
-    /// Whether somebody talks who does not count as noise. Nobody interjects meanwhile (docs/design/voice.md A-12).
+    /// Whether a person talks who does not count as noise. Companions do not interject meanwhile (docs/design/voice.md A-12).
     pub fn somebody_talks(&self) -> bool {
         self.people.values().any(Person::is_talking)
     }
@@ -212,7 +212,7 @@ impl Utterances {
         self.ignored.contains(user)
     }
 
-    /// The people in the call, by id, those included whose socket was lost a moment ago.
+    /// The people in the call, by id, including those whose socket was lost less than [`SOCKET_TIMEOUT`] ago.
     pub fn present(&self) -> impl Iterator<Item = &PersonId> {
         self.people.iter().filter(|(_, person)| person.is_present()).map(|(user, _)| user)
     }
@@ -222,7 +222,7 @@ impl Utterances {
         &self.buffer
     }
 
-    /// Whether a text lull must wait for the voice lull: somebody says words, or segments are buffered (docs/design/voice.md A-19).
+    /// Whether a text lull must wait for the voice lull: a person says words, or segments are buffered (docs/design/voice.md A-19).
     pub fn holds_text_lull(&self) -> bool {
         self.somebody_says_words() || !self.buffer.is_empty()
     }
@@ -231,7 +231,7 @@ impl Utterances {
         self.people.values().any(Person::says_words)
     }
 
-    /// Forgets who has left and said nothing that is still to come.
+    /// Removes people who have left and have neither outstanding finals nor buffered segments.
     fn forget_gone(&mut self) {
         let buffer = &self.buffer;
         let is_heard_of =
@@ -257,13 +257,13 @@ impl Utterances {
         let Some(person) = self.people.get_mut(user) else { return };
         match person.talk {
             Talk::Talking { .. } => self.end_talk(user, ended, policy.hands_over_early(), out),
-            // The noise was its offset.
+            // The talk ended when it became noise.
             Talk::Noise { ended, .. } => person.talk = Talk::Silent { ended: Some(ended) },
             Talk::Silent { .. } => {}
         }
     }
 
-    /// Ends the talk of a person, and starts the voice lull timer if nobody talks any more.
+    /// Ends a person's talk, and starts the voice lull timer if that was the last talker.
     fn end_talk(&mut self, user: &PersonId, ended: Moment, finalizes: bool, out: &mut Vec<Effect>) {
         let ended = ended.min(self.now);
         let Some(person) = self.people.get_mut(user) else { return };
@@ -281,7 +281,7 @@ impl Utterances {
         }
     }
 
-    /// Requests the person's outstanding final result from the recogniser, unless that was requested already.
+    /// Requests the person's outstanding final result from the recogniser, unless it was already requested.
     fn finalize(&mut self, user: &PersonId, at: Moment, out: &mut Vec<Effect>) {
         if let Some(person) = self.people.get_mut(user).filter(|person| person.finals == Finals::Awaited) {
             person.finals = Finals::Finalized { until: at + FINALIZE_TIMEOUT };
@@ -297,7 +297,7 @@ impl Utterances {
         }
     }
 
-    /// Counts as an offset, whether a detector found one or not (docs/design/voice.md A-15).
+    /// Counts as an offset, even if no detector found one (docs/design/voice.md A-15).
     fn end_talk_by_force(&mut self, user: &PersonId, out: &mut Vec<Effect>) {
         let Some(person) = self.people.get_mut(user) else { return };
         match person.talk {
@@ -326,7 +326,7 @@ impl Utterances {
         }
     }
 
-    /// From now on nothing that the person says is taken, and what was not handed over is redacted (docs/design/voice.md A-17).
+    /// Ignores the person's speech from now on, and redacts segments that were not handed over (docs/design/voice.md A-17).
     fn ignore(&mut self, user: PersonId, out: &mut Vec<Effect>) {
         self.buffer.retain(|segment| segment.from != user);
         if let Some(person) = self.people.get_mut(&user) {
@@ -340,7 +340,7 @@ impl Utterances {
         self.ignored.insert(user);
     }
 
-    /// A word ends what counts as noise (docs/design/voice.md A-5).
+    /// Records a word. A word ends noise (docs/design/voice.md A-5).
     fn hear_word(&mut self, user: &PersonId) {
         let Some(person) = self.people.get_mut(user).filter(|_| !self.ignored.contains(user)) else { return };
         match &mut person.talk {
@@ -356,7 +356,7 @@ impl Utterances {
 
     fn hear_final(&mut self, user: &PersonId, is_last: bool, segment: Option<Segment>, out: &mut Vec<Effect>) {
         if self.ignored.contains(user) {
-            // It was being journaled when the person opted out.
+            // The segment was being journaled when the person opted out.
             out.extend(segment.map(|_| Effect::Redact { user: user.clone() }));
             return;
         }
@@ -386,7 +386,8 @@ impl Utterances {
         }
     }
 
-    /// A final in quiet restarts the timer, unless the lull has ended but for outstanding finals (docs/design/voice.md A-4).
+    /// Restarts the timer after a final that arrives while all are silent, unless the lull waits only for outstanding finals (docs/design/voice.md
+    ///
     fn restart_lull(&mut self) {
         if !matches!(self.lull, Lull::Running { awaits_finals: true, .. }) {
             self.lull = Lull::running(self.now);

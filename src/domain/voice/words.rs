@@ -1,16 +1,16 @@
-//! Recognises stop words and backchannel in what people say (docs/design/voice.md ).
+//! Recognises stop words and backchannel in transcripts (docs/design/voice.md ).
 
 use std::collections::BTreeSet;
 
 use super::super::names::is_unspaced;
 
-/// The most words of a companion's name that are skipped before a stop word.
+/// The maximum number of words in a companion's name that is skipped before a stop word.
 const MOST_NAME_WORDS: usize = 8;
 
 /// The stop words and the backchannel of one language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WordLists {
-    /// Phrases, each as its words.
+    /// Stop phrases, each split into words.
     stop: Vec<Vec<String>>,
     backchannel: BTreeSet<String>,
 }
@@ -20,7 +20,7 @@ impl WordLists {
         Self { stop: Vec::new(), backchannel: BTreeSet::new() }
     }
 
-    /// Lists of phrases that stop a companion, and of words that only show that somebody listens. Case and punctuation do not matter.
+    /// Builds the lists from stop phrases, and from words that only show that a person listens. Case and punctuation are ignored.
     pub fn new<'a>(stop: impl IntoIterator<Item = &'a str>, backchannel: impl IntoIterator<Item = &'a str>) -> Self {
         Self {
             stop: stop.into_iter().map(words).filter(|phrase| !phrase.is_empty()).collect(),
@@ -28,8 +28,8 @@ impl WordLists {
         }
     }
 
-    /// Whether a text begins with a stop word (docs/design/voice.md A-26). Companions' names before it are skipped; `is_name` tells whether a text is
-    /// one of them.
+    /// Whether a text begins with a stop word (docs/design/voice.md A-26). Companions' names before the stop word are skipped; `is_name` decides
+    /// whether a text is such a name.
     pub fn begins_with_stop(&self, text: &str, is_name: impl Fn(&str) -> bool) -> bool {
         let words = words(without_names(text, is_name));
         self.stop_at(&words).is_some()
@@ -44,13 +44,13 @@ impl WordLists {
         rest.is_empty() && !words.is_empty()
     }
 
-    /// Whether a text is only backchannel: it has words, and every one is on the list (docs/design/voice.md A-27).
+    /// Whether a text is only backchannel: it has words, and every word is on the list (docs/design/voice.md A-27).
     pub fn is_backchannel(&self, text: &str) -> bool {
         let words = words(text);
         !words.is_empty() && words.iter().all(|word| self.backchannel.contains(word))
     }
 
-    /// The number of words in the longest stop phrase that `words` begin with. In scripts without spaces a word may go on after the phrase.
+    /// The number of words in the longest stop phrase that `words` begin with. In scripts without spaces the last word may be longer than the phrase.
     fn stop_at(&self, words: &[String]) -> Option<usize> {
         let begins = |phrase: &&Vec<String>| {
             let (last, first) = phrase.split_last()?;
@@ -62,19 +62,19 @@ impl WordLists {
     }
 }
 
-/// The words of a text, in lower case and without punctuation. Apostrophes and what else stands within a word are left out.
+/// The words of a text, in lower case and without punctuation. Apostrophes and other marks inside a word are removed.
 pub fn words(text: &str) -> Vec<String> {
     let is_between = |c: char| !c.is_alphanumeric() && !matches!(c, '\'' | '’') && !is_mark(c);
     let kept = |word: &str| word.chars().filter(|c| c.is_alphanumeric() || is_mark(*c)).flat_map(char::to_lowercase).collect();
     text.split(is_between).map(kept).filter(|word: &String| !word.is_empty()).collect()
 }
 
-/// Whether a character is a mark that belongs to the letter before it, as vowel signs in many scripts.
+/// Whether a character is a mark that belongs to the letter before it, such as a vowel sign.
 fn is_mark(c: char) -> bool {
     unicode_normalization::char::is_combining_mark(c)
 }
 
-/// The text after the names that it begins with.
+/// The text without the names at its beginning.
 fn without_names(text: &str, is_name: impl Fn(&str) -> bool) -> &str {
     let mut rest = text;
     while let Some(end) = name_at(rest, &is_name) {
@@ -83,7 +83,7 @@ fn without_names(text: &str, is_name: impl Fn(&str) -> bool) -> &str {
     rest
 }
 
-/// The end of the longest name that a text begins with.
+/// The end of the longest name at the beginning of a text.
 fn name_at(text: &str, is_name: impl Fn(&str) -> bool) -> Option<usize> {
     let start = text.len() - text.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
     let is_part = |c: char| c.is_alphanumeric() || is_mark(c);

@@ -1,4 +1,4 @@
-//! What a spoken reply waits for, and what happens when the time has come.
+//! The deadlines of a spoken reply, and how each is handled.
 
 use std::time::Duration;
 
@@ -10,40 +10,40 @@ use super::{Effect, Outcome, Phase, Playing, SpokenReply, Talker};
 
 /// The silence after which a reply is no longer held back, or plays at full level again.
 const SHORT_SILENCE: Duration = Duration::from_millis(300);
-/// The silence after which a pause is judged.
+/// The silence after which a paused reply gets its verdict.
 const VERDICT_SILENCE: Duration = Duration::from_millis(800);
 /// The longest wait for a final result after a person falls silent.
 const FINAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// A reply that people hold back for this long is posted as text.
 const LONGEST_HOLD: Duration = Duration::from_secs(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// If sent audio makes no progress for this long, playback counts as lost.
+/// If playback of sent audio makes no progress for this long, it counts as lost.
 const PLAYBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When [`SpokenReply::wake`] is to be called, and why.
+/// When to call [`SpokenReply::wake`], and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     pub at: Moment,
-    /// What happens then, unless something else happens first.
+    /// The reason for the deadline. Another input may remove the deadline first.
     pub why: Why,
 }
 
-/// Why a reply must be woken. Deadlines of the same moment are handled in this order.
+/// The reason for a deadline. Deadlines of the same moment are handled in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// Nobody holds the reply back any longer.
+    /// The people who held the reply back have fallen silent.
     Release,
     HeldTooLong,
     NoAudio,
-    /// Everybody is silent: it plays at full level again.
+    /// All people are silent: the reply plays at full level again.
     Unduck,
-    /// Everybody is silent, and the pause is judged.
+    /// All people are silent: the pause gets its verdict.
     Verdict,
     PauseTooLong,
-    /// What was sent is not played.
+    /// Sent audio is not played.
     PlaybackLost,
-    /// No more audio comes, and everything was played.
+    /// No more audio arrives, and all sent audio was played.
     Starved,
 }
 
@@ -81,7 +81,7 @@ impl SpokenReply {
         out
     }
 
-    /// Does what is due, in the order of the deadlines, however late that is noticed.
+    /// Handles all passed deadlines in their order, even if the call comes late.
     pub(super) fn run(&mut self, is_due: impl Fn(Moment) -> bool) -> Vec<Effect> {
         let mut out = Vec::new();
         while let Some(Deadline { at, why }) = self.deadline().filter(|deadline| is_due(deadline.at)) {
@@ -94,7 +94,7 @@ impl SpokenReply {
                 Why::Verdict => self.judge(&mut out),
                 Why::PauseTooLong => self.end_pause(&mut out),
                 Why::PlaybackLost => self.lose_playback(&mut out),
-                // A reply that was begun is not made again: it ends here.
+                // A reply that has begun to play is not generated again: it ends here.
                 Why::Starved => self.end_played(&mut out),
             }
         }
@@ -109,13 +109,14 @@ impl SpokenReply {
         }
     }
 
-    /// When everybody is silent for this long, and the finals are in or overdue. Without a voice it is silent since `otherwise`.
+    /// When all people have been silent for this long, and the finals have arrived or are overdue. If no voice is known, the
+    /// silence began at `otherwise`.
     fn silent_at(&self, silence: Duration, otherwise: Moment) -> Moment {
         let awaited = self.talking().filter_map(|talker| talker.final_by(FINAL_TIMEOUT)).max();
         awaited.unwrap_or_default().max(self.last_voiced().unwrap_or(otherwise) + silence)
     }
 
-    /// The end of the last voiced hop of anybody.
+    /// The end of the last voiced hop of any person.
     fn last_voiced(&self) -> Option<Moment> {
         self.talking().filter_map(|talker| talker.last_voiced).max()
     }

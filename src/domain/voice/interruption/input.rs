@@ -1,4 +1,4 @@
-//! What a spoken reply is told, and what it answers.
+//! The inputs and effects of a spoken reply's state machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,29 +12,29 @@ use super::super::segment::Kind;
 use super::super::words::WordLists;
 use super::Interrupted;
 
-/// What happened around a spoken reply. Bots are no people here. Positions count from the reply's first sample, and sentences from 0.
+/// An event around a spoken reply. Speech of bots is not an input. Positions count from the reply's first sample, and sentences from 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "input", rename_all = "snake_case")]
 pub enum Input {
-    /// A person began to talk, with this voiced hop.
+    /// A person began to talk. `started` is the beginning of the first voiced hop.
     Started { user: PersonId, started: Moment },
-    /// A person's voice was heard for a while: from the beginning of a hop to the end of one.
+    /// A person's voice was heard, from the beginning of one hop to the end of another.
     Voiced { user: PersonId, from: Moment, to: Moment },
-    /// A person stopped talking, with the end of this voiced hop.
+    /// A person stopped talking. `ended` is the end of the last voiced hop.
     Ended { user: PersonId, ended: Moment },
-    /// A person talks without words for so long that it counts as noise (docs/design/voice.md A-5).
+    /// A person has talked without words for so long that the voice counts as noise (docs/design/voice.md A-5).
     Noise { user: PersonId },
     /// A person left, was muted or ignored, or lost the socket.
     PersonGone { user: PersonId },
-    /// Words were recognised that were begun then.
+    /// Words were recognised. `started` is when the person began to say them.
     Words { user: PersonId, started: Moment, is_final: bool, words: Words },
-    /// The next sentence of the reply is known, with the times of its first words, as far as the provider has told them.
+    /// The next sentence of the reply is known, with the word times that the provider has reported so far.
     Sentence { text: Arc<str>, words: Vec<WordTime> },
-    /// The times of the next words of a sentence are known.
+    /// The provider reported times for the next words of a sentence.
     WordTimes { sentence: usize, words: Vec<WordTime> },
-    /// Audio of a sentence is there.
+    /// Audio of a sentence arrived.
     Audio { sentence: usize, length: Duration },
-    /// All audio of a sentence is there.
+    /// All audio of a sentence has arrived.
     Whole { sentence: usize },
     /// The first audio of the reply is ready.
     FirstAudio,
@@ -44,31 +44,31 @@ pub enum Input {
     Finished,
     /// The synthesis of a sentence stalls.
     Stall,
-    /// Somebody pressed Stop, or typed a stop phrase.
+    /// A person pressed Stop, or typed a stop phrase.
     StopPressed,
-    /// The reply is not wanted any more: clear, pause, leave, forget, deletion.
+    /// The reply was cancelled: clear, pause, leave, forget, deletion.
     Cancelled,
     /// The server shuts down in order.
     ShutDown,
-    /// Nobody hears the companions in the call any more, or they hear nobody.
+    /// The voice connection no longer carries audio: people do not hear the companions, or the companions do not hear people.
     Silenced,
-    /// What makes and plays the audio was restarted: it has nothing of the reply.
+    /// The player was restarted, and has lost the reply's audio.
     PlayerRestarted,
     /// The call is over.
     CallEnded,
 }
 
-/// What recognised words count as.
+/// The classification of recognised words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Words {
-    /// Whether they are words at all.
+    /// Whether the text is words, backchannel or nothing.
     pub said: Said,
     pub stop: Stop,
-    /// The companions present that they address; in a partial result, those that they name.
+    /// The present companions that the words address. For a partial result: those that it names.
     pub addressed: Vec<CompanionId>,
 }
 
-/// How much words say. More is greater.
+/// How much a transcript says, ascending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
@@ -78,19 +78,19 @@ pub enum Said {
     Words,
 }
 
-/// Whether words begin with a stop word.
+/// Whether a transcript begins with a stop word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
     #[default]
     None,
-    /// They do, and more follows or a name comes before.
+    /// The transcript begins with a stop word, and has more words after it or a name before it.
     First,
     Alone,
 }
 
 impl Stop {
-    /// What a text begins with. `is_name` tells whether a text is the name of a companion; names before the stop word are skipped.
+    /// Classifies the beginning of a text. `is_name` decides whether a text is a companion's name; names before the stop word are skipped.
     pub fn of(text: &str, lists: &WordLists, is_name: impl Fn(&str) -> bool) -> Self {
         match () {
             () if lists.is_only_stop(text) => Self::Alone,
@@ -99,14 +99,14 @@ impl Stop {
         }
     }
 
-    /// Whether they do not begin with a stop word.
+    /// Whether the transcript does not begin with a stop word.
     pub const fn is_none(&self) -> bool {
         matches!(self, Self::None)
     }
 }
 
 impl Words {
-    /// What a text counts as. `kind` is that of the segment, for final words: echo and noise are no words unless they begin with a stop word.
+    /// Classifies a text. For finals, `kind` is that of the segment: echo and noise count as nothing unless they begin with a stop word.
     pub fn of(text: &str, kind: Kind, addressed: Vec<CompanionId>, lists: &WordLists, is_name: impl Fn(&str) -> bool) -> Self {
         let stop = Stop::of(text, lists, is_name);
         let is_dropped = matches!(kind, Kind::Echo | Kind::Noise) && stop == Stop::None;
@@ -117,35 +117,35 @@ impl Words {
         Self { said: if is_backchannel { Said::Backchannel } else { Said::Words }, stop, addressed }
     }
 
-    /// Whether they stop a reply that is spoken: they begin with a stop word, or address a companion.
+    /// Whether the words stop a reply that is being spoken: they begin with a stop word, or address a companion.
     pub(super) fn stops(&self) -> bool {
         self.stop != Stop::None || !self.addressed.is_empty()
     }
 }
 
-/// What the caller must do next.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "snake_case")]
 pub enum Effect {
-    /// Begin to play.
+    /// Start playback.
     Speak,
-    /// Play 12 dB more quietly.
+    /// Lower the volume by 12 dB.
     Duck,
-    /// Play at full level again.
+    /// Restore the full volume.
     Unduck,
-    /// Pause: empty the player's buffer, and report what was played.
+    /// Pause: empty the player's buffer, and report the playback position.
     Pause,
-    /// Continue to play from a position.
+    /// Resume playback from a position.
     Resume { from: Duration },
-    /// Tell the recogniser of this person to finish its segment.
+    /// Ask this person's recogniser to finish its segment.
     Finalize { user: PersonId },
-    /// Hand over everything that is buffered, settle it for the speaker (`ReplyExtended`), and make the reply again from the beginning.
+    /// Hand over all buffered segments, settle them for the speaker (`ReplyExtended`), and generate the reply again from the beginning.
     Extend,
-    /// This sentence's synthesis stalled: journal that, and synthesise the next.
+    /// The synthesis of this sentence stalled: journal that, and synthesise the next sentence.
     SentenceDropped { sentence: usize },
-    /// Journal how an interruption came out.
+    /// Journal the verdict of an interruption.
     Interrupted(Interrupted),
-    /// The reply has ended. What was heard of it is [`SpokenReply::heard`](super::SpokenReply::heard).
+    /// The reply has ended. The heard text is [`SpokenReply::heard`](super::SpokenReply::heard).
     Ended(Outcome),
 }
 
@@ -155,16 +155,16 @@ pub enum Effect {
 pub enum Outcome {
     /// It was played to its end.
     Done,
-    /// It was cut, perhaps by a person. The statement is what was heard.
+    /// It was cut off. `by` is the person who cut it, if any. The statement is the heard text.
     Cut { by: Option<PersonId> },
     /// It was cancelled before anything was heard.
     Cancelled,
-    /// People talked for too long: post it as text where there is a text channel, else it has failed.
+    /// It was not played: people talked for too long, or playback was lost. Post it as text if there is a text channel, else it has failed.
     AsText,
-    /// No audio came, or none could be made.
+    /// No audio arrived, or none could be made.
     Failed,
-    /// The server shuts down before anything was heard: it stays owed.
+    /// The server shut down before anything was heard. The reply stays owed.
     StaysOwed,
-    /// It cannot be spoken to its end. What was heard is said, and the rest is written.
+    /// It cannot be spoken to its end. The heard part is the spoken statement, and the rest is posted as text.
     RestInWriting,
 }

@@ -1,4 +1,4 @@
-//! A reply of which nothing was played yet: people who talk hold it back, and their words extend it once (docs/design/voice.md ).
+//! A reply that has not begun to play: talkers hold it back, and their words extend it once (docs/design/voice.md ).
 
 use serde::{Deserialize, Serialize};
 
@@ -12,17 +12,17 @@ use super::{Effect, Outcome, Phase, Said, SpokenReply, Stop, Words};
 pub(super) struct Preparing {
     pub(super) answer_by: Moment,
     pub(super) held_since: Option<Moment>,
-    /// Whether the first audio is there, and is kept.
+    /// Whether the first audio has arrived, and is kept.
     pub(super) is_ready: bool,
     pub(super) extension: Extension,
 }
 
-/// Whether the reply was made again with words that came in the meantime.
+/// Whether the reply is generated again with words that arrived during its preparation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Extension {
     None,
-    /// It will be, when nobody holds it back any longer.
+    /// It will be generated again when no person holds it back any longer.
     Wanted,
     Made,
 }
@@ -68,7 +68,7 @@ impl SpokenReply {
         if let Phase::Preparing(preparing) = self.phase
             && !preparing.is_ready
         {
-            // A reply that is made again anyway has not failed.
+            // A reply that is generated again anyway has not failed.
             if preparing.extension != Extension::Wanted {
                 self.end(Outcome::Failed, out);
             }
@@ -78,7 +78,8 @@ impl SpokenReply {
         self.is_finished = true;
     }
 
-    /// Audio that was made for it is lost, and is made again. If it was played, playback is lost (docs/design/voice.md A-46).
+    /// Handles the loss of the reply's audio: a reply in preparation gets new audio; for one that was playing, playback is lost (docs/design/voice.md
+    ///
     pub(super) fn on_player_restarted(&mut self, out: &mut Vec<Effect>) {
         let answer_by = self.now + self.answer_timeout;
         let Phase::Preparing(preparing) = &mut self.phase else { return self.lose_playback(out) };
@@ -102,7 +103,7 @@ impl SpokenReply {
         }
     }
 
-    /// Begins to play. Who was heard before does not interrupt.
+    /// Begins to play. People who have stopped talking before do not interrupt.
     fn begin(&mut self, out: &mut Vec<Effect>) {
         self.forget_words();
         self.speak(out);

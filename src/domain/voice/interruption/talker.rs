@@ -1,4 +1,4 @@
-//! What is known of one person who talks around a reply.
+//! The state of one talker before or during a reply.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -25,19 +25,19 @@ pub(super) struct Talker {
     /// Whether the talk counts as noise, until its offset.
     pub(super) is_noise: bool,
     pub(super) awaits_final: bool,
-    /// The end of the last voiced hop, if the person's voice is known.
+    /// The end of the last voiced hop. `None` if only words of the person are known.
     pub(super) last_voiced: Option<Moment>,
-    /// When the talk ended, or the first words came of a person whose voice is not known.
+    /// When the talk ended. Without a known voice: when the first words arrived.
     offset_at: Option<Moment>,
-    /// When the newest final came, if no partial result has followed.
+    /// When the newest final arrived, unless a partial result has followed.
     final_at: Option<Moment>,
     /// The sum of the voiced hops in this interruption.
     pub(super) voiced: Duration,
-    /// The voiced time of the last seconds, in order.
+    /// The voiced intervals of the last seconds, in order.
     recent: VecDeque<(Moment, Moment)>,
-    /// What the finals of this interruption say.
+    /// The highest class of this interruption's finals.
     finals: Said,
-    /// The newest partial result, if no final has followed.
+    /// The newest partial result, unless a final has followed.
     partial: Option<Partial>,
 }
 
@@ -52,18 +52,18 @@ impl Talker {
         Self { is_talking: true, awaits_final: true, last_voiced: Some(at), ..Self::default() }
     }
 
-    /// A person whose words are known, and whose voice is not.
+    /// A person whose words are known, but no voice activity.
     pub(super) fn heard(at: Moment) -> Self {
         Self { awaits_final: true, offset_at: Some(at), ..Self::default() }
     }
 
     pub(super) fn begin(&mut self, started: Moment) {
         (self.is_talking, self.is_noise, self.awaits_final) = (true, false, true);
-        // A final that came before is not the one of this talk.
+        // A final before this onset does not belong to this talk.
         (self.last_voiced, self.offset_at, self.final_at) = (self.last_voiced.max(Some(started)), None, None);
     }
 
-    /// The person's voice was heard. What is known already does not count twice.
+    /// Records voice activity. Intervals that were recorded already do not count twice.
     pub(super) fn voiced(&mut self, from: Moment, to: Moment) {
         let known = self.recent.back().map_or(Moment::ZERO, |(_, to)| *to);
         let from = from.max(known);
@@ -81,20 +81,20 @@ impl Talker {
         }
     }
 
-    /// The offset, found at `at`. A final that came after the last voiced hop is the one that was awaited.
+    /// Records the offset, detected at `at`. If a final arrived after the last voiced hop, it is the awaited one.
     pub(super) fn end(&mut self, ended: Moment, at: Moment) {
         (self.is_talking, self.offset_at) = (false, Some(at));
         self.last_voiced = self.last_voiced.max(Some(ended));
         self.awaits_final &= self.final_at < self.last_voiced;
     }
 
-    /// Until when a final is awaited that is outstanding: `timeout` after the offset, which is at most the hangover after the last voiced hop.
+    /// The deadline of the outstanding final: `timeout` after the offset. The offset is at most the hangover after the last voiced hop.
     pub(super) fn final_by(&self, timeout: Duration) -> Option<Moment> {
         let offset = self.offset_at.or(self.last_voiced.map(|voiced| voiced + HANGOVER))?;
         self.awaits_final.then(|| offset + timeout)
     }
 
-    /// Words of the person that came at `at`. A final replaces the partial result before it.
+    /// Records words that arrived at `at`. A final replaces the partial result before it.
     pub(super) fn words(&mut self, at: Moment, is_final: bool, words: &Words) {
         self.recognised(at, is_final);
         if is_final {
@@ -105,12 +105,12 @@ impl Talker {
         }
     }
 
-    /// Words came at `at`, whatever they were: a final may be the one that was awaited, and after a partial result another one is.
+    /// Records that a result arrived at `at`. A final may be the awaited one; after a partial result, another final is awaited.
     pub(super) fn recognised(&mut self, at: Moment, is_final: bool) {
         (self.final_at, self.awaits_final) = (is_final.then_some(at), self.is_talking || !is_final);
     }
 
-    /// What the person said in this interruption, with the newest partial result where the final is missing.
+    /// What the person said in this interruption. The newest partial result counts while its final is missing.
     pub(super) fn said(&self) -> Said {
         self.partial.map_or(Said::Nothing, |partial| partial.said).max(self.finals)
     }
@@ -120,8 +120,8 @@ impl Talker {
         self.partial.is_some_and(|partial| partial.is_stop)
     }
 
-    /// Whether the person has talked so much that the reply pauses (docs/design/voice.md A-25): 0.5 s within the second before `now`, and 2 s within
-    /// three if the reply pushes through.
+    /// Whether the person has talked enough to pause the reply (docs/design/voice.md A-25): 0.5 s within the last second before `now`, or 2 s within
+    /// three seconds if the reply pushes through.
     pub(super) fn has_insisted(&self, now: Moment, is_tolerant: bool) -> bool {
         let share = if is_tolerant { INSISTS_LONG } else { INSISTS };
         let begin = now - share.within;
@@ -129,7 +129,7 @@ impl Talker {
         voiced >= share.voiced
     }
 
-    /// Forgets what was said, because the interruption is over.
+    /// Clears the words and voiced times, because the interruption is over.
     pub(super) fn begin_anew(&mut self) {
         (self.finals, self.partial, self.voiced) = (Said::Nothing, None, Duration::ZERO);
         self.recent.clear();

@@ -1,14 +1,14 @@
-//! How probably a companion pushes through when somebody talks into its reply (docs/design/voice.md A-32).
+//! Computes how likely a companion pushes through when a person talks during its reply (docs/design/voice.md A-32).
 
 use crate::policy::interjection::Interjection;
 use crate::vote::MOST_MOOD;
 
 const MOST: f64 = 0.9;
-/// What is added for a reply that nobody asked for.
+/// The addition for an unsolicited reply.
 const UNSOLICITED: f64 = 0.35;
 
-/// The probability that a companion with this interjection level pushes through, from 0 to 0.9. `mood` is from −0.2 to 0.2; a number out of range counts
-/// as the nearest one in it, NaN as 0.
+/// The probability that a companion with this interjection level pushes through, from 0 to 0.9. `mood` is from −0.2 to 0.2. A mood out of range is
+/// clamped; NaN counts as 0.
 pub fn probability(level: Interjection, mood: f64, is_unsolicited: bool) -> f64 {
     let base = match level {
         Interjection::VeryQuiet => 0.10,

@@ -1,4 +1,4 @@
-//! How an interruption comes out (docs/design/voice.md ).
+//! The verdicts of interruptions (docs/design/voice.md ).
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use super::super::super::id::PersonId;
 use super::super::super::named::named;
 use super::{Effect, Outcome, Phase, Said, SpokenReply};
 
-/// A person who has talked for less does not cut a reply with words alone.
+/// A person who talked for less time than this does not cut a reply by words alone.
 const LEAST_TO_CUT: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interrupted {
-    /// The person who interrupted, if it was a person.
+    /// The person who interrupted. `None` if no person did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<PersonId>,
-    /// What was drawn, from 0 to 1, if there was a draw.
+    /// The number that was drawn, from 0 to 1. `None` without a draw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draw: Option<f64>,
     /// The probability that the companion pushes through, from 0 to 0.9. It does if the draw is smaller.
@@ -26,38 +26,38 @@ pub struct Interrupted {
 }
 
 named! {
-    /// How an interruption came out.
+    /// How an interruption ended.
     pub enum Verdict {
-        /// The person was silent again before the reply paused.
+        /// The person fell silent before the reply paused.
         Unducked = "unducked",
-        /// The reply was played to its end meanwhile.
+        /// The reply was played to its end during the interruption.
         PlayedOut = "played_out",
-        /// It paused, and no words were heard: it goes on.
+        /// The reply paused, and no words were recognised: it resumes.
         NothingSaid = "nothing_said",
-        /// It paused, and only backchannel was heard: it goes on.
+        /// The reply paused, and only backchannel was recognised: it resumes.
         Backchannel = "backchannel",
-        /// It paused, and few words were said that address no companion: it goes on.
+        /// The reply paused for a few words that address no companion: it resumes.
         FewWords = "few_words",
-        /// It paused for too long without words: it goes on, and the voice counts as noise.
+        /// The pause became too long without words: the reply resumes, and the voice counts as noise.
         Noise = "noise",
         StopWord = "stop_word",
         Addressed = "addressed",
-        /// Somebody talked for long, and cut it.
+        /// A person talked for long, which cut the reply.
         ManyWords = "many_words",
-        /// The pause was too long, and cut it.
+        /// The pause became too long, which cut the reply.
         TookTooLong = "took_too_long",
         StopPressed = "stop_pressed",
         CallEnded = "call_ended",
         PlaybackLost = "playback_lost",
         ServerStopping = "server_stopping",
-        /// Nobody heard the companions in the call any more, or they heard nobody.
+        /// The voice connection no longer carried audio: people did not hear the companions, or the companions did not hear people.
         Silenced = "silenced",
         Cancelled = "cancelled",
     }
 }
 
 impl SpokenReply {
-    /// Everybody is silent before the reply had to pause.
+    /// Restores full volume: all people fell silent before the reply had to pause.
     pub(super) fn unduck(&mut self, out: &mut Vec<Effect>) {
         let Phase::Ducked(playing, _) = self.phase else { return };
         self.conclude(None, Verdict::Unducked, out);
@@ -66,7 +66,7 @@ impl SpokenReply {
         out.push(Effect::Unduck);
     }
 
-    /// Everybody is silent, and the words are final or overdue (docs/design/voice.md A-33).
+    /// Decides the verdict once all people are silent, and the finals have arrived or are overdue (docs/design/voice.md A-33).
     pub(super) fn judge(&mut self, out: &mut Vec<Effect>) {
         if let Some(who) = self.talkers.iter().find(|(_, talker)| talker.has_said_stop()).map(|(user, _)| user.clone()) {
             return self.cut(Some(who), Verdict::StopWord, out);
@@ -80,7 +80,7 @@ impl SpokenReply {
         }
     }
 
-    /// The longest pause is over, and no verdict was possible (docs/design/voice.md A-34).
+    /// Ends the longest possible pause without a regular verdict (docs/design/voice.md A-34).
     pub(super) fn end_pause(&mut self, out: &mut Vec<Effect>) {
         if self.said() == Said::Words {
             return self.cut(self.longest_talker(), Verdict::TookTooLong, out);
@@ -91,7 +91,7 @@ impl SpokenReply {
         self.resume(Verdict::Noise, out);
     }
 
-    /// Goes on after a pause, or ends if nothing is left to play.
+    /// Resumes after a pause, or ends the reply if nothing is left to play.
     fn resume(&mut self, verdict: Verdict, out: &mut Vec<Effect>) {
         let Phase::Yielded { mut playing, .. } = self.phase else { return };
         self.conclude(None, verdict, out);
@@ -110,29 +110,30 @@ impl SpokenReply {
         self.end(Outcome::Cut { by }, out);
     }
 
-    /// The reply is not wanted any more (docs/design/voice.md A-36).
+    /// Cancels the reply (docs/design/voice.md A-36).
     pub(super) fn cancel(&mut self, out: &mut Vec<Effect>) {
         self.end_early(Verdict::Cancelled, Outcome::Cut { by: None }, Outcome::Cancelled, out);
     }
 
-    /// It is not spoken on, and what nobody has heard is written (docs/design/voice.md A-50). `unheard` is the outcome if that is all of it.
+    /// Stops speaking, and leaves the unheard rest to be posted as text (docs/design/voice.md A-50). `unheard` is the outcome if nothing was heard
+    /// yet.
     pub(super) fn write_rest(&mut self, verdict: Verdict, unheard: Outcome, out: &mut Vec<Effect>) {
         self.end_early(verdict, Outcome::RestInWriting, unheard, out);
     }
 
-    /// Nothing more of it is played (docs/design/voice.md A-35).
+    /// Ends the reply because its audio is no longer played (docs/design/voice.md A-35).
     pub(super) fn lose_playback(&mut self, out: &mut Vec<Effect>) {
         self.end_early(Verdict::PlaybackLost, Outcome::Cut { by: None }, Outcome::AsText, out);
     }
 
-    /// Ends the reply where it is, with one outcome if something was heard of it, and another one if nothing was.
+    /// Ends the reply at the current position, with the outcome `heard` if some of it was heard, else `unheard`.
     fn end_early(&mut self, verdict: Verdict, heard: Outcome, unheard: Outcome, out: &mut Vec<Effect>) {
         let was_heard = !self.heard().trim().is_empty();
         self.conclude(was_heard.then_some(None), verdict, out);
         self.end(if was_heard { heard } else { unheard }, out);
     }
 
-    /// Records how an interruption came out, if there is one. With `cut_by` the reply is cut, which is always recorded.
+    /// Records the verdict if there is an interruption. With `cut_by` the reply is cut, which is always recorded.
     pub(super) fn conclude(&mut self, cut_by: Option<Option<PersonId>>, verdict: Verdict, out: &mut Vec<Effect>) {
         let barge = match &self.phase {
             Phase::Ducked(_, barge) | Phase::Yielded { barge, .. } => Some(barge),
@@ -151,13 +152,13 @@ impl SpokenReply {
         self.talkers.values().map(super::Talker::said).max().unwrap_or_default()
     }
 
-    /// Of those who said words, the one who talked longest.
+    /// The person who talked longest among those who said words.
     fn longest_talker(&self) -> Option<PersonId> {
         let talkers = self.talkers.iter().filter(|(_, talker)| talker.said() == Said::Words);
         talkers.max_by_key(|(_, talker)| talker.voiced).map(|(user, _)| user.clone())
     }
 
-    /// The next interruption begins without the words of this one, and with the people who have not ended.
+    /// Clears the words of this interruption, and keeps only the people who still talk for the next one.
     pub(super) fn forget_words(&mut self) {
         self.talkers.retain(|_, talker| talker.is_talking);
         self.talkers.values_mut().for_each(super::Talker::begin_anew);

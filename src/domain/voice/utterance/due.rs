@@ -1,4 +1,4 @@
-//! What a call waits for, and what happens when the time has come.
+//! The deadlines of a call, and how each is handled.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,34 +8,34 @@ use super::super::segment::{Kind, Segment};
 use super::person::{Finals, Person, Presence, Talk};
 use super::{Cause, EARLY_FINAL_TIMEOUT, Effect, Lull, NOISE_AFTER, Policy, Reply, Utterances};
 
-/// When [`Utterances::wake`] is to be called, and why.
+/// When to call [`Utterances::wake`], and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     pub at: Moment,
-    /// What happens then, unless something else happens first.
+    /// The reason for the deadline. Another input may remove the deadline first.
     pub why: Why,
 }
 
-/// What a call waits for. At one moment they happen in this order.
+/// The reason for a deadline. Deadlines of the same moment are handled in this order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Why {
-    /// The recogniser did not answer `Finalize`: its final is not waited for any longer.
+    /// The recogniser did not answer `Finalize`: stop waiting for its final.
     FinalsOverdue { user: PersonId },
-    /// The person talks without words for too long.
+    /// The person has talked without words for too long.
     Noise { user: PersonId },
-    /// The person's socket does not come back.
+    /// The person's socket did not come back.
     SocketLost { user: PersonId },
     /// The voice lull ends.
     Lull,
-    /// Everybody has left, and what was said is handed over.
+    /// All people have left: the buffered segments are handed over.
     Deserted,
-    /// An early hand-over for what this person said.
+    /// An early hand-over for the words of this person.
     Early { user: PersonId },
 }
 
 impl Utterances {
-    /// The next deadline. With segments in the buffer, with somebody who talks, and with finals outstanding there is always one.
+    /// The next deadline. There is always one while segments are buffered, a person talks or finals were requested.
     pub fn deadline(&self, policy: &Policy) -> Option<Deadline> {
         let of_people = self.people.iter().flat_map(|(user, person)| {
             let finals = match person.finals {
@@ -60,14 +60,14 @@ impl Utterances {
             .min_by(|one, other| (one.at, &one.why).cmp(&(other.at, &other.why)))
     }
 
-    /// Does what is due now, at most once each.
+    /// Handles the passed deadlines, each at most once.
     pub fn wake(&mut self, now: Moment, policy: &Policy) -> Vec<Effect> {
         let out = self.run(|due| due <= now, policy);
         self.now = self.now.max(now);
         out
     }
 
-    /// Does what is due, in the order of the deadlines, however late that is noticed.
+    /// Handles all passed deadlines in their order, even if the call comes late.
     pub(super) fn run(&mut self, is_due: impl Fn(Moment) -> bool, policy: &Policy) -> Vec<Effect> {
         let mut out = Vec::new();
         while let Some(Deadline { at, why }) = self.deadline(policy).filter(|deadline| is_due(deadline.at)) {
@@ -103,7 +103,7 @@ impl Utterances {
         self.forget_gone();
     }
 
-    /// The talk counts as an offset, and until the next offset or word as noise (docs/design/voice.md A-5).
+    /// Ends the talk as at an offset, and counts the voice as noise until the next offset or word (docs/design/voice.md A-5).
     fn count_as_noise(&mut self, user: PersonId, policy: &Policy, out: &mut Vec<Effect>) {
         let Some(Talk::Talking { ear, .. }) = self.people.get(&user).map(|person| person.talk) else { return };
         self.end_talk(&user, self.now, policy.hands_over_early(), out);
@@ -113,7 +113,7 @@ impl Utterances {
         out.push(Effect::CountsAsNoise { user });
     }
 
-    /// Ends the voice lull for the companions whose timeout has run (docs/design/voice.md A-7), or waits for outstanding finals.
+    /// Ends the voice lull for the companions whose timeout has passed (docs/design/voice.md A-7), or waits for outstanding finals.
     fn end_lull(&mut self, policy: &Policy, out: &mut Vec<Effect>) {
         let awaited: Vec<_> = self.awaited().cloned().collect();
         let is_empty = self.waits_without_people();
@@ -128,7 +128,7 @@ impl Utterances {
         *awaits_finals = false;
         let elapsed = self.now.since(*since);
         let mut is_silent = self.buffer.is_empty();
-        // Words that are still here are new to all of them. After a restart without people nobody waits longer.
+        // Words that are still buffered are new to all companions. In a call without people after a restart, no companion waits longer.
         let is_new = |companion: &CompanionId| !is_silent || !over_for.contains(companion);
         let has_run =
             policy.companions.iter().filter(|(companion, timeout)| (**timeout <= elapsed || is_empty) && is_new(companion));
@@ -151,7 +151,7 @@ impl Utterances {
         self.people.iter().filter(|(_, person)| person.finals != Finals::In).map(|(user, _)| user)
     }
 
-    /// When the finals are in at the latest for which the recognisers were asked.
+    /// When the last of the requested finals is overdue.
     fn finals_in_at(&self) -> Option<Moment> {
         let until = |person: &Person| match person.finals {
             Finals::Finalized { until } => Some(until),
@@ -164,7 +164,7 @@ impl Utterances {
         let Lull::Running { since, over_for, awaits_finals } = &self.lull else { return None };
         let left =
             policy.companions.iter().filter(|(companion, _)| !over_for.contains(*companion)).map(|(_, timeout)| *timeout).min();
-        // Who is left when all have ended leaves words behind only if companions came or went meanwhile.
+        // If the lull has ended for every companion, words are left only if companions joined or left meanwhile.
         let is_stranded = policy.companions.is_empty() || !self.buffer.is_empty();
         let timeout = if self.waits_without_people() {
             policy.default_timeout
@@ -175,12 +175,12 @@ impl Utterances {
         Some((*since + timeout).max(finals.unwrap_or(Moment::ZERO)))
     }
 
-    /// Whether words of before a restart wait in a call without people (docs/design/voice.md A-18).
+    /// Whether words from before a restart wait in a call without people (docs/design/voice.md A-18).
     fn waits_without_people(&self) -> bool {
         !self.buffer.is_empty() && !self.is_deserted && self.present().next().is_none()
     }
 
-    /// When everybody has left: as soon as the finals are in (docs/design/voice.md A-16).
+    /// When to hand over after all people have left: as soon as the finals have arrived or are overdue (docs/design/voice.md A-16).
     fn is_handed_over_deserted_at(&self) -> Option<Moment> {
         (self.is_deserted && !self.buffer.is_empty()).then(|| self.finals_in_at().unwrap_or(self.now))
     }
@@ -200,7 +200,7 @@ impl Utterances {
                 let (at, cause) = match cause {
                     Some(cause) => (newest? + policy.address_timeout, cause),
                     None if self.lull == Lull::Stopped && !self.somebody_says_words() => {
-                        // Words that others said later count as well.
+                        // Later words of other people count as well.
                         let newest = self.buffer.iter().map(|segment| segment.ended).max()?;
                         let companions = policy.companions.keys().cloned().collect();
                         (newest.max(self.ended) + policy.lull_timeout(), Cause::LullEnded { companions })
@@ -225,13 +225,13 @@ impl Utterances {
         all.min_by(|(one, one_user, _), (other, other_user, _)| (one, one_user).cmp(&(other, other_user)))
     }
 
-    /// The words of a person that can be handed over early. Those of before a restart wait for the lull.
+    /// The words of a person that can be handed over early. Words from before a restart wait for the lull.
     fn own<'a>(&'a self, user: &'a PersonId) -> impl Iterator<Item = &'a Segment> {
         let is_own = |segment: &&Segment| segment.from == *user && segment.kind == Kind::Words && segment.seq > self.restored;
         self.buffer.iter().filter(is_own)
     }
 
-    /// Why a person's words are handed over early (docs/design/voice.md A-8). An address comes first.
+    /// The reason to hand over a person's words early (docs/design/voice.md A-8). An address takes precedence.
     fn early_cause(&self, user: &PersonId, policy: &Policy) -> Option<Cause> {
         self.own(user).next()?;
         let by = user.clone();

@@ -1,4 +1,4 @@
-//! Makes messages of buffered segments: one for each speaker and run (docs/design/voice.md A-6).
+//! Turns buffered segments into messages: one for each uninterrupted run of one speaker (docs/design/voice.md A-6).
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use super::super::super::moment::Moment;
 use super::super::segment::{Kind, Segment};
 use super::Utterances;
 
-/// Segments that become messages: one journal batch, and one input of the conversation.
+/// Messages from buffered segments: one journal batch, and one input of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOver {
     pub cause: Cause,
-    /// The messages, by their beginning. There is at least one.
+    /// The messages, by start time. There is at least one.
     pub messages: Vec<Spoken>,
-    /// Whether somebody still talks. An interjection that these messages fire waits for the next end of the voice lull (docs/design/voice.md A-11).
+    /// Whether a person still talks. If so, an interjection that these messages trigger waits for the next end of the voice lull
+    /// (docs/design/voice.md A-11).
     pub somebody_talks: bool,
 }
 
@@ -24,7 +25,7 @@ pub struct HandOver {
 pub enum Cause {
     /// The voice lull has ended for these companions, by id.
     LullEnded { companions: Vec<CompanionId> },
-    /// The last person has left the call. All companions in it are named, by id.
+    /// The last person has left the call. Lists all companions in the call, by id.
     Deserted { companions: Vec<CompanionId> },
     /// Early: the speaker addressed a companion.
     Addressed { by: PersonId },
@@ -32,11 +33,11 @@ pub enum Cause {
     OneToOne { by: PersonId, companion: CompanionId },
     /// Early: the companion has just answered the speaker.
     FollowUp { by: PersonId, companion: CompanionId },
-    /// The words extend a reply that is being prepared.
+    /// The words extend a reply in preparation.
     Extension,
 }
 
-/// A message that was spoken: one run of segments of one person.
+/// A spoken message: one run of segments of one person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spoken {
     pub from: PersonId,
@@ -44,14 +45,15 @@ pub struct Spoken {
     pub text: Arc<str>,
     pub started: Moment,
     pub ended: Moment,
-    /// The numbers of the segments' events, by their beginning.
+    /// The event numbers of the segments, by start time.
     pub segments: Vec<Seq>,
-    /// Whether it is only backchannel: it passes no row, counts nothing, and settles at once.
+    /// Whether it is only backchannel. Backchannel passes no row of the gate, does not count, and is settled at once.
     pub is_backchannel: bool,
 }
 
 impl HandOver {
-    /// The message that ends a lull, and the companions for which it does (docs/design/voice.md ): the newest message that is not backchannel.
+    /// The message that ends a lull, and the companions whose lull ends (docs/design/voice.md ). It is the newest message that is not
+    /// backchannel.
     pub fn endpoint(&self) -> Option<(&Spoken, &[CompanionId])> {
         let companions = match &self.cause {
             Cause::LullEnded { companions } | Cause::Deserted { companions } => companions,
@@ -69,7 +71,7 @@ impl Utterances {
     }
 }
 
-/// One message for each contiguous run of a speaker's segments, by their beginnings. At equal beginnings the order of the journal decides.
+/// Makes one message of each contiguous run of a speaker's segments, by start time. Segments with equal start times keep the order of the journal.
 fn runs(mut segments: Vec<Segment>) -> Vec<Spoken> {
     segments.sort_by_key(|segment| (segment.started, segment.seq));
     segments.chunk_by(|one, next| one.from == next.from).filter_map(run).collect()

@@ -1,4 +1,4 @@
-//! The inputs and effects of collecting what people say into messages.
+//! The inputs and effects of collecting speech into messages.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::super::super::moment::Moment;
 use super::super::segment::Segment;
 use super::HandOver;
 
-/// What happened in the call. Onsets are the beginning of the first voiced hop, offsets the end of the last one.
+/// An event in the call. An onset is the beginning of the first voiced hop, an offset the end of the last one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "input", rename_all = "snake_case")]
 pub enum Input {
@@ -21,24 +21,24 @@ pub enum Input {
     SocketLost { user: PersonId },
     /// A person was muted.
     Muted { user: PersonId },
-    /// A person wants to be ignored from now on.
+    /// A person opted out.
     OptedOut { user: PersonId },
-    /// A person is no longer ignored.
+    /// A person opted in again.
     OptedIn { user: PersonId },
-    /// The own detector found an onset.
+    /// Our own detector found an onset.
     Started { user: PersonId, started: Moment },
     /// The recogniser found an onset. Only for people without a detector of our own.
     RecogniserStarted { user: PersonId },
-    /// The own detector found an offset.
+    /// Our own detector found an offset.
     Ended { user: PersonId, ended: Moment },
     /// A partial result has words.
     Partial { user: PersonId },
-    /// The recogniser returned a final result, with which it has returned all of the utterance (Deepgram: `speech_final` or `from_finalize`) or not.
-    /// Without a segment, it is empty.
+    /// The recogniser returned a final result. `is_last` says whether that completes the utterance (Deepgram: `speech_final` or `from_finalize`).
+    /// `segment` is `None` if the result is empty.
     Final { user: PersonId, is_last: bool, segment: Option<Segment> },
-    /// A spoken reply has its recogniser finish the segment (docs/design/voice.md A-13).
+    /// A spoken reply asked the person's recogniser to finish the segment (docs/design/voice.md A-13).
     Finalized { user: PersonId },
-    /// A companion has finished a spoken reply, or was cut. The people are the author of the message that it answered, and who cut it.
+    /// A companion's spoken reply has ended or was cut. `people` are the author of the answered message, and the person who cut the reply.
     Replied { companion: CompanionId, people: BTreeSet<PersonId>, last_frame: Moment },
     /// After a round, voice messages are still unsettled (docs/design/voice.md A-12).
     LeftUnsettled,
@@ -46,15 +46,15 @@ pub enum Input {
     CallEnded,
 }
 
-/// What the caller must do next.
+/// An action for the caller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "snake_case")]
 pub enum Effect {
-    /// Tell the recogniser of this person to finish its segment.
+    /// Ask this person's recogniser to finish its segment.
     Finalize { user: PersonId },
     /// Journal these messages, and handle them as one input.
     HandOver(HandOver),
-    /// The voice lull has ended without new messages for these companions. If any voice message is unsettled, journal `VoiceQuiet` and fire `lull`.
+    /// The voice lull has ended for these companions without new messages. If any voice message is unsettled, journal `VoiceQuiet` and fire `lull`.
     Quiet { companions: Vec<CompanionId> },
     /// The person talks without words, and counts as noise until the next offset or word.
     CountsAsNoise { user: PersonId },

@@ -1,4 +1,4 @@
-//! What is known of one person in a call.
+//! The state of one person in a call.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,37 +16,37 @@ pub(super) struct Person {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Presence {
     Here,
-    /// The socket is lost. It may come back until then.
+    /// The socket is lost. The person counts as present until `until`.
     Lost {
         until: Moment,
     },
-    /// The person has left, and finals are outstanding.
+    /// The person has left, but finals are outstanding.
     Gone,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Talk {
-    /// Silent, since the end of the last talk if there was one.
+    /// Silent. `ended` is the end of the last talk, if there was one.
     Silent { ended: Option<Moment> },
     /// Between onset and offset.
     Talking {
-        /// When the newest word came, or the onset.
+        /// When the newest word arrived, or the onset.
         word_at: Moment,
-        /// Whether a word came since the onset.
+        /// Whether a word has arrived since the onset.
         has_words: bool,
         ear: Ear,
-        /// The end of what the recogniser has returned as an utterance.
+        /// The end of the last segment that completed an utterance.
         final_until: Moment,
     },
-    /// The same, but without words for so long that it counts as noise since `ended`.
+    /// Talking without words for so long that it counts as noise since `ended`.
     Noise { ended: Moment, ear: Ear },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Ear {
-    /// The own detector. It finds the offset too.
+    /// Our own detector. It also finds the offset.
     Detector,
     /// The recogniser. Its final is the offset.
     Recogniser,
@@ -55,16 +55,16 @@ pub(super) enum Ear {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Finals {
-    /// All are here.
+    /// All finals have arrived.
     In,
-    /// Some are outstanding since the onset.
+    /// Finals are outstanding since the onset.
     Awaited,
-    /// The same, and the recogniser was asked for them. They are waited for until then.
+    /// Finals were requested from the recogniser. They are awaited until `until`.
     Finalized { until: Moment },
 }
 
 impl Person {
-    /// A person who is in the call and silent.
+    /// A person in the call, silent.
     pub(super) fn here() -> Self {
         Self { presence: Presence::Here, talk: Talk::Silent { ended: None }, finals: Finals::In }
     }
@@ -77,12 +77,12 @@ impl Person {
         matches!(self.talk, Talk::Talking { .. })
     }
 
-    /// Whether the person talks, and a word of it was recognised.
+    /// Whether the person talks, and at least one word was recognised.
     pub(super) fn says_words(&self) -> bool {
         matches!(self.talk, Talk::Talking { has_words: true, .. })
     }
 
-    /// Who found the onset of what the person says, noise included.
+    /// The source of the onset of the person's current voice, noise included.
     pub(super) fn ear(&self) -> Option<Ear> {
         match self.talk {
             Talk::Silent { .. } => None,
@@ -90,7 +90,7 @@ impl Person {
         }
     }
 
-    /// Ends the talk. A final that came already and reaches the last voiced hop is the one that was outstanding (docs/design/voice.md A-10).
+    /// Ends the talk. If a final has already covered the audio up to the last voiced hop, it is the outstanding one (docs/design/voice.md A-10).
     pub(super) fn end_talk(&mut self, ended: Moment) {
         if let Talk::Talking { final_until, .. } = self.talk
             && final_until + HOP >= ended
