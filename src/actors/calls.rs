@@ -1,11 +1,13 @@
-//! Voice calls of platforms that carry audio: who takes part, what they say, and what companions say there.
+//! Voice calls of platforms that carry audio: participants, speech recognition, and the companions' speech.
 //!
-//! * `call`: the state of a call (`domain/call.rs`), which its actors share and which outlives them. `hearing`: the ways from it to its actors and its channel.
-//! * `voice_call`: the actor of a call. `synthesis`: has the audio of what companions say made.
-//! * `voice_user`, `recognition`: the actors of one person. Neither takes the other along when it dies.
-//! * `joined`: entering a call. `link`: the connection that carries a whole call, where a platform has one.
-//! * `allowances`: what a guild may use in a day. `providers`: who recognises speech and makes voices, and who takes over. `services`: counts what they do.
-//! * `presence`: puts on record who is in a call. `rehearsed`: typed texts that are taken as speech.
+//! * `call`: the state of a call (`domain/call.rs`). The actors of the call share it, and it outlives them. `call_handle`: sends inputs and messages
+//!   to a call's state, its actors and its channel.
+//! * `voice_call`: the actor of a call. `synthesis`: makes the audio of replies.
+//! * `voice_user`, `recognition`: the two actors of one person. If one dies, the other continues.
+//! * `joined`: entering a call. `link`: the connection that carries a whole call, on platforms that have one.
+//! * `allowances`: the daily speech allowance of a guild. `providers`: selects a provider of speech recognition or synthesis, with failover.
+//!   `services`: records usage.
+//! * `presence`: journals who is in a call. `rehearsed`: typed texts that count as speech.
 
 pub mod allowances;
 pub mod call;
@@ -70,7 +72,7 @@ impl Calls {
         self.calls.lock().get(channel).cloned()
     }
 
-    /// The call of a channel, which `begin` makes if there is none. None: there are `most` calls already.
+    /// Returns the call of a channel, and creates it with `begin` if there is none. Returns `None` if there are already `most` calls.
     pub fn get_or_begin(&self, channel: &ChannelId, most: usize, begin: impl FnOnce() -> SharedCall) -> Option<Arc<SharedCall>> {
         let mut calls = self.calls.lock();
         if !calls.contains_key(channel) && calls.len() >= most {
@@ -91,7 +93,7 @@ impl Calls {
         self.report_lost(channel, people);
     }
 
-    /// Somebody wants to be ignored in a guild, or to be listened to again. What was heard and is not on record is forgotten at once.
+    /// Handles a changed opt-out of a person in a guild. After an opt-out, speech that is not journaled is deleted at once.
     pub fn change_opt_out(&self, channel: &ChannelId, user: &PersonId, is_ignored: bool) {
         let Some(call) = self.get(channel) else { return };
         call.buffer(user, |buffer| {
@@ -102,7 +104,7 @@ impl Calls {
         self.cast(channel, CallMessage::Handle(Input::OptOutChanged { user: user.clone() }));
     }
 
-    /// Removes a call in which nobody is any more.
+    /// Removes a call if it has no people and no connection any more.
     pub fn end(&self, channel: &ChannelId) {
         let mut calls = self.calls.lock();
         if calls.get(channel).is_some_and(|call| call.is_empty()) {
@@ -110,7 +112,7 @@ impl Calls {
         }
     }
 
-    /// Tells a channel that these people have no connection any more. They have the usual time to come back.
+    /// Reports to a channel that these people have lost their connection. They have the usual time to come back.
     fn report_lost(&self, channel: &ChannelId, people: impl IntoIterator<Item = PersonId>) {
         for user in people {
             let lost = Notice::Call(utterance::Input::SocketLost { user });
@@ -120,7 +122,7 @@ impl Calls {
 
     fn cast(&self, channel: &ChannelId, message: CallMessage) {
         if let Some(actor) = self.directory.find(&VoiceCallKey(channel.clone())) {
-            // One that does not run yet asks the channel for the reply in force when it starts.
+            // A call actor that is not running yet asks the channel for the current reply when it starts.
             let _ = actor.cast(message);
         }
     }

@@ -1,74 +1,74 @@
-//! Audio: packets to samples and back, and how much a person's audio sounds like speech.
+//! Audio: encodes and decodes packets, and scores how much a person's audio sounds like speech.
 
 pub use crate::domain::call::HEARD_RATE;
 pub use crate::domain::call::playback::{SPOKEN_FRAME, SPOKEN_RATE};
 
-/// The number of samples of what people say in one packet of 20 ms.
+/// The number of samples in one packet of people's speech (20 ms).
 pub const HEARD_FRAME: usize = 320;
 
-/// Codec and detector.
+/// A codec and a voice activity detector.
 pub trait Audio: Send + Sync + 'static {
-    /// Hears one person.
+    /// Creates the decoder and detector for one person.
     ///
     /// # Errors
-    /// The codec cannot be set up.
+    /// Returns an error if the codec cannot be set up.
     fn ear(&self) -> Result<Box<dyn Ear>, CodecFailed>;
 
-    /// Encodes what companions say in one call.
+    /// Creates the encoder for the companions' speech in one call.
     ///
     /// # Errors
-    /// The codec cannot be set up.
+    /// Returns an error if the codec cannot be set up.
     fn encoder(&self) -> Result<Box<dyn Encoder>, CodecFailed>;
 }
 
-/// Decodes what one person says, and scores it.
+/// Decodes the audio of one person, and scores it.
 pub trait Ear: Send {
-    /// Takes the packet with this number. Numbers count frames of 20 ms, also those that were not sent.
+    /// Decodes the packet with this number. Numbers count frames of 20 ms, including frames that were not sent.
     ///
     /// # Errors
-    /// It is no audio, or comes too late. What follows is not affected.
+    /// Returns an error if the packet is not audio, or arrives too late. Later packets are not affected.
     fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused>;
 }
 
-/// What one packet brought.
+/// The audio of one packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decoded<'a> {
-    /// The position of the first sample, in samples since packet 0. Higher than the end of the last ones if packets are missing before it.
+    /// The position of the first sample, in samples since packet 0. There is a gap after the previous samples if packets are missing.
     pub from: u64,
     pub samples: &'a [i16],
-    /// The hops of 16 ms that they complete. Their positions may lie before `from`.
+    /// The hops of 16 ms that these samples complete. Their positions may lie before `from`.
     pub hops: &'a [Hop],
-    /// The number of frames that were lost and are concealed.
+    /// The number of lost frames that were concealed.
     pub concealed: u32,
 }
 
 /// The score of a hop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hop {
-    /// The position of its first sample, in samples since packet 0.
+    /// The position of the first sample, in samples since packet 0.
     pub from: u64,
-    /// How much it sounds like speech, from 0 to 1.
+    /// How much the hop sounds like speech, from 0 to 1.
     pub score: f32,
 }
 
-/// Encodes what companions say.
+/// Encodes the companions' speech.
 pub trait Encoder: Send {
     /// Encodes a frame of 20 ms. The packet has 1 to 1,275 bytes.
     ///
     /// # Errors
-    /// The codec refuses the frame.
+    /// Returns an error if the codec refuses the frame.
     fn encode(&mut self, frame: &[i16; SPOKEN_FRAME]) -> Result<Vec<u8>, CodecFailed>;
 }
 
-/// The codec does not work, which no input can cause.
+/// The codec does not work. No input can cause this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CodecFailed(pub String);
 
-/// A packet was not taken.
+/// Why a packet was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PacketRefused {
-    /// It comes after later ones.
+    /// It arrived after later packets.
     #[error("{0}")]
     Late(String),
     /// It cannot be decoded.

@@ -11,13 +11,13 @@ use super::inbound_events::ChannelRef;
 use crate::domain::id::ChannelId;
 use crate::domain::message::Author;
 
-/// The calls, as a platform sees them.
+/// The server's interface for the calls of a platform.
 pub trait PlatformCalls: Send + Sync + 'static {
-    /// Begins the call of a channel, which runs the connection from now on. A call that runs has a connection already. It keeps that until that one
-    /// finds that the call is over, and then runs the newer one. `left` is the channel whose call ends for it, and does not count.
+    /// Begins the call of a channel, and runs the connection. A call that runs already keeps its connection. When that one finds that the call is
+    /// over, the new connection runs. `left` is a channel whose call ends in exchange; it does not count towards the limit.
     ///
     /// # Errors
-    /// No companion is in the channel, or there are as many calls as there may be.
+    /// Returns an error if no companion is in the channel, or if the maximum number of calls is reached.
     fn begin(
         &self,
         channel_ref: &ChannelRef,
@@ -25,49 +25,51 @@ pub trait PlatformCalls: Send + Sync + 'static {
         connection: Arc<dyn CallConnection>,
     ) -> Result<(), Refused>;
 
-    /// The connection of the channel's call may work now. If it waits to be made again, it is made at once, unless the platform asked for the wait.
+    /// Reports that the connection of the channel's call may work now. A pending reconnection happens at once, unless the platform asked for the
+    /// wait.
     fn try_again(&self, channel: &ChannelId);
 
     /// Whether a companion is in the channel.
     fn has_companions(&self, channel: &ChannelId) -> bool;
 
-    /// The services that hear and speak in the channel, and who is in its call.
+    /// The speech services of the channel, and the people in its call.
     fn describe(&self, channel: &ChannelId) -> Description;
 }
 
 /// A platform's connection to one call.
 #[async_trait]
 pub trait CallConnection: Send + Sync + 'static {
-    /// Connects, tells who is there and what they say, and plays what companions say. Returns when the connection has ended. It runs again unless
+    /// Connects, reports people and their audio, and plays the companions' speech. Returns when the connection has ended. It is called again unless
     /// the call is [`Over`](Ended::Over). Dropping the future ends the connection.
     async fn live(&self, call: Arc<dyn PlatformCall>) -> Ended;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The bot does not belong in the call any more.
+    /// The bot no longer belongs in the call.
     Over,
-    /// It was lost, or could not be made.
+    /// The connection was lost, or could not be made.
     Lost {
-        /// How long the platform asks to wait, if it does.
+        /// How long the platform asks to wait. `None` if it does not ask.
         after: Option<Duration>,
-        /// Whether it worked before. Then it is made again at once.
+        /// Whether the connection worked before. If so, it is made again at once.
         has_worked: bool,
-        /// What happened, for logs.
+        /// The cause, for logs.
         detail: String,
     },
 }
 
-/// A call, as its connection sees it.
+/// The server's interface for the connection of one call.
 #[async_trait]
 pub trait PlatformCall: Send + Sync {
-    /// Somebody is in the call. The person is on record as being there when this returns. Dropping the line without
+    /// Adds a person to the call. The entrance is journaled when this returns. Dropping the line without
     /// [`PersonAction::Leave`](super::call_room::PersonAction::Leave) means that the connection was lost.
     ///
     /// # Errors
-    /// The call is full, or the store takes nothing now.
+    /// Returns an error if the call is full, or if the store does not accept writes now.
     async fn enter(&self, author: Author) -> Result<Arc<dyn Line>, Refused>;
 
-    /// The listener is shown the call, and plays what companions say. It tells the line how far. Dropping the line ends that.
+    /// Adds a listener that shows the call and plays the companions' speech. It reports the playback position to the line. Dropping the line removes
+    /// the listener.
     fn attach(&self, listener: Arc<dyn Listener>) -> Arc<dyn Line>;
 }

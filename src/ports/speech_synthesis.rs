@@ -1,4 +1,4 @@
-//! Speech synthesis: makes the audio of what companions say.
+//! Speech synthesis: makes the audio of companions' speech.
 
 use std::sync::Arc;
 
@@ -24,29 +24,30 @@ pub struct Sentence {
 }
 
 impl Sentence {
-    /// Whether there is something to say. Some services refuse punctuation without words.
+    /// Whether there are words to say. Some services refuse punctuation without words.
     pub fn has_words(&self) -> bool {
         self.text.chars().any(char::is_alphanumeric)
     }
 }
 
-/// The most samples that the audio of a text may have: a second for each four characters, longer where it is spoken slowly, and five seconds.
+/// The maximum number of samples for a text: one second for each four characters, longer at a slower pace, plus five seconds.
 pub fn most_samples(text: &str, speed: f64) -> usize {
-    // The slower of its own pace and the one that is asked for. What is no number is not slower.
+    // A pace above 1 does not shorten the limit. NaN counts as 1.
     let pace = if speed < 1.0 { speed.max(0.5) } else { 1.0 };
     let secs = 5.0 + text.chars().count() as f64 / 4.0 / pace;
     (secs * f64::from(SPOKEN_RATE)) as usize
 }
 
-/// A voice for companions.
+/// A speech synthesis service.
 pub trait SpeechSynthesis: Send + Sync + 'static {
     /// The provider, as in the span attribute `gen_ai.provider.name`.
     fn provider(&self) -> &'static str;
 
-    /// The host to which it sends the words. `None`: none, they stay on this machine.
+    /// The host that receives the words. `None` if they stay on this machine.
     fn host(&self) -> Option<Arc<str>>;
 
-    /// Makes the audio of a sentence, piece by piece. An error ends it, and a text without words is none. Dropping the stream cancels it.
+    /// Makes the audio of a sentence, piece by piece. An error ends the stream. A text without words has no pieces, which is not an error. Dropping
+    /// the stream cancels the work.
     fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>>;
 }
 

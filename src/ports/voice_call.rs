@@ -1,6 +1,6 @@
-//! Voice calls: what a call tells its channel ([`CallEvents`]), and what the channel has done in its call ([`VoiceCalls`]).
+//! Voice calls: events from a call to its channel ([`CallEvents`]), and commands from the channel to its call ([`VoiceCalls`]).
 //!
-//! What is said and who is there is on record before it is handled, like every inbound event. Speech pulses and partial results are not on record.
+//! Finals, joins and leaves are journaled before they are handled, like every inbound event. Voice activity and partial results are not journaled.
 
 use std::sync::Arc;
 
@@ -14,31 +14,32 @@ use crate::domain::id::ChannelId;
 use crate::domain::message::Author;
 use crate::domain::voice::echo::PlayedWords;
 
-/// What a person said, as a recogniser returned it: a final result.
+/// A final recognition result of a person's speech.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboundSegment {
-    /// Its id is unique in the channel, such as the recogniser's stream and the position in it. A segment with the same id is a duplicate. One without words is
-    /// not put on record. A moment in the future counts as now.
+    /// Its id must be unique in the channel, for example the recogniser's stream and the position in it. A segment with a known id is a duplicate. A
+    /// segment without words is not journaled. Times in the future count as now.
     pub segment: Segment,
     pub from: Author,
     /// The recogniser, as in the span attribute `gen_ai.provider.name`.
     pub provider: Arc<str>,
     /// Whether it was said during a spoken reply, or while one was being prepared.
     pub is_during_reply: bool,
-    /// What was played in the call lately.
+    /// The words that were played in the call recently.
     pub played: PlayedWords,
 }
 
-/// The core, as a platform that connects calls sees it. Only people are heard: what bots do in a call is ignored.
+/// The server's interface for a platform that connects calls. Only people are reported: speech of bots is ignored.
 ///
-/// A platform reports what happens to one person in its order, one at a time. After a restart of the server it reports again who is in the call
-/// ([`joined`](Self::joined) for those who are there, [`left`](Self::left) for those who are not any more), and who wants to be ignored.
+/// A platform reports the events of one person in order, one at a time. After a restart of the server it reports the state of the call again: with
+/// [`joined`](Self::joined) the people in it, with [`left`](Self::left) the people no longer in it, and the opt-outs.
 #[async_trait]
 pub trait CallEvents: Send + Sync + 'static {
-    /// Accepts that a person has entered the call. It is on record when this returns. Who is in the call already stays there.
+    /// Accepts that a person has entered the call. The event is journaled when this returns. For a person who is in the call already, it changes
+    /// nothing.
     ///
     /// # Errors
-    /// It was not accepted, or nobody knows whether it was. Report it again.
+    /// Returns an error if the event was not accepted, or if the outcome is unknown. Report it again.
     async fn joined(&self, channel_ref: &ChannelRef, from: Author) -> Result<Acceptance, InboundError>;
 
     /// Accepts that a person has left the call.
@@ -47,24 +48,24 @@ pub trait CallEvents: Send + Sync + 'static {
     /// As [`joined`](Self::joined).
     async fn left(&self, channel_ref: &ChannelRef, from: Author) -> Result<Acceptance, InboundError>;
 
-    /// Accepts a final result. What people say who have opted out is ignored.
+    /// Accepts a final result. Speech of people who have opted out is ignored.
     ///
     /// # Errors
-    /// As [`joined`](Self::joined), with the same id.
+    /// As [`joined`](Self::joined). Report it again with the same id.
     async fn heard(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Result<Acceptance, InboundError>;
 
-    /// Reports what is not on record: onsets, offsets, partial and empty final results, people who are muted, ignored, or
-    /// have lost their socket. False: the channel does not run, or too much waits there, and it was dropped.
+    /// Reports events that are not journaled: onsets, offsets, partial and empty final results, mutes, opt-outs, and lost sockets. Returns false if the
+    /// notice was dropped, because the channel does not run or its queue is full.
     fn noticed(&self, channel: &ChannelId, notice: Notice) -> bool;
 }
 
-/// The calls, as a channel reaches them.
+/// The interface through which a channel controls its call.
 pub trait VoiceCalls: Send + Sync + 'static {
-    /// Carries out an effect in the call of a channel. If the channel has no call any more, nothing happens. Must not block.
+    /// Carries out an effect in the call of a channel. Does nothing if the channel has no call. Must not block.
     fn carry_out(&self, channel: &ChannelId, effect: CallEffect);
 }
 
-/// Calls that remember what they should do, and may pass it on.
+/// Calls that record their effects, and may forward them.
 #[cfg(any(test, feature = "samples"))]
 pub mod fake {
 
@@ -85,7 +86,7 @@ pub mod fake {
             self.carried_out.lock().clone()
         }
 
-        /// From now on this one carries out the effects.
+        /// Forwards all later effects to this sender.
         pub fn play_by(&self, player: UnboundedSender<(ChannelId, CallEffect)>) {
             *self.player.lock() = Some(player);
         }

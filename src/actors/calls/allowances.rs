@@ -1,4 +1,4 @@
-//! What a guild may have recognised and spoken in a day by services for speech. What is built in costs nothing and is not counted.
+//! The daily allowance of a guild for speech recognition and synthesis. The built-in provider is free and does not count.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -14,12 +14,12 @@ use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::Used;
 use crate::settings::speech::{BUILT_IN, Speech};
 
-/// What the guilds with calls have used within a day.
+/// The usage of guilds with calls within a day.
 #[derive(Default)]
 pub struct Allowances(Mutex<HashMap<GuildId, UsedInDay>>);
 
 struct UsedInDay {
-    /// What is used from this moment on is counted when it happens. What was used before is on record.
+    /// Usage after this moment is counted as it happens. Earlier usage is read from the record.
     since: Moment,
     /// Whether the record was read.
     is_read: bool,
@@ -49,10 +49,10 @@ impl UsedInDay {
 }
 
 impl Allowances {
-    /// Reads what a guild has used, unless it is known.
+    /// Reads a guild's usage, unless it was read before.
     ///
     /// # Errors
-    /// The record cannot be read.
+    /// Returns an error if the record cannot be read.
     pub async fn load(&self, context: &ActorContext, guild: &GuildId) -> Result<(), ReadError> {
         let settings = &context.settings.speech;
         let services = [Service::SpeechRecognition, Service::SpeechSynthesis];
@@ -88,14 +88,14 @@ impl Allowances {
         with(self.0.lock().entry(guild.clone()).or_insert_with(|| UsedInDay::since(now)))
     }
 
-    /// Counts milliseconds that were recognised, or characters that were spoken.
+    /// Counts recognised milliseconds or spoken characters.
     pub fn count(&self, settings: &Speech, guild: &GuildId, service: Service, amount: u64, at: Moment) {
         if settings.guild_limit(service).is_some() {
             self.of(guild, at, |used| used.count(settings, service, amount, at));
         }
     }
 
-    /// Whether a guild gets no more of it now.
+    /// Whether a guild has used up its allowance of a service.
     pub fn is_used_up(&self, settings: &Speech, guild: &GuildId, service: Service, now: Moment) -> bool {
         let Some(most) = settings.guild_limit(service) else { return false };
         self.0.lock().get_mut(guild).is_some_and(|used| used.of(service).full(now, most, 0).is_some())

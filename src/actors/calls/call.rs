@@ -1,4 +1,4 @@
-//! The state of a call, which its actors and connections share, with the listeners that show it. It outlives the actors.
+//! The state of a call, with its listeners. The call's actors and connections share it, and it outlives the actors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::telemetry::instruments::{Instruments, NONE};
 
 pub struct SharedCall {
     channel_ref: ChannelRef,
-    /// When it began, which tells it from the calls before.
+    /// When the call began. It distinguishes the call from earlier calls of the channel.
     begun: Moment,
     since: Instant,
     instruments: Instruments,
@@ -35,13 +35,13 @@ struct Shared {
     listeners: BTreeMap<u64, Arc<dyn Listener>>,
     streams: BTreeMap<PersonId, (AbortHandle, Counted)>,
     people: Vec<Counted>,
-    /// The connection that carries the whole call, if one does.
+    /// The connection that carries the whole call, on platforms that have one.
     link: Option<Arc<Link>>,
 }
 
 pub struct OnRecord {
     pub author: Author,
-    /// Whether it is known that the entrance is on record.
+    /// Whether the entrance is known to be journaled.
     pub is_sure: bool,
 }
 
@@ -74,7 +74,7 @@ impl SharedCall {
         read(&self.shared.lock().state)
     }
 
-    /// Uses what was heard of a person, also of one who has just left.
+    /// Accesses the received speech of a person, even if the person has just left.
     pub fn buffer<T>(&self, user: &PersonId, change: impl FnOnce(&mut SpeechBuffer) -> T) -> Option<T> {
         self.shared.lock().state.buffer(user).map(change)
     }
@@ -91,7 +91,7 @@ impl SharedCall {
         is_first.then_some(user)
     }
 
-    /// Handles what happened. `carry_out` carries out what needs no actor, in order, and returns what does.
+    /// Handles an input. `carry_out` carries out the effects that need no actor, in order, and returns the others.
     pub fn handle(&self, input: Input, world: &World<'_>, carry_out: impl Fn(Effect) -> Option<Effect>) -> Vec<Effect> {
         let (mut left, mut troubles, mut ended) = (Vec::new(), Vec::new(), Vec::new());
         let mut guard = self.shared.lock();
@@ -101,7 +101,7 @@ impl SharedCall {
                 Effect::Show(audience, View::Trouble(trouble)) => {
                     troubles.push((shared.listeners(&audience).cloned().collect::<Vec<_>>(), trouble));
                 }
-                // Under the lock, so that nobody is shown anything before the greeting, and misses nothing after it.
+                // Under the lock: a new connection sees nothing before the greeting, and misses nothing after it.
                 Effect::Show(audience, view) => shared.listeners(&audience).for_each(|listener| listener.show(&view)),
                 Effect::Disconnect(line, end) => ended.push((shared.listeners.remove(&line), end)),
                 effect => left.extend(carry_out(effect)),
@@ -116,7 +116,7 @@ impl SharedCall {
         left
     }
 
-    /// Shows something that changes nothing.
+    /// Shows a view without changing the state.
     pub fn show(&self, view: &View) {
         self.shared.lock().listeners(&Audience::All).for_each(|listener| listener.show(view));
     }
@@ -126,7 +126,7 @@ impl SharedCall {
         self.show_to_all(&listeners, trouble);
     }
 
-    /// Not under the lock: a platform looks at the call to see whether the trouble is over.
+    /// Runs without the lock, because a platform reads the call to see whether the trouble is over.
     fn show_to_all(&self, listeners: &[Arc<dyn Listener>], trouble: Trouble) {
         self.instruments.voice_troubles.add(1, [trouble.as_str()]);
         listeners.iter().for_each(|listener| listener.show(&View::Trouble(trouble)));
@@ -137,7 +137,7 @@ impl SharedCall {
         listeners.iter().for_each(|listener| listener.play(packet));
     }
 
-    /// Adds a connection. None: there are `most` people already.
+    /// Adds a connection. Returns `None` if the call already has `most` people.
     pub fn enter(&self, author: Author, has_microphone: bool, listener: Option<Arc<dyn Listener>>, most: usize) -> Option<u64> {
         let (line, moved) = {
             let mut shared = self.shared.lock();
@@ -151,7 +151,7 @@ impl SharedCall {
         Some(line)
     }
 
-    /// The listener plays to all, in place of the one before. Returns its connection.
+    /// Adds the listener that plays to all, in place of the previous one. Returns its connection.
     pub fn attach(&self, listener: Arc<dyn Listener>) -> u64 {
         let mut shared = self.shared.lock();
         let line = shared.state.attach();
@@ -163,7 +163,8 @@ impl SharedCall {
         self.shared.lock().link.clone()
     }
 
-    /// This connection carries the whole call, if there is none already, or as soon as that one finds that the call is over.
+    /// Sets the connection that carries the whole call. If there is one already, the new one replaces it once the old one finds that the call is
+    /// over.
     pub fn connect(&self, connection: Arc<dyn CallConnection>) {
         let link = &mut self.shared.lock().link;
         if !link.as_ref().is_some_and(|link| link.set_replacement(connection.clone())) {
@@ -178,19 +179,19 @@ impl SharedCall {
         (people, std::mem::take(&mut shared.listeners).into_values().collect())
     }
 
-    /// Whether nobody is in it any more, and nothing connects it.
+    /// Whether the call has no people and no connection.
     pub fn is_empty(&self) -> bool {
         let shared = self.shared.lock();
         shared.state.count() == 0 && shared.link.as_ref().is_none_or(|link| link.is_over())
     }
 
-    /// The people who are on record as being in the call. The lock is held while a change is journaled, so that changes are made one after the other.
+    /// The people who are journaled as present. The lock is held while a change is journaled, so that changes happen one after the other.
     pub const fn recorded(&self) -> &tokio::sync::Mutex<BTreeMap<PersonId, OnRecord>> {
         &self.recorded
     }
 
-    /// Opens a stream of recognition for somebody who talks. Returns its task, and the person whose stream ended for it. None: those who have one need it
-    /// more.
+    /// Opens a recognition stream for a talker. Returns its task, and the person whose stream was closed for it. Returns `None` if all open streams
+    /// are needed more.
     pub fn open_stream(
         &self,
         user: &PersonId,
@@ -207,12 +208,12 @@ impl SharedCall {
         Some((task, displaced))
     }
 
-    /// Whether a stream was not displaced.
+    /// Whether the stream is still open and was not displaced.
     pub fn has_stream(&self, user: &PersonId, task: &AbortHandle) -> bool {
         self.shared.lock().streams.get(user).is_some_and(|(other, _)| other.id() == task.id())
     }
 
-    /// Ends a stream. One that was displaced has ended already.
+    /// Ends a stream. A displaced stream has ended already.
     pub fn close_stream(&self, user: &PersonId, task: &AbortHandle) {
         task.abort();
         let mut shared = self.shared.lock();
@@ -222,18 +223,18 @@ impl SharedCall {
         }
     }
 
-    /// Who says something. Words of somebody who has left count, too. A person whose name is not known is named by the id.
+    /// The author of a person's words, even if the person has left. If the name is unknown, the id is used.
     pub fn author_or_unnamed(&self, user: &PersonId) -> Author {
         let unnamed = || Author { id: user.as_str().into(), name: user.as_str().into(), role: Role::Person };
         self.read(|state| state.author(user)).unwrap_or_else(unnamed)
     }
 
-    /// The id of the event to which a companion answers with a greeting.
+    /// The id of the event that a companion answers with a greeting.
     pub fn greeting_id(&self) -> Arc<str> {
         format!("greeting/{}", self.begun.as_micros()).into()
     }
 
-    /// The beginning of the ids of what a person says.
+    /// The prefix of the ids of a person's segments.
     pub fn id_prefix(&self, user: &PersonId) -> String {
         format!("voice/{}/{}", self.begun.as_micros(), self.read(|state| state.number(user)))
     }

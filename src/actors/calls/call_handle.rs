@@ -1,4 +1,4 @@
-//! A call, and the ways from it to its actors and its channel.
+//! A call, with access to its actors and its channel.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::ports::speech_recognition::Segment;
 use crate::ports::voice_call::{CallEvents, InboundSegment};
 use crate::settings::speech::BUILT_IN;
 
-/// A call, and the ways from it. Cheap to clone.
+/// A call, with access to its actors and its channel. Cheap to clone.
 #[derive(Clone)]
 pub struct CallHandle {
     pub call: Arc<SharedCall>,
@@ -39,16 +39,16 @@ impl CallHandle {
         &self.inbound
     }
 
-    /// Handles what happened, and has the call's actor carry out what only it can.
+    /// Handles an input, and sends the effects that need the call's actor to it.
     pub fn report(&self, input: Input) {
         let left = self.handle(input);
         if !left.is_empty() {
-            // One that is being restarted looks by itself.
+            // An actor that is being restarted reads the state of the call instead.
             self.cast(&VoiceCallKey(self.call.channel().clone()), CallMessage::CarryOut(left));
         }
     }
 
-    /// Handles what happened. Returns what only the call's actor can carry out.
+    /// Handles an input. Returns the effects that only the call's actor can carry out.
     pub fn handle(&self, input: Input) -> Vec<Effect> {
         let (context, voice) = (self.context(), &self.context().settings.voice);
         let world = World {
@@ -73,14 +73,14 @@ impl CallHandle {
         None
     }
 
-    /// Sends a message to an actor of the call. One that is being restarted looks by itself.
+    /// Sends a message to an actor of the call. Ignored if the actor is being restarted: it then reads the state of the call.
     pub fn cast<K: ActorKey>(&self, key: &K, message: K::Message) {
         if let Some(actor) = self.context().directory.find(key) {
             let _ = actor.cast(message);
         }
     }
 
-    /// Whether the guild may have no more spoken today by the service of a companion.
+    /// Whether the guild has used up today's allowance of the companion's speech synthesis service.
     fn is_used_up(&self, companion: &CompanionId) -> bool {
         let context = self.context();
         let settings = context.memberships.companion(self.call.channel(), companion);
@@ -94,19 +94,19 @@ impl CallHandle {
         self.call.read(|call| call.deafness(user)).0 || self.is_opted_out(user)
     }
 
-    /// Whether the person wants to be ignored, here or in the whole guild.
+    /// Whether the person has opted out, in this call or in the whole guild.
     pub fn is_opted_out(&self, user: &PersonId) -> bool {
         self.call.read(|call| call.deafness(user)).1 || self.context().opt_outs.holds(&self.call.channel_ref().guild, user)
     }
 
-    /// The language that is spoken: the name of a table of `speech.words`.
+    /// The language of the call: the name of a table of `speech.words`.
     pub fn language(&self) -> Arc<str> {
         let (memberships, settings) = (&self.context().memberships, &self.context().settings);
         memberships.language(self.call.channel()).unwrap_or_else(|| settings.speech.language.clone())
     }
 
-    /// The names that are likely to be said: those of the companions in the room, and then of the people in the call
-    /// who have not opted out.
+    /// Names that are likely to be said: first those of the companions in the room, then those of the people in the call who have
+    /// not opted out.
     pub fn names(&self) -> Vec<Arc<str>> {
         let (memberships, channel) = (&self.context().memberships, self.call.channel());
         let companions = memberships.present(channel).into_keys().filter_map(|id| memberships.companion(channel, &id));
@@ -124,10 +124,10 @@ impl CallHandle {
         self.inbound.noticed(self.call.channel(), Notice::Partial { user: user.clone(), started, words });
     }
 
-    /// Words of a person that do not change any more. They are on record when this returns, however long that takes.
+    /// Journals a final result of a person's speech, and shows it. Retries until the store accepts it, however long that takes.
     ///
     /// # Errors
-    /// They will never be.
+    /// Returns an error if the store can never accept it.
     pub async fn recognised(&self, user: &PersonId, provider: &'static str, segment: &Segment) -> Result<(), InboundError> {
         if self.is_opted_out(user) {
             return Ok(());
@@ -156,7 +156,7 @@ impl CallHandle {
     }
 }
 
-/// A segment of a person is being journaled until this is dropped.
+/// Marks that a segment of a person is being journaled. The mark is removed when this is dropped.
 pub struct Journaling {
     call: Arc<SharedCall>,
     user: PersonId,

@@ -1,4 +1,4 @@
-//! Entering a call, and what plays it to all.
+//! Entering a call, as a person or as the connection that plays it to all.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::ports::call_room::{Entrance, Line, Listener, PersonAction};
 use crate::ports::inbound_events::InboundError;
 use crate::ports::platform_call::PlatformCall;
 
-/// A connection to a call: that of a person, or one that plays the call to all. Dropping it counts as a lost connection.
+/// A connection to a call: of one person, or of the listener that plays to all. Dropping it counts as a lost connection.
 struct CallLine {
     hearing: CallHandle,
     line: u64,
@@ -44,7 +44,7 @@ impl Drop for CallLine {
     }
 }
 
-/// A call that people enter.
+/// A call that people can enter.
 pub struct Joined(CallHandle);
 
 impl Joined {
@@ -52,10 +52,10 @@ impl Joined {
         Self(hearing)
     }
 
-    /// Enters the call. The person is on record as being in it when this returns.
+    /// Enters the call. The entrance is journaled when this returns.
     ///
     /// # Errors
-    /// The call is full, or the store takes nothing now.
+    /// Returns an error if the call is full, or if the store does not accept writes now.
     pub async fn enter(&self, Entrance { author, has_microphone, listener }: Entrance) -> Result<Arc<dyn Line>, Refused> {
         self.add(author, has_microphone, Some(listener)).await
     }
@@ -72,11 +72,11 @@ impl Joined {
         let line = call.enter(author, has_microphone, listener, most);
         let line = CallLine { hearing: self.0.clone(), line: line.ok_or_else(|| too_many_people(context))? };
         let (hearing, entering) = (self.0.clone(), user.clone());
-        // A task of its own: it finishes even if the caller is cancelled. Otherwise somebody could be on record of whom this call does not know.
+        // A task of its own finishes even if the caller is cancelled. Otherwise the journal could list a person whom this call does not know.
         let recorded = tokio::spawn(async move { presence::record(&hearing, &entering).await }).await;
         match context.directory.find(&VoiceCallKey(call.channel().clone())) {
             Some(actor) if actor.cast(CallMessage::Handle(Input::Entered { user })).is_ok() => {}
-            // Its guild starts it, and it looks by itself who is there, and who is not.
+            // Its guild starts the actor, which then reads the people from the state of the call.
             _ => wake(&self.0),
         }
         match recorded {
@@ -93,7 +93,7 @@ impl Joined {
 pub fn wake(hearing: &CallHandle) {
     let channel_ref = hearing.call.channel_ref();
     if let Some(switchboard) = hearing.context().directory.find(&SwitchboardKey()) {
-        // One that is being restarted starts all calls.
+        // A switchboard that is being restarted starts all calls.
         let _ = switchboard.cast(SwitchboardMessage::Wake(channel_ref.guild.clone(), channel_ref.channel.clone()));
     }
 }
@@ -101,7 +101,7 @@ pub fn wake(hearing: &CallHandle) {
 #[async_trait]
 impl PlatformCall for Joined {
     async fn enter(&self, author: Author) -> Result<Arc<dyn Line>, Refused> {
-        // The connection of the whole call shows it.
+        // The connection of the whole call shows the call to this person.
         self.add(author, true, None).await
     }
 

@@ -1,4 +1,4 @@
-//! The connection that carries a whole call. It belongs to the call, so that an actor that dies does not interrupt it.
+//! The connection that carries a whole call. The call owns it, so that it survives the death of an actor.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ pub struct Link {
 
 struct State {
     connection: Arc<dyn CallConnection>,
-    /// Runs if the connection finds that the call is over: the call was begun again meanwhile.
+    /// The connection to run if the current one finds that the call is over. It is set when the call was begun again meanwhile.
     next: Option<Arc<dyn CallConnection>>,
     task: Option<JoinHandle<()>>,
     begun: Option<Instant>,
-    /// How the last run ended, until somebody takes it. `None` within: it panicked.
+    /// How the last run ended, until it is taken. The inner `None` means that it panicked.
     ended: Option<Option<Ended>>,
     is_over: bool,
 }
@@ -31,15 +31,15 @@ impl Link {
         Self { state: Mutex::new(State { connection, next: None, task: None, begun: None, ended: None, is_over: false }) }
     }
 
-    /// Keeps a connection to run if the current one ends with [`Ended::Over`]. Returns false if the call is over: the caller needs a new link.
+    /// Stores a connection to run if the current one ends with [`Ended::Over`]. Returns false if the call is over: the caller needs a new link.
     pub fn set_replacement(&self, connection: Arc<dyn CallConnection>) -> bool {
         let mut state = self.state.lock();
         state.next = Some(connection);
         !state.is_over
     }
 
-    /// Starts the connection. Does nothing if it runs, if nobody has taken how its last run ended, or if the call is over. Calls `report` when it has
-    /// ended.
+    /// Starts the connection. Does nothing if it runs, if the outcome of its last run was not taken yet, or if the call is over. Calls `report` when
+    /// the connection has ended.
     pub fn run(self: &Arc<Self>, call: Arc<dyn PlatformCall>, report: impl FnOnce() + Send + 'static) {
         let mut state = self.state.lock();
         if state.is_over || state.ended.is_some() || state.task.is_some() {
@@ -57,7 +57,7 @@ impl Link {
         }));
     }
 
-    /// How the last run ended, once. `None` within: it panicked.
+    /// Takes the outcome of the last run. The inner `None` means that it panicked.
     pub fn take_ended(&self) -> Option<Option<Ended>> {
         self.state.lock().ended.take()
     }
@@ -66,7 +66,8 @@ impl Link {
         self.state.lock().begun.map_or(Duration::ZERO, |begun| begun.elapsed())
     }
 
-    /// The connection found that the call is over. False: the call was begun again meanwhile, so another connection is to be run.
+    /// Handles the end of the call that the connection found. Returns false if the call was begun again meanwhile, so that another connection must be
+    /// run.
     pub fn finish(&self) -> bool {
         let mut state = self.state.lock();
         match state.next.take() {

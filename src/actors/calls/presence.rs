@@ -1,4 +1,4 @@
-//! Puts on record who is in a call.
+//! Journals who is in a call.
 
 use super::call::OnRecord;
 use super::call_handle::CallHandle;
@@ -6,17 +6,17 @@ use crate::domain::id::PersonId;
 use crate::ports::inbound_events::InboundError;
 use crate::ports::voice_call::CallEvents;
 
-/// Brings the record in line with the call, for one person.
+/// Updates the journal to the state of the call, for one person.
 ///
 /// # Errors
-/// The store does not take it now, or will not.
+/// Returns an error if the store does not accept the event, now or ever.
 pub async fn record(hearing: &CallHandle, user: &PersonId) -> Result<(), InboundError> {
     let call = &hearing.call;
     let mut recorded = call.recorded().lock().await;
     let author = call.read(|state| state.person(user).and_then(|_| state.author(user)));
     match (author, recorded.get(user)) {
         (Some(author), before) if before.is_none_or(|before| !before.is_sure) => {
-            // If this is cancelled or fails, it may be on record all the same.
+            // If this is cancelled or fails, the entrance may be journaled nevertheless.
             recorded.insert(user.clone(), OnRecord { author: author.clone(), is_sure: false });
             hearing.inbound().joined(call.channel_ref(), author.clone()).await?;
             recorded.insert(user.clone(), OnRecord { author, is_sure: true });
@@ -30,7 +30,8 @@ pub async fn record(hearing: &CallHandle, user: &PersonId) -> Result<(), Inbound
     Ok(())
 }
 
-/// Has whoever is the first on record greeted. The event has the same id for all, so it is accepted once.
+/// Lets a companion greet the first person whose entrance is journaled. All greetings of a call have the same event id, so only
+/// one is accepted.
 pub async fn welcome(hearing: CallHandle, user: PersonId) {
     let call = &hearing.call;
     if !hearing.context().settings.voice.greeting {
@@ -44,7 +45,7 @@ pub async fn welcome(hearing: CallHandle, user: PersonId) {
     }
 }
 
-/// As [`record`], for a person who has left. Tries until the store takes it.
+/// As [`record`], but retries until the store accepts the event.
 pub async fn settle(hearing: CallHandle, user: PersonId) {
     loop {
         match record(&hearing, &user).await {
@@ -57,7 +58,7 @@ pub async fn settle(hearing: CallHandle, user: PersonId) {
     }
 }
 
-/// As [`settle`], for everybody who is on record.
+/// As [`settle`], for all people who are journaled as present.
 pub async fn settle_all(hearing: CallHandle) {
     let everybody: Vec<_> = hearing.call.recorded().lock().await.keys().cloned().collect();
     for user in everybody {
@@ -65,7 +66,7 @@ pub async fn settle_all(hearing: CallHandle) {
     }
 }
 
-/// Somebody was lost for too long. The channel itself puts that on record.
+/// Stops tracking a person whose connection was lost for too long. The channel itself journals that the person has left.
 pub async fn forget(hearing: CallHandle, user: PersonId) {
     let mut recorded = hearing.call.recorded().lock().await;
     if hearing.call.read(|call| call.person(&user).is_none()) {

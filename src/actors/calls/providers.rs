@@ -1,4 +1,4 @@
-//! The providers of speech recognition and synthesis: which one does the next piece of work, and how much at a time.
+//! The providers of speech recognition and synthesis: selects the provider for each piece of work, and limits its concurrency.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::settings::speech::BUILT_IN;
 
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Streams or sentences at a time.
+    /// The maximum number of concurrent streams or sentences.
     pub most: usize,
-    /// How long a provider that failed gets no work, if there is another one.
+    /// How long a failed provider gets no work, if there is another one.
     pub cool_down: Duration,
-    /// What it costs. `None`: nothing, or it is not known.
+    /// The price of its work. `None` if it is free or unknown.
     pub price: Option<UnitPrice>,
 }
 
 pub struct Provider<S: ?Sized> {
     service: Arc<S>,
-    /// The voice of companions that choose none.
+    /// The voice of companions without a voice setting.
     voice: Option<Arc<str>>,
     price: Option<UnitPrice>,
     places: Arc<Semaphore>,
     breaker: Mutex<Breaker>,
     cool_down: Duration,
-    /// Until when it gets no work in any case: it has asked for a pause, or refused the key.
+    /// Until when the provider gets no work in any case, because it asked for a pause or refused the key.
     rests_until: Mutex<Moment>,
 }
 
@@ -43,10 +43,10 @@ impl<S: ?Sized> Provider<S> {
         Self::with_voice(service, limits, None)
     }
 
-    /// As [`Self::new`], with the voice of companions that choose none.
+    /// As [`Self::new`], with the voice of companions without a voice setting.
     pub fn with_voice(service: Arc<S>, limits: Limits, voice: Option<Arc<str>>) -> Arc<Self> {
         let Limits { most, cool_down, price } = limits;
-        // One failure is enough: a provider that answered before, and then fails, is tried once more (`Permit::failed`).
+        // One failure opens the breaker. A provider that had answered before it failed is tried once more (`Permit::failed`).
         Arc::new(Self {
             service,
             voice,
@@ -58,7 +58,7 @@ impl<S: ?Sized> Provider<S> {
         })
     }
 
-    /// A provider without limits that costs nothing.
+    /// A free provider without limits.
     pub fn unlimited(service: Arc<S>) -> Arc<Self> {
         Self::new(service, Limits { most: Semaphore::MAX_PERMITS, cool_down: Duration::ZERO, price: None })
     }
@@ -101,7 +101,7 @@ impl<S: ?Sized> Provider<S> {
 pub type RecognitionProvider = Arc<Provider<dyn SpeechRecognition>>;
 pub type VoiceProvider = Arc<Provider<dyn SpeechSynthesis>>;
 
-/// Work that a provider does: a stream, or a sentence. Dropping it says nothing about the provider.
+/// One piece of work of a provider: a stream, or a sentence. Dropping it reports neither success nor failure.
 pub struct Permit<S: ?Sized> {
     provider: Arc<Provider<S>>,
     is_probe: bool,
@@ -115,7 +115,7 @@ impl<S: ?Sized> Permit<S> {
         &self.provider
     }
 
-    /// The provider has returned something. True if it failed before.
+    /// Records that the provider has returned a result. Returns true if the provider had failed before.
     pub fn works(&mut self, now: Moment) -> bool {
         if std::mem::replace(&mut self.has_worked, true) {
             return false;
@@ -130,13 +130,13 @@ impl<S: ?Sized> Permit<S> {
         self.has_worked
     }
 
-    /// What it returned does not count.
+    /// Discards the evidence that the provider works.
     pub const fn distrust(&mut self) {
         self.has_worked = false;
     }
 
-    /// The work failed. True if the provider gets no work for a while because of it. What had worked, and was cut, may be tried again at once,
-    /// unless the provider asks for a pause.
+    /// Records a failure. Returns true if the provider now gets no work for a while. Work that was cut after it had returned results may be retried
+    /// at once, unless the provider asks for a pause.
     pub fn failed(&mut self, now: Moment, error: &NoAnswer) -> bool {
         self.is_over = true;
         let rest = match error {
@@ -158,7 +158,8 @@ impl<S: ?Sized> Permit<S> {
 }
 
 impl Permit<dyn SpeechSynthesis> {
-    /// The sentence failed. True if that is to be logged. A refusal, perhaps of the voice of one companion, says nothing of other sentences.
+    /// Records the failure of a sentence. Returns true if the failure must be logged. A refusal, perhaps of the voice of one companion, says nothing
+    /// about other sentences.
     pub fn sentence_failed(&mut self, now: Moment, error: &NoAnswer) -> bool {
         match error {
             NoAnswer::Unsendable { .. } => true,
@@ -174,13 +175,13 @@ impl Permit<dyn SpeechSynthesis> {
 impl<S: ?Sized> Drop for Permit<S> {
     fn drop(&mut self) {
         if !self.is_over {
-            // The moment does not matter to what says nothing.
+            // The verdict is unknown, so the time is not used.
             self.provider.breaker.lock().ended(Moment::ZERO, self.is_probe, Verdict::Unknown);
         }
     }
 }
 
-/// Who recognises speech, in order of preference. There is at least one.
+/// The providers of speech recognition, in order of preference. There is at least one.
 #[derive(Clone)]
 pub struct Recognisers {
     first: RecognitionProvider,
@@ -200,27 +201,28 @@ impl Recognisers {
         &**self.first.service()
     }
 
-    /// Begins a stream at the first one that works and has a place. If none works, the last one is tried all the same, because words do not wait for
-    /// long, unless it has asked for a pause or refused the key. `may_cost` is false if the guild may use only what is built in.
+    /// Begins a stream at the first provider that works and has capacity. If none works, the last one is tried anyway, because speech cannot wait for
+    /// long. It is not tried if it has asked for a pause or refused the key. `may_cost` is false if the guild may use only the built-in provider.
     pub fn begin(&self, now: Moment, may_cost: bool) -> Option<Permit<dyn SpeechRecognition>> {
         let usable = || self.all().filter(|provider| may_cost || provider.service.provider() == BUILT_IN);
         let mut working = usable().filter(|provider| provider.allows_work(now));
         working.find_map(|provider| provider.begin(now)).or_else(|| usable().last().filter(|last| !last.rests(now))?.begin(now))
     }
 
-    /// Whether a provider is not known to fail.
+    /// Whether at least one provider is not known to fail.
     pub fn works(&self, now: Moment) -> bool {
         self.all().any(|provider| provider.allows_work(now))
     }
 
-    /// Whether nothing that people say is recognised: the newest work failed of all that recognise words, or of all if none does.
+    /// Whether no speech is recognised at all: the newest work of every provider that returns words failed. If no provider returns words, all
+    /// providers count.
     pub fn fail(&self, now: Moment) -> bool {
         let recognises_words = |provider: &&RecognitionProvider| provider.service.recognises_words();
         let is_any = self.all().any(|provider| recognises_words(&provider));
         self.all().filter(|provider| !is_any || recognises_words(provider)).all(|provider| provider.fails(now))
     }
 
-    /// Whether a stream that began now would be at another provider that is preferred to this one.
+    /// Whether a stream that began now would use another provider, preferred to this one.
     pub fn prefers_another(&self, to: &RecognitionProvider, now: Moment) -> bool {
         self.all()
             .take_while(|provider| !Arc::ptr_eq(provider, to))
@@ -228,7 +230,7 @@ impl Recognisers {
     }
 }
 
-/// Who makes the companions' voices, by the names that companions' files use.
+/// The providers of speech synthesis, by the names that companions' files use.
 #[derive(Clone)]
 pub struct Voices {
     usual: VoiceProvider,
@@ -240,21 +242,21 @@ impl Voices {
         Self { usual, named: Arc::new(named.into_iter().collect()) }
     }
 
-    /// The provider of this name, or the usual one.
+    /// The provider of this name, or the default one.
     pub fn of(&self, name: Option<&str>) -> &VoiceProvider {
         name.and_then(|name| self.named.get(name)).unwrap_or(&self.usual)
     }
 }
 
 impl Provider<dyn SpeechSynthesis> {
-    /// Begins a sentence once a place is free.
+    /// Waits for capacity and begins a sentence.
     ///
     /// # Errors
-    /// The provider failed a short while ago.
+    /// Returns an error if the provider failed a short while ago.
     pub async fn begin_when_free(self: &Arc<Self>, now: impl Fn() -> Moment) -> Result<Permit<dyn SpeechSynthesis>, NoAnswer> {
         self.check_works(now())?;
         let place = self.places.clone().acquire_owned().await.map_err(|_| NoAnswer::Cancelled)?;
-        // It may have failed while this waited.
+        // The provider may have failed during the wait.
         self.check_works(now())?;
         Ok(self.permit(place, now()))
     }
@@ -270,7 +272,7 @@ impl Provider<dyn SpeechSynthesis> {
 macro_rules! described {
     ($($service:ident),*) => { $(
         impl Provider<dyn $service> {
-            /// What people are told about it.
+            /// The description that people see.
             pub fn description(&self) -> SpeechService {
                 SpeechService { provider: self.service.provider(), host: self.service.host() }
             }

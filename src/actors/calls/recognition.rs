@@ -1,7 +1,8 @@
-//! Has the words of one person recognised, and hands them to the channel. What is final is on record before anything else happens.
+//! Sends the speech of one person to a recogniser, and the results to the channel. Finals are journaled before they have any other effect.
 //!
-//! The sound since the last final is kept in the state of the call ([`SpeechBuffer`]), so that a new stream gets it again. Segments have ids, so that none
-//! counts twice. If too many people talk for a stream each, the sound waits. What no service recognises for half a minute is given up.
+//! Audio since the last final is kept in the state of the call ([`SpeechBuffer`]), so that a new stream receives it again. Segments have ids, so that
+//! none counts twice. If more people talk than streams are available, the audio waits. Audio that no service has recognised for half a minute is
+//! dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,23 +31,24 @@ use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRec
 use crate::settings::speech::BUILT_IN;
 use crate::telemetry::plain::Plain;
 
-/// The sounds that a stream can be behind.
+/// The maximum number of queued inputs of a stream.
 const MOST_WAITING: usize = 512;
-/// The results that wait to be put on record.
+/// The maximum number of results that wait to be journaled.
 const MOST_RESULTS: usize = 64;
-/// How often a result of a stream is taken, on average: not more often than a person's packets. All pages of the call show it.
+/// The average interval at which a stream's results are processed. It equals the interval of a person's packets, because all pages of the call show
+/// the results.
 const RESULTS_EVERY: Duration = Duration::from_millis(20);
-/// How far the results of a stream may be ahead of that: 64 at once.
+/// How far the results of a stream may be ahead of that interval: 64 results at once.
 const RESULTS_AHEAD: Duration = Duration::from_millis(64 * 20);
-/// The pause before a stream that failed, or that was refused, is opened again.
+/// The pause before a failed or refused stream is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The audio that a provider has at most not taken in when it counts as failed.
+/// The amount of unprocessed audio at which a provider counts as failed.
 const BEHIND: Duration = Duration::from_secs(5);
-/// How long a stream is kept for a person who says nothing. Providers limit the streams at a time, and close idle ones.
+/// How long a stream stays open for a silent person. Providers limit the number of streams, and close idle ones.
 const IDLE: Duration = Duration::from_secs(30);
-/// How old sound becomes that no service recognises.
+/// The age at which unrecognised audio is dropped.
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(30);
-/// How much audio is counted at a time. A daily limit ends a stream in the middle of an utterance that is longer.
+/// How much audio is counted at a time. If an utterance is longer than this, reaching the daily limit ends its stream in the middle.
 const COUNTED_EVERY: Duration = Duration::from_secs(10);
 
 pub struct Recognition;
@@ -63,33 +65,33 @@ pub struct State {
     stream: Option<Stream>,
     streams: u64,
     has_failed: bool,
-    /// Whether there is no stream for this person, which the person was told.
+    /// Whether the person has no stream, and was shown that.
     waits: bool,
-    /// Whether [`RecognitionMessage::Again`] will come.
+    /// Whether [`RecognitionMessage::Again`] is scheduled.
     will_retry: bool,
     faults: Faults,
-    /// The newest final that is being put on record.
+    /// The task that journals the newest final.
     recording: Option<JoinHandle<()>>,
     _registration: Registered,
 }
 
-/// A stream that ends when this is dropped.
+/// An open stream. Dropping it ends the stream.
 struct Stream {
-    /// `None`: the guild may have no more recognised, and the stream ends once it has returned the rest.
+    /// `None` once the guild has used up its allowance. The stream then ends as soon as it has returned the rest.
     sounds: Option<mpsc::Sender<Sound>>,
     task: AbortHandle,
     permit: Permit<dyn SpeechRecognition>,
     work: Option<Work>,
     quiet_since: Instant,
     pump: Pump,
-    /// Whether [`RecognitionMessage::Pump`] will come.
+    /// Whether [`RecognitionMessage::Pump`] is scheduled.
     is_pump_armed: bool,
     call: Arc<SharedCall>,
     user: PersonId,
 }
 
 impl Stream {
-    /// Records the work on an utterance. It is not counted while the provider has returned nothing at all.
+    /// Records the work on an utterance. The audio is not counted until the provider has returned a first result.
     fn end_work(&mut self) {
         if let Some(mut work) = self.work.take()
             && !self.permit.has_worked()
@@ -131,7 +133,7 @@ impl Actor for Recognition {
             recording: None,
             _registration: registration,
         };
-        // Sound that a predecessor took and that has no final yet.
+        // Audio that a predecessor sent, and that has no final yet.
         state.send();
         Ok(state)
     }
@@ -168,7 +170,7 @@ impl Actor for Recognition {
 }
 
 impl State {
-    /// Gives the recogniser what waits. A new stream also gets what the one before had taken since its last final.
+    /// Sends the waiting audio to the recogniser. A new stream also receives the audio that its predecessor received since its last final.
     fn send(&mut self) {
         if self.arguments.hearing.is_opted_out(&self.arguments.user) {
             self.buffer(SpeechBuffer::forget);
@@ -199,10 +201,11 @@ impl State {
                 None => stream.pump.finalized(),
             },
             Err(_) if !stream.is_open() => self.displaced(),
-            // It does not take in what is said. A new one gets the sound since the last final.
+            // The recogniser does not keep up. A new stream receives the audio since the last final.
             Err(TrySendError::Full(_)) => self.stream_ended(Err(NoAnswer::TimedOut { after: BEHIND })),
             Err(TrySendError::Closed(_)) if stream.task.is_finished() => {
-                // Its results and its end are on the way, and this end comes behind them. It counts after a panic.
+                // The results and the end of the stream are already in the mailbox, ahead of this message. This message has an effect only if the
+                // stream's task panicked.
                 let _ = self.myself.cast(RecognitionMessage::Ended(self.streams, Err(NoAnswer::TimedOut { after: BEHIND })));
             }
             Err(TrySendError::Closed(_)) => {}
@@ -215,7 +218,7 @@ impl State {
         let by = stream.permit.provider();
         let is_long = stream.permit.has_worked() && stream.work.as_ref().is_some_and(|work| work.audio() >= COUNTED_EVERY);
         if is_long {
-            // It is counted.
+            // Dropping it counts the usage.
             stream.work = None;
         }
         stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), by, from)).add(samples);
@@ -236,7 +239,7 @@ impl State {
         }
     }
 
-    /// A recogniser holds its last segment while it receives nothing (docs/design/voice.md A-13).
+    /// A recogniser holds back its last segment while it receives no audio (docs/design/voice.md A-13).
     fn pump(&mut self) {
         let context = self.arguments.hearing.context();
         let Some(stream) = &mut self.stream else { return };
@@ -247,7 +250,7 @@ impl State {
         self.arm_pump();
     }
 
-    /// Ends the stream. What it returns from now on does not count.
+    /// Ends the stream. Its later results are ignored.
     fn close(&mut self) {
         self.stream = None;
         self.streams += 1;
@@ -256,7 +259,7 @@ impl State {
     /// Opens a stream.
     ///
     /// # Errors
-    /// Others need theirs more, the guild gets no more, or no service works.
+    /// Returns an error if all streams are needed more by other people, if the guild has used up its allowance, or if no service works.
     fn open(&mut self) -> Result<(), Trouble> {
         let number = self.streams + 1;
         let Arguments { user, hearing, .. } = &self.arguments;
@@ -286,7 +289,7 @@ impl State {
                 }
             };
             let (outcome, ()) = tokio::join!(listening, reporting);
-            // If the actor has ended, nobody needs the outcome.
+            // If the actor has ended, the outcome is not needed.
             let _ = myself.cast(RecognitionMessage::Ended(number, outcome));
         };
         let (call, most) = (&hearing.call, hearing.context().settings.voice.max_streams);
@@ -294,7 +297,7 @@ impl State {
         let (task, displaced) = opened.ok_or(Trouble::RecognitionFull)?;
         let key = displaced.map(|displaced| RecognitionKey(call.channel().clone(), displaced));
         if let Some(actor) = key.and_then(|key| hearing.context().directory.find(&key)) {
-            // One that is being restarted opens another by itself.
+            // An actor that is being restarted opens another stream by itself.
             let _ = actor.cast(RecognitionMessage::Displaced);
         }
         self.stream = Some(Stream {
@@ -312,7 +315,7 @@ impl State {
         Ok(())
     }
 
-    /// Somebody who began to speak later has got the stream. If this person still talks, the sound waits for another one.
+    /// Handles the loss of the stream to a person who began to talk later. If this person still talks, the audio waits for another stream.
     fn displaced(&mut self) {
         let Arguments { user, hearing, .. } = &self.arguments;
         let is_active = hearing.call.read(|call| call.need_of_stream(user, hearing.call.now())).0;
@@ -322,7 +325,7 @@ impl State {
         }
     }
 
-    /// The sound waits until there is a stream for it.
+    /// Keeps the audio until a stream is available.
     fn wait(&mut self, trouble: Trouble) {
         if !std::mem::replace(&mut self.waits, true) {
             let Arguments { user, hearing, .. } = &self.arguments;
@@ -355,12 +358,12 @@ impl State {
         }
     }
 
-    /// Tells the provider's breaker how a stream ended. A provider that gets no work for a while is logged once.
+    /// Reports the end of a stream to the provider's circuit breaker. When this stops work for the provider, one warning is logged.
     fn report_end(&mut self, mut stream: Stream, outcome: Result<(), NoAnswer>) {
         if let Some(work) = &mut stream.work {
             work.fail(Trouble::RecognitionFailed.as_str());
         }
-        // Before the provider is distrusted, which changes what is counted.
+        // `distrust` changes the count, so the work ends first.
         stream.end_work();
         let provider = stream.permit.provider();
         let error = outcome
@@ -383,7 +386,7 @@ impl State {
         self.buffer(|buffer| buffer.is_silent()).unwrap_or(true)
     }
 
-    /// Whether the guild gets no more of what costs something today.
+    /// Whether the guild has used up today's allowance for paid services.
     fn is_used_up(&self) -> bool {
         let hearing = &self.arguments.hearing;
         let (context, guild) = (hearing.context(), &hearing.call.channel_ref().guild);
@@ -391,7 +394,7 @@ impl State {
         context.calls.allowances().is_used_up(settings, guild, Service::SpeechRecognition, now)
     }
 
-    /// The next utterance goes to a provider that is preferred, if one works again, and to none that the guild may not use any more.
+    /// Leaves the current provider between utterances, if a preferred provider works again, or if the guild may no longer use the current one.
     fn leave_provider(&mut self) {
         let context = self.arguments.hearing.context();
         let leaves = |stream: &Stream| {
@@ -404,7 +407,7 @@ impl State {
         }
     }
 
-    /// A service may refuse the same sound again and again.
+    /// Drops old audio, because a service may refuse the same audio again and again.
     fn give_up_old_sound(&self) {
         let now = self.arguments.hearing.context().clock.now();
         self.buffer(|buffer| buffer.forget_before(now - GIVEN_UP_AFTER));
@@ -433,14 +436,14 @@ impl State {
             Recognised::Partial { text, started } => hearing.partial(user, &text, started),
             Recognised::Final(segment) => {
                 hearing.call.buffer(user, |buffer| buffer.finalised(segment.ended, segment.is_last));
-                // The sound is not repeated any more, so the words must get on record even if this actor dies meanwhile.
+                // The audio is no longer kept for a repetition, so the words must be journaled even if this actor dies meanwhile.
                 let (hearing, user, guards) =
                     (hearing.clone(), user.clone(), (Journaling::new(hearing.call.clone(), user.clone()), place));
                 let before = self.recording.take();
                 self.recording = Some(tokio::spawn(async move {
                     let _guards = guards;
                     if let Some(before) = before {
-                        // A panic was logged.
+                        // A panic has been logged already.
                         let _ = before.await;
                     }
                     if let Err(error) = hearing.recognised(&user, provider, &segment).await {

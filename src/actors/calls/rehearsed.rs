@@ -1,4 +1,4 @@
-//! Typed texts that are taken as speech ("say it aloud"): a text gets the timing of speech, and goes the way of speech from there.
+//! Typed texts that count as speech ("say it aloud"). A text gets the timing of speech, and is then processed like speech.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ use crate::ports::speech_recognition::Segment;
 
 const VOICED_EVERY: Duration = Duration::from_millis(100);
 
-/// Says a text as a person in the call, who counts as talking meanwhile, until the returned value is dropped. If the person leaves, the words so far are recorded. After an opt-out nothing is.
+/// Says a text as a person in the call. The person counts as talking until the text ends or the returned value is dropped. If the person leaves, the
+/// words so far are recorded. After an opt-out, nothing is recorded.
 pub fn say_typed_text(hearing: CallHandle, user: PersonId, said: Said) -> OwnedTask {
     let task = tokio::spawn(async move {
         say(&hearing, &user, &said).await;

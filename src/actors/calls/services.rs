@@ -1,4 +1,4 @@
-//! What services for speech do in a call: each piece of work is counted in the usage of its guild and in metrics, and gets a span. No words are in it.
+//! Records the work of speech services in a call: usage of the guild, metrics, and a span for each piece of work. None of them contains transcripts.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::telemetry::trace::SpanRef;
 use super::call_handle::CallHandle;
 use super::providers::Provider;
 
-/// Work that a service does. Dropping it ends it, and records it.
+/// One piece of work of a service. It is recorded and ends when it is dropped.
 pub struct Work {
     hearing: CallHandle,
     service: Service,
@@ -30,19 +30,19 @@ pub struct Work {
     companion: Option<CompanionId>,
     under: Option<SpanRef>,
     started: Moment,
-    /// Samples that the service was given, or has made.
+    /// Samples that were sent to the service, or that it has made.
     samples: u64,
     characters: u64,
     error: Option<&'static str>,
 }
 
 impl Work {
-    /// What somebody says is being recognised. The first sample was said at `started`.
+    /// Begins recognising speech. `started` is the time of the first sample.
     pub fn recognition(hearing: CallHandle, by: &Provider<dyn SpeechRecognition>, started: Moment) -> Self {
         Self::begun(hearing, Service::SpeechRecognition, by.service().provider(), by.price().cloned(), started)
     }
 
-    /// The audio of a sentence is being made, for the reply whose span is `under`.
+    /// Begins making the audio of a sentence, for the reply whose span is `under`.
     pub fn synthesis(
         hearing: CallHandle,
         by: &Provider<dyn SpeechSynthesis>,
@@ -67,7 +67,7 @@ impl Work {
         Self { hearing, service, provider, price, companion, under, started, samples, characters, error }
     }
 
-    /// The service was given so much audio, or has made it.
+    /// Counts samples that were sent to the service, or that it has made.
     pub fn add(&mut self, samples: usize) {
         self.samples = self.samples.saturating_add(samples as u64);
     }
@@ -76,7 +76,7 @@ impl Work {
         Duration::from_micros(self.samples.saturating_mul(1_000_000) / u64::from(HEARD_RATE))
     }
 
-    /// The service took nothing of it.
+    /// Resets the count: the service did not process the audio.
     pub const fn take_back(&mut self) {
         self.samples = 0;
     }
@@ -85,7 +85,7 @@ impl Work {
         self.error = Some(error);
     }
 
-    /// The characters that were spoken. A sentence of which there is no audio was refused, or not asked for.
+    /// The number of spoken characters. A sentence without audio was refused or never requested, and counts as 0.
     const fn characters(&self) -> u64 {
         if self.samples > 0 { self.characters } else { 0 }
     }
@@ -129,7 +129,7 @@ impl Drop for Work {
             return;
         }
         let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
-        // Nobody waits for it. What a store does not take now is not counted.
+        // The outcome is not awaited. If the store does not accept the record now, this usage is lost.
         let record = Record { usage: vec![used], ..Record::new(channel_key, now, Reply::new(drop)) };
         if let Err(error) = send_to_writer(context, Request::Record(record)) {
             tracing::warn!(provider = self.provider, %error, "the usage of a service for speech is not on record");

@@ -1,4 +1,4 @@
-//! What happens to spoken replies when the server stops in order.
+//! Ends spoken replies during an orderly shutdown.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use crate::domain::voice::interruption;
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::plain::Plain;
 
-/// How long a platform may take for what nobody has heard of the replies. What it has not taken by then is posted after the next start.
+/// How long to wait for the platforms to post the unheard rest of replies. The remainder is posted after the next start.
 const POSTED_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Ends what companions say, before the actors stop: what was not heard is posted. A reply of which nothing was heard stays owed.
+/// Ends all spoken replies before the actors stop. The unheard rest of a reply is posted as text. A reply that was not heard at all stays owed.
 pub async fn shut_down(context: &ActorContext) {
     let mut ended = Vec::new();
     for call in context.calls.all() {

@@ -1,4 +1,4 @@
-//! Has the audio of replies made, sentence by sentence.
+//! Makes the audio of replies, sentence by sentence.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use crate::telemetry::trace::SpanRef;
 pub struct Synthesis {
     hearing: CallHandle,
     call: ActorRef<CallMessage>,
-    /// The sentences whose audio is being made, by the number of their reply and their own.
+    /// The sentences whose audio is being made, by reply number and sentence index.
     making: BTreeMap<(u64, usize), Making>,
     span: Option<(Ticket, SpanRef)>,
 }
@@ -33,7 +33,7 @@ pub struct Synthesis {
 struct Making {
     task: AbortHandle,
     is_overdue: oneshot::Sender<()>,
-    /// How many samples of it were played.
+    /// The number of samples of the sentence that were played.
     played: watch::Sender<usize>,
 }
 
@@ -54,7 +54,7 @@ impl Synthesis {
         Self { hearing, call, making: BTreeMap::new(), span: None }
     }
 
-    /// The work for this reply belongs under this span.
+    /// Sets the span under which the work for this reply is recorded.
     pub fn trace(&mut self, ticket: Ticket, span: SpanRef) {
         self.span = Some((ticket, span));
     }
@@ -73,7 +73,7 @@ impl Synthesis {
             speed: settings.speed.unwrap_or(1.0),
         };
         let call = self.call.clone();
-        // A call that has ended needs no audio.
+        // The result is false if the call has ended, and needs no audio.
         let hand_on = move |piece| {
             let input = match piece {
                 Some(Ok(Piece::Words(words))) => {
@@ -93,12 +93,12 @@ impl Synthesis {
         self.making.insert((reply, sentence), Making { task: task.abort_handle(), is_overdue, played });
     }
 
-    /// All audio of a sentence is made.
+    /// Removes a sentence whose audio is complete.
     pub fn remove(&mut self, reply: u64, sentence: usize) {
         self.making.remove(&(reply, sentence));
     }
 
-    /// The audio of a sentence is not waited for any longer.
+    /// Stops waiting for the audio of a sentence.
     pub fn give_up(&mut self, reply: u64, sentence: usize) {
         if let Some(making) = self.making.remove(&(reply, sentence)) {
             // A task that has just ended needs no signal.
@@ -110,7 +110,7 @@ impl Synthesis {
         std::mem::take(&mut self.making).into_values().for_each(|making| making.task.abort());
     }
 
-    /// The services may go on where more was played.
+    /// Reports playback progress to the tasks, so that they may read more audio.
     pub fn report_played(&self) {
         for ((reply, sentence), making) in &self.making {
             let played = self.hearing.call.read(|call| call.played_of(*reply, *sentence));
@@ -119,7 +119,7 @@ impl Synthesis {
     }
 }
 
-/// Synthesises a sentence and passes on its pieces of audio. After the last piece it passes on none.
+/// Synthesises a sentence and forwards its pieces. After the last piece it forwards `None`.
 async fn synthesise(
     provider: VoiceProvider,
     sentence: Sentence,
@@ -131,7 +131,7 @@ async fn synthesise(
     let (clock, patience) = (hearing.context().clock.clone(), hearing.context().settings.voice.first_audio_timeout());
     let begun = tokio::select! {
         begun = provider.begin_when_free(|| clock.now()) => begun,
-        // It waited for a place, which says nothing of the service.
+        // The time was spent waiting for capacity, so it does not count against the service.
         Ok(()) = &mut overdue => Err(NoAnswer::Cancelled),
     };
     let mut permit = match begun {
@@ -146,14 +146,14 @@ async fn synthesise(
     let (mut pieces, mut made) = (provider.service().say(sentence), 0);
     loop {
         let next = async {
-            // A call that has ended has ended this task, too.
+            // If the sender is dropped, the call has ended and this task is aborted.
             let _ = played.wait_for(|played| made < played + READ_AHEAD).await;
             pieces.next().await
         };
         let piece = tokio::select! {
             biased;
             piece = next => piece,
-            // It may have waited for a place for most of the time.
+            // Most of the time may have been spent waiting for capacity.
             Ok(()) = &mut overdue => Some(Err(match asked.elapsed() {
                 after if after >= patience || permit.has_worked() => NoAnswer::TimedOut { after },
                 _ => NoAnswer::Cancelled,

@@ -1,4 +1,4 @@
-//! The actor of a voice call: runs the actors of each person, has the audio of replies made, and carries out what the call's state decides.
+//! The actor of a voice call: supervises the actors of each person, makes the audio of replies, and carries out the effects of the call's state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ const RESTARTS: RestartPolicy = RestartPolicy {
     total_limit: 4_800,
     window: Duration::from_secs(60),
 };
-/// After a connection has run for this long, the next pause is the first one again.
+/// After a connection has run for this long, the backoff starts from its shortest pause again.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 pub struct VoiceCall;
@@ -67,10 +67,10 @@ pub struct State {
     synthesis: Synthesis,
     encoder: Option<Box<dyn Encoder>>,
     tick: Option<OwnedTask>,
-    /// Typed texts that are being spoken, by the person who typed them.
+    /// The tasks that say typed texts, by the person who typed.
     saying: BTreeMap<PersonId, OwnedTask>,
     backoff: Backoff,
-    /// Until when the platform wants no other connection.
+    /// Until when the platform refuses another connection.
     unwanted_until: Option<Instant>,
     _registration: Registered,
 }
@@ -101,7 +101,7 @@ impl Actor for VoiceCall {
             unwanted_until: None,
             _registration: registration,
         };
-        // The reply in force. A channel that does not run yet tells it by itself. It is asked however much waits there.
+        // Asks the channel for the current reply, even if its queue is full. A channel that is not running yet sends the reply by itself.
         let key = ChannelActorKey(state.call.channel().clone());
         state.context.directory.hand_over(&key, ChannelMessage::Received(Received::Voice(Notice::PlayerRestarted)));
         state.handle(Input::Started);
@@ -185,7 +185,7 @@ impl State {
             Effect::Play(reply, next) => self.play(reply, next),
             Effect::Ducked(after) => instruments.voice_duck_delay.record(after.as_secs_f64(), NONE),
             Effect::Answered(after) => instruments.voice_answer_time.record(after.as_secs_f64(), NONE),
-            // They were carried out where it happened.
+            // These are carried out where the input was handled (`CallHandle::handle`).
             Effect::Show(..) | Effect::Disconnect(..) | Effect::Notice(_) => {}
             Effect::StopSpeech(_) | Effect::Finalize(_) | Effect::ForgetWords(_) => {}
         }
@@ -200,19 +200,19 @@ impl State {
         self.children.start(CallChild::Recognition(user.clone()), spec);
     }
 
-    /// Runs the connection that carries the whole call, if there is one and it does not run.
+    /// Starts the connection that carries the whole call, if there is one and it does not run.
     fn connect(&mut self) {
         let Some(link) = self.call.link() else { return };
         let (directory, channel) = (self.context.directory.clone(), self.call.channel().clone());
         link.run(Arc::new(Joined::new(self.hearing.clone())), move || {
             if let Some(actor) = directory.find(&VoiceCallKey(channel)) {
-                // One that is being restarted looks by itself.
+                // An actor that is being restarted checks the connection by itself.
                 let _ = actor.cast(CallMessage::Disconnected);
             }
         });
     }
 
-    /// The connection may have ended: it is made again, unless the call is over.
+    /// Schedules a new connection if the last one has ended, unless the call is over.
     fn disconnected(&mut self) {
         let Some(link) = self.call.link() else { return };
         let Some(ended) = link.take_ended() else { return };
@@ -256,22 +256,22 @@ impl State {
         self.encoder.as_mut().map_or(Ok(Vec::new()), |encoder| encoder.encode(frame))
     }
 
-    /// An actor that dies too often is left alone. The others of the call go on.
+    /// Handles a report about a person's actor. An actor that dies too often is not restarted. The other actors of the call continue.
     fn handle_report(&mut self, report: Option<Report<CallChild>>) -> Result<(), ActorProcessingErr> {
         match report {
             Some(Report::Restarting { child, ending, after }) => {
-                // No name of a person leaves the store in spans.
+                // Names of people must not appear in spans.
                 self.context.restarting(child.sort(), self.call.channel().as_str(), &ending, after);
             }
             Some(Report::Escalate { child, escalation }) => {
-                // Its name is that of a person.
+                // The child's name would be that of a person.
                 let ending = Escalation { child: child.sort().to_string(), ..escalation }.to_string();
                 self.context.escalated(child.sort(), self.call.channel().as_str(), &ending);
                 let (CallChild::VoiceUser(user) | CallChild::Recognition(user)) = &child;
                 self.call.show_trouble(user, Trouble::NotHeard);
             }
             Some(Report::Ended { child: CallChild::VoiceUser(user) | CallChild::Recognition(user), .. }) => {
-                // Somebody who had left may be back.
+                // The person may have left and come back.
                 if self.call.read(|call| call.is_connected(&user)) {
                     self.start_actors(&user);
                 }

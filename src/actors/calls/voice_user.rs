@@ -1,6 +1,6 @@
-//! Hears one person: decodes the packets, and finds when the person talks.
+//! Decodes the packets of one person, and detects voice activity.
 //!
-//! What it has found is kept in the state of the call ([`SpeechBuffer`]), so that an actor that dies loses only the state of its decoder.
+//! The results are kept in the state of the call ([`SpeechBuffer`]). An actor that dies loses only the state of its decoder.
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
@@ -27,7 +27,7 @@ pub struct Arguments {
 pub struct State {
     arguments: Arguments,
     ear: Box<dyn Ear>,
-    /// The connection whose packets it decodes.
+    /// The connection whose packets are decoded.
     line: Option<u64>,
     myself: ActorRef<VoiceUserMessage>,
     alarm: Option<OwnedTask>,
@@ -44,7 +44,7 @@ impl Actor for VoiceUser {
         let (call, context) = (&hearing.call, hearing.context());
         let registration = context.register(&VoiceUserKey(call.channel().clone(), user.clone()), &myself);
         let ear = context.speech.audio.ear()?;
-        // What came while no actor ran, and speech that has ended since.
+        // Handles packets that arrived while no actor ran, and speech that has ended since.
         myself.cast(VoiceUserMessage::Packets)?;
         myself.cast(VoiceUserMessage::Wake)?;
         Ok(State { ear, line: None, myself, alarm: None, arguments, _registration: registration })
@@ -71,7 +71,7 @@ impl Actor for VoiceUser {
 }
 
 impl State {
-    /// Decodes the packets that wait. Whoever wants to be ignored is not listened to.
+    /// Decodes the waiting packets. Packets of a muted or opted-out person are dropped.
     fn decode_packets(&mut self) -> Result<(), ActorProcessingErr> {
         let Arguments { user, hearing } = &self.arguments;
         let packets = hearing.call.buffer(user, SpeechBuffer::take_packets).unwrap_or_default();
@@ -135,12 +135,12 @@ impl State {
         }
     }
 
-    /// Looks again when the speech ends unless more of it comes.
+    /// Schedules the check for the end of the speech.
     fn arm(&mut self) {
         let Arguments { user, hearing } = &self.arguments;
         let deadline = hearing.call.buffer(user, |buffer| buffer.deadline()).flatten();
         self.alarm = deadline.map(|deadline| {
-            // Packets may be on their way that are older than now.
+            // Packets that are older than now may still be on their way.
             let after = deadline.since(hearing.context().clock.now()) + HANGOVER;
             self.myself.send_after(after, || VoiceUserMessage::Wake).into()
         });

@@ -290,7 +290,7 @@ impl Playback {
         sentence.has_failed || sentence.awaited_since.is_some_and(|since| now.saturating_sub(since) >= patience)
     }
 
-    /// The packets that are due. They are sent [`AHEAD`] of their playback.
+    /// The packets that are due. They are sent 100 ms before their playback.
     pub fn packets(&mut self, now: Duration) -> Vec<Next> {
         let mut packets = Vec::new();
         while let State::Playing { since, from } = self.state {
