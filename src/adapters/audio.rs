@@ -1,4 +1,4 @@
-//! Audio without a platform: the codec of voice calls, and the detector of speech.
+//! Audio without a platform: the codec of voice calls, and voice activity detection.
 
 pub mod ear;
 pub mod opus;

@@ -1,4 +1,4 @@
-//! How services of others are called: bounded messages, and keys hidden in every error.
+//! Clients of external services: bounded messages, and errors without keys.
 
 pub(in crate::adapters) mod body;
 pub(in crate::adapters) mod failure;

@@ -1,4 +1,4 @@
-//! Providers of speech: what people say to words, and what companions write to audio.
+//! Providers of speech recognition and speech synthesis.
 
 pub mod cartesia;
 #[cfg(test)]
@@ -16,16 +16,17 @@ mod spoken_audio;
 pub mod trial;
 mod word_times;
 
-/// The longest message of a service that is accepted, unless the audio of a sentence may come in one.
+/// The longest message of a service that is accepted. A message with the audio of a whole sentence may be longer.
 const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
-/// The language by its code in ISO 639-1, if its name begins with one.
+/// The ISO 639-1 code of a language, if its name begins with one.
 fn language_code(name: &str) -> Option<String> {
     let code = name.split(['-', '_']).next().unwrap_or_default();
     (code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_alphabetic())).then(|| code.to_ascii_lowercase())
 }
 
-/// Samples as bytes, as services want them. A loop, which is faster than iterators without optimisation, as in tests.
+/// Samples as little-endian bytes, as services expect them. In unoptimised builds, such as tests, a loop is faster than
+/// iterators.
 fn little_endian(samples: &[i16]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(2 * samples.len());
     for sample in samples {

@@ -54,8 +54,8 @@ pub trait CallEvents: Send + Sync + 'static {
     /// As [`joined`](Self::joined). Report it again with the same id.
     async fn heard(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Result<Acceptance, InboundError>;
 
-    /// Reports events that are not journaled: onsets, offsets, partial and empty final results, mutes, opt-outs, and lost sockets. Returns false if the
-    /// notice was dropped, because the channel does not run or its queue is full.
+    /// Reports events that are not journaled: onsets, offsets, partial and empty final results, mutes, opt-outs, and lost sockets. Returns false if
+    /// the notice was dropped, because the channel does not run or its queue is full.
     fn noticed(&self, channel: &ChannelId, notice: Notice) -> bool;
 }
 

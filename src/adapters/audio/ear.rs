@@ -1,10 +1,10 @@
-//! The codec and the detector behind `ports/audio`.
+//! The codec and the voice activity detector behind `ports/audio`.
 
 use super::opus::{Decoder, Encoder};
 use super::vad::Detector;
 use crate::ports::audio::{self, Audio, CodecFailed, Decoded, Ear, HEARD_FRAME, Hop, PacketRefused};
 
-/// Opus, and the detector of speech.
+/// Opus, and the voice activity detector.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpusAudio;
 

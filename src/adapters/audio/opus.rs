@@ -1,20 +1,20 @@
-//! Opus (RFC 6716): a person's packets to samples, and a companion's samples to packets. Each packet is one frame of 20 ms.
+//! Opus (RFC 6716): decodes people's packets to samples, and encodes companions' samples to packets. Each packet is one frame of 20 ms.
 
 use ropus::{Application, Bitrate, Channels, DecodeMode};
 
 use crate::ports::audio::{self, CodecFailed, HEARD_FRAME, HEARD_RATE, PacketRefused, SPOKEN_FRAME, SPOKEN_RATE};
 
-/// The longest packet in bytes: the longest frame that Opus has.
+/// The maximum size of a packet in bytes: the longest Opus frame.
 pub const MOST_BYTES: usize = 1_275;
-/// The most lost frames in a row that are concealed. More are a gap.
+/// The maximum number of consecutive lost frames that are concealed. A longer loss is a gap.
 pub const MOST_CONCEALED: u32 = 3;
 
-/// The bits in a second of what companions say.
+/// The bit rate of companions' speech, in bits per second.
 const BITRATE: u32 = 32_000;
-/// How hard the encoder tries, from 0 to 10. At this bit rate more costs two thirds more time, and speech sounds the same.
+/// The encoder's complexity, from 0 to 10. At this bit rate a higher value takes up to two thirds more time, and speech sounds the same.
 const COMPLEXITY: u8 = 5;
 
-/// Decodes what one person says: packets in any Opus mode, mono or stereo, to mono at 16 kHz.
+/// Decodes the audio of one person: packets in any Opus mode, mono or stereo, to mono at 16 kHz.
 pub struct Decoder {
     codec: ropus::Decoder,
     /// The number of the next packet. `None` before the first one.
@@ -22,32 +22,32 @@ pub struct Decoder {
     samples: [i16; HEARD_FRAME * (MOST_CONCEALED as usize + 1)],
 }
 
-/// The audio of one packet, and of lost ones before it.
+/// The audio of one packet, and of lost packets before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decoded<'a> {
-    /// The number of the first frame. More than the last number and one: frames are missing before it.
+    /// The number of the first frame. If it is not the successor of the last frame's number, frames are missing.
     pub first: u32,
-    /// The number of frames that were lost and are concealed. They come first.
+    /// The number of lost frames that were concealed. They come first.
     pub concealed: u32,
     /// Whole frames of 320 samples at 16 kHz.
     pub samples: &'a [i16],
 }
 
 impl Decoder {
-    /// A decoder for one person.
+    /// Creates a decoder for one person.
     ///
     /// # Errors
-    /// The codec cannot be set up.
+    /// Returns an error if the codec cannot be set up.
     pub fn new() -> Result<Self, CodecFailed> {
         let codec = ropus::Decoder::new(HEARD_RATE, Channels::Mono).map_err(|_| failed("it cannot be set up for decoding"))?;
         Ok(Self { codec, next: None, samples: [0; _] })
     }
 
-    /// Decodes the packet with this number. Numbers count frames of 20 ms, also those that were not sent. At most three lost frames before the packet
-    /// are concealed; the last of them is restored if the packet brings a copy of it (in-band FEC).
+    /// Decodes the packet with this number. Numbers count frames of 20 ms, including frames that were not sent. At most three lost frames before the
+    /// packet are concealed; the last of them is restored if the packet contains a copy of it (in-band FEC).
     ///
     /// # Errors
-    /// The packet is not one frame of 20 ms of valid Opus, or comes too late.
+    /// Returns an error if the packet is not one frame of 20 ms of valid Opus, or arrives too late.
     pub fn decode(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused> {
         check(packet)?;
         let expected = self.next.unwrap_or(number);
@@ -71,7 +71,7 @@ impl Decoder {
     }
 }
 
-/// Looks at the head of a packet (RFC 6716, section 3).
+/// Checks the header of a packet (RFC 6716, section 3).
 fn check(packet: &[u8]) -> Result<(), PacketRefused> {
     let refused = |text: String| Err(PacketRefused::Malformed(text));
     let Some(toc) = packet.first() else {
@@ -104,17 +104,17 @@ fn failed(how: &str) -> CodecFailed {
     CodecFailed(format!("the Opus codec failed: {how}; please report it with the version"))
 }
 
-/// Encodes what companions say in one call: mono at 24 kHz to packets of 20 ms, at 32 kbit/s on average.
+/// Encodes the companions' speech in one call: mono at 24 kHz to packets of 20 ms, at 32 kbit/s on average.
 pub struct Encoder {
     codec: ropus::Encoder,
     packet: [u8; MOST_BYTES],
 }
 
 impl Encoder {
-    /// An encoder for one call.
+    /// Creates an encoder for one call.
     ///
     /// # Errors
-    /// The codec cannot be set up.
+    /// Returns an error if the codec cannot be set up.
     pub fn new() -> Result<Self, CodecFailed> {
         let codec = ropus::Encoder::builder(SPOKEN_RATE, Channels::Mono, Application::Voip)
             .bitrate(Bitrate::Bits(BITRATE))

@@ -1,12 +1,12 @@
-//! Voice activity detection: how much each hop of 16 ms sounds like speech. Where speech begins and ends, `domain/voice/speech.rs` decides.
+//! Voice activity detection: scores how much each hop of 16 ms sounds like speech. `domain/voice/speech.rs` decides where speech begins and ends.
 
-/// The samples of one hop: 16 ms at 16 kHz.
+/// The number of samples in one hop: 16 ms at 16 kHz.
 pub const HOP_SAMPLES: usize = 256;
 
-/// Scores the audio of one person, which is mono at 16 kHz.
+/// Scores the audio of one person, mono at 16 kHz.
 pub struct Detector {
     network: Box<earshot::Detector>,
-    /// The beginning of the next hop.
+    /// The samples of an incomplete hop.
     pending: Vec<i16>,
     /// The number of hops that were scored.
     hops: u64,
@@ -15,7 +15,7 @@ pub struct Detector {
 /// The score of one hop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
-    /// The number of samples before the hop, since the detector was new or reset.
+    /// The number of samples before the hop, since the detector was created or reset.
     pub from: u64,
     /// From 0 (no speech) to 1.
     pub score: f32,
@@ -41,7 +41,7 @@ impl Detector {
         self.pending.extend_from_slice(rest);
     }
 
-    /// Forgets what was heard, because frames are missing. What comes next begins a new hop at sample 0.
+    /// Resets the detector, because frames are missing. The next audio begins a new hop at sample 0.
     pub fn reset(&mut self) {
         self.network.reset();
         self.pending.clear();

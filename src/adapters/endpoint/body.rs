@@ -1,4 +1,4 @@
-//! Reads the bodies of responses, of bounded length. How long they may take altogether is up to the caller.
+//! Reads response bodies up to a maximum length. The caller limits the total time.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::failure::{Broken, Failures};
 use crate::ports::language_model::NoAnswer;
 
-/// How much of an error's body is read to find its message.
+/// The maximum number of bytes of an error's body that are read to find its message.
 pub(in crate::adapters) const MAX_ERROR_BYTES: usize = 16 * 1024;
 
-/// What a successful response holds.
+/// The content of a successful response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::adapters) enum Content {
     Json,
@@ -21,7 +21,7 @@ pub(in crate::adapters) enum Content {
 }
 
 impl Content {
-    /// What a body that begins like this holds, whatever type is declared. `None`: more of it is needed to tell.
+    /// Detects the content from the beginning of a body. The declared type decides only unclear cases. `None` if more of the body is needed.
     fn of(begin: &[u8], declared: &str) -> Option<Self> {
         let begin = begin.strip_prefix("\u{feff}".as_bytes()).unwrap_or(begin).trim_ascii_start();
         let fields: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
@@ -48,7 +48,7 @@ impl Content {
 /// Reads the first bytes of a body, until its content type is clear. White space, which some servers send as a keep-alive, extends the deadline.
 ///
 /// # Errors
-/// The connection broke, or in `None` nothing came in time.
+/// Returns an error if the connection broke. `None` means that the deadline passed.
 pub(in crate::adapters) async fn begin(
     response: &mut Response,
     declared: &str,
@@ -69,7 +69,7 @@ pub(in crate::adapters) async fn begin(
     }
 }
 
-/// A body of at most so many bytes, whose chunks are no further apart than `idle`.
+/// Reads a body of at most `most` bytes. The time between chunks is limited to `idle`.
 pub(in crate::adapters) async fn whole(
     response: Response,
     most: usize,
@@ -79,7 +79,7 @@ pub(in crate::adapters) async fn whole(
     rest(Vec::new(), response, most, idle, failures).await
 }
 
-/// The same for a body that begins with `body`.
+/// Reads the rest of a body that begins with `body`. The limits are those of [`whole`].
 pub(in crate::adapters) async fn rest(
     mut body: Vec<u8>,
     mut response: Response,
@@ -98,7 +98,7 @@ pub(in crate::adapters) async fn rest(
     }
 }
 
-/// As much of an error's body as arrives in time. The status is enough without it.
+/// Reads an error's body as far as it arrives in time. The status is sufficient without it.
 pub(in crate::adapters) async fn of_error(mut response: Response, by: Instant) -> Vec<u8> {
     let mut body = Vec::new();
     while body.len() < MAX_ERROR_BYTES
@@ -110,7 +110,7 @@ pub(in crate::adapters) async fn of_error(mut response: Response, by: Instant) -
     body
 }
 
-/// The type of a body, in small letters and without parameters. Empty if the response does not name it.
+/// The media type of a body, in lower case and without parameters. Empty if the response does not declare one.
 pub(in crate::adapters) fn media_type(response: &Response) -> String {
     let named = response.headers().get(reqwest::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()

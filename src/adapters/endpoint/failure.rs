@@ -1,4 +1,4 @@
-//! Describes the failures of an endpoint: what happened, and what to do; never a key.
+//! Describes the failures of an endpoint: what occurred and how to fix it, never with a key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,20 @@ use crate::domain::text::{self, spaced};
 use crate::http_client::{Failed, is_no_tls, is_of_unknown_authority, tls_error};
 use crate::ports::language_model::NoAnswer;
 
-/// The longest wait that is reported: the caller has its own timeout.
+/// The maximum wait that is reported. The caller has its own timeout.
 pub(super) const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 
-/// How many characters of an unreadable answer are shown.
+/// The number of characters of an unreadable answer that are shown.
 const MAX_SHOWN_CHARS: usize = 60;
 
-/// How many bytes of such an answer, or of an error's message, are stored: more than is shown, so that a key at its end is recognised.
+/// The number of bytes of an unreadable answer or an error message that are stored. It is larger than the shown part, so that a key at its end is
+/// recognised.
 pub(super) const MAX_KEPT_BYTES: usize = 4_096;
 
-/// How many characters of a server's message are shown.
+/// The number of characters of a server's message that are shown.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// How many characters of a failure are shown in total.
+/// The number of characters of a failure that are shown in total.
 const MAX_DETAIL_CHARS: usize = 600;
 
 /// Why a request or its answer cannot be used.
@@ -35,79 +36,79 @@ pub(in crate::adapters) enum Broken {
     TooLong,
     /// The answer does not follow the protocol.
     Unreadable(String),
-    /// The answer is not JSON, or has the wrong structure: the error, and the beginning of the answer, which may contain the key.
+    /// The answer is not JSON, or has the wrong structure. The fields are the parse error and the beginning of the answer, which may contain the key.
     Garbled(String, String),
     /// The answer is an error.
     Told(Box<Told>),
-    /// The model used up its limit of tokens before the first word: the way out.
+    /// The model used up its token limit before the first word. The text advises how to fix it.
     OutOfTokens(String),
-    /// The model declined to answer: its words.
+    /// The model declined to answer. The text is its answer.
     Declined(String),
-    /// A filter withheld the whole answer: what the endpoint says of it.
+    /// A filter withheld the whole answer. The text is the endpoint's explanation.
     Withheld(String),
     /// The answer consists of reasoning only, and ended with `stop`.
     OnlyThoughts,
-    /// The answer is one text repeated without an end.
+    /// The answer repeats the same text without an end.
     Endless,
     /// The request cannot be serialised.
     Request(String),
-    /// The answer is audio that cannot be used: what it is, and the way out.
+    /// The answer is audio that cannot be used. The text describes it and how to fix it.
     Audio(String),
 }
 
 impl Broken {
-    /// An answer that cannot be parsed, and why.
+    /// An answer that cannot be parsed, with the parse error.
     pub fn garbled(why: String, body: &[u8]) -> Self {
         Self::Garbled(why, String::from_utf8_lossy(&body[..body.len().min(MAX_KEPT_BYTES)]).into_owned())
     }
 
-    /// The answer is an error with this status, if it has one, and this message.
+    /// An error answer with this message, and a status if it has one.
     pub fn failed(status: Option<u16>, message: String) -> Self {
         Self::Told(Box::new(Told { status, message, ..Told::default() }))
     }
 }
 
-/// The API that an endpoint should have, for advice.
+/// The API that an endpoint should have, for advice in errors.
 #[derive(Clone, Copy)]
 pub(in crate::adapters) struct Api {
     name: &'static str,
-    /// Where it usually is.
+    /// The usual end of its base URL.
     usual: Option<&'static str>,
 }
 
-/// Many servers have it.
+/// The API that many servers are compatible with.
 pub(in crate::adapters) const OPENAI: Api = Api { name: "an OpenAI-compatible API", usual: Some("/v1") };
 
 /// Describes the failures of one endpoint.
 pub(in crate::adapters) struct Failures {
     endpoint: Arc<str>,
-    /// The key, and whatever else is never shown.
+    /// The key, and other texts that are never shown.
     secrets: Vec<SecretString>,
     api: Api,
 }
 
 impl Failures {
-    /// Of an endpoint with an API of its own.
+    /// For an endpoint with an API of its own.
     pub fn new(endpoint: Arc<str>, key: Option<SecretString>) -> Self {
         Self { endpoint, secrets: key.into_iter().collect(), api: Api { name: "the API of this service", usual: None } }
     }
 
-    /// Of an endpoint with this API.
+    /// For an endpoint with this API.
     pub fn with_api(self, api: Api) -> Self {
         Self { api, ..self }
     }
 
-    /// The same, which never shows these either.
+    /// Adds secrets that are never shown.
     pub fn with_secrets(mut self, secrets: impl IntoIterator<Item = SecretString>) -> Self {
         self.secrets.extend(secrets);
         self
     }
 
-    /// A response with a status that is not a success.
+    /// A response whose status is not a success.
     pub fn of_status(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> NoAnswer {
         if status.is_redirection() {
             let to = headers.get(LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");
-            // The query may hold what was sent, such as names of people.
+            // The query may contain data of the request, such as names of people.
             let to = to.split(['?', '#']).next().unwrap_or_default();
             return self.refused(format!(
                 "{status}: it redirects to {to}; redirects are not followed, set base_url to where the API is"
@@ -116,7 +117,7 @@ impl Failures {
         self.of_told(&Told::by(status, headers, body))
     }
 
-    /// An error that the endpoint told.
+    /// An error message of the endpoint.
     pub fn of_told(&self, told: &Told) -> NoAnswer {
         let Told { status, message, .. } = told;
         let quoted = if message.is_empty() { None } else { Some(self.quoted(message)) };
@@ -169,23 +170,23 @@ impl Failures {
         self.unreachable(format!("the answer stopped halfway for {:.1} s", idle.as_secs_f64()))
     }
 
-    /// Requests that wait for an endpoint which answers more slowly than they come.
+    /// An endpoint that answers requests more slowly than they arrive.
     pub fn behind(&self) -> NoAnswer {
         self.overloaded("it answers more slowly than people speak; use a faster server or a smaller model".to_owned(), None)
     }
 
-    /// A stream that ended before the answer did.
+    /// A stream that ended before the answer was complete.
     pub fn cut(&self) -> NoAnswer {
         self.unreachable("the answer was cut off halfway".to_owned())
     }
 
-    /// A WebSocket that the endpoint closed, or a connection of one that broke.
+    /// A WebSocket that the endpoint closed, or whose connection broke.
     pub fn closed(&self, code: Option<u16>, reason: &str) -> NoAnswer {
         let shown = code.map(|code| format!(" with {code}")).unwrap_or_default();
         let reason = if reason.is_empty() { String::new() } else { format!(": {}", self.quoted(reason)) };
         let detail = format!("the connection ended{shown}{reason}");
         match code {
-            // What was sent is at fault (RFC 6455, 7.4.1).
+            // The request is at fault (RFC 6455, 7.4.1).
             Some(1002 | 1003 | 1007 | 1008) => self.refused(detail),
             _ => self.unreachable(detail),
         }
@@ -230,7 +231,7 @@ impl Failures {
         }
     }
 
-    /// The service does not know a voice.
+    /// An unknown voice.
     pub fn unknown_voice(&self, message: &str) -> NoAnswer {
         self.refused(format!("{} (set [voice] voice of the companion to the id of a voice)", self.quoted(message)))
     }
@@ -251,7 +252,7 @@ impl Failures {
         NoAnswer::Refused { endpoint: self.endpoint.clone(), detail: self.shown(&detail) }
     }
 
-    /// The server's own message in quotation marks: it may quote what people said.
+    /// The server's message in quotation marks, because it may quote people.
     fn quoted(&self, message: &str) -> String {
         format!("“{}”", shortened(&self.without_key(message), MAX_MESSAGE_CHARS))
     }
@@ -260,14 +261,14 @@ impl Failures {
         shortened(&self.without_key(detail), MAX_DETAIL_CHARS)
     }
 
-    /// The key is removed before the text is shortened, so that no part of it remains.
+    /// Removes the key. This happens before the text is shortened, so that no part of the key remains.
     fn without_key(&self, text: &str) -> String {
         let secrets = self.secrets.iter().filter(|secret| !secret.expose_secret().is_empty());
         secrets.fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), "***"))
     }
 }
 
-/// The string in a JSON value; none if it is not a string.
+/// The string in a JSON value. `None` if the value is not a string.
 pub(in crate::adapters) fn text_in(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }

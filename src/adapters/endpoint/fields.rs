@@ -1,4 +1,4 @@
-//! The fields of a JSON object that are needed.
+//! Parses only selected fields of a JSON object.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The values of the fields with these names, in the order of the names. None for one that is missing, or `null`. The other fields are skipped.
+/// The values of the fields with these names, in the order of the names. A missing field, or one that is `null`, is `None`. Other fields are skipped.
 ///
 /// # Errors
-/// It is not an object, or not JSON.
+/// Returns an error if the text is not JSON, or not an object.
 pub(in crate::adapters) fn fields<'a, const N: usize>(
     json: &'a str,
     names: [&str; N],

@@ -1,4 +1,4 @@
-//! The first elements of a JSON array.
+//! Parses only the first elements of a JSON array.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 
-/// The first elements of an array, at most `N`. The others are skipped.
+/// The first `N` elements of an array, or fewer. The others are skipped.
 pub(in crate::adapters) struct First<T, const N: usize>(pub Vec<T>);
 
 impl<'de, T: Deserialize<'de>, const N: usize> Deserialize<'de> for First<T, N> {

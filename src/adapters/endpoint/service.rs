@@ -1,4 +1,4 @@
-//! A service, as it is called.
+//! The client of an external service.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::settings::models::extra::Extra;
 pub(in crate::adapters) struct Service {
     pub http: Client,
     pub base_url: Url,
-    /// The headers of each request: the key, if there is one.
+    /// The headers of each request. They contain the key, if there is one.
     pub headers: HeaderMap,
     /// Names the service in errors.
     pub failures: Failures,
 }
 
 impl Service {
-    /// A service that reads its key from a header, after the name of a scheme if there is one. These authorities are trusted besides those of the
-    /// machine. It is called by HTTP/1.1 alone, because WebSockets need it, and servers notice at once that a call is cancelled.
+    /// Creates a client for a service that reads its key from `key_header`, with the prefix `scheme`. `authorities` are trusted in addition to those
+    /// of the machine. Only HTTP/1.1 is used: WebSockets require it, and servers notice a cancelled request at once.
     ///
     /// # Errors
-    /// The address or the key cannot be used.
+    /// Returns an error if the address or the key cannot be used.
     pub fn new(
         base_url: Url,
         key: Option<SecretString>,
@@ -46,7 +46,7 @@ impl Service {
         Ok(Self { http, base_url, headers, failures })
     }
 
-    /// A service with OpenAI's API.
+    /// Creates a client for a service with OpenAI's API.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -55,7 +55,7 @@ impl Service {
         Ok(Self { failures: service.failures.with_api(OPENAI), ..service })
     }
 
-    /// The same, which sends this with each request, and never shows what of it is secret.
+    /// Adds headers and query parameters to each request. Their secrets never appear in errors.
     pub fn with_extra(mut self, extra: &Extra) -> Self {
         self.headers.extend(extra.headers.iter().cloned());
         for (name, value) in &extra.query {
@@ -64,12 +64,12 @@ impl Service {
         Self { failures: self.failures.with_secrets(extra.secrets.iter().cloned()), ..self }
     }
 
-    /// The host to which requests go. `None`: they do not leave this machine.
+    /// The host that receives the requests. `None` if they do not leave this machine.
     pub fn host(&self) -> Option<Arc<str>> {
         self.base_url.host_str().filter(|_| !is_loopback(&self.base_url)).map(Arc::from)
     }
 
-    /// A path of the API.
+    /// The URL of a path of the API.
     pub fn beneath(&self, path: &str) -> Url {
         let mut url = self.base_url.clone();
         url.set_path(&format!("{}/{path}", self.base_url.path().trim_end_matches('/')));

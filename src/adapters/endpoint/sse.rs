@@ -1,12 +1,12 @@
-//! Parses server-sent events, however they are split into chunks, in bounded memory.
+//! Parses server-sent events that are split into arbitrary chunks, in bounded memory.
 //!
-//! Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Only `data` matters here, and whether an event is an error.
+//! Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Only `data` is used, and whether an event is an error.
 
 use serde::de::IgnoredAny;
 
 use crate::adapters::endpoint::failure::Broken;
 
-/// An event longer than this is rejected. Some servers send probabilities of many tokens with each word.
+/// Longer events are rejected. Some servers send probabilities of many tokens with each word.
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
 /// A parser for a stream of events.
@@ -18,7 +18,7 @@ pub(in crate::adapters) struct Events {
     /// The number of bytes at the start of the buffer that contain no further line ending.
     searched: usize,
     data: Option<Vec<u8>>,
-    /// Whether the event that is being read is named `error`.
+    /// Whether the current event is named `error`.
     names_error: bool,
     is_error: bool,
     after_return: bool,
@@ -53,7 +53,7 @@ impl Events {
         }
     }
 
-    /// The data of the next event without its final empty line, at the end of the stream: some servers forget that line.
+    /// The data of the last event at the end of the stream, if its final empty line is missing. Some servers omit that line.
     pub fn last(&mut self) -> Option<Vec<u8>> {
         let rest = self.buffer.split_off(self.consumed);
         let before = self.take_line(&rest);
@@ -66,7 +66,7 @@ impl Events {
         self.is_error
     }
 
-    /// A line ends with `\n`, `\r\n` or `\r`. The `\n` of a `\r\n` may arrive in a later chunk.
+    /// Takes the next line. A line ends with `\n`, `\r\n` or `\r`. The `\n` of a `\r\n` may arrive in a later chunk.
     fn next_line(&mut self) -> Option<Vec<u8>> {
         if self.after_return && self.consumed < self.buffer.len() {
             self.after_return = false;
@@ -86,14 +86,14 @@ impl Events {
         Some(line)
     }
 
-    /// Adds a line. Returns the data before it if that is JSON already and this line begins another event: some servers write no empty lines, or lines
-    /// of JSON alone.
+    /// Adds a line. If the data before it is already complete JSON and the line begins another event, returns that data. This handles servers that
+    /// write no empty lines, or lines of bare JSON.
     fn take_line(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         if let Some(name) = line.strip_prefix(b"event:") {
             self.names_error = name.trim_ascii() == b"error";
         }
-        // Some servers write an error into the stream as it is.
+        // Some servers write a bare error object into the stream.
         let bare = || Some(line).filter(|line| line.starts_with(b"{"));
         let value = line.strip_prefix(b"data:").or_else(bare)?;
         let value = value.strip_prefix(b" ").unwrap_or(value);

@@ -1,4 +1,4 @@
-//! Reads what an endpoint says of a failure, in the shapes that servers use, and decides what is at fault.
+//! Parses an endpoint's error messages, in the formats that servers use, and classifies the cause.
 
 use std::time::Duration;
 
@@ -11,51 +11,51 @@ use super::fields::fields;
 use super::first::First;
 use crate::domain::text::first_bytes;
 
-/// How deep an error is looked into. Routers wrap the errors of others, whose message is JSON in a string.
+/// The maximum depth of nested errors. Routers wrap the errors of other servers, whose message is JSON in a string.
 const MAX_DEPTH: u8 = 8;
 
-/// How many entries of a list are read, and how many messages are shown.
+/// The maximum number of list entries that are read, and of messages that are shown.
 const MOST_ENTRIES: usize = 4;
 
-/// What an endpoint says of a failure.
+/// The error message of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::adapters) struct Told {
-    /// The HTTP status: of the response, or in a successful response the one that the error names.
+    /// The HTTP status of the response. For a successful response, the status that the error names.
     pub status: Option<u16>,
     pub message: String,
-    /// Its types and codes, in small letters.
+    /// The types and codes of the error, in lower case.
     pub codes: Vec<String>,
-    /// How long it asks to be left alone.
+    /// The wait that the endpoint asks for before a retry.
     pub retry_after: Option<Duration>,
 }
 
-/// What is at fault.
+/// The cause of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::adapters) enum Fault {
     /// The account has no credit.
     Credit,
-    /// The key.
+    /// The key is wrong.
     Key,
-    /// The address: the API is at another path.
+    /// The address is wrong: the API has another path.
     Path,
-    /// The name of the model, or the address.
+    /// The name of the model is wrong, or the address.
     Model,
     /// The model has another API.
     Api,
-    /// The account may not use this model as it is set up.
+    /// The account may not use this model in its current configuration.
     Account,
-    /// What was said: a filter refuses it.
+    /// A filter refuses the content.
     Content,
-    /// The endpoint itself, for now.
+    /// The endpoint is temporarily unavailable.
     Load,
-    /// The endpoint loads the model.
+    /// The endpoint is loading the model.
     Loading,
-    /// The request.
+    /// The request is wrong.
     Request,
 }
 
 impl Told {
-    /// The error in a response with a status that is not a success.
+    /// The error in a response whose status is not a success.
     pub fn by(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
         let told = Self::of(body);
         let told = Self { status: Some(status.as_u16()), retry_after: retry_after(headers).or(told.retry_after), ..told };
@@ -63,7 +63,7 @@ impl Told {
         Self { retry_after: told.retry_after.or(is_long.then_some(MAX_RETRY_AFTER)), ..told }
     }
 
-    /// The error in a body; its text, if it is not JSON.
+    /// The error in a body. If the body is not JSON, its text is the message.
     pub fn of(body: &[u8]) -> Self {
         let Ok(value) = serde_json::from_slice::<&RawValue>(body) else {
             let text = String::from_utf8_lossy(&body[..body.len().min(MAX_KEPT_BYTES)]);
@@ -87,7 +87,7 @@ impl Told {
         Self { status: found.status.or_else(named), message, codes: found.codes, retry_after: found.retry_after }
     }
 
-    /// All that it says.
+    /// The message and all codes.
     pub fn words(&self) -> String {
         [&self.message].into_iter().chain(&self.codes).map(String::as_str).collect::<Vec<_>>().join(" ")
     }
@@ -97,7 +97,7 @@ impl Told {
         known.iter().any(|known| words.contains(known))
     }
 
-    /// What is at fault, by the codes and the words of the error where they are known, else by its status.
+    /// Classifies the cause by the known codes and words of the error, or else by its status.
     pub fn fault(&self) -> Fault {
         let says = |known: &[&str]| self.says(known);
         let is = |known: &[&str]| self.codes.iter().any(|code| known.contains(&&**code));
@@ -108,7 +108,7 @@ impl Told {
             Some(400..=499) | None if says(OTHER_API_WORDS) || is(OTHER_API) => Fault::Api,
             Some(400..=499) | None if says(ACCOUNT_WORDS) => Fault::Account,
             Some(400 | 403 | 405..=428 | 430..=501) | None if is(CONTENT) || says(CONTENT_WORDS) => Fault::Content,
-            // Too many requests at a time, or in a minute, pass by themselves, whatever the error is called.
+            // Limits of concurrent requests, or of requests per minute, are temporary, even if the code says otherwise.
             _ if self.status == Some(402) || is(NO_CREDIT) && !says(PASSES) => Fault::Credit,
             Some(400..=499) | None if says(NO_CREDIT_WORDS) && self.retry_after.is_none() && !says(PASSES) => Fault::Credit,
             _ if is(NO_MODEL) => Fault::Model,
@@ -119,7 +119,7 @@ impl Told {
             Some(400..=499) | None if says(WRONG_PATH_WORDS) => Fault::Path,
             Some(404) => Fault::Model,
             Some(400..=499) | None if says(NO_MODEL_WORDS) => Fault::Model,
-            // 498 is Groq's for a tier without room.
+            // Groq returns 498 if a tier has no capacity.
             Some(408 | 425 | 498 | 500..) => Fault::Load,
             None if !says(TOO_LONG_WORDS) => Fault::Load,
             _ => Fault::Request,
@@ -166,11 +166,11 @@ const NO_CREDIT_WORDS: &[&str] = &[
     "余额不足",
     "欠费",
 ];
-/// Words of limits that pass.
+/// Words of temporary limits.
 const PASSES: &[&str] =
     &["concurrent", "per minute", "per second", "per hour", "rate limit", "too many requests", "retry in", "try again in"];
 
-/// Words of limits that do not pass within minutes.
+/// Words of limits that last longer than minutes.
 const LONG_LIMITS: &[&str] =
     &["per day", "per-day", "daily", "per week", "weekly", "per month", "monthly", "free tier limit", "free_tier", "free quota"];
 
@@ -186,7 +186,7 @@ const LOADING_WORDS: &[&str] = &[
     "cold start",
 ];
 
-/// A model that could not be loaded is not loaded by waiting.
+/// Waiting does not help if a model could not be loaded.
 const LOADING_FAILED_WORDS: &[&str] =
     &["error loading", "fail", "unable", "could not", "cannot", "can't", "terminated", "out of memory", "not enough memory"];
 
@@ -219,7 +219,7 @@ const ACCOUNT_WORDS: &[&str] = &[
     "is gated",
 ];
 
-/// Codes of refusals that are about what was said.
+/// Codes of refusals because of the content.
 const CONTENT: &[&str] = &[
     "content_filter",
     "content_filter_error",
@@ -248,7 +248,7 @@ const CONTENT_WORDS: &[&str] = &[
     "blocked for reason",
     "due to safety",
     "blocked due to",
-    // xAI answers so with 403.
+    // xAI answers like this with 403.
     "i can't help with",
     "i can’t help with",
     "i cannot help with",
@@ -335,10 +335,10 @@ const NO_MODEL_WORDS: &[&str] = &[
     "no model loaded",
 ];
 
-/// Words of requests that a repetition would not change, where no status says so.
+/// Words of requests that fail again when they are repeated. Used where there is no status.
 const TOO_LONG_WORDS: &[&str] = &["context", "too long", "too large", "exceeds", "invalid", "not supported", "unsupported"];
 
-/// The status that a type of error stands for, where a successful response names no status.
+/// The status that an error type stands for, for a successful response that names no status.
 fn named_status(code: &str) -> Option<u16> {
     Some(match code {
         "invalid_request_error" | "badrequesterror" | "bad_request" | "invalid_argument" | "failed_precondition" => 400,
@@ -350,7 +350,7 @@ fn named_status(code: &str) -> Option<u16> {
     })
 }
 
-/// What was found in an error.
+/// The data found in an error.
 #[derive(Default)]
 struct Found {
     words: Vec<String>,
@@ -389,7 +389,7 @@ impl Found {
                 self.codes.push(code.to_lowercase());
             }
         }
-        // The first is of `RetryInfo` of Google's APIs.
+        // The first one comes from `RetryInfo` of Google's APIs.
         for delay in fields(object, ["retryDelay", "retry_after"]).unwrap_or_default().into_iter().flatten() {
             let secs = delay.get().trim_matches('"').trim_end_matches('s').parse().ok();
             let wait = secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
@@ -398,7 +398,7 @@ impl Found {
         let names = ["error", "errors", "message", "msg", "detail", "error_message", "error_msg", "metadata", "raw"];
         fields(object, names).unwrap_or_default().into_iter().flatten().for_each(|told| self.read(told, depth));
         if let Ok([Some(details)]) = fields(object, ["details"]) {
-            // They repeat the message, or are for programs.
+            // Details repeat the message, or are meant for programs.
             let words = std::mem::take(&mut self.words);
             self.read(details, depth);
             if !words.is_empty() {
@@ -407,7 +407,7 @@ impl Found {
         }
     }
 
-    /// Adds words, unless they are known already. Words that are JSON are an error of somebody else.
+    /// Adds a message, unless it is known already. A message that is JSON is the error of another server.
     fn say(&mut self, text: String, depth: u8) {
         let text = text.trim();
         let before = self.words.len();

@@ -1,4 +1,4 @@
-//! Opens a WebSocket to a service, by the client of the other requests, so that proxies are used, and a refused upgrade comes with its message.
+//! Opens a WebSocket with the HTTP client of the other requests, so that proxies are used, and the message of a refused upgrade is available.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::service::Service;
 use crate::adapters::web_socket::WebSocket;
 use crate::ports::language_model::NoAnswer;
 
-/// Where Deepgram says why it refuses an upgrade.
+/// The header in which Deepgram states why it refuses an upgrade.
 const DG_ERROR: HeaderName = HeaderName::from_static("dg-error");
 /// RFC 6455, 1.3.
 const ACCEPT_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
@@ -27,7 +27,7 @@ impl Service {
     /// `max_message` bytes ends the connection.
     ///
     /// # Errors
-    /// No connection, a refused upgrade, or none within `patience`.
+    /// Returns an error if there is no connection, if the upgrade is refused, or if it takes longer than `patience`.
     pub async fn open_socket(
         &self,
         path: &[&str],
@@ -84,7 +84,7 @@ impl Service {
     }
 }
 
-/// The answer that a server gives to this key (RFC 6455, 4.2.2).
+/// The value of `Sec-WebSocket-Accept` for this key (RFC 6455, 4.2.2).
 fn accept(key: &str) -> String {
     BASE64.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key.as_bytes(), ACCEPT_GUID].concat()))
 }

@@ -1,4 +1,4 @@
-//! Speech synthesis by Cartesia: one WebSocket for all sentences, each with a context of its own.
+//! Speech synthesis by Cartesia: one WebSocket for all sentences. Each sentence has a context of its own.
 //!
 //! Protocol: <https://docs.cartesia.ai/2026-03-01/api-reference/tts/websocket>
 
@@ -40,16 +40,16 @@ struct Service {
     model: Arc<str>,
     /// The connection that was opened last.
     link: Mutex<Option<Link>>,
-    /// What the names of contexts begin with: those of an account are counted together.
+    /// The random prefix of context names. All contexts of an account share one namespace.
     prefix: String,
     contexts: AtomicU64,
 }
 
 impl Cartesia {
-    /// The service at an address.
+    /// Creates a client for the service at an address.
     ///
     /// # Errors
-    /// The address cannot be used, or this machine has no random numbers.
+    /// Returns an error if the address cannot be used, or if this machine has no random numbers.
     pub fn new(at: At) -> Result<Self, Problem> {
         let mut random = [0; 8];
         rand::fill(&mut random).map_err(|_| Problem::new("provider", "cannot be used: this machine has no random numbers"))?;
@@ -92,7 +92,7 @@ impl SpeechSynthesis for Cartesia {
 }
 
 impl Service {
-    /// The shared connection, and whether others had it before. One that has ended is replaced.
+    /// The shared connection, and whether it existed before. A connection that has ended is replaced.
     fn link(&self) -> (Link, bool) {
         let mut link = self.link.lock();
         match &*link {
@@ -110,15 +110,15 @@ impl Service {
     }
 }
 
-/// A sentence that is asked for, or arrives.
+/// A sentence in progress.
 struct Speaking {
     service: Arc<Service>,
     sentence: Sentence,
     listening: Option<Listening>,
     has_asked: bool,
-    /// Whether it is asked for once more if the connection is lost: an older one may have ended unnoticed.
+    /// Whether to repeat the request if the connection is lost. An existing connection may have ended unnoticed.
     may_repeat: bool,
-    /// When the next audio is overdue.
+    /// The deadline of the next audio.
     deadline: Option<Instant>,
     has_begun: bool,
     is_over: bool,

@@ -1,4 +1,4 @@
-//! Ears at Deepgram: streaming recognition by utterances, version 1 (the models Nova and older), or by turns, version 2 ([`flux`]).
+//! Speech recognition by Deepgram: streaming by utterances, version 1 (the models Nova and older), or by turns, version 2 ([`flux`]).
 
 #[cfg(test)]
 pub(in crate::adapters::speech) mod fake;
@@ -34,7 +34,7 @@ use crate::settings::Problem;
 
 /// A longer message ends the connection.
 pub(super) const MAX_MESSAGE_BYTES: usize = 256 * 1024;
-/// How long the service has for the rest of the results.
+/// How long to wait for the remaining results when a stream is closed.
 pub(super) const CLOSING: Duration = Duration::from_secs(5);
 
 pub struct Deepgram {
@@ -42,25 +42,25 @@ pub struct Deepgram {
     model: Arc<str>,
     timeout: Duration,
     partial_results: bool,
-    /// Whether it can end a turn, if it recognises by turns (Flux): not every server can.
+    /// Whether the server can end a turn on request. Not every server can. `None` for recognition by utterances.
     ends_turns: Option<AtomicBool>,
 }
 
 impl Deepgram {
-    /// Recognition by utterances.
+    /// Creates a client for recognition by utterances.
     ///
     /// # Errors
-    /// The address cannot be used.
+    /// Returns an error if the address cannot be used.
     pub fn new(at: At) -> Result<Self, Problem> {
         let service = at.service(AUTHORIZATION, "Token ")?;
         let At { model, timeout, partial_results, .. } = at;
         Ok(Self { service, model, timeout, partial_results, ends_turns: None })
     }
 
-    /// Recognition by turns.
+    /// Creates a client for recognition by turns (Flux).
     ///
     /// # Errors
-    /// The address cannot be used.
+    /// Returns an error if the address cannot be used.
     pub fn flux(at: At) -> Result<Self, Problem> {
         Ok(Self { ends_turns: Some(AtomicBool::new(true)), ..Self::new(at)? })
     }
@@ -75,7 +75,7 @@ impl Deepgram {
         let partial_results = if self.partial_results { "true" } else { "false" };
         let more = [("channels", "1"), ("interim_results", partial_results), ("vad_events", "true"), ("endpointing", "300")];
         query.extend(more.map(|(name, value)| (name, value.to_owned())));
-        // It is found in partial results.
+        // `UtteranceEnd` is derived from partial results.
         if self.partial_results {
             query.push(("utterance_end_ms", "1000".to_owned()));
         }
@@ -86,7 +86,7 @@ impl Deepgram {
         query
     }
 
-    /// Opens a connection and listens on it.
+    /// Opens a connection, and runs the protocol on it.
     async fn run(
         &self,
         expectation: &Expectation,

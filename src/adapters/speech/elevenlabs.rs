@@ -35,9 +35,9 @@ use crate::settings::Problem;
 const KEY_HEADER: HeaderName = HeaderName::from_static("xi-api-key");
 /// The voice “George” of the API's introduction, which every account may use.
 const DEFAULT_VOICE: &str = "JBFqnCBsd6RMkjVDRZzb";
-/// Models that take a language; others find it out, and refuse the parameter.
+/// The part of a model's name that marks models with a language parameter. Other models detect the language, and refuse the parameter.
 const WITH_LANGUAGE: &str = "_v2_5";
-/// Longer messages are read on a thread that may block.
+/// Longer messages are parsed on a blocking thread.
 const LARGE: usize = 128 * 1024;
 
 #[derive(Clone)]
@@ -50,10 +50,10 @@ struct Service {
 }
 
 impl ElevenLabs {
-    /// The service at an address.
+    /// Creates a client for the service at an address.
     ///
     /// # Errors
-    /// The address cannot be used.
+    /// Returns an error if the address cannot be used.
     pub fn new(at: At) -> Result<Self, Problem> {
         let endpoint = at.service(KEY_HEADER, "")?;
         Ok(Self(Arc::new(Service { endpoint, model: at.model, timeout: at.timeout })))
@@ -92,12 +92,12 @@ impl Service {
     async fn open(&self, sentence: &Sentence, patience: Duration) -> Result<WebSocket, NoAnswer> {
         let voice = sentence.voice.as_deref().map(str::trim).filter(|voice| !voice.is_empty()).unwrap_or(DEFAULT_VOICE);
         let path = ["v1", "text-to-speech", voice, "stream-input"];
-        // Whole sentences need no buffer, and each message has the times of its own audio.
+        // Whole sentences need no buffering, and each message contains the times of its own audio.
         let mut query =
             vec![("model_id", &*self.model), ("output_format", "pcm_24000"), ("auto_mode", "true"), ("sync_alignment", "true")];
         let language = language_code(&sentence.language).filter(|_| self.model.contains(WITH_LANGUAGE));
         query.extend(language.as_deref().map(|language| ("language_code", language)));
-        // The audio of a sentence may come in one message, which is then longer than a MiB.
+        // The audio of a sentence may arrive in one message, which is then longer than 1 MiB.
         let audio_bytes = 2 * most_samples(&sentence.text, sentence.speed) * 4 / 3;
         let max_message = MAX_MESSAGE_BYTES.max(audio_bytes + LARGE);
         let mut socket = self.endpoint.open_socket(&path, &query, max_message, patience).await?;
@@ -106,7 +106,7 @@ impl Service {
     }
 }
 
-/// A sentence that is asked for, or arrives. Dropping it ends the connection, and what the service does.
+/// A sentence in progress. Dropping it ends the connection, and so the synthesis.
 struct Speaking {
     service: Arc<Service>,
     sentence: Sentence,
@@ -115,7 +115,7 @@ struct Speaking {
     /// The pieces of the last message.
     pieces: VecDeque<Piece>,
     has_audio: bool,
-    /// When the next audio is overdue.
+    /// The deadline of the next audio.
     deadline: Option<Instant>,
     is_over: bool,
 }
@@ -161,7 +161,7 @@ impl Speaking {
                 Made::Failed(code, message) => return Err(self.failed(&code, &message, None)),
             },
             Received::Closed { code, reason, .. } => return Err(self.failed("", &reason, Some(code))),
-            // Nothing of this protocol is binary.
+            // The protocol has no binary messages.
             Received::Binary(_) | Received::Drained => Vec::new(),
         };
         if pieces.iter().any(|piece| matches!(piece, Piece::Audio(_))) {
@@ -171,7 +171,8 @@ impl Speaking {
         Ok(())
     }
 
-    /// An error by its code and its message, or by how the connection was closed. The codes are not documented as a whole, and some come in the message.
+    /// Classifies an error by its code and message, or by the close of the connection. The documentation does not list all codes, and some are part
+    /// of the message.
     fn failed(&self, code: &str, message: &str, closed: Option<Option<u16>>) -> NoAnswer {
         let failures = &self.service.endpoint.failures;
         let said = format!("{code} {message}").to_lowercase().replace('_', " ");
@@ -191,7 +192,7 @@ impl Speaking {
     }
 }
 
-/// Reads a message. A large one would keep others waiting on this thread.
+/// Parses a message. A large one is parsed on a blocking thread, so that it does not block this one.
 async fn read(making: &Arc<Mutex<Making>>, text: String) -> Result<Made, Broken> {
     if text.len() <= LARGE {
         return making.lock().take(&text);

@@ -1,4 +1,4 @@
-//! Ears at Deepgram: recognition by turns, version 2 (the models Flux).
+//! Speech recognition by Deepgram by turns, version 2 (the models Flux).
 
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -10,10 +10,10 @@ pub(super) use self::turns::Listening;
 use super::deepgram::query;
 use crate::ports::speech_recognition::Expectation;
 
-/// The model that takes a language. The others are for one.
+/// The model that accepts a language. All others are for one language.
 const MULTI: &str = "flux-general-multi";
 
-/// What a connection is asked for, besides what all are.
+/// Adds the query parameters of Flux.
 pub(super) fn add_query(to: &mut Vec<(&'static str, String)>, model: &str, expectation: &Expectation) {
     let language = query::language(expectation).filter(|language| *language != "multi" && model == MULTI);
     to.extend(language.map(|language| ("language_hint", language.to_owned())));

@@ -1,6 +1,7 @@
-//! Recognition and synthesis at any server that has OpenAI's API for audio.
+//! Recognition and synthesis at any server with OpenAI's audio API.
 //!
-//! Protocol: <https://platform.openai.com/docs/api-reference/audio>. A request has one stretch of speech, or one sentence.
+//! Protocol: <https://platform.openai.com/docs/api-reference/audio>. Each request contains one stretch of speech, or one
+//! sentence.
 
 mod pcm;
 mod recognition;
@@ -42,7 +43,7 @@ struct Server {
     timeout: Duration,
 }
 
-/// A response that is no success.
+/// A response without a success status.
 struct Refusal {
     status: StatusCode,
     headers: HeaderMap,
@@ -56,7 +57,7 @@ impl Server {
         Ok(Self { url: service.beneath(path), service, model, timeout })
     }
 
-    /// Posts a body, and waits for the head of a response, or for all of one that is no success.
+    /// Posts a body. Waits for the head of a success response, or for the whole of any other response.
     async fn post(&self, media_type: &str, body: Vec<u8>, by: Instant) -> Result<Result<Response, Refusal>, NoAnswer> {
         let Service { http, headers, failures, .. } = &self.service;
         let request =

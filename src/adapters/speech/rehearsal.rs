@@ -1,7 +1,7 @@
-//! The built-in voice and ears: no network, no weights, and always the same audio for the same text (docs/design/voice.md ).
+//! The built-in synthesis and recognition: no network, no weights, and always the same audio for the same text (docs/design/voice.md ).
 //!
-//! The voice murmurs: it has the syllables, the melody and the timing of speech, and no words that can be understood. The ears hear that somebody speaks,
-//! and not what.
+//! The voice murmurs: it has the syllables, the melody and the timing of speech, but no intelligible words. The recogniser detects speech, but
+//! returns no transcript.
 
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -18,34 +18,34 @@ use self::murmur::{HUM, Murmur, Sound, VOWELS};
 use crate::domain::names::is_unspaced;
 use crate::domain::voice::heard::{WordTime, word_ranges};
 
-/// The samples in a second of what the voice says.
+/// The sample rate of the voice, in Hz.
 pub const SAMPLE_RATE: u32 = 24_000;
-/// The samples of one frame: 20 ms.
+/// The number of samples in one frame: 20 ms.
 pub const FRAME_SAMPLES: usize = 480;
 
-/// The level of the hum that begins a syllable. That of a vowel is 1.
+/// The level of the hum that begins a syllable, relative to a vowel.
 const HUM_LEVEL: f64 = 0.35;
 /// The lengths of a hum and of a vowel, in milliseconds.
 const HUM_MILLIS: f64 = 100.0;
 const VOWEL_MILLIS: f64 = 150.0;
-/// A word has no more syllables.
+/// The maximum number of syllables in a word.
 const MOST_SYLLABLES: usize = 20;
-/// The last vowel before a pause is this much longer.
+/// The factor by which the last vowel before a pause is longer.
 const FINAL_LENGTH: f64 = 1.35;
 
-/// The words of speech that nobody recognised, by its duration: what a segment of real audio reads.
+/// The text of a segment of real audio without a transcript. It states the duration of the speech.
 pub fn unrecognised(duration: Duration) -> String {
     format!("(speech, {:.1} s)", duration.as_secs_f64())
 }
 
-/// How a companion sounds.
+/// The voice parameters of a companion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Voice {
-    /// The middle of its melody, in hertz, 95 to 215.
+    /// The centre of the melody, in hertz, 95 to 215.
     pitch: f64,
-    /// How much higher its formants are than those of a long vocal tract, 1 to 1.2.
+    /// The ratio of the formants to those of a long vocal tract, 1 to 1.2.
     formants: f64,
-    /// How fast it speaks, 1 is usual.
+    /// The pace of the speech; 1 is the usual pace.
     pace: f64,
 }
 
@@ -76,7 +76,7 @@ impl Voice {
         })
     }
 
-    /// Speaks a text in frames of 20 ms, mono at 24 kHz. The last one ends in silence. What is kept beside the text does not grow with it.
+    /// Speaks a text in frames of 20 ms, mono at 24 kHz. The last frame is padded with silence. Apart from the text, the memory use is constant.
     pub fn speak(self, text: impl Into<Arc<str>>) -> impl Iterator<Item = [i16; FRAME_SAMPLES]> {
         let mut murmur = Murmur::new(self);
         let sounds = self.plan(text.into()).flat_map(|word| {
@@ -94,7 +94,7 @@ impl Voice {
 
     /// The words of a text, one after the other.
     fn plan(self, text: Arc<str>) -> impl Iterator<Item = Word> {
-        // The end of the last word, in bytes, and the number of words since the last pause.
+        // The byte offset of the end of the last word, and the number of words since the last pause.
         let (mut at, mut words) = (0, 0_u32);
         std::iter::from_fn(move || {
             let rest = &text[at..];
@@ -117,7 +117,7 @@ impl Voice {
         })
     }
 
-    /// The sounds of a word. The melody falls towards the next pause, long words have an accent, and the end of a sentence is heard.
+    /// The sounds of a word. The pitch falls towards the next pause, long words have an accent, and the end of a sentence is audible.
     fn sounds(self, word: &str, end: End, words_before: f64) -> Vec<Sound> {
         let vowels = vowels(word);
         let fall = (1.12 - 0.03 * words_before).max(0.94) * (0.97 + 0.06 * fraction(mix(hash(word))));
@@ -145,14 +145,14 @@ impl Voice {
 
 /// A word, and the pause after it.
 struct Word {
-    /// Its end in the text, in bytes.
+    /// The byte offset of its end in the text.
     text_end: usize,
     sounds: Vec<Sound>,
     /// In samples.
     pause: u32,
 }
 
-/// What ends with a word.
+/// The unit that ends with a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Nothing,
@@ -161,7 +161,7 @@ enum End {
     Question,
 }
 
-/// What ends with a word, by the characters after its last letter.
+/// Finds the unit that ends with a word, from the characters after its last letter.
 fn end_of(word: &str) -> End {
     let marks = || word.chars().rev().take(8).take_while(|c| !c.is_alphanumeric());
     if marks().any(|c| "?？؟".contains(c)) {
@@ -175,8 +175,8 @@ fn end_of(word: &str) -> End {
     }
 }
 
-/// The vowels of a word's syllables, by their numbers. Vowels after each other are one syllable, and so is a digit, a character of a script without
-/// spaces, and every second letter of another script.
+/// The vowels of a word's syllables, by index. Adjacent vowels are one syllable. A digit, a character of a script without spaces, and every second
+/// letter of another script are one syllable each.
 fn vowels(word: &str) -> Vec<usize> {
     let mut vowels = Vec::new();
     let (mut is_vowel, mut letters) = (false, 0);
@@ -228,7 +228,7 @@ const fn mix(state: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A number as one from 0 to 1.
+/// Maps a number to the range from 0 to 1.
 const fn fraction(number: u64) -> f64 {
     (number >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -1,4 +1,4 @@
-//! The built-in voice and ears behind `ports/speech_synthesis` and `ports/speech_recognition`.
+//! The built-in synthesis and recognition behind `ports/speech_synthesis` and `ports/speech_recognition`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, 
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 
 const REHEARSAL: &str = "rehearsal";
-/// The frames in a piece: 200 ms.
+/// The number of frames in a piece: 200 ms.
 const FRAMES: usize = 10;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Where a service for speech is, and how it is asked.
+//! The address, model and key of a speech service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ pub struct At {
     /// The model's name at the service.
     pub model: Arc<str>,
     pub key: Option<SecretString>,
-    /// How long an answer may take: connecting, and the first result of a request.
+    /// The timeout for connecting, and for the first result of a request.
     pub timeout: Duration,
-    /// Whether partial results are asked for, where the service has them.
+    /// Whether to request partial results, if the service has them.
     pub partial_results: bool,
-    /// Certificate authorities that are trusted besides those of the machine.
+    /// Certificate authorities that are trusted in addition to those of the machine.
     pub authorities: Vec<Certificate>,
 }
 
 impl At {
-    /// The service, which reads its key from this header.
+    /// Creates the client of a service that reads its key from this header.
     pub(super) fn service(&self, key_header: HeaderName, scheme: &str) -> Result<Service, Problem> {
         Service::new(self.base_url.clone(), self.key.clone(), key_header, scheme, &self.authorities)
     }

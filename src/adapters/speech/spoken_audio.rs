@@ -1,4 +1,4 @@
-//! The audio of a sentence with the times of its words, as a service returns them piece by piece: signed 16 bits, little-endian, mono.
+//! Collects the audio of a sentence and the times of its words, as a service returns them in pieces: signed 16 bits, little-endian, mono.
 
 use std::time::Duration;
 
@@ -10,57 +10,57 @@ use crate::adapters::endpoint::failure::Broken;
 use crate::ports::audio::SPOKEN_RATE;
 use crate::ports::speech_synthesis::{Piece, most_samples};
 
-/// The longest that the time of one character is in a message, with its separators: an escaped pair, and two numbers.
+/// The maximum size of one character's time in a message, with separators: an escaped surrogate pair, and two numbers.
 const MAX_TIME_BYTES: usize = 64;
 
 /// The audio so far.
 pub(super) struct SpokenAudio {
     words: WordTimes,
-    /// The first byte of a sample whose second one is in the next piece.
+    /// The first byte of a sample whose second byte is in the next piece.
     half: Option<u8>,
     samples: usize,
     most_samples: usize,
-    /// The number of characters of the text, and of those for which no time was taken.
+    /// The number of characters of the text, and of the characters without a time so far.
     chars: usize,
     untimed: usize,
 }
 
-/// The audio has ended without a sample.
+/// The error of a synthesis that ended without a sample.
 pub(super) fn no_audio() -> Broken {
     Broken::Audio("it sent no audio; does it have this voice?".to_owned())
 }
 
 impl SpokenAudio {
-    /// None yet of this text, which is spoken at a pace.
+    /// No audio yet, for a text that is spoken at this speed.
     pub fn of(text: &str, speed: f64) -> Self {
-        // It is sent with a space before and one behind it.
+        // The text is sent with a space before and after it.
         let chars = text.chars().count() + 2;
         let most_samples = most_samples(text, speed);
         Self { words: WordTimes::new(text), half: None, samples: 0, most_samples, chars, untimed: chars }
     }
 
-    /// Whether times that a message has in so many bytes can be those of this text. Others are not even read.
+    /// Whether times of this size in a message can belong to this text. Larger ones are not parsed.
     pub const fn may_be_times(&self, bytes: usize) -> bool {
         bytes <= MAX_TIME_BYTES * (self.chars + 2)
     }
 
-    /// How long the audio so far is.
+    /// The duration of the audio so far.
     pub fn length(&self) -> Duration {
         Duration::from_micros((self.samples as u64).saturating_mul(1_000_000) / u64::from(SPOKEN_RATE))
     }
 
-    /// The audio is complete.
+    /// Checks the completed audio.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns an error if there is no audio.
     pub fn check_whole(&self) -> Result<(), Broken> {
         if self.samples == 0 { Err(no_audio()) } else { Ok(()) }
     }
 
-    /// The next audio, in base64.
+    /// Decodes the next audio from base64.
     ///
     /// # Errors
-    /// It cannot be decoded, or there is too much of it.
+    /// Returns an error if the audio cannot be decoded, or exceeds the limit for this text.
     pub fn add_base64(&mut self, audio: &str) -> Result<Vec<i16>, Broken> {
         let bytes = STANDARD.decode(audio).map_err(|error| Broken::Unreadable(format!("audio in base64: {error}")))?;
         let mut samples = Vec::with_capacity(bytes.len() / 2 + 1);
@@ -77,8 +77,8 @@ impl SpokenAudio {
         Ok(samples)
     }
 
-    /// The next characters were spoken from `start` to `end`, in seconds from the beginning of the audio and at most `within`. More of them than the
-    /// text has are not taken.
+    /// Adds characters that were spoken from `start` to `end`. Times are in seconds from the beginning of the audio, and limited to `within`.
+    /// Characters beyond the length of the text are ignored.
     pub fn add_times(&mut self, spoken: &str, start: f64, end: f64, within: Duration) {
         let Some(untimed) = self.untimed.checked_sub(spoken.chars().count().max(1)) else { return };
         self.untimed = untimed;
@@ -86,7 +86,7 @@ impl SpokenAudio {
         self.words.add(spoken, time(start), time(end));
     }
 
-    /// The times that are new and the samples, as pieces.
+    /// The samples and the new word times, as pieces.
     pub fn pieces(&mut self, samples: Vec<i16>) -> Vec<Piece> {
         let words = Some(self.words.take()).filter(|words| !words.is_empty()).map(Piece::Words);
         let audio = (!samples.is_empty()).then_some(Piece::Audio(samples));

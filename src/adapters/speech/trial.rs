@@ -1,4 +1,4 @@
-//! Tries services: a moment of silence is recognised, or one word is said. What is wrong with the address, the key or the model shows.
+//! Tests speech services: recognises a moment of silence, or synthesises one word. Errors show problems with the address, the key or the model.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 
-/// How much silence a recogniser is given.
+/// The duration of the silence that a recogniser receives.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// Has a moment of silence recognised.
+/// Recognises a moment of silence.
 ///
 /// # Errors
-/// The service does not work.
+/// Returns an error if the service does not work.
 pub async fn try_recognition(recogniser: &dyn SpeechRecognition) -> Result<(), NoAnswer> {
     let expectation = Expectation { language: "en".into(), names: Vec::new() };
     let (sounds, taken) = mpsc::channel(2);
     let (results, mut returned) = mpsc::channel(16);
     let from = Moment::ZERO + Duration::from_secs(1);
     let samples: Arc<[i16]> = vec![0; HEARD_RATE as usize * SILENCE.as_millis() as usize / 1_000].into();
-    // There is room for both.
+    // The channel has capacity for both.
     let _ = sounds.try_send(Sound::Audio { from, samples });
     let _ = sounds.try_send(Sound::Ended(Stretch { started: from, ended: from + SILENCE, voiced: SILENCE }));
     drop(sounds);
@@ -34,10 +34,10 @@ pub async fn try_recognition(recogniser: &dyn SpeechRecognition) -> Result<(), N
     tokio::join!(recogniser.listen(expectation, taken, results), ignoring).0
 }
 
-/// Synthesises one word with this voice. The first audio of it is enough.
+/// Synthesises one word with this voice, until the first audio arrives.
 ///
 /// # Errors
-/// The service does not work, or makes no audio.
+/// Returns an error if the service does not work, or makes no audio.
 pub async fn try_voice(synthesis: &dyn SpeechSynthesis, voice: Option<Arc<str>>) -> Result<(), NoAnswer> {
     let sentence = Sentence { companion: "trial".into(), text: "Yes.".into(), language: "en".into(), voice, speed: 1.0 };
     let mut pieces = synthesis.say(sentence);

@@ -1,6 +1,6 @@
-//! The times of the words of a sentence, from the times of its characters or words as a service returns them.
+//! Computes the times of a sentence's words from the times of characters or words that a service returns.
 //!
-//! A service may leave out punctuation and white space, or change case. If it returns other words, the times from there on are unknown.
+//! A service may omit punctuation and white space, or change case. If it returns a different word, the times from that word on are unknown.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use crate::domain::voice::heard::{WordTime, word_ranges};
 pub(super) struct WordTimes {
     /// The characters that are not white space, in order.
     chars: Vec<Char>,
-    /// The number of characters whose time is known or will not be told.
+    /// The number of characters whose time is known or will not be known.
     next: usize,
-    /// The beginning of the word of the character before.
+    /// The word of the previous character, and the beginning of that word.
     begun: Option<(usize, Duration)>,
-    /// The words that are complete and were not taken.
+    /// The completed words that were not yet returned by `take`.
     ready: Vec<WordTime>,
-    /// The end of the last word that is complete.
+    /// The end of the last completed word.
     end: Duration,
 }
 
 struct Char {
     char: char,
-    /// The end of its word in the text. No other word has the same.
+    /// The byte offset of the end of its word in the text. It identifies the word.
     text_end: usize,
-    /// Whether the word is complete with it: what follows is punctuation.
+    /// Whether the word is complete with this character: only punctuation follows.
     is_last: bool,
 }
 
@@ -44,7 +44,7 @@ impl WordTimes {
         Self { chars, next: 0, begun: None, ready: Vec::new(), end: Duration::ZERO }
     }
 
-    /// The next characters were spoken from `start` to `end`.
+    /// Adds characters that were spoken from `start` to `end`.
     pub fn add(&mut self, spoken: &str, start: Duration, end: Duration) {
         let spoken: Vec<char> = spoken.chars().filter(|char| !char.is_whitespace()).collect();
         let (length, count) = (end.saturating_sub(start), (spoken.len() as u32).max(1));
@@ -79,7 +79,7 @@ impl WordTimes {
         }
     }
 
-    /// The times of the words that are complete, and were not taken before.
+    /// Returns the times of newly completed words.
     pub fn take(&mut self) -> Vec<WordTime> {
         std::mem::take(&mut self.ready)
     }

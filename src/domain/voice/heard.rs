@@ -275,8 +275,8 @@ pub struct WordRange {
     pub text_end: usize,
 }
 
-/// Splits a text into words: at white space, and in scripts without spaces at each character. Marks and punctuation belong to the word before them. A
-/// prefix of the text has the same words, except for its last one.
+/// Splits a text into words: at white space, and in scripts without spaces at each character. Marks and punctuation belong to the word before them.
+/// The rest of the text after a word splits into the same following words.
 pub fn word_ranges(text: &str) -> impl Iterator<Item = WordRange> {
     let mut chars = (0_u64..).zip(text.char_indices()).peekable();
     std::iter::from_fn(move || {

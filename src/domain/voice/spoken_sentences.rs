@@ -22,7 +22,7 @@ const MOST_DIGITS: usize = 3;
 #[derive(Clone, Debug, Default)]
 pub struct SpokenSentences {
     sentences: Sentences,
-    /// Complete sentences whose link, address, block of code or direction is still open, or which have no spoken words.
+    /// The text that waits: its link, address, block of code or direction is still open, it has no spoken words, or it is the number of a list item.
     held: String,
 }
 

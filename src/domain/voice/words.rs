@@ -50,7 +50,7 @@ impl WordLists {
         !words.is_empty() && words.iter().all(|word| self.backchannel.contains(word))
     }
 
-    /// The number of words in the longest stop phrase that `words` begin with. In scripts without spaces the last word may be longer than the phrase.
+    /// The number of words in the longest stop phrase that `words` begin with. In scripts without spaces the last word may continue after the phrase.
     fn stop_at(&self, words: &[String]) -> Option<usize> {
         let begins = |phrase: &&Vec<String>| {
             let (last, first) = phrase.split_last()?;

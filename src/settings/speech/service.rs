@@ -1,4 +1,4 @@
-//! Services that recognise or make speech, each in a table with its own name: `[speech.services.NAME]`.
+//! Speech services, each in a table with its own name: `[speech.services.NAME]`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use crate::domain::service::Service;
 use crate::models::{HIGHEST_PRICE, LOWEST_PRICE, check_key_sources, parsed_endpoint, read_key};
 use crate::{Problem, within};
 
-/// The name of the built-in voice and ears, which need no table.
+/// The name of the built-in recognition and synthesis, which need no table.
 pub const BUILT_IN: &str = "rehearsal";
-/// The longest name of a model or a voice, in bytes.
+/// The maximum length of a model or voice name, in bytes.
 const MAX_NAME_BYTES: usize = 200;
 
 named! {
-    /// A protocol of services for speech.
+    /// The protocol of a speech service.
     pub enum SpeechApi {
         /// Deepgram's streaming recognition, version 1.
         Deepgram = "deepgram",
-        /// Deepgram's streaming recognition with its own ends of turns, version 2 ("Flux").
+        /// Deepgram's streaming recognition with turn detection, version 2 ("Flux").
         Flux = "flux",
-        /// OpenAI's transcriptions and speech, which many local servers understand.
+        /// OpenAI's transcription and speech API, which many local servers support.
         OpenAi = "openai",
         /// ElevenLabs' streaming synthesis.
         ElevenLabs = "elevenlabs",
@@ -35,7 +35,7 @@ named! {
 }
 
 impl SpeechApi {
-    /// Whether it does this.
+    /// Whether the protocol supports this kind of service.
     pub const fn serves(self, service: Service) -> bool {
         match service {
             Service::LanguageModel => false,
@@ -44,7 +44,7 @@ impl SpeechApi {
         }
     }
 
-    /// Where its provider serves it.
+    /// The provider's own base URL.
     const fn base_url(self) -> &'static str {
         match self {
             Self::Deepgram | Self::Flux => "https://api.deepgram.com",
@@ -54,7 +54,7 @@ impl SpeechApi {
         }
     }
 
-    /// The model that is used if the table names none. Which models an OpenAI-compatible server has is not known.
+    /// The default model. `None` for OpenAI-compatible servers, whose models are not known.
     const fn model(self) -> Option<&'static str> {
         match self {
             Self::Deepgram => Some("nova-3"),
@@ -66,30 +66,30 @@ impl SpeechApi {
     }
 }
 
-/// A service as it is written.
+/// A service as it appears in the file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpeechService {
-    /// Its protocol. `None`: the name of the table.
+    /// The protocol. `None`: the name of the table.
     pub api: Option<SpeechApi>,
     /// The base URL. `None`: that of the provider.
     pub base_url: Option<String>,
     /// The model's name. Required for `openai`.
     pub model: Option<String>,
-    /// The voice of companions that name none in their files. `None`: the service's own, if it has one.
+    /// The voice of companions without one in their file. `None`: the service's default voice, if it has one.
     pub voice: Option<Arc<str>>,
     /// The key, only from the environment (`TERTULIA__SPEECH__SERVICES__DEEPGRAM__API_KEY`).
     pub api_key: Option<SecretString>,
     /// A file that contains only the key.
     pub api_key_file: Option<PathBuf>,
-    /// Streams or sentences at a time (1 to 1,024). `None`: `speech.max_concurrent`.
+    /// The maximum number of concurrent streams or sentences (1 to 1,024). `None`: `speech.max_concurrent`.
     pub max_concurrent: Option<usize>,
-    /// The price of a minute of audio that is recognised, or of a million characters that are spoken, in units of `models.currency`: 0, or 0.000001
-    /// to 1,000,000. `None`: the cost is not known.
+    /// The price of a minute of recognised audio, or of a million spoken characters, in units of `models.currency`: 0, or 0.000001 to 1,000,000.
+    /// `None`: the cost is not known.
     pub price: Option<f64>,
 }
 
-/// A service with everything that is needed to use it.
+/// A service with all defaults filled in.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     pub api: SpeechApi,
@@ -101,7 +101,7 @@ impl SpeechService {
     /// The protocol of the table with this name.
     ///
     /// # Errors
-    /// Neither the table nor its name tells.
+    /// Returns an error if `api` is not set and the name of the table is not a protocol.
     pub fn api(&self, name: &str) -> Result<SpeechApi, Problem> {
         let by_name = || SpeechApi::ALL.into_iter().find(|api| api.as_str() == name);
         self.api.or_else(by_name).ok_or_else(|| {
@@ -110,10 +110,10 @@ impl SpeechService {
         })
     }
 
-    /// What is needed to use it.
+    /// Fills in the defaults.
     ///
     /// # Errors
-    /// The first value that is missing or wrong.
+    /// Returns an error that names the first missing or invalid value.
     pub fn resolved(&self, name: &str) -> Result<Resolved, Problem> {
         let api = self.api(name)?;
         let base_url =
@@ -124,18 +124,18 @@ impl SpeechService {
         Ok(Resolved { api, base_url, model })
     }
 
-    /// The key, if one is set.
+    /// The key. `None` if none is set.
     ///
     /// # Errors
-    /// The key cannot be read, or no header can carry it.
+    /// Returns an error if the key cannot be read, or cannot be sent in a header.
     pub fn key(&self) -> Result<Option<SecretString>, Problem> {
         read_key(self.api_key.as_ref(), self.api_key_file.as_deref())
     }
 
-    /// The key that it is used with.
+    /// The key to use the service with.
     ///
     /// # Errors
-    /// As [`Self::key`], and none is set although the vendor needs one.
+    /// As [`Self::key`]. Also returns an error if no key is set although the provider requires one.
     pub fn needed_key(&self, name: &str) -> Result<Option<SecretString>, Problem> {
         let key = self.key()?;
         if key.is_none() && self.base_url.is_none() {
@@ -148,7 +148,7 @@ impl SpeechService {
         Ok(key)
     }
 
-    /// The price of what it does. `None`: no price is set, so the cost is not known.
+    /// The price of its work. `None` if no price is set, so that the cost is not known.
     pub fn price(&self, service: Service, currency: &str) -> Option<UnitPrice> {
         match service {
             Service::LanguageModel => None,

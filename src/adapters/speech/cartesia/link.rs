@@ -1,4 +1,4 @@
-//! The connection that the sentences share. It is opened when it is needed, and closed when it is not used for a while.
+//! The connection that all sentences share. It is opened on demand, and closed when it is idle.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,28 +18,29 @@ use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::{Piece, Sentence};
 
 const PATH: [&str; 2] = ["tts", "websocket"];
-/// The version of the API: the newest that its documentation describes.
+/// The version of the API: the newest documented one.
 const VERSION: &str = "2026-03-01";
 /// An unused connection is closed after this time. The service closes it after 5 minutes.
 const IDLE: Duration = Duration::from_secs(60);
-/// A connection on which a sentence has no audio after this time, when it is given up, may be lost without a word of it.
+/// If a sentence is cancelled without audio after this time, its connection may be lost without notice, and gets no new
+/// sentences.
 const SILENT: Duration = Duration::from_secs(2);
-/// The most pieces that wait for the reader of one sentence.
+/// The maximum number of pieces that wait for the reader of one sentence.
 const WAITING: usize = 1_024;
 
-/// What opens connections.
+/// Opens connections.
 pub(super) struct Opener {
     pub service: Service,
     pub timeout: Duration,
 }
 
-/// A connection that is open, or about to be.
+/// A connection that is open, or being opened.
 #[derive(Clone)]
 pub(super) struct Link {
     orders: mpsc::UnboundedSender<Order>,
-    /// Whether it gets no new sentences.
+    /// Whether the connection gets no new sentences.
     is_retired: Arc<AtomicBool>,
-    /// [`SILENT`], or the time after which a sentence is given up.
+    /// [`SILENT`], or the timeout of the service if that is shorter.
     silent: Duration,
 }
 
@@ -48,7 +49,7 @@ enum Order {
     Cancel(Arc<str>),
 }
 
-/// A sentence on the way.
+/// A sentence in progress.
 struct Context {
     making: Making,
     pieces: mpsc::Sender<Piece>,
@@ -66,7 +67,7 @@ pub(super) enum End {
     Lost(NoAnswer),
 }
 
-/// The audio of a sentence. Dropping it cancels what the service does for it.
+/// The audio of a sentence. Dropping it cancels the synthesis.
 pub(super) struct Listening {
     link: Link,
     context: Arc<str>,
@@ -85,12 +86,12 @@ impl Link {
         Self { orders, is_retired: Arc::default(), silent }
     }
 
-    /// Whether it takes sentences.
+    /// Whether the connection accepts sentences.
     pub fn is_open(&self) -> bool {
         !self.orders.is_closed() && !self.is_retired.load(Ordering::Relaxed)
     }
 
-    /// Asks for the audio of a sentence. The request names this context.
+    /// Requests the audio of a sentence. The request must name this context.
     pub fn say(&self, context: Arc<str>, request: String, sentence: &Sentence) -> Listening {
         let (sender, pieces) = mpsc::channel(WAITING);
         let end = Arc::new(OnceLock::new());
@@ -103,7 +104,7 @@ impl Link {
 }
 
 impl Listening {
-    /// The next piece, or how it ended. None: the connection ended before it took the request.
+    /// The next piece, or how the audio ended. `Err(None)` means that the connection ended before it handled the request.
     pub async fn next(&mut self) -> Result<Piece, Option<&End>> {
         let piece = self.pieces.recv().await.ok_or_else(|| self.end.get())?;
         self.has_begun = true;
@@ -120,7 +121,7 @@ impl Drop for Listening {
     }
 }
 
-/// Serves a connection until nobody uses it, or it is lost.
+/// Serves a connection until it is idle for too long, no longer referenced, or lost.
 async fn run(opener: Arc<Opener>, mut orders: mpsc::UnboundedReceiver<Order>) {
     let query = [("cartesia_version", VERSION)];
     let mut socket = match opener.service.open_socket(&PATH, &query, MAX_MESSAGE_BYTES, opener.timeout).await {
@@ -163,7 +164,7 @@ async fn run(opener: Arc<Opener>, mut orders: mpsc::UnboundedReceiver<Order>) {
             Received::Text(text) => {
                 if let Err(broken) = contexts.take(&text, &mut socket) {
                     let error = contexts.opener.service.failures.in_answer(broken);
-                    // A sentence that ends here asks again at another connection.
+                    // A sentence that ends here is requested again on another connection.
                     orders.close();
                     return contexts.end_all(|| End::Failed(error.clone()));
                 }
@@ -173,26 +174,26 @@ async fn run(opener: Arc<Opener>, mut orders: mpsc::UnboundedReceiver<Order>) {
                 orders.close();
                 return contexts.end_all(|| End::Lost(error.clone()));
             }
-            // Nothing of this protocol is binary.
+            // The protocol has no binary messages.
             Received::Binary(_) | Received::Drained => {}
         }
     }
 }
 
-/// The sentences on the way, by the names of their contexts.
+/// The sentences in progress, by the names of their contexts.
 struct Contexts {
     opener: Arc<Opener>,
     of: BTreeMap<Arc<str>, Context>,
 }
 
 impl Contexts {
-    /// Takes a message. An error of one sentence does not affect the others.
+    /// Processes a message. An error of one sentence does not affect the others.
     fn take(&mut self, text: &str, socket: &mut WebSocket) -> Result<(), Broken> {
         let message: Message<'_> =
             serde_json::from_str(text).map_err(|error| Broken::garbled(error.to_string(), text.as_bytes()))?;
         let name = message.context_id.as_deref().unwrap_or_default();
         let Some((name, mut context)) = self.of.remove_entry(name) else {
-            // Others were on their way when their sentence was cancelled.
+            // Messages for unknown contexts were sent before the service handled their cancellation.
             message.error().filter(|_| name.is_empty()).into_iter().for_each(|failed| self.fail_new(&failed));
             return Ok(());
         };
@@ -209,7 +210,7 @@ impl Contexts {
         context.has_begun |= !pieces.is_empty();
         let is_read = pieces.into_iter().all(|piece| context.pieces.try_send(piece).is_ok());
         if !is_read {
-            // Others do not wait for a reader that does not read.
+            // The other sentences must not wait for a slow reader.
             socket.send_text(cancelling(&name));
             context.end(End::Failed(failures.in_answer(Broken::Unreadable("audio comes faster than it is taken".to_owned()))));
         } else if let Some(end) = end {
@@ -220,7 +221,7 @@ impl Contexts {
         Ok(())
     }
 
-    /// An error that names no sentence is that of one that has just been asked for.
+    /// Fails all sentences without audio. An error without a context belongs to a sentence that was requested just now.
     fn fail_new(&mut self, failed: &Failed) {
         let error = self.opener.failure(failed);
         let new: BTreeMap<_, _>;
@@ -234,7 +235,7 @@ impl Contexts {
 }
 
 impl Context {
-    /// Tells the reader, who takes the pieces before it first.
+    /// Reports the end to the reader, which reads the remaining pieces first.
     fn end(self, end: End) {
         let _ = self.end.set(end);
     }

@@ -1,4 +1,4 @@
-//! The audio of one sentence, from the messages of its context.
+//! Builds the audio of one sentence from the messages of its context.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use super::wire::{Failed, Message};
 use crate::adapters::endpoint::failure::Broken;
 use crate::ports::speech_synthesis::Piece;
 
-/// The latest time of a word.
+/// The latest accepted time of a word.
 const LATEST: Duration = Duration::from_secs(300);
 
 /// A sentence whose audio arrives.
 pub(super) struct Making(SpokenAudio);
 
-/// What a message brought.
+/// The content of a message.
 #[derive(Debug, PartialEq)]
 pub(super) enum Made {
-    /// Pieces, or none.
+    /// Pieces. There may be none.
     Pieces(Vec<Piece>),
     /// The audio is complete.
     All(Vec<Piece>),
@@ -29,15 +29,15 @@ impl Making {
         Self(SpokenAudio::of(text, speed))
     }
 
-    /// Takes the next message.
+    /// Processes the next message.
     ///
     /// # Errors
-    /// The audio cannot be read, or there is too much of it, or none in the end.
+    /// Returns an error if the audio cannot be decoded, if there is too much of it, or if there is none at the end.
     pub fn take(&mut self, message: &Message<'_>) -> Result<Made, Broken> {
         if let Some(failed) = message.error() {
             return Ok(Made::Failed(failed));
         }
-        // They may come before their audio.
+        // Word times may arrive before their audio.
         for (word, start, end) in message.words(|bytes| self.0.may_be_times(bytes)) {
             self.0.add_times(&word, start, end, LATEST);
         }

@@ -12,10 +12,10 @@ use crate::adapters::endpoint::told::Told;
 use crate::ports::audio::SPOKEN_RATE;
 use crate::ports::speech_synthesis::Sentence;
 
-/// The paces that the API allows.
+/// The speeds that the API allows.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.6..=1.5;
 
-/// The message that asks for the audio of a sentence.
+/// The message that requests the audio of a sentence.
 pub(super) fn asking(context: &str, model: &str, voice: &str, sentence: &Sentence) -> String {
     let mut request = json!({
         "context_id": context,
@@ -35,7 +35,7 @@ pub(super) fn asking(context: &str, model: &str, voice: &str, sentence: &Sentenc
     request.to_string()
 }
 
-/// The message that ends a context.
+/// The message that cancels a context.
 pub(super) fn cancelling(context: &str) -> String {
     json!({ "context_id": context, "cancel": true }).to_string()
 }
@@ -70,7 +70,7 @@ pub(super) struct Message<'a> {
 /// An error of the service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failed {
-    /// As a status of HTTP.
+    /// As an HTTP status.
     pub status: Option<u16>,
     pub code: String,
     pub message: String,
@@ -88,7 +88,7 @@ impl<'a> Message<'a> {
         }
     }
 
-    /// Words, each with its beginning and its end in seconds. Empty if there are none, or too many bytes of them to be read.
+    /// Words, each with its start and end in seconds. Empty if there are none, or if they are oversized.
     pub fn words(&self, may_be_read: impl Fn(usize) -> bool) -> Vec<(String, f64, f64)> {
         #[derive(Deserialize)]
         struct Words {
@@ -105,7 +105,7 @@ impl<'a> Message<'a> {
         words.filter(fits).map(timed).into_iter().flatten().map(flat).collect()
     }
 
-    /// Whether nothing more comes for the context.
+    /// Whether this is the last message of the context.
     pub fn is_last(&self) -> bool {
         self.is("done") || self.done == Some(true)
     }

@@ -1,14 +1,15 @@
-//! What a connection is asked for.
+//! The query parameters of a connection.
 
 use std::collections::BTreeSet;
 
 use crate::ports::speech_recognition::Expectation;
 
-/// No more names are sent.
+/// The maximum number of names that are sent.
 const MOST_NAMES: usize = 100;
-/// No longer name is sent.
+/// Longer names are not sent.
 const MAX_NAME_CHARS: usize = 60;
-/// With over 500 tokens of names the service returns no words any more, and no error. They are counted carefully, and this leaves room.
+/// The maximum number of tokens in all names. Above 500 tokens the service returns no words any more, without an error. The count is an upper
+/// estimate, and the limit leaves a margin.
 const MOST_TOKENS: usize = 450;
 
 /// The names that are likely to be said.
@@ -16,7 +17,7 @@ pub(in crate::adapters::speech) fn names(expectation: &Expectation) -> impl Iter
     likely(expectation.names.iter().map(AsRef::as_ref)).into_iter().map(|name| ("keyterm", name.to_owned()))
 }
 
-/// The language, if its name is one that a service may know, such as `en` or `pt-BR`.
+/// The language, if its name is a language tag that a service may know, such as `en` or `pt-BR`.
 pub(in crate::adapters::speech) fn language(expectation: &Expectation) -> Option<&str> {
     let mut parts = expectation.language.split('-');
     let is_language =
@@ -26,7 +27,7 @@ pub(in crate::adapters::speech) fn language(expectation: &Expectation) -> Option
     (is_tag || &*expectation.language == "multi").then_some(&*expectation.language)
 }
 
-/// Whether the model takes key terms. Older ones take `keywords`, and refuse these.
+/// Whether the model supports `keyterm`. Older models use `keywords`, and reject `keyterm`.
 pub(in crate::adapters::speech) fn takes_names(model: &str) -> bool {
     let version = model.strip_prefix("nova-").map(|rest| rest.split('-').next().unwrap_or_default());
     version.is_some_and(|version| version.parse::<u32>().is_ok_and(|version| version >= 3))
@@ -51,7 +52,7 @@ fn likely<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         .collect()
 }
 
-/// The most tokens that a name has: one for two Latin letters, and one for each byte of other characters.
+/// An upper estimate of a name's tokens: one for two Latin letters, and one for each byte of other characters.
 fn most_tokens(name: &str) -> usize {
     name.split(|char: char| !char.is_ascii_alphanumeric()).map(|word| word.len().div_ceil(2)).sum::<usize>()
         + name.chars().filter(|char| !char.is_ascii_alphanumeric()).map(char::len_utf8).sum::<usize>()

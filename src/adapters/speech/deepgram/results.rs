@@ -15,9 +15,9 @@ use crate::ports::speech_recognition::Sound;
 pub(in crate::adapters::speech) const KEEP_ALIVE: &str = r#"{"type":"KeepAlive"}"#;
 const FINALIZE: &str = r#"{"type":"Finalize"}"#;
 pub(in crate::adapters::speech) const CLOSE_STREAM: &str = r#"{"type":"CloseStream"}"#;
-/// No more words of one result are read.
+/// The maximum number of words that are read from one result.
 const MOST_WORDS: usize = 2_000;
-/// The code of audio that cannot be read.
+/// The error code for audio that cannot be read.
 const DATA_ERROR: &str = "DATA-0000";
 
 /// One connection.
@@ -39,7 +39,7 @@ impl Protocol for Listening {
                     out.text(FINALIZE);
                 }
             }
-            // The service has finals of its own within a stretch.
+            // The service returns finals of its own within a stretch.
             Sound::Cut(_) => {}
             Sound::Finalize => {
                 if self.utterances.is_uncovered() {
@@ -68,7 +68,7 @@ impl Protocol for Listening {
             }
             Some("Metadata") => self.is_over = true,
             Some("Error") => return Err(error(&message)),
-            // `SpeechStarted` and `UtteranceEnd`: the own detector knows better when somebody talks.
+            // `SpeechStarted` and `UtteranceEnd` are ignored: our own detector is more accurate.
             _ => {}
         }
         Ok(())
@@ -114,7 +114,7 @@ fn heard(message: &Value) -> utterances::Result {
     let mut words: Vec<_> = words(&best["words"], "punctuated_word")
         .map(|(text, times)| {
             let (start, end) = times.unwrap_or((from, upto));
-            // The next words may begin where the audio of this result ends.
+            // The words of the next result may begin where the audio of this result ends.
             let end = if start < upto { end.min(upto) } else { end };
             Word { text: text.to_owned(), start, end }
         })
@@ -131,7 +131,7 @@ fn heard(message: &Value) -> utterances::Result {
     }
 }
 
-/// The words of a result, and their times if they have them. The first field that there is has the text.
+/// The words of a result, with their times if present. The text comes from the field `best`, or else from `word`.
 pub(in crate::adapters::speech) fn words<'a>(
     words: &'a Value,
     best: &'a str,
@@ -143,13 +143,13 @@ pub(in crate::adapters::speech) fn words<'a>(
     })
 }
 
-/// The sample at this time in seconds.
+/// The sample position of a time in seconds.
 pub(in crate::adapters::speech) fn offset(seconds: &Value) -> Option<u64> {
     // JSON has no NaN, and the conversion saturates.
     seconds.as_f64().map(|seconds| (seconds.max(0.0) * f64::from(HEARD_RATE)).round() as u64)
 }
 
-/// What an error says.
+/// Converts an error message.
 pub(in crate::adapters::speech) fn error(message: &Value) -> Broken {
     let said: Vec<_> = ["code", "variant", "description", "message"].iter().filter_map(|key| message[key].as_str()).collect();
     let said = said.join(": ");

@@ -1,4 +1,4 @@
-//! One connection: carries sounds to a service and results back, whatever the service's protocol is.
+//! One connection: carries audio to a service and results back, independently of the service's protocol.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::adapters::web_socket::{NORMAL_CLOSURE, Received, WebSocket};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Recognised, Sound};
 
-/// The pause in what is sent after which the connection is kept alive. A service ends it after 10 s.
+/// The time without sent data after which a keep-alive is sent. A service closes the connection after 10 s.
 const KEEP_ALIVE: Duration = Duration::from_secs(4);
 
-/// What a connection sends and returns.
+/// Messages to send, and results to return.
 #[derive(Default)]
 pub(in crate::adapters::speech) struct Output {
     pub send: Vec<Sent>,
@@ -25,7 +25,7 @@ pub(in crate::adapters::speech) struct Output {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::adapters::speech) enum Sent {
     Text(&'static str),
-    /// Audio as bytes. Never empty: that would end the connection.
+    /// Audio as bytes. Never empty, because an empty message would end the connection.
     Audio(Vec<u8>),
 }
 
@@ -46,7 +46,7 @@ pub(in crate::adapters::speech) trait Protocol: Send {
     fn sound(&mut self, sound: &Sound, now: Instant, out: &mut Output);
 
     /// # Errors
-    /// The connection is of no use any more.
+    /// Returns an error if the connection cannot be used any more.
     fn message(&mut self, text: &str, now: Instant, out: &mut Output) -> Result<(), Broken>;
 
     /// When [`Self::wake`] is due.
@@ -54,26 +54,27 @@ pub(in crate::adapters::speech) trait Protocol: Send {
 
     fn wake(&mut self, now: Instant, out: &mut Output);
 
-    /// Nothing was sent for a while.
+    /// Called when nothing was sent for a while.
     fn keep_alive(&mut self, out: &mut Output);
 
-    /// No more sounds follow: asks for all results.
+    /// Called when no more audio follows: requests all results.
     fn close(&mut self, out: &mut Output);
 
-    /// Whether all results are there.
+    /// Whether all results have arrived.
     fn is_over(&self) -> bool;
 
-    /// All results are there.
+    /// Called when all results have arrived.
     fn finish(&mut self, out: &mut Output);
 
-    /// The connection has failed. What the caller cannot have recognised again is returned.
+    /// Called when the connection has failed. Returns the words whose audio the caller will not send again.
     fn cut(&mut self, out: &mut Output);
 }
 
-/// Listens until `sounds` is closed and all results are returned, for which the service has `patience`, or until nobody takes them.
+/// Runs until `sounds` is closed and all results are returned, or until `results` is closed. After `sounds` is closed, the service has `patience` to
+/// return the rest.
 ///
 /// # Errors
-/// The connection failed.
+/// Returns an error if the connection failed.
 pub(in crate::adapters::speech) async fn run(
     mut socket: WebSocket,
     protocol: &mut impl Protocol,
@@ -113,7 +114,7 @@ pub(in crate::adapters::speech) async fn run(
                     failed = protocol.message(&text, Instant::now(), &mut out).err().map(|broken| failures.in_answer(broken));
                 }
                 Received::Binary(_) | Received::Drained => {}
-                // The end of the connection is the end of what was asked for.
+                // A regular close after `close` means that all results have arrived.
                 Received::Closed { code: Some(NORMAL_CLOSURE), .. } if closing_by.is_some() => {
                     protocol.finish(&mut out);
                     return hand_over(out.results, results).await.map_or(Ok(()), Ok);
@@ -148,7 +149,7 @@ pub(in crate::adapters::speech) async fn run(
     }
 }
 
-/// None: nobody takes them.
+/// Sends the results. Returns `None` if `results` is closed.
 async fn hand_over(all: Vec<Recognised>, results: &Sender<Recognised>) -> Option<()> {
     for result in all {
         results.send(result).await.ok()?;

@@ -1,4 +1,5 @@
-//! When the audio that was sent was said. The service counts the audio that it gets, and only speech is sent, so its clock stands still in pauses.
+//! Maps positions in the sent audio to times. The service counts the audio that it receives. Only speech is sent, so the service's clock stops in
+//! pauses.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,14 +7,14 @@ use std::time::Duration;
 use crate::domain::moment::Moment;
 use crate::ports::audio::{HEARD_FRAME, HEARD_RATE};
 
-/// Audio that begins this close to the end of the audio before continues it.
+/// Audio that begins this close to the end of the previous audio continues it.
 const JITTER: Duration = Duration::from_millis(1);
-/// No more pieces of audio without a pause are remembered.
+/// The maximum number of gapless spans that are kept.
 const MOST_SPANS: usize = 1_024;
 
-/// Audio without a pause.
+/// Audio without a gap.
 struct Span {
-    /// The number of its first sample.
+    /// The position of its first sample.
     offset: u64,
     samples: u64,
     from: Moment,
@@ -27,7 +28,7 @@ pub(in crate::adapters::speech) struct Table {
 }
 
 impl Table {
-    /// Audio was sent that was said from then on.
+    /// Records sent audio. `from` is the time of its first sample.
     pub fn push(&mut self, from: Moment, samples: u64) {
         match self.spans.back_mut() {
             Some(last) if from.since(last.end()).max(last.end().since(from)) <= JITTER => last.samples += samples,
@@ -39,32 +40,32 @@ impl Table {
         }
     }
 
-    /// Silence was sent that nobody said.
+    /// Records sent silence that is not audio of the person.
     pub fn push_silence(&mut self, samples: u64) {
         let end = self.end(self.sent);
-        // It takes no time: what follows has a moment of its own.
+        // The silence takes no time: the audio after it has its own time.
         self.spans.push_back(Span { offset: self.sent, samples: 0, from: end });
         self.sent += samples;
     }
 
-    /// How many samples were sent.
+    /// The number of samples that were sent.
     pub const fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// The moment of the sample at this offset.
+    /// The time of the sample at this offset.
     pub fn begin(&self, offset: u64) -> Moment {
         let next = self.spans.iter().find(|span| offset < span.offset + span.samples);
         next.map_or_else(|| self.end(offset), |span| span.from + duration(offset.saturating_sub(span.offset)))
     }
 
-    /// The moment at which the audio before this offset ends.
+    /// The end time of the audio before this offset.
     pub fn end(&self, offset: u64) -> Moment {
         let last = self.spans.iter().rev().find(|span| span.offset < offset).or(self.spans.front());
         last.map_or(Moment::ZERO, |span| span.from + duration(offset.saturating_sub(span.offset).min(span.samples)))
     }
 
-    /// The beginning of the packet with this offset. Audio that is sent again begins with one.
+    /// The start time of the packet that contains this offset. Repeated audio begins with a packet.
     pub fn packet(&self, offset: u64) -> Moment {
         let begin = self.begin(offset);
         let span = self.spans.iter().find(|span| offset < span.offset + span.samples);
@@ -72,13 +73,13 @@ impl Table {
         begin - duration(into)
     }
 
-    /// The offset of what was said at this moment.
+    /// The offset of the audio from this time.
     pub fn offset(&self, moment: Moment) -> u64 {
         let span = self.spans.iter().rev().find(|span| span.from <= moment).or(self.spans.front());
         span.map_or(0, |span| span.offset + samples(moment.since(span.from)).min(span.samples))
     }
 
-    /// The audio before this offset is not asked for any more.
+    /// Drops spans that end before this offset.
     pub fn forget(&mut self, before: u64) {
         while self.spans.len() > 1 && self.spans.front().is_some_and(|span| span.offset + span.samples < before) {
             self.spans.pop_front();
@@ -92,12 +93,12 @@ impl Span {
     }
 }
 
-/// How long this many samples are.
+/// The duration of this many samples.
 pub(in crate::adapters::speech) fn duration(samples: u64) -> Duration {
     Duration::from_micros(samples.saturating_mul(1_000_000) / u64::from(HEARD_RATE))
 }
 
-/// How many samples this takes.
+/// The number of samples in this duration.
 pub(in crate::adapters::speech) fn samples(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).saturating_mul(u64::from(HEARD_RATE)) / 1_000_000
 }

@@ -1,7 +1,9 @@
-//! Which words are new, which final is the last of a stretch, and when it was said: the rules for a service that returns words with times in the audio.
+//! Decides which words are new, which final completes a stretch, and when it was said. The rules apply to a service that returns words with times in
+//! the audio.
 //!
-//! A final covers the audio up to a time, and nothing of it counts again: so late and repeated finals add nothing. A stretch gets its one last final when
-//! its end is covered, when the service has answered `Finalize`, or a second later without an answer; words that come after that are no last final.
+//! A final covers the audio up to a time, and covered audio never counts again: late and repeated finals add nothing. A stretch gets exactly one last
+//! final: when its end is covered, when the service has answered `Finalize`, or a second later without an answer. Words that arrive after that are
+//! not a last final.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,24 +18,25 @@ use crate::domain::voice::pump::FINALIZE_TIMEOUT;
 use crate::domain::voice::speech::{HOP, Stretch};
 use crate::ports::speech_recognition::{Recognised, Segment};
 
-/// A service finds the end of an utterance this much earlier than the own detector, at most.
+/// The maximum time by which a service detects the end of an utterance earlier than our own detector.
 const ENDPOINT_TOLERANCE: Duration = Duration::from_millis(500);
-/// Words that begin this long after the end of a stretch are of the next one.
+/// Words that begin this long after the end of a stretch belong to the next one.
 const AFTER: Duration = Duration::from_millis(150);
-/// The caller repeats the audio of the last 5 s. Words that are older, and not final when the connection ends, are taken as they are.
+/// Words of this age that are not final when the connection ends are kept. Newer words are recognised again, because the caller repeats the audio of
+/// the last 5 s.
 const REPEATED: Duration = Duration::from_secs(3);
-/// Words that were said longer ago do not wait for a final, because the stream may end at any time without telling.
+/// Words of this age are made final without waiting for the service, because the stream may end at any time without notice.
 const LONGEST_OPEN: Duration = Duration::from_secs(4);
-/// Later words wait in any case.
+/// Words newer than this always wait for a final.
 const NEW: Duration = Duration::from_secs(2);
-/// How often `Finalize` is sent again if there is no answer.
+/// How often an unanswered `Finalize` is repeated.
 const MOST_REPEATS: u8 = 3;
-/// A longer text is cut.
+/// Longer texts are truncated.
 pub(in crate::adapters::speech) const MAX_TEXT_BYTES: usize = 16 * 1024;
-/// No more stretches wait for their last final.
+/// The maximum number of stretches that wait for their last final.
 const MOST_PENDING: usize = 64;
 
-/// A word, with its times in samples of the audio that was sent.
+/// A word, with its times in samples of the sent audio.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::adapters::speech) struct Word {
     pub text: String,
@@ -41,12 +44,12 @@ pub(in crate::adapters::speech) struct Word {
     pub end: u64,
 }
 
-/// What the service returned for the audio up to a time.
+/// A result of the service for the audio up to a position.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::adapters::speech) struct Result {
     pub upto: u64,
     pub words: Vec<Word>,
-    /// All words as the service writes them.
+    /// All words, formatted by the service.
     pub text: String,
     /// In thousandths.
     pub confidence: Option<u16>,
@@ -68,14 +71,14 @@ struct Pending {
     stretch: Stretch,
     begin: u64,
     end: u64,
-    /// What was sent when it ended.
+    /// The number of samples that were sent when the stretch ended.
     sent: u64,
     due: Instant,
 }
 
-/// A `Finalize` that may get no answer.
+/// A `Finalize` that may remain unanswered.
 struct Asked {
-    /// What was sent before it.
+    /// The number of samples that were sent before it.
     sent: u64,
     again: Instant,
     left: u8,
@@ -85,35 +88,35 @@ struct Asked {
 #[derive(Default)]
 pub(in crate::adapters::speech) struct Utterances {
     pub table: Table,
-    /// The audio that finals have covered.
+    /// The position up to which finals cover the audio.
     covered: u64,
-    /// What was sent when the newest stretch ended that has its last final.
+    /// The number of samples that were sent at the end of the newest stretch with a last final.
     over: u64,
     pending: VecDeque<Pending>,
     interim: Option<Result>,
     asked: Option<Asked>,
     newest: Moment,
-    /// Whether the service has returned something since an end that it did not answer.
+    /// Whether the service has returned anything since the last stretch that was closed without an answer.
     is_answered: bool,
 }
 
 impl Utterances {
-    /// Whether there is audio that no final covers.
+    /// Whether some audio is not covered by a final.
     pub const fn is_uncovered(&self) -> bool {
         self.covered < self.table.sent()
     }
 
-    /// The end of what is final.
+    /// The position up to which the audio is final.
     pub const fn covered(&self) -> u64 {
         self.covered
     }
 
-    /// The end of what is final, and of the newest stretch that has its last final.
+    /// The larger of the covered position and the end of the newest stretch with a last final.
     pub fn settled(&self) -> u64 {
         self.covered.max(self.over)
     }
 
-    /// The newest result that is not final.
+    /// Takes the newest result that is not final.
     pub fn take_interim(&mut self) -> Option<Result> {
         self.interim.take()
     }
@@ -122,7 +125,7 @@ impl Utterances {
         self.pending.front().is_some_and(|pending| pending.due <= now)
     }
 
-    /// A stretch has ended. Returns whether the service is to be asked for the rest of it.
+    /// Handles the end of a stretch. Returns whether to request the rest of it from the service.
     pub fn ended(&mut self, stretch: Stretch, now: Instant, out: &mut Vec<Recognised>) -> bool {
         let [begin, end] = [stretch.started, stretch.ended].map(|moment| self.table.offset(moment));
         let pending = Pending { stretch, begin, end, sent: self.table.sent(), due: now + FINALIZE_TIMEOUT };
@@ -142,12 +145,12 @@ impl Utterances {
         !is_asked
     }
 
-    /// The service is asked to finish.
+    /// Records that the service was asked to finish.
     pub fn asked(&mut self, now: Instant) {
         self.asked = Some(Asked { sent: self.table.sent(), again: now + FINALIZE_TIMEOUT, left: MOST_REPEATS });
     }
 
-    /// Words that may change.
+    /// Handles words that may still change.
     pub fn hear_interim(&mut self, mut result: Result, out: &mut Vec<Recognised>) {
         self.is_answered = true;
         self.clamp(&mut result);
@@ -157,7 +160,7 @@ impl Utterances {
         }
     }
 
-    /// Makes old words final, up to the widest gap between them. Returns how many.
+    /// Makes old words final, up to the widest gap between them. Returns their number.
     pub fn finalise_old(&mut self, out: &mut Vec<Recognised>) -> usize {
         let Some(interim) = &self.interim else { return 0 };
         let newest = self.table.end(self.table.sent());
@@ -170,7 +173,7 @@ impl Utterances {
         self.hear_final(Result { upto, text: joined(&words), words, confidence: None }, Cause::Certain, out)
     }
 
-    /// Words that do not change any more. Returns how many are new.
+    /// Handles words that do not change any more. Returns the number of new words.
     pub fn hear_final(&mut self, mut result: Result, cause: Cause, out: &mut Vec<Recognised>) -> usize {
         self.is_answered = true;
         self.clamp(&mut result);
@@ -227,7 +230,8 @@ impl Utterances {
         again.into_iter().chain(self.pending.front().map(|pending| pending.due)).min()
     }
 
-    /// Closes stretches whose rest did not come. Returns whether the service is to be asked again, which it is while nothing more is said.
+    /// Closes stretches whose remaining results are overdue. Returns whether to repeat the request to the service; it is repeated only while no more
+    /// audio is sent.
     pub fn wake(&mut self, now: Instant, out: &mut Vec<Recognised>) -> bool {
         while self.has_due(now) {
             self.close_first(out);
@@ -241,7 +245,7 @@ impl Utterances {
         true
     }
 
-    /// The connection has ended without all results. Returns the words that the caller cannot have recognised again.
+    /// Handles a connection that ended without all results. Returns the words whose audio the caller will not send again.
     pub fn cut(&mut self, out: &mut Vec<Recognised>) {
         let Some(mut result) = self.interim.take() else { return };
         let newest = self.table.end(self.table.sent());
@@ -251,7 +255,7 @@ impl Utterances {
         self.hear_final(result, Cause::Certain, out);
     }
 
-    /// All results are there.
+    /// Closes all stretches: all results have arrived.
     pub fn finish(&mut self, out: &mut Vec<Recognised>) {
         while !self.pending.is_empty() {
             self.close_first(out);
@@ -262,7 +266,7 @@ impl Utterances {
         upto + samples(tolerance) >= end
     }
 
-    /// Times lie within the audio that was sent, and words that are covered are no new ones.
+    /// Limits times to the sent audio, and removes words that are covered already.
     fn clamp(&self, result: &mut Result) {
         let before = result.words.len();
         let sent = self.table.sent();
@@ -271,14 +275,14 @@ impl Utterances {
         for word in &mut result.words {
             word.end = word.end.min(sent).max(word.start);
         }
-        // The service may say that a result is shorter than its words.
+        // A result may be shorter than its words, according to the service.
         result.upto = result.words.iter().map(|word| word.end).max().unwrap_or_default().max(result.upto);
         if result.words.len() < before {
             result.text = joined(&result.words);
         }
     }
 
-    /// Gives the oldest stretch its last final. What the service did not return may still come, and is recognised again after a failure.
+    /// Gives the oldest stretch its last final. Its missing words may still arrive, and their audio is recognised again after a failure.
     fn close_first(&mut self, out: &mut Vec<Recognised>) {
         if let Some(pending) = self.pending.pop_front() {
             out.push(self.last(&pending, Result { upto: self.covered.min(pending.end), ..Result::default() }));
@@ -298,7 +302,7 @@ impl Utterances {
         self.segment(result, ended, Some(pending.stretch))
     }
 
-    /// A final, with an id that audio gets again which is sent again: by the packet in which the audio begins that no final has covered.
+    /// Makes a final. Its id is derived from the packet in which the uncovered audio begins, so that repeated audio gets the same id.
     fn segment(&mut self, result: Result, ended: Moment, last_of: Option<Stretch>) -> Recognised {
         let first = result.words.first().map_or(ended, |word| self.table.begin(word.start));
         let started = first.min(ended).max(self.newest);
@@ -320,7 +324,7 @@ impl Utterances {
     }
 }
 
-/// The words as a text, cut if it is too long.
+/// Joins the words to a text, truncated if it is too long.
 pub(in crate::adapters::speech) fn joined(words: &[Word]) -> String {
     let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
     first_bytes(&text, MAX_TEXT_BYTES).to_owned()

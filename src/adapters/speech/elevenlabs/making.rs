@@ -1,11 +1,11 @@
-//! The audio of one sentence, from the messages of the service.
+//! Builds the audio of one sentence from the messages of the service.
 
 use super::super::spoken_audio::SpokenAudio;
 use super::wire::{Alignment, Message};
 use crate::adapters::endpoint::failure::Broken;
 use crate::ports::speech_synthesis::Piece;
 
-/// The largest difference between times that are the same. In seconds.
+/// The largest difference between times that count as equal, in seconds.
 const TOLERANCE: f64 = 0.06;
 
 /// A sentence whose audio arrives.
@@ -17,14 +17,14 @@ pub(super) struct Making {
     from_sentence: bool,
 }
 
-/// What a message brought.
+/// The content of a message.
 #[derive(Debug, PartialEq)]
 pub(super) enum Made {
-    /// Pieces, or none.
+    /// Pieces. There may be none.
     Pieces(Vec<Piece>),
     /// The audio is complete.
     All(Vec<Piece>),
-    /// An error: its code, and its message.
+    /// An error: its code and message.
     Failed(String, String),
 }
 
@@ -33,10 +33,10 @@ impl Making {
         Self { audio: SpokenAudio::of(text, speed), aligned: 0.0, from_sentence: false }
     }
 
-    /// Takes the next message.
+    /// Processes the next message.
     ///
     /// # Errors
-    /// It cannot be read, or there is too much audio, or none in the end.
+    /// Returns an error if the message cannot be parsed, if there is too much audio, or if there is no audio at the end.
     pub fn take(&mut self, text: &str) -> Result<Made, Broken> {
         let message: Message<'_> =
             serde_json::from_str(text).map_err(|error| Broken::garbled(error.to_string(), text.as_bytes()))?;
@@ -57,8 +57,9 @@ impl Making {
         Ok(Made::All(pieces))
     }
 
-    /// The times of a message count from the beginning of its audio, as the documentation says, or from that of the sentence, as some clients say:
-    /// then they follow those before, and do not lie within the message's `own` audio.
+    /// Adds the times of a message. According to the documentation they count from the beginning of the message's audio, according to some clients
+    /// from the beginning of the sentence. The second case is recognised if the times follow those before, and exceed the length of the message's
+    /// `own` audio.
     fn align(&mut self, Alignment(chars): &Alignment, begin: f64, own: f64) {
         let first = chars.first().map_or(0.0, |(_, start, _)| start / 1_000.0);
         let last = chars.last().map_or(0.0, |(_, start, duration)| (start + duration) / 1_000.0);

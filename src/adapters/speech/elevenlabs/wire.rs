@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::adapters::endpoint::failure::text_in;
 use crate::adapters::endpoint::told::Told;
 
-/// The paces that the API allows.
+/// The speeds that the API allows.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.7..=1.2;
 
-/// The messages that ask for the audio of a text. The voice's own pace is used where it is not changed.
+/// The messages that request the audio of a text. A speed of 1 is omitted: the voice then uses its own pace.
 pub(super) fn asking(text: &str, speed: f64) -> [String; 3] {
     let mut begin = json!({ "text": " " });
     if speed.is_finite() && speed != 1.0 {
@@ -45,7 +45,7 @@ impl Message<'_> {
         self.is_final == Some(true)
     }
 
-    /// The times of characters: of the text as it was sent, else of the text as it is spoken. Those of which there are too many bytes are not read.
+    /// The times of characters: of the text that was sent, or else of the normalised text. Oversized ones are not parsed.
     pub fn alignment(&self, may_be_read: impl Fn(usize) -> bool) -> Option<Alignment> {
         let sent = [self.alignment, self.normalized_alignment].into_iter().flatten();
         sent.filter(|sent| may_be_read(sent.get().len())).find_map(Alignment::read)
@@ -60,14 +60,14 @@ impl Message<'_> {
     }
 }
 
-/// Characters, each with its beginning and its duration in milliseconds.
+/// Characters, each with its start and its duration in milliseconds.
 #[derive(Debug, PartialEq)]
 pub(super) struct Alignment(pub Vec<(String, f64, f64)>);
 
 #[derive(Deserialize)]
 struct AlignmentSent {
     chars: Vec<String>,
-    // The documentation, its examples and what is sent differ in these names, and more than one may come.
+    // The documentation, its examples and the actual messages use different names, and a message may contain more than one of them.
     #[serde(default, rename = "charStartTimesMs")]
     starts: Option<Vec<f64>>,
     #[serde(default, rename = "charsStartTimesMs")]

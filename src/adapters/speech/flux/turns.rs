@@ -1,7 +1,7 @@
 //! The protocol of Deepgram's recognition by turns, version 2.
 //!
-//! There is no `Finalize`. At the end of a stretch the server is asked to end the turn; one that cannot does not, and a second later its newest update
-//! counts as final. Of an end of the turn that comes later only new words count.
+//! There is no `Finalize`. At the end of a stretch the server is asked to end the turn. If the server does not support that, its newest update counts
+//! as final one second later. When the turn ends after that, only its new words count.
 //!
 //! Documentation: <https://developers.deepgram.com/docs/flux/state> and `…/flux/force-end-turn`.
 
@@ -16,20 +16,20 @@ use crate::ports::speech_recognition::{Recognised, Sound};
 
 /// The audio of one message, in samples: 80 ms, as the service recommends.
 const CHUNK: usize = 1_280;
-/// Times that differ by fewer samples are the same: 100 ms.
+/// Times that differ by fewer samples count as equal: 100 ms.
 const NEAR: u64 = 1_600;
 const END_TURN: &str = r#"{"type":"ForceEndTurn"}"#;
-/// What a server answers that does not know [`END_TURN`], before it closes the connection.
+/// The error code of a server that does not support [`END_TURN`]. The server then closes the connection.
 const UNKNOWN: &str = "UNPARSABLE_CLIENT_MESSAGE";
 
 /// One connection.
 pub(in crate::adapters::speech) struct Listening {
     utterances: Utterances,
-    /// Audio that makes no whole message yet.
+    /// Audio that does not fill a message yet.
     waiting: Vec<i16>,
-    /// The turn, and where it begins.
+    /// The index of the turn, and its first position.
     turn: Option<(u64, u64)>,
-    /// How many words of the turn are final.
+    /// The number of words of the turn that are final.
     given: usize,
     ends_turns: bool,
     cannot_end_turns: bool,
@@ -67,7 +67,7 @@ impl Listening {
         }
     }
 
-    /// What a message says of a turn. Its words without times are spread over the audio that is not final.
+    /// Parses a message about a turn. Words without times are distributed over the audio that is not final.
     fn heard(&mut self, message: &Value) -> utterances::Result {
         let index = message["turn_index"].as_u64().unwrap_or_default();
         let from = offset(&message["audio_window_start"]).unwrap_or_default();
@@ -75,12 +75,12 @@ impl Listening {
         if self.turn.is_none_or(|(turn, _)| turn != index) {
             (self.turn, self.given) = (Some((index, from)), 0);
         }
-        // Words that come late are of a stretch that is over.
+        // Late words belong to a stretch that is over.
         let settled = Some(self.utterances.settled()).filter(|settled| *settled < upto).unwrap_or(self.utterances.covered());
         let begin = self.turn.map_or(from, |(_, begin)| begin).max(settled).min(upto);
         let words: Vec<_> = results::words(&message["words"], "word").collect();
         let new = words.len().saturating_sub(self.given).max(1) as u64;
-        // The documentation does not say from where times count. Words of the turn cannot lie before its audio.
+        // The documentation does not define the origin of the times. Words of the turn cannot lie before its audio.
         let first = words.iter().find_map(|(_, times)| *times).map_or(from, |(start, _)| start);
         let since = if first.saturating_add(NEAR) < from { from } else { 0 };
         let words: Vec<_> = words
@@ -114,7 +114,7 @@ impl Protocol for Listening {
                     self.end_turn(out);
                 }
             }
-            // With partial results the caller does not need stretches of a certain length.
+            // With partial results the caller does not need stretches to be cut at a maximum length.
             Sound::Cut(_) if self.partial_results => {}
             Sound::Cut(_) | Sound::Finalize => {
                 if self.utterances.is_uncovered() {
@@ -131,12 +131,12 @@ impl Protocol for Listening {
             Some("TurnInfo") => {
                 let heard = self.heard(&message);
                 if message["event"] == "EndOfTurn" {
-                    // A turn that was ended on request has the audio that was transcribed until then, which may not be all.
+                    // A turn that was ended on request contains only the audio that was transcribed until then.
                     let cause = if message["trigger"] == "manual" { Cause::Certain } else { Cause::Endpoint };
                     self.given += self.utterances.hear_final(heard, cause, &mut out.results);
                 } else {
                     self.utterances.hear_interim(heard, &mut out.results);
-                    // The places of words without times are not known well enough.
+                    // The estimated positions of words without times are not exact enough.
                     if results::words(&message["words"], "word").all(|(_, times)| times.is_some()) {
                         self.given += self.utterances.finalise_old(&mut out.results);
                     }
@@ -164,12 +164,12 @@ impl Protocol for Listening {
         {
             self.given += self.utterances.hear_final(interim, Cause::Asked, &mut out.results);
         }
-        // Asking once is enough: the newest update has the words.
+        // One request is enough: the newest update contains the words.
         self.utterances.wake(now, &mut out.results);
     }
 
     fn keep_alive(&mut self, out: &mut Output) {
-        // There is no message for it.
+        // There is no keep-alive message.
         self.send_waiting(out);
         self.utterances.table.push_silence(CHUNK as u64);
         out.audio(&[0; CHUNK]);

@@ -1,46 +1,46 @@
-//! Audio that arrives in chunks of any length: bare samples, or a WAV file.
+//! Decodes audio that arrives in chunks of any length: bare samples, or a WAV file.
 
 use crate::adapters::endpoint::failure::Broken;
 use crate::ports::audio::SPOKEN_RATE;
 use crate::ports::speech_synthesis::most_samples;
 
-/// A longer head of a WAV file is refused.
+/// Longer headers of WAV files are refused.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// A larger size of the samples means that the server did not know it when it sent the head.
+/// A larger size of the samples means that the server did not know the size when it sent the header.
 const MAX_KNOWN_SIZE: u32 = 0x7fff_0000;
-/// What files of other formats begin with.
+/// The first bytes of files of other formats.
 const OTHERS: [(&[u8; 4], &str); 4] =
     [(b"ID3\x03", "an MP3 file"), (b"ID3\x04", "an MP3 file"), (b"OggS", "an Ogg file"), (b"fLaC", "a FLAC file")];
-/// The way out.
+/// The advice in errors.
 pub(super) const ADVICE: &str =
     "audio must be bare PCM or WAV of 16 bits, mono, at 24000 Hz: set such a voice or model, or have the server convert it";
 
-/// Turns bytes into samples, mono at [`SPOKEN_RATE`].
+/// Converts bytes to samples, mono at [`SPOKEN_RATE`].
 #[derive(Debug)]
 pub(super) struct Pcm {
     state: State,
-    /// The bytes of an incomplete head or sample.
+    /// The bytes of an incomplete header or sample.
     kept: Vec<u8>,
-    /// The number of bytes that may still come.
+    /// The number of bytes that may still arrive.
     left: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// It is not known yet whether there is a head.
+    /// It is not known yet whether there is a header.
     Begin,
     Head,
-    /// Samples follow, of so many bytes if that is known.
+    /// Samples follow. The value is their size in bytes, if known.
     Samples(Option<usize>),
 }
 
 impl Pcm {
-    /// The audio of a text, which is spoken at a pace.
+    /// A decoder for the audio of a text that is spoken at this speed.
     pub fn of(text: &str, speed: f64) -> Self {
         Self { state: State::Begin, kept: Vec::new(), left: 2 * most_samples(text, speed) + MAX_HEAD_BYTES }
     }
 
-    /// Takes a chunk, and returns its samples.
+    /// Decodes a chunk, and returns its samples.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<Vec<i16>, Broken> {
         self.left = self.left.checked_sub(chunk.len()).ok_or(Broken::TooLong)?;
         self.kept.extend_from_slice(chunk);
@@ -66,7 +66,7 @@ impl Pcm {
         if let Some(left) = left {
             *left -= length;
             if *left < 2 {
-                // What follows are notes about the file.
+                // The samples are followed by metadata of the file.
                 self.kept.clear();
             }
         }
@@ -74,15 +74,15 @@ impl Pcm {
     }
 }
 
-/// The head of a WAV file, up to the samples.
+/// The header of a WAV file, up to the samples.
 struct Head {
     length: usize,
-    /// The size of the samples in bytes, if it is known.
+    /// The size of the samples in bytes, if known.
     size: Option<usize>,
 }
 
 impl Head {
-    /// None: it is not complete.
+    /// Returns `None` if the header is incomplete.
     fn read(bytes: &[u8]) -> Result<Option<Self>, Broken> {
         let unreadable = |what: &str| Err(Broken::Unreadable(format!("a WAV file {what}")));
         let mut at = 12;
@@ -115,7 +115,7 @@ impl Head {
 fn check_format(format: &[u8]) -> Result<(), Broken> {
     let [kind, channels, bits] = [0, 2, 14].map(|at| u16::from_le_bytes([format[at], format[at + 1]]));
     let rate = u32_at(format, 4).unwrap_or_default();
-    // PCM, or the extension that says so further on.
+    // PCM, or the extensible format, which names PCM further on.
     if matches!(kind, 1 | 0xfffe) && (channels, bits, rate) == (1, 16, SPOKEN_RATE) {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Recognition: one request for each recording. Requests overlap, and results come in order.
+//! Recognition: one request for each recording. Requests overlap; results are returned in order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,28 +26,28 @@ use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
 use crate::settings::Problem;
 
-/// The requests of one person that are answered at a time.
+/// The maximum number of concurrent requests of one person.
 const MOST_OUTSTANDING: usize = 3;
-/// The recordings of one person that wait for a request.
+/// The maximum number of recordings of one person that wait for a request.
 const MOST_WAITING: usize = 8;
-/// The partial results that wait. More are dropped: each has all words so far.
+/// The maximum number of waiting partial results. More are dropped: each contains all words so far.
 const MOST_PARTIALS: usize = 16;
-/// The length of all names in the prompt. Whisper reads no more than some 200 tokens.
+/// The maximum length of the prompt with all names. Whisper reads only about 200 tokens.
 const MAX_PROMPT_BYTES: usize = 300;
-/// The length of a name in the prompt.
+/// The maximum length of a name in the prompt.
 const MAX_NAME_BYTES: usize = 40;
-/// The size limit of an answer, with the figures of all segments.
+/// The size limit of an answer, including the figures of all segments.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
-/// Ears at an OpenAI-compatible server: `POST /audio/transcriptions`.
+/// Speech recognition at an OpenAI-compatible server: `POST /audio/transcriptions`.
 pub struct OpenAiRecognition {
     server: Server,
-    /// What the model has, until the server refuses it.
+    /// What the model is expected to support, until the server refuses it.
     streams: AtomicBool,
     is_verbose: AtomicBool,
 }
 
-/// How an answer is asked for.
+/// The format in which an answer is requested.
 #[derive(Clone, Copy, PartialEq)]
 struct Form {
     /// As events, with partial results.
@@ -56,17 +56,17 @@ struct Form {
     is_verbose: bool,
 }
 
-/// What is told with each recording.
+/// The hints that are sent with each recording.
 struct Told {
     language: Option<String>,
     prompt: Option<String>,
 }
 
 impl OpenAiRecognition {
-    /// Recognition by this model.
+    /// Creates a client for this model.
     ///
     /// # Errors
-    /// The address cannot be used.
+    /// Returns an error if the address cannot be used.
     pub fn new(at: At) -> Result<Self, Problem> {
         let is_gpt = at.model.contains("gpt") && at.model.contains("transcribe");
         Ok(Self {
@@ -87,11 +87,11 @@ impl OpenAiRecognition {
             return Ok(segment);
         }
         let on_partial = |text: String| {
-            // One that finds no room is followed by a longer one, or by the final.
+            // A dropped partial result is followed by a longer one, or by the final.
             let _ = partials.try_send((number, Recognised::Partial { text: text.into(), started: segment.started }));
         };
         let transcript = match self.transcript(&samples, told, &on_partial).await {
-            // The caller would repeat its newest seconds only.
+            // Retries here, because the caller would repeat only the newest seconds of the audio.
             Err(NoAnswer::Unreachable { .. } | NoAnswer::Overloaded { retry_after: None, .. }) => {
                 self.transcript(&samples, told, &on_partial).await?
             }
@@ -101,7 +101,7 @@ impl OpenAiRecognition {
         Ok(Segment { text: text.into(), no_speech, confidence, is_answer: true, ..segment })
     }
 
-    /// Asks in the richest form that the server has.
+    /// Requests a transcript in the richest format that the server supports.
     async fn transcript(&self, samples: &[i16], told: &Told, on_partial: impl Fn(String) + Send) -> Result<Transcript, NoAnswer> {
         let mut asked = self.form();
         loop {
@@ -167,7 +167,7 @@ impl OpenAiRecognition {
                 match partial.take(&event).map_err(|broken| server.broken(broken))? {
                     Event::Partial(text) => {
                         on_partial(text);
-                        // From the first words on, the others have as long again.
+                        // After the first words, the rest gets the full timeout again.
                         if !std::mem::replace(&mut has_words, true) {
                             by = Instant::now() + server.timeout;
                         }
@@ -211,7 +211,7 @@ impl SpeechRecognition for OpenAiRecognition {
         let (mut asked, mut returned) = (0_u64, 0_u64);
         let mut is_open = true;
         loop {
-            // A server that may not work gets one request at a time.
+            // Until the server has answered once, it gets one request at a time.
             let most = if returned == 0 { 1 } else { MOST_OUTSTANDING };
             while outstanding.len() < most
                 && let Some(recording) = waiting.pop_front()
@@ -265,7 +265,7 @@ impl Told {
     }
 }
 
-/// A form for another attempt after a refusal. If it works, it is kept.
+/// A simpler format for another attempt after a refusal. If it works, it is kept.
 fn plainer(asked: Form, refusal: &Refusal) -> Option<Form> {
     if !matches!(refusal.status.as_u16(), 400 | 415 | 422) {
         return None;

@@ -1,4 +1,4 @@
-//! Collects what one person says, and cuts it into recordings where the detector says so.
+//! Collects the audio of one person, and cuts it into recordings at the boundaries that the detector finds.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::domain::voice::speech::Stretch;
 use crate::ports::audio::HEARD_RATE;
 use crate::ports::speech_recognition::{Segment, Sound};
 
-/// A longer recording is cut. Where there are no partial results the detector cuts earlier.
+/// Longer recordings are cut. Without partial results the detector cuts earlier.
 const MOST_SAMPLES: usize = 16 * HEARD_RATE as usize;
 /// The audio from before the speech.
 const PRE_ROLL: Duration = Duration::from_millis(400);
@@ -18,21 +18,21 @@ const PRE_ROLL: Duration = Duration::from_millis(400);
 pub(super) struct Recorder {
     pieces: VecDeque<(Moment, Arc<[i16]>)>,
     samples: usize,
-    /// Whether the speech that is recorded now was cut before.
+    /// Whether the current speech continues after a cut.
     is_continued: bool,
 }
 
-/// What is recognised by one request.
+/// The audio of one request.
 #[derive(Debug, PartialEq)]
 pub(super) struct Recording {
-    /// None: there is nothing to recognise.
+    /// Empty if there is nothing to recognise.
     pub samples: Vec<i16>,
-    /// What is known before the words are.
+    /// The segment without its words.
     pub segment: Segment,
 }
 
 impl Recorder {
-    /// Takes a sound. Returns the recording that ends with it.
+    /// Adds a sound. Returns the recording that the sound completes.
     pub fn take(&mut self, sound: Sound) -> Option<Recording> {
         match sound {
             Sound::Audio { from, samples } => {
@@ -53,7 +53,7 @@ impl Recorder {
         Recording { samples: self.drain(None), segment: segment(started, last, None, false) }
     }
 
-    /// The stretch, as far as its audio is here and was not cut off already.
+    /// The recording of a stretch, limited to audio that is available and was not cut off already.
     fn end(&mut self, stretch: Stretch, is_last: bool) -> Recording {
         let (first, last) = self.bounds().unwrap_or((stretch.started, stretch.ended));
         let ended = stretch.ended.min(last);
@@ -70,7 +70,7 @@ impl Recorder {
         Some((*first, *last + duration(samples.len())))
     }
 
-    /// Takes the audio up to this moment, or all of it.
+    /// Removes and returns the audio up to this moment, or all audio.
     fn drain(&mut self, upto: Option<Moment>) -> Vec<i16> {
         let mut taken = Vec::new();
         while let Some((from, samples)) = self.pieces.pop_front() {

@@ -1,4 +1,4 @@
-//! Synthesis: one request for each sentence, whose audio is passed on as it arrives.
+//! Synthesis: one request for each sentence. The audio is forwarded as it arrives.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 use crate::settings::Problem;
 
-/// The voice of those who have none. Every server of this API should know it.
+/// The voice of companions without a voice setting. Every server of this API should support it.
 const DEFAULT_VOICE: &str = "alloy";
 /// Media types of audio that is neither PCM nor WAV.
 const OTHERS: [&str; 9] =
     ["audio/mpeg", "audio/mp3", "audio/ogg", "audio/opus", "audio/webm", "audio/flac", "audio/x-flac", "audio/aac", "audio/mp4"];
 
-/// Voices at an OpenAI-compatible server: `POST /audio/speech`.
+/// Speech synthesis at an OpenAI-compatible server: `POST /audio/speech`.
 pub struct OpenAiSynthesis {
     server: Arc<Server>,
 }
@@ -39,26 +39,26 @@ struct Body<'a> {
     input: &'a str,
     voice: &'a str,
     response_format: &'static str,
-    /// Some models refuse it.
+    /// Omitted for the usual speed, because some models refuse the field.
     #[serde(skip_serializing_if = "Option::is_none")]
     speed: Option<f64>,
 }
 
-/// Audio that arrives.
+/// A response whose audio arrives.
 struct Speaking {
     server: Arc<Server>,
     response: Response,
     pcm: Pcm,
-    /// When the first audio must be here.
+    /// The deadline of the first audio.
     by: Instant,
     has_begun: bool,
 }
 
 impl OpenAiSynthesis {
-    /// Synthesis by this model.
+    /// Creates a client for this model.
     ///
     /// # Errors
-    /// The address cannot be used.
+    /// Returns an error if the address cannot be used.
     pub fn new(at: At) -> Result<Self, Problem> {
         Ok(Self { server: Arc::new(Server::new(at, "audio/speech")?) })
     }
@@ -113,7 +113,7 @@ impl Speaking {
         }
     }
 
-    /// Some servers send errors with the status 200.
+    /// Reads an error from a success response: some servers send errors with the status 200.
     async fn json_error(self) -> NoAnswer {
         let reading = whole(self.response, MAX_ERROR_BYTES, self.server.timeout, &self.server.service.failures);
         match timeout_at(self.by, reading).await {
@@ -123,7 +123,7 @@ impl Speaking {
         }
     }
 
-    /// The next samples. Nothing follows an error.
+    /// The next samples. After an error the stream ends.
     async fn next(mut self) -> Result<Option<(Piece, Self)>, NoAnswer> {
         loop {
             let chunk = if self.has_begun {

@@ -1,4 +1,4 @@
-//! What a server answers about a recording: in one piece, or as events.
+//! Parses the answer to a recording, in one piece or as events.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -7,13 +7,13 @@ use crate::adapters::endpoint::failure::{Broken, text_in};
 use crate::adapters::endpoint::told::Told;
 use crate::domain::text::{first_bytes, spaced};
 
-/// With a higher probability of no speech, the names of the prompt alone are its echo. Measured with Whisper (base) and two names in the prompt:
-/// 0.08 to 0.22 when they are said, 0.53 to 0.68 in silence and noise, where it returns them, too.
+/// The probability of no speech above which a text of only prompt names counts as echo of the prompt. Measured with Whisper (base) and two names in
+/// the prompt: 0.08 to 0.22 when the names are said, and 0.53 to 0.68 in silence and noise, where Whisper returns them as well.
 const MAX_NO_SPEECH: f64 = 0.4;
-/// More text than this is no speech of a few seconds.
+/// The maximum length of a text. A few seconds of speech are never longer.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 
-/// What was recognised.
+/// A transcript, with the server's figures.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Transcript {
     pub text: String,
@@ -66,8 +66,8 @@ impl Transcript {
 }
 
 impl Transcript {
-    /// Without words that are an echo of the prompt, which models return for silence and noise. Without a figure, only all of the prompt is one,
-    /// because somebody may say a name.
+    /// Clears the text if it is an echo of the prompt, which models return for silence and noise. Without a figure, only the whole prompt counts as
+    /// echo, because a person may say a single name.
     pub fn without_echo(self, prompt: Option<&str>) -> Self {
         let (text, prompt) = (words(&self.text), prompt.map(words).unwrap_or_default());
         let is_echo = match self.no_speech {
@@ -86,7 +86,7 @@ fn words(text: &str) -> Vec<String> {
 #[derive(Debug, Default)]
 pub(super) struct Partial(String);
 
-/// What an event brought.
+/// The content of an event.
 #[derive(Debug, PartialEq)]
 pub(super) enum Event {
     /// All words so far.
@@ -124,12 +124,12 @@ fn read(json: &[u8]) -> Result<Sent<'_>, Broken> {
     }
 }
 
-/// One line without spaces around it: Whisper's texts begin with one.
+/// Normalises a text to one line without surrounding spaces. Whisper's texts begin with a space.
 fn cleaned(text: &str) -> String {
     spaced(first_bytes(text.trim(), MAX_TEXT_BYTES)).trim().to_owned()
 }
 
-/// The mean of a figure, by the durations of the segments.
+/// The mean of a figure, weighted by the durations of the segments.
 fn mean<'a>(segments: &[SentSegment<'a>], figure: fn(&SentSegment<'a>) -> Option<&'a RawValue>) -> Option<f64> {
     let (mut sum, mut weights) = (0.0, 0.0);
     for segment in segments {

@@ -3,17 +3,17 @@
 use crate::adapters::speech::little_endian;
 use crate::ports::audio::HEARD_RATE;
 
-/// What all boundaries begin with.
+/// The prefix of all boundaries.
 const BOUNDARY: &str = "tertulia-recording";
 
-/// The media type and the body of a form with these fields and the recording as `file`.
+/// The media type and the body of a form with these fields, and the recording as `file`.
 pub(super) fn form(fields: &[(&str, &str)], samples: &[i16]) -> (String, Vec<u8>) {
     let wav = wav(samples);
     let is_within = |boundary: &str| {
         fields.iter().any(|(_, value)| value.contains(boundary))
             || wav.windows(boundary.len()).any(|window| window == boundary.as_bytes())
     };
-    // People choose their names, and names are in the prompt.
+    // People choose their names, and the prompt contains names.
     let boundary = (0..).map(|number: u32| format!("{BOUNDARY}-{number}")).find(|boundary| !is_within(boundary));
     let boundary = boundary.unwrap_or_default();
     let mut body = Vec::with_capacity(wav.len() + 1_024);

@@ -1,11 +1,11 @@
-//! Makes the sound: pulses of the vocal folds through the resonances of a vocal tract (after Klatt, Software for a cascade/parallel formant
-//! synthesizer, 1980). Everything that changes glides, so that nothing clicks.
+//! Makes the sound of the built-in voice: pulses of the vocal folds through the resonances of a vocal tract (after Klatt, Software for a
+//! cascade/parallel formant synthesizer, 1980). All parameters change gradually, to avoid clicks.
 
 use std::f64::consts::TAU;
 
 use super::{SAMPLE_RATE, Voice};
 
-/// The three lowest formants of a, e, i, o and u, in hertz (Peterson and Barney 1952, men, a little towards the middle).
+/// The three lowest formants of a, e, i, o and u, in hertz (Peterson and Barney 1952, men, slightly centralised).
 pub(super) static VOWELS: [[f64; 3]; 5] = [
     [700.0, 1_150.0, 2_440.0],
     [520.0, 1_750.0, 2_450.0],
@@ -13,15 +13,15 @@ pub(super) static VOWELS: [[f64; 3]; 5] = [
     [520.0, 920.0, 2_400.0],
     [350.0, 980.0, 2_300.0],
 ];
-/// Those of the hum that begins a syllable, and of a pause.
+/// The formants of the hum that begins a syllable, and of a pause.
 pub(super) static HUM: [f64; 3] = [300.0, 1_300.0, 2_300.0];
-/// How long the resonances last, as what is left of them after a sample: bandwidths of 75, 110 and 150 Hz.
+/// The decay of the resonances for each sample, for bandwidths of 75, 110 and 150 Hz.
 const RADII: [f64; 3] = [0.990_2, 0.985_7, 0.980_6];
 /// The part of a period in which the vocal folds are open.
 const OPEN: f64 = 0.62;
-/// The level of the whole at a pitch of 1 Hz. Speech has about −20 dBFS (RMS). More pulses in a second are louder.
+/// The overall level at a pitch of 1 Hz, chosen so that speech has about −20 dBFS (RMS). More pulses per second are louder.
 const LEVEL: f64 = 112_000.0;
-/// No sample is beyond this: −3.3 dBFS.
+/// The limit of the samples: −3.3 dBFS.
 const LIMIT: f64 = 22_400.0;
 
 /// One sound of a word, or the pause after it.
@@ -30,22 +30,22 @@ pub(super) struct Sound {
     /// In hertz, for a long vocal tract.
     pub(super) formants: &'static [f64; 3],
     pub(super) samples: u32,
-    /// The pitch, as a multiple of the voice's.
+    /// The pitch, as a multiple of the voice's pitch.
     pub(super) pitch: f64,
-    /// How loud it is, from 0 to 1.
+    /// The loudness, from 0 to 1.
     pub(super) level: f64,
 }
 
 pub(super) struct Murmur {
     voice: Voice,
-    /// Where in its period the voice is, from 0 to 1.
+    /// The position in the current period, from 0 to 1.
     phase: f64,
     pitch: f64,
     loudness: f64,
     formants: [f64; 3],
     /// The last two outputs of each resonance.
     resonances: [[f64; 2]; 3],
-    /// The last input and output of the filter that takes away what is constant.
+    /// The last input and output of the DC-blocking filter.
     block: (f64, f64),
 }
 

@@ -24,7 +24,7 @@ const PLAYBACK_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     pub at: Moment,
-    /// The reason for the deadline. Another input may remove the deadline first.
+    /// The reason for the deadline. An earlier input may move or remove the deadline.
     pub why: Why,
 }
 
@@ -32,7 +32,7 @@ pub struct Deadline {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// The people who held the reply back have fallen silent.
+    /// No person holds the reply back any longer.
     Release,
     HeldTooLong,
     NoAudio,

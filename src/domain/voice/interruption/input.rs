@@ -159,7 +159,7 @@ pub enum Outcome {
     Cut { by: Option<PersonId> },
     /// It was cancelled before anything was heard.
     Cancelled,
-    /// It was not played: people talked for too long, or playback was lost. Post it as text if there is a text channel, else it has failed.
+    /// Nothing of it was heard, for example because people talked for too long. Post it as text if there is a text channel, else it has failed.
     AsText,
     /// No audio arrived, or none could be made.
     Failed,

@@ -12,7 +12,7 @@ use super::{Cause, EARLY_FINAL_TIMEOUT, Effect, Lull, NOISE_AFTER, Policy, Reply
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
     pub at: Moment,
-    /// The reason for the deadline. Another input may remove the deadline first.
+    /// The reason for the deadline. An earlier input may move or remove the deadline.
     pub why: Why,
 }
 
@@ -35,7 +35,7 @@ pub enum Why {
 }
 
 impl Utterances {
-    /// The next deadline. There is always one while segments are buffered, a person talks or finals were requested.
+    /// The next deadline. There is always one while segments are buffered, a person talks or finals are outstanding.
     pub fn deadline(&self, policy: &Policy) -> Option<Deadline> {
         let of_people = self.people.iter().flat_map(|(user, person)| {
             let finals = match person.finals {
