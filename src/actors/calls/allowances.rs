@@ -21,7 +21,6 @@ pub struct Allowances(Mutex<HashMap<GuildId, UsedInDay>>);
 struct UsedInDay {
     /// Usage after this moment is counted as it happens. Earlier usage is read from the record.
     since: Moment,
-    /// Whether the record was read.
     is_read: bool,
     /// Milliseconds.
     recognised: OfDay,

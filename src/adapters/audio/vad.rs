@@ -12,7 +12,6 @@ pub struct Detector {
     hops: u64,
 }
 
-/// The score of one hop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     /// The number of samples before the hop, since the detector was created or reset.

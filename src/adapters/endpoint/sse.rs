@@ -9,7 +9,6 @@ use crate::adapters::endpoint::failure::Broken;
 /// Longer events are rejected. Some servers send probabilities of many tokens with each word.
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
-/// A parser for a stream of events.
 #[derive(Debug, Default)]
 pub(in crate::adapters) struct Events {
     buffer: Vec<u8>,

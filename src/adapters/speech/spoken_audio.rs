@@ -13,7 +13,6 @@ use crate::ports::speech_synthesis::{Piece, most_samples};
 /// The maximum size of one character's time in a message, with separators: an escaped surrogate pair, and two numbers.
 const MAX_TIME_BYTES: usize = 64;
 
-/// The audio so far.
 pub(super) struct SpokenAudio {
     words: WordTimes,
     /// The first byte of a sample whose second byte is in the next piece.

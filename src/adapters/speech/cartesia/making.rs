@@ -20,7 +20,6 @@ pub(super) enum Made {
     Pieces(Vec<Piece>),
     /// The audio is complete.
     All(Vec<Piece>),
-    /// An error.
     Failed(Failed),
 }
 

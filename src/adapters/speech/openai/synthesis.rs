@@ -32,7 +32,6 @@ pub struct OpenAiSynthesis {
     server: Arc<Server>,
 }
 
-/// The body of a request.
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
