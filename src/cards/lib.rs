@@ -6,7 +6,8 @@
 //! [`write_json`] and [`write_png`] write a companion as a card and keep the card's other fields. No address in a card is ever
 //! fetched.
 //!
-//! The versions are described by <https://github.com/malfoyslastname/character-card-spec-v2> and <https://github.com/kwaroran/character-card-spec-v3>.
+//! The versions are described by <https://github.com/malfoyslastname/character-card-spec-v2> and
+//! <https://github.com/kwaroran/character-card-spec-v3>.
 
 mod card;
 mod export;

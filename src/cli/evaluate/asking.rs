@@ -38,7 +38,7 @@ use crate::telemetry::instruments::Instruments;
 
 /// The run stops after this number of consecutive questions without an answer.
 const MOST_FAILURES: u64 = 10;
-/// The run stops after this number of consecutive unreadable answers, each of which was requested twice.
+/// The run stops after this number of consecutive unreadable answers, each requested twice.
 const MOST_UNREADABLE: u64 = 50;
 
 /// One setting with its companion and model, and the counts of its requests.
