@@ -68,7 +68,7 @@ pub struct Greeting {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum PictureUse {
-    /// The card is JSON alone.
+    /// The card is a JSON file.
     None,
     Used {
         picture: Picture,
