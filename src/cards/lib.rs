@@ -1,5 +1,5 @@
-//! Reads and writes character cards, the files in which other programs keep characters, and checks pictures. The crate performs
-//! no IO.
+//! Reads and writes character cards, the files in which other programs keep characters, and checks pictures. Input and
+//! output are bytes in memory.
 //!
 //! A card is JSON (versions 1, 2 and 3), alone or in a text chunk of a PNG. [`read`] accepts nearly everything that programs
 //! write, and counts its repairs. [`preview()`] shows what a companion gets from a card, and [`draft`] creates that companion.

@@ -15,7 +15,6 @@ named! {
         Archive = "archive",
         /// A lorebook without a character.
         Lorebook = "lorebook",
-        /// Other JSON.
         OtherJson = "other_json",
         Other = "other",
     }

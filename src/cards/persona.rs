@@ -50,8 +50,7 @@ pub struct PartUse {
     pub part: Part,
     /// The length of the part, in bytes.
     pub bytes: usize,
-    /// The length of the included text, in bytes. It is less than `bytes`, or 0, if the persona would be too long or the part was
-    /// not chosen.
+    /// The length of the included text, in bytes. It is less than `bytes`, or 0, if the persona would be too long.
     pub used: usize,
 }
 

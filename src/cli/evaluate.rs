@@ -146,7 +146,7 @@ pub fn run(sources: &Sources, options: &Evaluate) -> ExitCode {
     })
 }
 
-/// Asks the models of all settings about all decisions. The order is random, so that a stopped run has answers for a sample. Two
+/// Asks the models of all settings about all decisions. The order is shuffled, so that a stopped run has answers for a sample. Two
 /// settings take turns.
 async fn ask(sides: &[Side], chat: Chat<'_>) -> Vec<Vec<Option<Judged>>> {
     let count = chat.decisions.len();

@@ -352,7 +352,7 @@ impl Gate {
     }
 }
 
-/// Whether a number is left out of a snapshot.
+/// Whether a snapshot omits this number.
 const fn is_zero(number: &u32) -> bool {
     *number == 0
 }

@@ -315,7 +315,6 @@ fn for_each_at_edge(heads: &DFA, text: &[u8], mut consider: impl FnMut(usize, Ra
     }
 }
 
-/// Registers the owner of a name.
 fn register(owners: &mut BTreeMap<String, CompanionId>, name: &str, id: &CompanionId) -> Result<(), SharedName> {
     let normalized = normalized(name);
     if normalized.is_empty() {

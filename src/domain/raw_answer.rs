@@ -10,7 +10,7 @@
 //!   `speakers`, `form` and `silence` recognise.
 //!
 //! A growing answer and a complete one are read in the same way, so that no text is shown or spoken that is dropped later. The
-//! one exception is a closing marker without an opening one: the text before it is already out.
+//! one exception is a closing marker without an opening one: the text before it has already been output.
 
 mod code;
 mod cursor;
@@ -41,7 +41,7 @@ pub(crate) use self::words::MAX_CHARS;
 use self::words::Words;
 pub use super::trimmed::Trimmed;
 
-/// The reason why an answer has no words. If several apply, the greatest one counts.
+/// The reason why an answer has no words. If several apply, the last one in this list counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Nothing {
     /// The answer has no visible text.
@@ -87,7 +87,7 @@ pub struct Reading {
     pub words: Result<String, Nothing>,
     /// The kinds of text that were cut from the answer.
     pub trimmed: BTreeSet<Trimmed>,
-    /// A thought was closed without having been opened: the endpoint puts the opening marker into the prompt.
+    /// A thought was closed without having been opened: the endpoint opened the thought itself.
     pub began_in_thought: bool,
     /// The statement ended before the answer did: the turn ended, or another speaker's line began.
     pub is_over: bool,

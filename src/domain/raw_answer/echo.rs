@@ -13,9 +13,9 @@ const LEAST_BYTES: usize = 24;
 /// The minimum length of a copied message, in words. It is greater because people do repeat greetings or lines of songs.
 const LEAST_WORDS_OF_MESSAGE: usize = 8;
 
-/// The texts of a prompt that an answer must not copy, longest first, each with whether it is a message. A sentence of the
-/// instructions or of the decision's reason may be followed by other text in its line; a message counts as copied only up to the
-/// end of a line.
+/// The texts of a prompt that an answer must not copy, longest first, each with a flag for messages. They are sentences of the
+/// instructions and of the decision's reason, and other authors' messages. A message counts as copied only if the line ends after
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known(Vec<(Arc<str>, bool)>);
 
