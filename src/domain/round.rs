@@ -166,7 +166,7 @@ pub fn listening(companion: &CompanionId, message: Seq, is_called: bool, stage: 
     State::listening(companion.clone(), message_id(message), is_called, stage)
 }
 
-/// Companions that listen or have ended the conversation are never selected.
+/// A listening companion is never selected, nor is one that has ended the conversation.
 fn is_candidate(state: &State) -> bool {
     state.state == Stance::Speak && state.closing != Stage::Terminal
 }
