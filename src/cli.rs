@@ -1,7 +1,7 @@
 //! The command line: commands, options and exit codes.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used. A server also exits with 70 (its runtime hung) and
-//! 130 (it got a second stop signal).
+//! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used. A server also exits with 70 if its
+//! runtime hung, and with 130 after a second stop signal.
 
 mod access;
 pub mod check;
@@ -133,24 +133,24 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Parses the process's arguments. Prints help, or what is wrong with the arguments, and then exits.
+    /// Parses the process's arguments. For `--help` or invalid arguments, prints a message and exits.
     pub fn read() -> Self {
         Self::try_parse().unwrap_or_else(|error| {
-            // The error message repeats the arguments. So it is built again from arguments without terminal control characters.
+            // The error message repeats the arguments, so it is built again from arguments without terminal control characters.
             let arguments = std::env::args_os().map(|argument| visible::line(&argument.to_string_lossy()));
             Self::try_parse_from(arguments).err().unwrap_or(error).exit()
         })
     }
 
-    /// The given command. Without one it is `serve`.
+    /// The given command, or `serve`.
     pub fn command_or_default(&self) -> Command {
         self.command.clone().unwrap_or(Command::Serve { accept_loss: false })
     }
 
-    /// The sources of the settings, including the process's environment.
+    /// The sources of the settings, including the environment variables.
     ///
     /// # Errors
-    /// The value of a `TERTULIA__` variable is not UTF-8.
+    /// Returns an error if the value of a `TERTULIA__` variable is not UTF-8.
     pub fn sources(&self) -> Result<Sources, Problems> {
         let mut environment = Vec::new();
         let mut problems = Vec::new();

@@ -1,6 +1,7 @@
-//! Measures decisions against what people did in recorded group chat (docs/evaluate.md).
+//! Compares a companion's decisions with the behaviour of people in recorded group chat (docs/evaluate.md).
 //!
-//! Nothing here asks a model: questions go out as requests, and answers come in as texts. The command `tertulia evaluate` connects the two.
+//! This module calls no model. It produces requests and reads answers as texts; the command `tertulia evaluate` connects both
+//! with a model.
 
 pub mod answers;
 pub mod cast;

@@ -1,7 +1,7 @@
-//! Runs a script through the real conversation code, in virtual time: without a network, a runtime or a store.
+//! Runs a script through the real conversation code in virtual time, without a network, a runtime or a store.
 //!
-//! This is a tool for tuning, the format of the recorded talks in `tests/conversations/`, and the way in which external checks drive the engine
-//! (docs/design/replay.md).
+//! It serves as a tool for tuning, as the test runner for the recorded conversations in `tests/conversations/`, and as the
+//! interface through which external checks drive the engine (docs/design/replay.md).
 
 mod call;
 mod mouth;

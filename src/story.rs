@@ -1,14 +1,14 @@
-//! What the record says, for people: pure code that takes events and gives facts, and words for them. What reads the store and asks actors is in
-//! `backend`.
+//! Explains the recorded events of a room to people. This module is pure code that derives facts from events and describes them
+//! in sentences. `backend` reads the store and queries the actors.
 //!
-//! * `rounds`: how rounds go.
-//! * `course`: what each event after a decision means for it.
-//! * `aloud`: what happened to a spoken reply, and what of it was heard.
-//! * `fates`: what happened to a message, for every companion.
-//! * `script`: the replay script of a room; `losses`: what it cannot represent.
+//! * `rounds`: the progress of rounds.
+//! * `course`: the consequences of each event after a decision.
+//! * `aloud`: the progress of a spoken reply, and the part that was played.
+//! * `fates`: the outcome of a message for every companion.
+//! * `script`: a replay script of a room; `losses`: the events that it cannot represent.
 //! * `chat`: a room's messages as group chat for `tertulia evaluate`.
 //! * `transcript`: a room's messages as a document.
-//! * `words`: one sentence for each thing that happened.
+//! * `words`: the sentence for each event.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
@@ -28,11 +28,11 @@ use crate::domain::id::CompanionId;
 use crate::settings::companion::Companion;
 use crate::texts::Language;
 
-/// The companion that a story is about, and the language of the story.
+/// The companion whose story is written, and the language of the story.
 pub(crate) struct Subject {
     pub(crate) id: CompanionId,
     pub(crate) name: Arc<str>,
-    /// Its current settings in the room, if it is configured or external.
+    /// Its current settings in the room. `None` if it is neither configured nor external.
     pub(crate) settings: Option<Companion>,
     pub(crate) is_external: bool,
     pub(crate) language: Language,

@@ -1,4 +1,4 @@
-//! The fields of a card, whichever version it has and however a program wrote them.
+//! Parses the fields of a card of any version, including the variants that programs write.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use crate::domain::text;
 use crate::settings::companion::{Interjection, MAX_ALIASES, MAX_NAME_CHARS, MAX_TRAIT_BYTES};
 
 named! {
-    /// The versions of cards.
+    /// The versions of the card format.
     #[derive(schemars::JsonSchema)]
     pub enum Form {
         V1 = "v1",
@@ -18,16 +18,16 @@ named! {
     }
 }
 
-/// The most entries of a list that are read. Nobody wrote more by hand.
+/// The maximum number of entries that are read from a list. It is far above hand-written lists.
 const MOST_ENTRIES: usize = 1_000;
 
 /// The key of our own values in `extensions`.
 pub(super) const OURS: &str = "tertulia";
-/// The key in `extensions` with which SillyTavern says how much a character talks in groups: from 0 to 1, usually written as a text.
+/// SillyTavern's key in `extensions` for how much a character talks in groups: from 0 to 1, usually written as a string.
 pub(super) const TALKATIVENESS: &str = "talkativeness";
-/// The fields of the first version, which were not in `data`.
+/// The fields of the first version, which has no `data` object.
 pub(super) const V1_FIELDS: [&str; 6] = ["name", "description", "personality", "scenario", "first_mes", "mes_example"];
-/// The keys of Pygmalion, TextGen and Agnai.
+/// The equivalent keys of Pygmalion, TextGen and Agnai.
 pub(super) const OTHER_KEYS: [(&str, &str); 8] = [
     ("name", "char_name"),
     ("description", "char_persona"),
@@ -63,16 +63,16 @@ pub(super) const READ_KEYS: [&str; 17] = [
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
     pub form: Form,
-    /// As the card says it. It may be empty.
+    /// As written in the card. It may be empty.
     pub name: String,
-    /// What the character is called in prompts instead of its name. Usually empty.
+    /// The character's name in prompts, instead of `name`. Usually empty.
     pub nickname: String,
     pub description: String,
     pub personality: String,
     pub scenario: String,
     pub first_mes: String,
     pub mes_example: String,
-    /// For people who choose a card. It must never reach a prompt.
+    /// Notes for people who choose a card. They must never reach a prompt.
     pub creator_notes: String,
     pub system_prompt: String,
     pub post_history_instructions: String,
@@ -81,20 +81,20 @@ pub struct Card {
     pub tags: Vec<String>,
     pub creator: String,
     pub character_version: String,
-    /// The entries of its lore, if it has a book.
+    /// The number of entries of its lorebook. `None` without a book.
     pub book_entries: Option<usize>,
-    /// What we, or SillyTavern, keep beside the fields that every program knows.
+    /// Our own extension fields, and SillyTavern's talkativeness.
     pub traits: Traits,
-    /// The card as it was written, which an export needs ([`super::write_json`]).
+    /// The card's JSON as it was written. An export needs it ([`super::write_json`]).
     pub original: Value,
-    /// The PNG around it, without its texts. It is not checked: [`super::picture::check`].
+    /// The PNG around the card, without its text chunks. It is not validated; see [`super::picture::check`].
     pub picture: Option<Vec<u8>>,
-    /// Further files in the PNG beside the card. They are not kept.
+    /// The number of asset chunks in the PNG. Their contents are not kept.
     pub embedded_assets: usize,
     pub(super) salvages: Salvages,
 }
 
-/// Keys of a companion that cards do not know.
+/// Settings of a companion that the card format does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
     pub aliases: Vec<String>,
@@ -104,7 +104,7 @@ pub struct Traits {
 }
 
 impl Card {
-    /// The card in a JSON object.
+    /// Parses a card from a JSON object.
     pub(super) fn of(mut object: Map<String, Value>, salvages: Salvages) -> Result<Self, NotACard> {
         if let Some(inner) = wrapped(&object) {
             object = inner.clone();
@@ -159,29 +159,31 @@ impl Card {
         if nickname.is_empty() { self.name.trim() } else { nickname }
     }
 
-    /// What the character is called: its nickname, else its name, as a companion can have it. Empty if there is none.
+    /// The character's nickname, else its name, cleaned so that a companion can have it. Empty if there is none.
     pub fn shown_name(&self) -> String {
         proper_name(self.written_name())
     }
 }
 
-/// A name as companions can have it: one line of visible characters, not too long, and without the brackets of macros. Empty if nothing is left.
+/// Cleans a name for a companion: one line of visible characters, of limited length, without the brackets of macros. Empty if no
+/// character is left.
 pub(super) fn proper_name(written: &str) -> String {
     let mut name = text::one_line(&written.replace(['{', '}', '<', '>'], ""), MAX_NAME_CHARS - 1);
-    // A joiner at the place of the cut is hidden only now.
+    // The cut may have turned a joiner into an invisible character.
     while text::first_hidden(&name).is_some() {
         name = text::seen(&name).collect();
     }
     if text::is_blank(&name) { String::new() } else { name.trim().to_owned() }
 }
 
-/// The character in an export of Character.AI or in an answer of Chub.
+/// The character object inside an export of Character.AI or a response of Chub.
 fn wrapped(object: &Map<String, Value>) -> Option<&Map<String, Value>> {
     let definition = object.get("node").and_then(|node| node.get("definition"));
     object.get("character").or(definition)?.as_object()
 }
 
-/// Writes the attributes of a persona in Agnai's format into the description, which is a note for people there.
+/// Converts the persona attributes of Agnai's format to a description. Agnai's own `description` is a note for people, so it
+/// moves to `creator_notes`.
 fn describe_by_attributes(object: &mut Map<String, Value>) {
     let attributes = object.get("persona").and_then(|persona| persona.get("attributes")).and_then(Value::as_object);
     let Some(attributes) = attributes else { return };
@@ -208,16 +210,16 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Reads fields of any type as what they should be.
+/// Reads fields whose values may have the wrong type.
 struct Fields<'a> {
     data: &'a Map<String, Value>,
-    /// What is around `data`.
+    /// The object around `data`.
     beside: Option<&'a Map<String, Value>>,
     salvages: Salvages,
 }
 
 impl<'a> Fields<'a> {
-    /// The value of a field, wherever it is, and what is odd about the place.
+    /// The value of a field wherever the card has it, and the salvage kind if that is not the standard place.
     fn find(&self, key: &str) -> Option<(&'a Value, Option<SalvageKind>)> {
         let inside = self.data.get(key);
         let beside = self.beside.and_then(|beside| beside.get(key));
@@ -266,7 +268,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A list of texts. Empty ones are left out.
+    /// A list of texts without empty ones.
     fn list(&mut self, key: &'static str) -> Vec<String> {
         let mut items: Vec<&Value> = match self.value(key) {
             None => return Vec::new(),
@@ -319,7 +321,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// What SillyTavern's talkativeness is here.
+/// Converts SillyTavern's talkativeness to an interjection level.
 fn talkative(value: &Value) -> Option<Interjection> {
     let share = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
     Some(match share {

@@ -1,4 +1,4 @@
-//! Makes a card of a companion. What only its old card had stays in it.
+//! Writes a companion as a card, and keeps everything else of the card from which it was imported.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,24 +14,26 @@ use super::preview::{GreetingKind, Offered, called, greetings};
 use super::salvage::Salvages;
 use crate::settings::companion::Companion;
 
-/// The fields of `data` that hold our part of an edited persona's text, all of which is the new description.
+/// The fields of `data` from which a persona is made. An edited persona replaces all of them: it becomes the description, and the
+/// others become empty.
 const EDITED: [&str; 4] = ["description", "personality", "scenario", "mes_example"];
 
-/// The fields of `data` with the greetings after the first.
+/// The fields of `data` for all greetings except the first.
 const GREETINGS: [&str; 2] = ["alternate_greetings", "group_only_greetings"];
 
-/// A card of the third version, which programs for the first and the second can read as well.
+/// A card of the third version. Programs for the first and second version can read it, too.
 ///
-/// `original` is the card that the companion came from ([`Card::original`]). Its keys and extensions stay. While the persona is what the card gives, its
-/// texts stay as well; an edited persona becomes the description, and takes the place of personality, scenario and examples. It is the same with the
-/// greetings: the first becomes `first_mes`, the others alternatives.
+/// `original` is the card from which the companion was imported ([`Card::original`]). Its keys and extensions are kept. The text
+/// fields are kept while the persona is the one that the card gives. An edited persona becomes the description, and personality,
+/// scenario and examples become empty. Edited greetings are written likewise: the first becomes `first_mes`, the others become
+/// alternatives.
 pub fn write_json(original: Option<&Value>, companion: &Companion) -> Value {
     let object = original.and_then(Value::as_object).cloned().unwrap_or_default();
     let card = Card::of(object.clone(), Salvages::default()).ok();
     let mut top = object;
     let mut data = match top.remove("data") {
         Some(Value::Object(data)) => data,
-        // A card of the first version has everything beside.
+        // A card of the first version has all fields at the top level.
         _ => Map::new(),
     };
     if let Some(card) = &card {
@@ -59,7 +61,7 @@ pub fn write_json(original: Option<&Value>, companion: &Companion) -> Value {
     for field in V1_FIELDS {
         top.insert(field.to_owned(), data[field].clone());
     }
-    // Programs find what is beside `data` as well.
+    // Some programs also read the fields beside `data`.
     for (field, other) in OTHER_KEYS.into_iter().chain(GREETINGS.map(|field| (field, field))) {
         if let Some(same) = top.get_mut(other) {
             *same = data[field].clone();
@@ -69,10 +71,10 @@ pub fn write_json(original: Option<&Value>, companion: &Companion) -> Value {
     with_spec(Value::Object(top), "chara_card_v3", "3.0")
 }
 
-/// A PNG with the card of [`write_json`] in it, once for the third version and once for the second. Other texts of the picture stay.
+/// A PNG that contains the card of [`write_json`] twice: as version 3 and as version 2. Text chunks with other keywords are kept.
 ///
 /// # Errors
-/// The picture is not a PNG.
+/// Returns an error if `picture` is not a PNG.
 pub fn write_png(picture: &[u8], original: Option<&Value>, companion: &Companion) -> Result<Vec<u8>, NotAPicture> {
     if !png::is_png(picture) || png::size(picture).is_none() {
         return Err(NotAPicture::Unknown);
@@ -81,7 +83,7 @@ pub fn write_png(picture: &[u8], original: Option<&Value>, companion: &Companion
     let second = with_spec(third.clone(), "chara_card_v2", "2.0");
     let [third, second] = [third, second].map(|card| STANDARD.encode(card.to_string()));
     let [ccv3, chara] = KEYWORDS;
-    // Programs that take the first text they know should find the second version.
+    // The second version comes first, for programs that read the first text chunk they know.
     Ok(png::with_texts(picture, &[(chara, second.as_bytes()), (ccv3, third.as_bytes())]))
 }
 
@@ -91,7 +93,7 @@ fn with_spec(mut card: Value, spec: &str, version: &str) -> Value {
     card
 }
 
-/// Writes the fields as they were understood. A field that says nothing and was not there stays absent.
+/// Writes the fields as they were parsed. An empty field that the card does not have is not added.
 fn insert_fields(data: &mut Map<String, Value>, card: &Card) {
     let texts = [
         ("name", &card.name),
@@ -122,13 +124,13 @@ fn insert_fields(data: &mut Map<String, Value>, card: &Card) {
             data.insert(field.to_owned(), json!(list));
         }
     }
-    // Programs that know books refuse one that is null.
+    // Programs that support lorebooks refuse a null book.
     if data.get("character_book").is_some_and(Value::is_null) {
         data.remove("character_book");
     }
 }
 
-/// Moves what belongs into `data` there, unless something is there already.
+/// Moves fields into `data` that belong there, unless `data` has them already.
 fn move_inside(top: &mut Map<String, Value>, data: &mut Map<String, Value>) {
     for field in ["character_book", "extensions", "assets"] {
         let is_absent = data.get(field).is_none_or(|inside| inside.as_object().is_some_and(Map::is_empty));
@@ -138,14 +140,14 @@ fn move_inside(top: &mut Map<String, Value>, data: &mut Map<String, Value>) {
     }
 }
 
-/// Whether the companion's persona is what the card gives, with any of the choices.
+/// Whether the card gives the companion's persona with any combination of choices.
 fn gives(card: &Card, companion: &Companion) -> bool {
     let given = |name: &str, system_prompt, post_history_instructions| {
         let choices = Choices { name: None, system_prompt, post_history_instructions };
         persona(card, called(name), &choices, &mut Found::default()).text == companion.persona.trim()
     };
     let choices = [(false, false), (true, false), (false, true), (true, true)];
-    // A companion that was renamed since, or a copy, has a persona with the card's name in it.
+    // After a rename, and in a copy, the persona still contains the card's name.
     let names = [companion.name.to_string(), card.shown_name()];
     let mut names = names.iter().filter(|name| !name.is_empty());
     names.any(|name| choices.into_iter().any(|(system, post)| given(name, system, post)))
@@ -155,14 +157,14 @@ fn offered_by<'a>(card: &'a Card, name: &str) -> Vec<Offered<'a>> {
     greetings(card, called(name), &mut Found::default()).0
 }
 
-/// Writes greetings that were changed. One that the card has stays as it is written there.
+/// Writes the greetings if they were edited. A greeting from the card keeps its original text with macros.
 fn insert_greetings(data: &mut Map<String, Value>, card: Option<&Card>, companion: &Companion) {
     let mut offered = card.map(|card| offered_by(card, &companion.name)).unwrap_or_default();
     if let Some(card) = card
         && !card.shown_name().is_empty()
         && !offered.iter().any(|offered| companion.greetings.iter().any(|greeting| **greeting == *offered.greeting.text))
     {
-        // Those of a companion that was renamed since, or of a copy, have the card's name in them.
+        // After a rename, and in a copy, the greetings still contain the card's name.
         offered = offered_by(card, &card.shown_name());
     }
     if offered.iter().map(|offered| offered.greeting.text.as_str()).eq(companion.greetings.iter().map(|greeting| &**greeting)) {
@@ -198,7 +200,7 @@ fn insert_ours(data: &mut Map<String, Value>, companion: &Companion) {
     let extensions = data.entry("extensions").or_insert_with(|| json!({}));
     match extensions {
         Value::Object(extensions) => _ = extensions.insert(OURS.to_owned(), ours),
-        // A list or a text is no place for a key. What it says is kept.
+        // A list or a string has no keys, so the value moves to `other`.
         other => *other = json!({ OURS: ours, "other": other.take() }),
     }
 }

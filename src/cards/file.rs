@@ -1,4 +1,4 @@
-//! Finds the JSON of a card in a file.
+//! Extracts the JSON of a card from a file.
 
 use std::borrow::Cow;
 
@@ -14,22 +14,22 @@ use super::picture::Kind;
 use super::png::{self, Chunk};
 use super::salvage::{SalvageKind, Salvages};
 
-/// The largest file of a card, in bytes. Cards with pictures of a megabyte or two are usual.
+/// The maximum size of a card file, in bytes. Cards with a picture of one or two megabytes are common.
 pub const MAX_CARD_BYTES: usize = 8 << 20;
-/// The longest JSON of a card, in bytes.
+/// The maximum length of a card's JSON, in bytes.
 pub const MAX_JSON_BYTES: usize = 4 << 20;
-/// The chunks with one keyword that are read. Some programs add a new one and leave the old one in.
+/// The maximum number of chunks that are tried per keyword. Some programs append a new chunk and leave the old one in place.
 const MAX_CANDIDATES: usize = 4;
-/// The keywords of cards in a PNG, the better one first.
+/// The keywords of card chunks in a PNG, in order of preference.
 pub(super) const KEYWORDS: [&str; 2] = ["ccv3", "chara"];
 
-/// What some programs write before base64.
+/// Prefixes that some programs write before base64.
 const DATA_URIS: [&[u8]; 2] = [b"data:application/json;base64,", b"data:text/plain;base64,"];
 
-/// Begins the keywords of further files in a PNG.
+/// The prefix of the keywords of asset chunks in a PNG.
 const ASSET: &str = "chara-ext-asset_";
 
-/// Takes base64 without padding, and without minding the last bits.
+/// Decodes base64 without padding, and ignores trailing bits.
 const LOOSE: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true).with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -38,7 +38,7 @@ const LOOSE: GeneralPurpose = GeneralPurpose::new(
 /// Reads a character card: JSON, or a PNG with JSON in it.
 ///
 /// # Errors
-/// What the file is instead, and what to do.
+/// Returns an error if the file is not a card. The error names the kind of file and what to do.
 pub fn read(bytes: &[u8]) -> Result<Card, NotACard> {
     if bytes.len() > MAX_CARD_BYTES {
         return Err(NotACard::TooLarge { bytes: bytes.len(), most: MAX_CARD_BYTES });
@@ -73,7 +73,7 @@ fn from_text(bytes: &[u8]) -> Result<Card, NotACard> {
     }
 }
 
-/// The best chunk wins: `ccv3` before `chara`, and the first of several that can be read.
+/// Reads the best chunk that can be parsed: `ccv3` before `chara`, and the first of several with the same keyword.
 fn from_png(png: &[u8]) -> Result<Card, NotACard> {
     let mut salvages = Salvages::default();
     let chunks: Vec<Chunk<'_>> = png::chunks(png).filter(Chunk::is_text).collect();
@@ -106,7 +106,7 @@ fn from_png(png: &[u8]) -> Result<Card, NotACard> {
 }
 
 fn from_chunk(chunk: &Chunk<'_>, salvages: &mut Salvages) -> Result<Map<String, Value>, NotACard> {
-    // base64 takes four characters for three bytes, and some more for line breaks.
+    // base64 needs four characters for three bytes, and some more for line breaks.
     let text = chunk.text(MAX_JSON_BYTES * 3 / 2).ok_or(NotACard::TextTooLong { most: MAX_JSON_BYTES })?;
     let encoded = DATA_URIS.iter().find_map(|uri| text.strip_prefix(*uri)).unwrap_or(&text);
     let decoded = match decoded(encoded, salvages) {
@@ -142,7 +142,8 @@ fn decoded(text: &[u8], salvages: &mut Salvages) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// A text without its byte order mark, which may be that of UTF-16. What is not UTF-8 is read as Latin-1, as texts in a PNG once were.
+/// Decodes a text and removes its byte order mark. Text with a mark of UTF-16 is decoded as such. Other text that is not UTF-8 is
+/// decoded as Latin-1, the original encoding of texts in a PNG.
 fn utf8<'a>(bytes: &'a [u8], salvages: &mut Salvages) -> Cow<'a, str> {
     let without_mark = bytes.strip_prefix(b"\xef\xbb\xbf");
     if without_mark.is_some() {
@@ -168,7 +169,7 @@ fn utf8<'a>(bytes: &'a [u8], salvages: &mut Salvages) -> Cow<'a, str> {
     }
 }
 
-/// The object in a text, or in a text in that text. JSON that is nested too deeply is refused by the parser.
+/// The JSON object in a text. The object may also be encoded as a JSON string. The parser refuses JSON that is nested too deeply.
 fn json(text: &str, salvages: &mut Salvages) -> Result<Map<String, Value>, String> {
     let text = text.trim_end_matches(['\0', ' ', '\n', '\r', '\t']);
     if let Ok(inner) = serde_json::from_str::<String>(text) {
@@ -182,8 +183,8 @@ fn json(text: &str, salvages: &mut Salvages) -> Result<Map<String, Value>, Strin
     })
 }
 
-/// JSON of programs that write what it does not allow: `NaN` and infinity, which become null, half of a surrogate pair, which becomes U+FFFD, and a
-/// comma before a closing bracket.
+/// Repairs invalid JSON that some programs write: `NaN` and infinity become null, half of a surrogate pair becomes U+FFFD, and a
+/// comma before a closing bracket is removed.
 fn mended(text: &str) -> String {
     let mut mended = String::with_capacity(text.len());
     let (mut rest, mut is_in_string) = (text, false);
@@ -204,7 +205,7 @@ fn mended(text: &str) -> String {
     mended
 }
 
-/// The length of the escape at the beginning, and how it is written.
+/// The length of the escape at the beginning, and its repaired form.
 fn escape(text: &str) -> (usize, &str) {
     let unit = |at: usize| u16::from_str_radix(text.get(at..at + 6)?.strip_prefix("\\u")?, 16).ok();
     let length = match (unit(0), unit(6)) {

@@ -1,4 +1,5 @@
-//! Fuzz targets for cards and pictures: whatever they contain, they are refused in one line, or what is made of them is bounded and survives an export.
+//! Fuzz targets for cards and pictures. Any input is either refused with a message of one line, or gives a result of limited size
+//! that survives an export.
 
 use serde_json::json;
 
@@ -50,7 +51,7 @@ fn told(card: &Card, choices: &Choices) {
     assert!(preview.unused.iter().flat_map(|unused| &unused.names).all(|name| is_plain_line(name) && is_bounded(name, 41)));
 }
 
-/// A draft is a companion without problems, and is the same after an export and an import.
+/// A draft is a valid companion, and is the same after an export and an import.
 fn survives(card: &Card, choices: &Choices) {
     let made = companion(draft(card, choices));
     let written = write_json(Some(&card.original), &made);

@@ -1,10 +1,13 @@
-//! Character cards, the files in which other programs keep characters, and pictures. Bytes in, values out.
+//! Reads and writes character cards, the files in which other programs keep characters, and checks pictures. Input and
+//! output are bytes in memory.
 //!
-//! A card is JSON (versions 1, 2 and 3), alone or in a text chunk of a PNG. [`read`] takes nearly everything that programs write, and counts what had to be
-//! mended. [`preview()`] says what a companion gets from it, and [`draft`] is that companion. [`write_json`] and [`write_png`] make a card of a companion,
-//! and keep what only the card had. No address in a card is ever fetched.
+//! A card is JSON (versions 1, 2 and 3), alone or in a text chunk of a PNG. [`read`] accepts nearly everything that programs
+//! write, and counts its repairs. [`preview()`] shows what a companion gets from a card, and [`draft`] creates that companion.
+//! [`write_json`] and [`write_png`] write a companion as a card and keep the card's other fields. No address in a card is ever
+//! fetched.
 //!
-//! The versions are described by <https://github.com/malfoyslastname/character-card-spec-v2> and <https://github.com/kwaroran/character-card-spec-v3>.
+//! The versions are described by <https://github.com/malfoyslastname/character-card-spec-v2> and
+//! <https://github.com/kwaroran/character-card-spec-v3>.
 
 mod card;
 mod export;

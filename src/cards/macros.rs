@@ -1,42 +1,43 @@
-//! Replaces the macros in the texts of cards, such as `{{char}}`, and leaves out what is not for a prompt.
+//! Expands the macros in the texts of cards, such as `{{char}}`, and removes comments and invisible characters.
 
 use std::collections::BTreeSet;
 
 use crate::domain::text;
 
-/// The longest text that is made of one field, in bytes.
+/// The maximum length of an expanded field, in bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
-/// How deep macros may stand in each other.
+/// The maximum nesting depth of macros.
 const MAX_DEPTH: usize = 16;
-/// How often a text is read.
+/// The maximum number of expansion passes.
 const MAX_ROUNDS: usize = 4;
-/// How many names of unknown macros are kept, and how long they are at most.
+/// The maximum number of unknown macro names that are kept, and their maximum length.
 const MAX_UNKNOWN: usize = 16;
 const MAX_UNKNOWN_CHARS: usize = 32;
 
-/// The people of a card.
+/// The names for the two roles of a card.
 #[derive(Clone, Copy)]
 pub(super) struct People<'a> {
     pub(super) character: &'a str,
     pub(super) user: &'a str,
 }
 
-/// What was found in texts besides the macros that every program knows.
+/// Findings while texts are expanded.
 #[derive(Default)]
 pub(super) struct Found {
-    /// The names of macros that were left out, because only the program of the card's author has a value for them.
+    /// The names of unknown macros. They are removed, because only the program of the card's author knows their values.
     pub(super) unknown: BTreeSet<String>,
-    /// Comments that were left out.
+    /// The number of removed comments.
     pub(super) comments: usize,
-    /// Choices and dice, of which the first choice was taken.
+    /// The number of random choices and dice. Each is replaced by its first choice.
     pub(super) chances: usize,
-    /// Texts with characters that nobody sees. They were left out.
+    /// The number of texts with invisible characters, which are removed.
     pub(super) hidden: usize,
 }
 
-/// A text of at most [`MAX_TEXT_BYTES`] with its macros replaced, without comments, `<START>` and characters that nobody sees.
+/// Expands the macros of a text to at most [`MAX_TEXT_BYTES`], and removes comments, `<START>` and invisible characters.
 ///
-/// What is left out may leave another macro behind, so the result is read again. It would be expanded once more when an exported card is imported.
+/// A removal may leave behind another macro, so the result is expanded again. Otherwise, an import of an exported card would
+/// expand it once more.
 pub(super) fn expanded(source: &str, people: People<'_>, found: &mut Found) -> String {
     let mut text = cleaned(source, found);
     for _ in 0..MAX_ROUNDS {
@@ -52,7 +53,7 @@ pub(super) fn expanded(source: &str, people: People<'_>, found: &mut Found) -> S
     text
 }
 
-/// `<user>` stands for the user, except where it is a tag that `</user>` closes.
+/// One pass. `<user>` stands for the user, unless the text also has `</user>`, which makes it an ordinary tag.
 fn expanded_once(source: &str, people: People<'_>, found: &mut Found) -> String {
     let mut out = String::new();
     let mut open = Vec::new();
@@ -94,7 +95,7 @@ fn expanded_once(source: &str, people: People<'_>, found: &mut Found) -> String 
     out.trim().to_owned()
 }
 
-/// The parts of a text between `<START>`s.
+/// The parts of a text between `<START>` tags.
 pub(super) fn dialogues(text: &str) -> Vec<&str> {
     const START: &str = "<start>";
     let small = text.to_ascii_lowercase();
@@ -108,7 +109,7 @@ pub(super) fn dialogues(text: &str) -> Vec<&str> {
     parts
 }
 
-/// The length and the value of a tag at the beginning of a text.
+/// The length and the value of the tag at the beginning of a text.
 fn tag<'a>(text: &str, people: People<'a>, user_is_tag: bool) -> Option<(usize, &'a str)> {
     let starts = |tag: &str| text.get(..tag.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(tag));
     match () {
@@ -125,7 +126,7 @@ fn contains(text: &str, tag: &str) -> bool {
     text.as_bytes().windows(tag.len()).any(|window| window.eq_ignore_ascii_case(tag.as_bytes()))
 }
 
-/// The value of a macro, from what is between its braces.
+/// The value of the macro with this text between its braces.
 fn value(inner: &str, people: People<'_>, found: &mut Found) -> String {
     let trimmed = inner.trim();
     let small = trimmed.to_ascii_lowercase();
@@ -134,7 +135,7 @@ fn value(inner: &str, people: People<'_>, found: &mut Found) -> String {
         ("char" | "bot", _) => people.character.to_owned(),
         ("user", _) => people.user.to_owned(),
         ("newline", _) => "\n".to_owned(),
-        // What a program would say itself in place of `{{original}}` stands in every prompt here.
+        // `{{original}}` stands for the program's own prompt text, which every prompt here contains anyway.
         ("original" | "trim" | "noop" | "", _) => String::new(),
         (_, "comment" | "hidden_key") => {
             found.comments += 1;
@@ -158,7 +159,7 @@ fn value(inner: &str, people: People<'_>, found: &mut Found) -> String {
     }
 }
 
-/// The first of `A,B,C`, where `\,` is a comma, or of `A::B::C`.
+/// The first choice of `A,B,C`, where `\,` is a comma, or of `A::B::C`.
 fn first_choice(values: &str) -> String {
     let values = values.trim_start_matches(':');
     if let Some((first, _)) = values.split_once("::") {
@@ -168,7 +169,7 @@ fn first_choice(values: &str) -> String {
     values[..end.unwrap_or(values.len())].replace("\\,", ",").trim().to_owned()
 }
 
-/// Adds a value. A sentence begins with a capital letter.
+/// Appends a value. At the beginning of a sentence, the word for the user is capitalised.
 fn push(out: &mut String, value: &str, people: People<'_>) {
     let begins = || {
         let plain = out.trim_end_matches(['*', '_', '"', '“']);
@@ -185,7 +186,7 @@ fn push(out: &mut String, value: &str, people: People<'_>) {
     }
 }
 
-/// A text with plain line ends, without control characters and without those that nobody sees, which could say something else than what is shown.
+/// Normalises line ends, and removes control characters and invisible characters, which could change the meaning unseen.
 pub(super) fn cleaned(text: &str, found: &mut Found) -> String {
     let plain = text.replace("\r\n", "\n").replace('\r', "\n");
     let seen: String = text::seen(&plain).filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();

@@ -1,4 +1,4 @@
-//! Why a file is not a card, and what to do.
+//! Errors for files that are not cards, with advice.
 
 use serde::Serialize;
 use thiserror::Error;
@@ -6,22 +6,21 @@ use thiserror::Error;
 use crate::domain::named::named;
 
 named! {
-    /// What a file is instead of a card.
+    /// The kind of a file that is not a card.
     pub enum NotRead {
         Jpeg = "jpeg",
         WebP = "webp",
         Gif = "gif",
         /// A zip, such as a CHARX file.
         Archive = "archive",
-        /// A book of lore, without a character.
+        /// A lorebook without a character.
         Lorebook = "lorebook",
-        /// JSON of another kind.
         OtherJson = "other_json",
         Other = "other",
     }
 }
 
-/// Why a file is not a card. The page words it by `code` and the values.
+/// The reason why a file cannot be read as a card. The page has its own texts for `code` and the values.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum NotACard {

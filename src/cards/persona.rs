@@ -1,4 +1,4 @@
-//! Makes a persona of the texts of a card. If they are too long, examples go first.
+//! Composes a persona from the texts of a card. If they are too long, the examples are dropped first.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,30 +9,30 @@ use crate::domain::named::named;
 use crate::domain::text;
 use crate::settings::companion::MAX_PERSONA_BYTES;
 
-/// Who a card's user is: in a room, nobody in particular.
+/// The words for `{{user}}` in a persona: a room has no particular user.
 pub(super) const USER_IN_PERSONA: &str = "whoever you talk to";
-/// Who a card's user is in a greeting, which everybody in the room reads.
+/// The words for `{{user}}` in a greeting, which is for everyone in the room.
 pub(super) const USER_IN_GREETING: &str = "everyone";
-/// Between two dialogues.
+/// The separator between two dialogues.
 const BETWEEN: &str = "\n---\n";
-/// Between two parts.
+/// The separator between two parts.
 const GAP: &str = "\n\n";
 const CUT: &str = "…";
 
-/// What a person chooses before a card becomes a companion.
+/// A person's choices for the import of a card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Choices {
-    /// Another name than the card's.
+    /// A name to use instead of the card's.
     pub name: Option<String>,
-    /// Whether the card's system prompt is a part of the persona.
+    /// Whether the persona includes the card's system prompt.
     pub system_prompt: bool,
-    /// Whether the card's instructions for after the conversation are a part of the persona.
+    /// Whether the persona includes the card's instructions for after the conversation.
     pub post_history_instructions: bool,
 }
 
 named! {
-    /// The parts of a persona, in their order.
+    /// The parts of a persona, in order.
     #[derive(JsonSchema)]
     pub enum Part {
         Description = "description",
@@ -44,13 +44,13 @@ named! {
     }
 }
 
-/// How much of a part is in the persona.
+/// How much of a part the persona includes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PartUse {
     pub part: Part,
-    /// Its length, in bytes.
+    /// The length of the part, in bytes.
     pub bytes: usize,
-    /// What of it is in the persona, in bytes: all, less because the persona would be too long, or none.
+    /// The length of the included text, in bytes. It is less than `bytes`, or 0, if the persona would be too long.
     pub used: usize,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Persona {
     pub(super) parts: Vec<PartUse>,
 }
 
-/// A part with the words before it.
+/// A part with its heading.
 struct Section {
     part: Part,
     heading: String,
@@ -72,12 +72,13 @@ impl Section {
         Self { part, heading, bytes: text.len(), text }
     }
 
-    /// What it takes in the persona.
+    /// The number of bytes in the persona, with heading and separator.
     fn cost(&self) -> usize {
         if self.text.is_empty() { 0 } else { self.heading.len() + self.text.len() + GAP.len() }
     }
 
-    /// Takes less by so many bytes, if it can. Words stay whole. Returns what is still too much.
+    /// Shortens the text by `over` bytes, as far as possible, at the end of a word. Returns the number of bytes that are still
+    /// too many.
     fn shorten(&mut self, over: usize) -> usize {
         let before = self.cost();
         let room = self.text.len().saturating_sub(over + CUT.len());
@@ -125,7 +126,7 @@ pub(super) fn persona(card: &Card, name: &str, choices: &Choices, found: &mut Fo
     Persona { text: texts.join(GAP), parts }
 }
 
-/// The first of some dialogues that fit.
+/// As many dialogues as fit, from the first on.
 fn fitting(examples: &[&str], room: usize) -> String {
     let mut taken = String::new();
     for example in examples {

@@ -1,4 +1,4 @@
-//! Checks that bytes are one whole picture, of a kind that browsers show, and not larger than it should be.
+//! Checks that bytes are one complete picture in a format for browsers and within the size limits.
 
 use std::io::Cursor;
 
@@ -13,17 +13,18 @@ use zune_jpeg::zune_core::options::DecoderOptions;
 use super::png;
 use crate::domain::named::named;
 
-/// The largest picture, in bytes.
+/// The maximum size of a picture file, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
-/// The longest side, in pixels.
+/// The maximum length of a side, in pixels.
 pub const MAX_SIDE: u32 = 4_096;
-/// The most pixels. Decoding takes up to 16 bytes for each, and all of it is released before [`check`] and [`super::small::square`] return.
+/// The maximum number of pixels. Decoding uses up to 16 bytes for each, and [`check`] and [`super::small::square`] release all of
+/// it before they return.
 pub const MAX_PIXELS: u64 = 8 << 20;
-/// The most scans of a JPEG. Progressive ones have about ten.
+/// The maximum number of scans in a JPEG. Progressive files have about ten.
 const MAX_SCANS: usize = 100;
 
 named! {
-    /// The formats of pictures.
+    /// The supported formats.
     #[derive(JsonSchema)]
     pub enum Kind {
         Png = "png",
@@ -33,7 +34,7 @@ named! {
 }
 
 impl Kind {
-    /// What its first bytes say.
+    /// Detects the format by its first bytes.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         match bytes {
             _ if png::is_png(bytes) => Some(Self::Png),
@@ -52,7 +53,7 @@ impl Kind {
     }
 }
 
-/// A picture that was decoded to its end.
+/// The properties of a picture that was decoded to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Picture {
     pub kind: Kind,
@@ -62,7 +63,7 @@ pub struct Picture {
     pub height: u32,
 }
 
-/// Why bytes are no picture for a companion. The page words it by `code` and the values.
+/// The reason why a picture is refused. The page has its own texts for `code` and the values.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum NotAPicture {
@@ -78,15 +79,16 @@ pub enum NotAPicture {
     Damaged { kind: Kind },
 }
 
-/// Decodes a picture to its end. Of an animation, the first frame is decoded.
+/// Decodes a picture to its end. Decodes only the first frame of an animation.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns an error if the file is too large, has an unknown format, has too many pixels, or is damaged.
 pub fn check(bytes: &[u8]) -> Result<Picture, NotAPicture> {
     decoded(bytes).map(|(picture, _)| picture)
 }
 
-/// The same, with the pixels, from left to right and down, each with its channels. Those of a PNG are not kept: [`png::rows`].
+/// Like [`check`], and also returns the pixels row by row, each with its channels. A PNG's pixels are not returned; use
+/// [`png::rows`].
 pub(super) fn decoded(bytes: &[u8]) -> Result<(Picture, Vec<u8>), NotAPicture> {
     if bytes.len() > MAX_BYTES {
         return Err(NotAPicture::TooLarge { bytes: bytes.len(), most: MAX_BYTES });
@@ -115,7 +117,7 @@ pub(super) fn decoded(bytes: &[u8]) -> Result<(Picture, Vec<u8>), NotAPicture> {
             pixels.map(|pixels| (picture, pixels)).ok_or_else(damaged)
         }
         Kind::WebP => {
-            // The decoder takes what is cut off in its last chunk as well.
+            // The decoder also accepts a truncated last chunk.
             let length = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
             if usize::try_from(length).is_ok_and(|length| length > bytes.len() - 8) {
                 return Err(damaged());
@@ -130,8 +132,8 @@ pub(super) fn decoded(bytes: &[u8]) -> Result<(Picture, Vec<u8>), NotAPicture> {
     }
 }
 
-/// Whether a JPEG ends after its last scan, and has no more of them than pictures need. The decoder takes what lacks its end as well, and decodes any
-/// number of scans, each of which may be a few bytes for all pixels.
+/// Whether a JPEG has an end marker after its last scan, and not more than [`MAX_SCANS`] scans. The decoder also accepts a file
+/// without an end marker, and any number of scans, although a scan of a few bytes can cover all pixels.
 fn has_end_after_scans(jpeg: &[u8]) -> bool {
     let is = |marker: u8| move |bytes: &[u8]| bytes == [0xff, marker];
     let (scan, end) = (jpeg.windows(2).rposition(is(0xda)), jpeg.windows(2).rposition(is(0xd9)));

@@ -1,6 +1,6 @@
-//! The chunks of a PNG: read also where it is damaged, checked as a picture, and written with other texts.
+//! Reads the chunks of a PNG even if it is damaged, checks it as a picture, and replaces its text chunks.
 //!
-//! The format is described by <https://www.w3.org/TR/png-3/>.
+//! The format is specified in <https://www.w3.org/TR/png-3/>.
 
 use std::borrow::Cow;
 
@@ -20,14 +20,14 @@ pub(super) fn is_png(bytes: &[u8]) -> bool {
 pub(super) struct Chunk<'a> {
     pub(super) kind: [u8; 4],
     pub(super) data: &'a [u8],
-    /// Whether the file goes on to the end of the chunk.
+    /// Whether the file contains the chunk to its end.
     pub(super) is_whole: bool,
     pub(super) checksum_is_right: bool,
-    /// From its length to its checksum.
+    /// The whole chunk, from its length to its checksum.
     all: &'a [u8],
 }
 
-/// The chunks of a PNG up to its end, or to where it is cut off.
+/// The chunks of a PNG up to `IEND` or to the end of a truncated file.
 pub(super) fn chunks(png: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
     let mut rest = png.strip_prefix(SIGNATURE).unwrap_or_default();
     std::iter::from_fn(move || {
@@ -48,7 +48,7 @@ pub(super) fn chunks(png: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
     })
 }
 
-/// Whether a PNG has its last chunk.
+/// Whether a PNG has an `IEND` chunk.
 pub(super) fn has_end(png: &[u8]) -> bool {
     chunks(png).any(|chunk| &chunk.kind == b"IEND")
 }
@@ -58,13 +58,13 @@ impl<'a> Chunk<'a> {
         TEXTS.contains(&&self.kind)
     }
 
-    /// The keyword of a text chunk, in small letters.
+    /// The keyword of a text chunk, in lower case.
     pub(super) fn keyword(&self) -> Option<String> {
         let end = self.data.iter().take(80).position(|byte| *byte == 0)?;
         self.is_text().then(|| String::from_utf8_lossy(&self.data[..end]).to_ascii_lowercase())
     }
 
-    /// The text of a text chunk, of at most so many bytes. `None`: it cannot be decompressed, or is longer.
+    /// The text of a text chunk. `None` if it cannot be decompressed or is longer than `most` bytes.
     pub(super) fn text(&self, most: usize) -> Option<Cow<'a, [u8]>> {
         let after_nul = |bytes: &'a [u8]| bytes.iter().position(|byte| *byte == 0).map(|nul| &bytes[nul + 1..]);
         let value = after_nul(self.data)?;
@@ -80,7 +80,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// What a zlib stream has in it, as far as it can be read. `None`: more than `most` bytes.
+/// Decompresses a zlib stream as far as possible. `None` if the result is longer than `most` bytes.
 fn inflated(compressed: &[u8], most: usize) -> Option<Vec<u8>> {
     let mut stream = Decompress::new(true);
     let mut text = Vec::with_capacity(compressed.len().saturating_mul(4).clamp(64, most));
@@ -101,13 +101,13 @@ fn inflated(compressed: &[u8], most: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// A PNG without its texts and without what follows its end.
+/// Removes the text chunks of a PNG and all bytes after `IEND`.
 pub(super) fn without_texts(png: &[u8]) -> Vec<u8> {
     let kept = chunks(png).filter(|chunk| !chunk.is_text()).flat_map(|chunk| chunk.all);
     SIGNATURE.iter().chain(kept).copied().collect()
 }
 
-/// A PNG with these texts before its pixels, where every program looks, instead of those that have the same keywords.
+/// Writes text chunks before the pixels, where every program looks. They replace chunks with the same keywords.
 pub(super) fn with_texts(png: &[u8], texts: &[(&str, &[u8])]) -> Vec<u8> {
     let is_replaced = |chunk: &Chunk<'_>| chunk.keyword().is_some_and(|keyword| texts.iter().any(|(other, _)| *other == keyword));
     let mut written = SIGNATURE.to_vec();
@@ -131,15 +131,15 @@ pub(super) fn put(png: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
     png.extend(crc32fast::hash(&png[begin..]).to_be_bytes());
 }
 
-/// Width and height as its header says. `None`: it has no header.
+/// The width and height in the header. `None` without a header.
 pub(super) fn size(png: &[u8]) -> Option<(u32, u32)> {
     let header = chunks(png).next().filter(|chunk| &chunk.kind == b"IHDR")?;
     let (width, rest) = header.data.split_first_chunk::<4>()?;
     Some((u32::from_be_bytes(*width), u32::from_be_bytes(*rest.first_chunk::<4>()?)))
 }
 
-/// Whether every critical chunk is whole and in its place, and there are as many pixels as the header says. Its pixels are decompressed in pieces,
-/// so that its size in memory does not matter.
+/// Whether every critical chunk is intact and in its place, and the pixels are as many as the header says. The pixels are
+/// decompressed piece by piece, so memory use does not depend on the picture's size.
 pub(super) fn is_intact(png: &[u8]) -> bool {
     let mut all = chunks(png).peekable();
     let Some(header) = all.next() else { return false };
@@ -182,7 +182,8 @@ pub(super) fn is_intact(png: &[u8]) -> bool {
     false
 }
 
-/// Decodes an intact PNG row by row, each pixel as red, green, blue and opacity. `None`: it is interlaced, or has another depth than eight bits.
+/// Decodes an intact PNG row by row, each pixel as red, green, blue and opacity. `None` if the PNG is interlaced or does not have
+/// a depth of eight bits.
 pub(super) fn rows(png: &[u8], mut taken: impl FnMut(&[u8])) -> Option<()> {
     let (width, height) = size(png)?;
     let header = chunks(png).next()?.data.get(8..)?;
@@ -241,7 +242,8 @@ pub(super) fn rows(png: &[u8], mut taken: impl FnMut(&[u8])) -> Option<()> {
     (left == 0).then_some(())
 }
 
-/// Undoes the filter of a row, which its first byte names: it predicts each byte from those left and above.
+/// Reverses the filter of a row. The row's first byte selects the filter, which predicts each byte from those to the left and
+/// above.
 fn unfilter(row: &mut [u8], above: &[u8], channels: usize) -> Option<()> {
     for at in 1..row.len() {
         let left_of = |row: &[u8]| if at > channels { row[at - channels] } else { 0 };
@@ -270,18 +272,19 @@ fn unfilter(row: &mut [u8], above: &[u8], channels: usize) -> Option<()> {
     Some(())
 }
 
-/// The rows of pixels that are still to come.
+/// Counts the rows of pixels that are still missing.
 struct Rows {
-    /// Of each pass over the picture: the bytes of a row with the byte of its filter, and the rows that have not begun.
+    /// For each pass over the picture: the length of a row in bytes, including the filter byte, and the number of rows that have
+    /// not begun.
     passes: Vec<(u64, u64)>,
-    /// The bytes that the row still lacks.
+    /// The number of bytes missing in the current row.
     lacking: u64,
     has_ended: bool,
 }
 
 impl Rows {
     fn new(width: u32, height: u32, bits: u64, is_interlaced: bool) -> Self {
-        // Where each pass of Adam7 begins, and its steps: x, y, step in x, step in y.
+        // The passes of Adam7: start x, start y, step in x, step in y.
         const ADAM7: [[u32; 4]; 7] =
             [[0, 0, 8, 8], [4, 0, 8, 8], [0, 4, 4, 8], [2, 0, 4, 4], [0, 2, 2, 4], [1, 0, 2, 2], [0, 1, 1, 2]];
         const WHOLE: [[u32; 4]; 1] = [[0, 0, 1, 1]];
@@ -294,7 +297,7 @@ impl Rows {
         Self { passes: passes.collect(), lacking: 0, has_ended: false }
     }
 
-    /// Takes the next piece of compressed pixels. Returns whether it can be right.
+    /// Decompresses the next piece of pixels and counts the rows. Returns whether they can be valid.
     fn take(&mut self, stream: &mut Decompress, mut compressed: &[u8]) -> bool {
         let mut buffer = [0; 16 << 10];
         while !self.has_ended {
@@ -318,7 +321,7 @@ impl Rows {
         while let Some(&first) = pixels.first() {
             if self.lacking == 0 {
                 let Some((row, rows)) = self.passes.last_mut() else {
-                    // Like browsers, we do not mind more than there should be, and leave it alone.
+                    // Like browsers, we ignore surplus pixels.
                     self.has_ended = true;
                     return true;
                 };
@@ -327,7 +330,7 @@ impl Rows {
                 if *rows == 0 {
                     self.passes.pop();
                 }
-                // The filter of the row.
+                // The filter byte of the row.
                 if first > 4 {
                     return false;
                 }

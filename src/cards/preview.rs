@@ -1,4 +1,5 @@
-//! Says what a companion gets from a card, what it does not get, and why, before a stranger's text becomes a persona.
+//! Previews an import: the parts of a card that a companion gets, those it does not get, and why, before a stranger's text
+//! becomes a persona.
 
 use std::collections::BTreeSet;
 
@@ -16,29 +17,29 @@ use crate::domain::policy::interjection::Interjection;
 use crate::domain::text;
 use crate::settings::companion::{CompanionFile, MAX_ALIASES, MAX_GREETING_BYTES, MAX_GREETINGS};
 
-/// How many names of keys are told, and how long they are at most.
+/// The maximum number of key names in a preview, and their maximum length.
 const MAX_NAMES: usize = 16;
 const MAX_NAME_CHARS: usize = 40;
 
-/// What a companion gets from a card, and what it does not.
+/// The parts of a card that a companion gets, and those that it does not get.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Preview {
     pub form: Form,
-    /// Empty if the card has none: then somebody must choose it.
+    /// Empty if the card has none. Then a person must choose one.
     pub name: String,
     pub aliases: Vec<String>,
     pub persona: String,
-    /// How much of each part of the card the persona has.
+    /// How much of each part of the card the persona includes.
     pub parts: Vec<PartUse>,
     pub tone: Option<String>,
     pub chattiness: Option<String>,
     pub interjection: Option<Interjection>,
-    /// Instructions of the card's author to the model. They are in the persona only if somebody chose that.
+    /// Instructions of the card's author to the model. The persona includes them only if a person chose so.
     pub system_prompt: Option<String>,
     pub post_history_instructions: Option<String>,
-    /// For people who choose a card. In no prompt.
+    /// Notes for people who choose a card. No prompt contains them.
     pub creator_notes: Option<String>,
-    /// What may be the first word in a room.
+    /// The possible greetings in a room.
     pub greetings: Vec<Greeting>,
     pub picture: PictureUse,
     pub unused: Vec<Unused>,
@@ -46,7 +47,7 @@ pub struct Preview {
 }
 
 named! {
-    /// Where a greeting stands in its card.
+    /// The field of the card that contains the greeting.
     #[derive(JsonSchema)]
     pub enum GreetingKind {
         First = "first_mes",
@@ -56,18 +57,18 @@ named! {
     }
 }
 
-/// A greeting, with its macros replaced.
+/// A greeting with its macros expanded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Greeting {
     pub kind: GreetingKind,
     pub text: String,
 }
 
-/// What becomes of the PNG around a card.
+/// The use of the PNG around a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum PictureUse {
-    /// The card is JSON alone.
+    /// The card is a JSON file.
     None,
     Used {
         picture: Picture,
@@ -78,12 +79,12 @@ pub enum PictureUse {
 }
 
 named! {
-    /// What of a card is not used.
+    /// The parts of a card that a companion does not get.
     #[derive(JsonSchema)]
     pub enum UnusedKind {
         CreatorNotes = "creator_notes",
         CharacterBook = "character_book",
-        /// Pictures, sounds and the like beside the card's own picture.
+        /// Assets such as pictures and sounds, apart from the card's own picture.
         Assets = "assets",
         /// Tags, author and version.
         AboutTheCard = "about_the_card",
@@ -97,44 +98,44 @@ named! {
 }
 
 named! {
-    /// Why it is not used.
+    /// The reason why a part is not used.
     #[derive(JsonSchema)]
     pub enum Reason {
         /// It is for people, not for models.
         ForPeople = "for_people",
-        /// It is kept for an export: companions have no lore yet.
+        /// It is kept for an export only: companions have no lore yet.
         NoLore = "no_lore",
         /// Addresses in a card are never fetched.
         NeverFetched = "never_fetched",
-        /// It is in the card, and companions have one picture.
+        /// A companion has only one picture.
         OnePicture = "one_picture",
-        /// It is in the PNG beside the card, and is not kept either.
+        /// It is in the PNG beside the card, and is discarded.
         NotKept = "not_kept",
-        /// It is for the program that wrote it, and is kept for an export.
+        /// It is for the program that wrote it, and is kept for an export only.
         OtherPrograms = "other_programs",
         TooMany = "too_many",
         TooLong = "too_long",
-        /// Only the program of the card's author has a value for it.
+        /// Only the program of the card's author knows the value.
         NoValue = "no_value",
-        /// Of a choice by chance, the first is taken.
+        /// A random choice was replaced by its first choice.
         FirstChoice = "first_choice",
-        /// Nobody could see it.
+        /// The characters are invisible.
         Hidden = "hidden",
     }
 }
 
-/// Something that is not used.
+/// An unused part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unused {
     pub what: UnusedKind,
     pub why: Reason,
     pub count: usize,
-    /// The names of keys or macros, in one line each and not all of many.
+    /// The names of keys or macros, each in one line. Long lists are truncated.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }
 
-/// What [`draft`] makes of a card with these choices.
+/// A preview of [`draft`] for this card with these choices.
 pub fn preview(card: &Card, choices: &Choices) -> Preview {
     let mut found = Found::default();
     let Made { file, persona: Persona { text: persona, parts }, offered, left_out } = made(card, choices, &mut found);
@@ -170,18 +171,18 @@ pub fn preview(card: &Card, choices: &Choices) -> Preview {
     }
 }
 
-/// The companion that a card makes, with the keys of a companion's file. What the card does not say is left to the defaults. A card without a name
-/// gives none.
+/// The companion for a card. Values that the card does not have keep their defaults. A card without a name gives a companion
+/// without a name.
 pub fn draft(card: &Card, choices: &Choices) -> CompanionFile {
     made(card, choices, &mut Found::default()).file
 }
 
-/// A companion, and what is told of how it was made.
+/// A draft, and the details for its preview.
 struct Made<'a> {
     file: CompanionFile,
     persona: Persona,
     offered: Vec<Offered<'a>>,
-    /// The greetings that are too many and too long.
+    /// The numbers of greetings over the count limit and over the length limit.
     left_out: [usize; 2],
 }
 
@@ -210,19 +211,19 @@ fn made<'a>(card: &'a Card, choices: &Choices, found: &mut Found) -> Made<'a> {
     Made { file, persona, offered, left_out }
 }
 
-/// What a character is called in its own texts.
+/// The character's name in its own texts.
 pub(super) fn called(name: &str) -> &str {
     if name.is_empty() { "the character" } else { name }
 }
 
-/// A greeting of a card that a companion can have.
+/// A greeting that a companion can have.
 pub(super) struct Offered<'a> {
     pub(super) greeting: Greeting,
-    /// As the card has it.
+    /// The original text, with macros.
     pub(super) written: &'a str,
 }
 
-/// The greetings, and how many are too many and too long.
+/// The greetings, and how many exceed the count limit and the length limit.
 pub(super) fn greetings<'a>(card: &'a Card, name: &str, found: &mut Found) -> (Vec<Offered<'a>>, [usize; 2]) {
     let people = People { character: name, user: USER_IN_GREETING };
     let first = std::iter::once((GreetingKind::First, &card.first_mes));

@@ -1,4 +1,4 @@
-//! Counts what had to be mended in a card.
+//! Counts the repairs that a card needed.
 
 use std::collections::BTreeMap;
 
@@ -8,59 +8,59 @@ use serde::Serialize;
 use crate::domain::named::named;
 
 named! {
-    /// What was mended.
+    /// The kinds of repairs.
     #[derive(JsonSchema)]
     pub enum SalvageKind {
-        /// A byte order mark before the JSON.
+        /// The JSON began with a byte order mark.
         ByteOrderMark = "byte_order_mark",
-        /// Bytes that are not UTF-8 were read as UTF-16 or Latin-1.
+        /// Bytes that are not UTF-8 were decoded as UTF-16 or Latin-1.
         NotUtf8 = "not_utf8",
-        /// base64 with line breaks, in the alphabet for URLs, or without its padding.
+        /// The base64 had line breaks, used the URL alphabet, or lacked padding.
         LooseBase64 = "loose_base64",
-        /// JSON in a PNG without base64 around it.
+        /// The JSON in the PNG was not encoded as base64.
         PlainJson = "plain_json",
-        /// JSON with what it does not allow, such as `NaN`, or in a text.
+        /// The JSON was invalid, for example with `NaN`, or encoded as a string.
         LooseJson = "loose_json",
-        /// A chunk of the PNG whose checksum is wrong.
+        /// The checksum of a PNG chunk was wrong.
         WrongChecksum = "wrong_checksum",
-        /// The PNG is cut off after its character.
+        /// The PNG is truncated after the card.
         CutOff = "cut_off",
-        /// A text chunk that could not be read. Another was taken.
+        /// A text chunk was unreadable, so another one was used.
         UnreadableChunk = "unreadable_chunk",
-        /// `null` instead of a value.
+        /// The value was `null`.
         Null = "null",
-        /// A text instead of a list.
+        /// The value was a text, not a list.
         TextForList = "text_for_list",
-        /// A list or an object instead of a text.
+        /// The value was a list or an object, not a text.
         ListForText = "list_for_text",
-        /// A number or `true` instead of a text.
+        /// The value was a number or a boolean, not a text.
         NumberForText = "number_for_text",
-        /// An entry of a list that says nothing.
+        /// A list entry was empty.
         EmptyEntry = "empty_entry",
-        /// No name.
+        /// The card has no name.
         NoName = "no_name",
-        /// A name that was too long, or had characters that nobody sees.
+        /// The name was too long or had invisible characters.
         ChangedName = "changed_name",
-        /// A field beside `data` instead of in it.
+        /// The field was beside `data` instead of inside.
         BesideData = "beside_data",
-        /// A field under the name that another program gave it.
+        /// The field had the key of another program.
         OtherKey = "other_key",
-        /// Characters that nobody sees, or that control a terminal, were left out.
+        /// Invisible characters and terminal control characters were removed.
         HiddenCharacters = "hidden_characters",
     }
 }
 
-/// Something that was mended, and how often.
+/// A kind of repair, and how often it occurred.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Salvage {
     pub kind: SalvageKind,
-    /// The field of the card, if it was one.
+    /// The card's field. `None` if the repair concerns the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<&'static str>,
     pub count: usize,
 }
 
-/// The counts while a card is read.
+/// Collects the counts while a card is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Salvages(BTreeMap<(SalvageKind, Option<&'static str>), usize>);
 

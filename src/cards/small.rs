@@ -1,22 +1,23 @@
-//! Makes small squares of pictures, as faces are shown.
+//! Scales pictures down to small squares, for avatars.
 
 use image_webp::{ColorType, WebPEncoder};
 
 use super::picture::{Kind, decoded};
 use super::png;
 
-/// The sides of small pictures, in pixels.
+/// The available sizes of small pictures, in pixels.
 const SIDES: [u32; 3] = [64, 96, 192];
 
-/// The side of the small picture that is large enough for one that is shown in this size. `None`: only the whole picture is.
+/// The smallest available size for a picture that is shown with `size` pixels. `None` if only the full picture is large enough.
 pub fn side_for(size: u32) -> Option<u32> {
     SIDES.into_iter().find(|side| size <= *side)
 }
 
-/// The middle of a picture as a square with this side, as WebP. `None` where it saves little, or a browser might show the picture otherwise: at less than
-/// twice the size, for PNGs of rare kinds, for animations, and with data about the shot, which may turn a picture.
+/// The centre of a picture as a square WebP with this side. `None` if the result saves little or could look different in a
+/// browser: if the picture is less than twice as large, is a PNG of a rare kind, is animated, or has Exif data, which may rotate
+/// it.
 pub fn square(bytes: &[u8], side: u32) -> Option<Vec<u8>> {
-    // Data about the shot, and animations.
+    // Chunk names of Exif data and animations.
     const OTHERWISE: [&[u8; 4]; 5] = [b"Exif", b"eXIf", b"EXIF", b"acTL", b"ANIM"];
     if bytes.windows(4).any(|bytes| OTHERWISE.iter().any(|mark| bytes == *mark)) {
         return None;
@@ -38,7 +39,7 @@ pub fn square(bytes: &[u8], side: u32) -> Option<Vec<u8>> {
     (small.len() < bytes.len()).then_some(small)
 }
 
-/// A pixel of one to four channels: grey or colours, with or without opacity.
+/// Converts a pixel of one to four channels (grey or colours, with or without opacity) to RGBA.
 pub(super) fn rgba(pixel: &[u8]) -> [u8; 4] {
     match *pixel {
         [grey] => [grey, grey, grey, 255],
@@ -49,17 +50,17 @@ pub(super) fn rgba(pixel: &[u8]) -> [u8; 4] {
     }
 }
 
-/// What the pixels of the middle add up to, by the pixels of the square.
+/// Sums up the pixels of the picture's centre for each pixel of the square.
 struct Square {
     side: u32,
-    /// The side of the middle.
+    /// The side of the centre, in pixels of the picture.
     whole: u32,
-    /// Where the middle begins.
+    /// The position of the centre in the picture.
     left: u32,
     top: u32,
     /// The next row of the picture.
     row: u32,
-    /// Red, green and blue, each times the opacity; opacity; and how many pixels.
+    /// Red, green and blue, each multiplied by opacity; opacity; number of pixels.
     sums: Vec<[u32; 5]>,
 }
 
@@ -70,7 +71,7 @@ impl Square {
         (whole >= 2 * side).then(|| Self { side, whole, left: (width - whole) / 2, top: (height - whole) / 2, row: 0, sums })
     }
 
-    /// Where a row or column of the picture is in the square, if it is there.
+    /// Maps a row or column of the picture to the square. `None` if it is outside the centre.
     fn place(&self, at: u32, begin: u32) -> Option<usize> {
         let at = at.checked_sub(begin).filter(|at| *at < self.whole)?;
         usize::try_from(at * self.side / self.whole).ok()

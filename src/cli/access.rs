@@ -1,4 +1,5 @@
-//! How a command reaches stored data: through the named server, through the server that runs on the data folder, or by opening the store.
+//! Selects how a command accesses stored data: through the named server, through the server that runs on the data folder, or by
+//! opening the store.
 
 use std::net::IpAddr;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,10 +17,10 @@ use crate::server::{check_folder, has_store, is_half_copied, running};
 use crate::settings::Loaded;
 use crate::settings::storage::{Engine, Storage};
 
-/// A server that was not named, and takes longer than this to answer, is not found.
+/// The timeout for an unnamed server. A slower one counts as not found.
 const FINDING_DEADLINE: Duration = Duration::from_secs(2);
 
-/// A server reports its address soon after it has locked the data folder.
+/// How long a command waits for the address of a starting server, which reports it soon after it has locked the data folder.
 const STARTING_DEADLINE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(100);
 
@@ -29,16 +30,16 @@ pub(super) enum Access {
     Store,
 }
 
-/// Finds the way to the data.
+/// Selects the access to the data.
 ///
-/// The lock decides whether a server runs, not the note in the data folder. A server that was killed leaves its note, and another program may
-/// have its port by now.
+/// The lock shows whether a server runs, not the note in the data folder: a killed server leaves its note, and another program
+/// may use its port by now.
 pub(super) fn find(loaded: &Loaded, named: Option<&str>) -> Result<Access, Failure> {
     let token = loaded.settings.server.token().map_err(|problem| Failure::Usage(format!("server.{problem}")))?;
     if let Some(named) = named {
         let has_scheme = named.contains("://");
         let url = if has_scheme { Url::parse(named) } else { Url::parse(&format!("http://{named}")) };
-        // Without a scheme only this machine is meant: the token is not sent to others in plain text.
+        // An address without a scheme must be local: the token is not sent to other machines in plain text.
         let is_clear = |url: &Url| has_scheme || named.contains(':') && is_loopback(url);
         let url = url.ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host() && is_clear(url));
         let url = url.ok_or_else(|| {
@@ -62,7 +63,7 @@ pub(super) fn find(loaded: &Loaded, named: Option<&str>) -> Result<Access, Failu
     Client::new(url, token, false).map(Access::Server)
 }
 
-/// The address of the server that runs on a data folder. One that is starting is waited for.
+/// The address of the server that runs on a data folder. Waits for a server that is starting.
 async fn address_of(data: &Path) -> Option<Url> {
     for _ in 0..STARTING_DEADLINE.as_millis() / POLL.as_millis() {
         if let Some(running) = running(data) {
@@ -73,8 +74,8 @@ async fn address_of(data: &Path) -> Option<Url> {
     None
 }
 
-/// Finds the way to the data, for a command that only reads. If nothing runs on the data folder and it holds no store, a server that answers on
-/// `server.listen` is asked. It is not sent the token: anybody on this machine may listen there.
+/// Selects the access for a command that only reads. If no server runs on the data folder and it has no store, the command uses a
+/// server on `server.listen`. It does not send the token there: any user of this machine may listen on that port.
 pub(super) fn find_to_read(loaded: &Loaded, named: Option<&str>) -> Result<Access, Failure> {
     let found = find(loaded, named)?;
     if matches!(found, Access::Server(_)) || has_store(&loaded.settings.storage) {
@@ -83,13 +84,13 @@ pub(super) fn find_to_read(loaded: &Loaded, named: Option<&str>) -> Result<Acces
     Ok(listening(loaded).map_or(found, Access::Server))
 }
 
-/// The server on `server.listen`, if one answers as tertulia does.
+/// The server on `server.listen`, if its response is one of tertulia.
 pub(super) fn listening(loaded: &Loaded) -> Option<Client> {
     let address = loaded.settings.server.address().ok().filter(|address| address.port() != 0)?;
     let url = reachable(Url::parse(&format!("http://{address}")).ok()?);
     let client = Client::new(url, None, false).ok()?;
     let request = client.request(Method::GET, "/readyz", &[]).timeout(FINDING_DEADLINE);
-    // One that is not ready answers with an error status.
+    // A server that is not ready responds with an error status.
     let answer = async { request.send().await.ok()?.json::<Value>().await.ok() };
     let answer = block_on(async { Ok(answer.await) }).ok()??;
     answer["ready"].is_boolean().then_some(client)
@@ -107,7 +108,7 @@ pub(super) fn require_offline(data: &Path, command: &str) -> Result<(), Failure>
     )))
 }
 
-/// Fails for root in a folder of somebody else: that user's server could not open what root writes there.
+/// Fails if root uses the folder of another user: that user's server could not open the files that root writes there.
 pub(super) fn require_owner(data: &Path) -> Result<(), Failure> {
     let owner = std::fs::metadata(data).map_or(0, |folder| folder.uid());
     if owner == 0 || !rustix::process::geteuid().is_root() {
@@ -132,7 +133,7 @@ pub(super) fn require_store(storage: &Storage) -> Result<(), Failure> {
     Err(Failure::Store(format!("there is no store in {data}: set storage.path or --config as for the server")))
 }
 
-/// Fails if a database does what this command of `history` does for a store on disk.
+/// Fails with PostgreSQL if the command is only for a store on disk. `instead` names the alternative.
 pub(super) fn require_disk(storage: &Storage, command: &str, instead: &str) -> Result<(), Failure> {
     match storage.engine {
         Engine::Sled => Ok(()),
@@ -142,7 +143,7 @@ pub(super) fn require_disk(storage: &Storage, command: &str, instead: &str) -> R
     }
 }
 
-/// Replaces an unspecified address, on which a server listens on all interfaces, with loopback.
+/// Replaces an unspecified address, on which a server listens on all interfaces, with the loopback address.
 fn reachable(mut url: Url) -> Url {
     let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     let local = match host {

@@ -38,7 +38,7 @@ pub fn run(sources: &Sources, json: bool) -> ExitCode {
     }
 }
 
-/// Loads the settings, with the companions that are kept in the store if no server has it open.
+/// Loads the settings, and the companions in the store unless a server has it open.
 fn with_kept(sources: &Sources) -> Result<Loaded, Problems> {
     let mut files_only = load_with(sources, &Overlay::new())?;
     let storage = &files_only.settings.storage;
@@ -62,7 +62,7 @@ fn with_kept(sources: &Sources) -> Result<Loaded, Problems> {
     Ok(loaded)
 }
 
-/// Puts the model that was connected on the page in the place of those of the settings, as the server does.
+/// Replaces the models of the settings by the model that was connected on the page, as the server does.
 fn use_connection(loaded: &mut Loaded) -> Result<(), Problem> {
     let data = &loaded.settings.storage.path;
     let Some(connection) = Connection::read(data)? else { return Ok(()) };
@@ -84,7 +84,7 @@ fn use_connection(loaded: &mut Loaded) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A hint for each companion that no room of the settings names.
+/// A hint for each companion that is in no room of the settings.
 fn roomless(loaded: &Loaded) -> Vec<String> {
     let Settings { console, discord, .. } = &loaded.settings;
     let named = |id| {
@@ -210,7 +210,7 @@ fn origin(loaded: &Loaded) -> String {
     }
 }
 
-/// What a companion's own settings change.
+/// The settings that differ for this companion.
 fn own_settings(companion: &Companion) -> Vec<String> {
     let most = companion.max_turns.map(|most| format!("at most {most} statements of its own in a conversation"));
     let unjudged = (!companion.repetition).then(|| "not judged for repetition".to_owned());
@@ -261,7 +261,7 @@ fn models(loaded: &Loaded) -> impl Iterator<Item = (String, String)> {
     roles.into_iter().chain(named).map(|(role, name)| (name.to_string(), model(models, role, &name)))
 }
 
-/// A model. If only one of the roles has one, it serves both; without any, `rehearsal` does (docs/design/models.md M-1).
+/// The model for a role. If only one role has a model, it serves both; without any, `rehearsal` does (docs/design/models.md M-1).
 fn model(models: &Models, role: ModelRole, name: &ModelName) -> String {
     let Served { table, endpoint, .. } = models.served(role, name);
     let Some((model, url)) = endpoint.and_then(|endpoint| endpoint.model.clone().zip(endpoint.base_url.clone())) else {
@@ -286,7 +286,7 @@ fn prices(loaded: &Loaded) -> String {
     format!("{} ({} for a million input and output tokens)", prices.join(", "), models.currency)
 }
 
-/// A service for speech.
+/// A speech service.
 fn service(loaded: &Loaded, name: &str) -> String {
     let Some(table) = loaded.settings.speech.services.get(name) else { return format!("{name} (built in)") };
     let resolved = table.resolved(name).map(|Resolved { api, base_url, model }| {
@@ -295,7 +295,7 @@ fn service(loaded: &Loaded, name: &str) -> String {
     resolved.unwrap_or_else(|_| name.to_owned())
 }
 
-/// Whether Discord is configured. Whether it works is checked by `tertulia discord check`.
+/// Whether Discord is configured. `tertulia discord check` checks whether it works.
 fn discord(loaded: &Loaded) -> &'static str {
     if loaded.settings.discord.is_on() {
         "a token is set; `tertulia discord check` checks whether it works"

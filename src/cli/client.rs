@@ -13,20 +13,20 @@ pub(super) struct Client {
     http: reqwest::Client,
     url: Url,
     token: Option<SecretString>,
-    /// It was named with `--server`, so it may run on another machine, with other files.
+    /// Whether the server was named with `--server`. It may run on another machine, with other files.
     pub(super) is_named: bool,
 }
 
 impl Client {
     pub(super) fn new(url: Url, token: Option<SecretString>, is_named: bool) -> Result<Self, Failure> {
         let http = http_client::builder(&url, &[]);
-        // A server that was not named runs on this machine, whatever its address is.
+        // An unnamed server runs on this machine, whatever its address is.
         let http = if is_named { http } else { http.no_proxy() }.build();
         let http = http.map_err(|error| Failure::Failed(format!("the HTTP client cannot be created: {}", reason(&error))))?;
         Ok(Self { http, url, token, is_named })
     }
 
-    /// A client of the same server that does not send the token.
+    /// The same client without the token.
     pub(super) fn without_token(self) -> Self {
         Self { token: None, ..self }
     }
@@ -67,7 +67,7 @@ impl Client {
         Err(match status {
             _ if body["type"] == DAMAGED => Failure::Store(detail),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                // A server that was found by its address alone is not sent the token.
+                // A server that was found only by its address gets no token.
                 let and = if self.token.is_none() && !self.is_named { ", and name the server with --server" } else { "" };
                 Failure::Failed(format!(
                     "{} denies access: {detail}; set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file to its token{and}",
@@ -79,7 +79,7 @@ impl Client {
         })
     }
 
-    /// Sends a request whose answer is one JSON object.
+    /// Sends a request for a single JSON object.
     pub(super) async fn object(&self, request: RequestBuilder) -> Result<Value, Failure> {
         let response = self.send(request).await?;
         response.json().await.map_err(|error| self.broken(&error))
@@ -108,7 +108,7 @@ fn shown(url: &Url) -> String {
     shown.as_str().trim_end_matches('/').to_owned()
 }
 
-/// Runs a future to completion on a runtime of its own.
+/// Runs a future to completion on a new runtime.
 pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::Failed(format!("the runtime cannot be started: {error}")))?.block_on(work)

@@ -1,4 +1,4 @@
-//! Loads the settings, prints results, and returns the exit code. The commands share it.
+//! Shared by the commands: loads the settings, prints results, and returns the exit code.
 
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ pub(super) fn run_with_settings(sources: &Sources, run: impl FnOnce(Loaded) -> R
     run_with_settings_as(sources, false, run)
 }
 
-/// The same. With `json`, problems with the settings go to standard output, too, as one JSON object.
+/// Like [`run_with_settings`]. With `json`, problems with the settings are also printed to standard output as one JSON object.
 pub(super) fn run_with_settings_as(sources: &Sources, json: bool, run: impl FnOnce(Loaded) -> Result<(), Failure>) -> ExitCode {
     let loaded = match settings::load_with(sources, &Overlay::new()) {
         Ok(loaded) => loaded,
@@ -24,7 +24,7 @@ pub(super) fn run_with_settings_as(sources: &Sources, json: bool, run: impl FnOn
     for problem in &loaded.broken {
         eprintln!("tertulia: left out: {}", visible::line(&problem.to_string()));
     }
-    // The store's warnings are for people. If a subscriber is installed already, they go there.
+    // The store's warnings are for people. An already installed subscriber receives them instead.
     let _ = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())

@@ -60,7 +60,7 @@ pub fn run(sources: &Sources, command: Discord) -> ExitCode {
     run_with_settings_as(sources, json, |loaded| {
         let report = checked(&loaded, options).inspect_err(|failure| {
             if json {
-                // What fails here is reported in any case.
+                // The failure is reported even if this output fails.
                 let _ = print_json(&format!(
                     "{:#}",
                     json!({ "ok": false, "problems": [{ "place": null, "line": null, "message": failure.to_string() }] })

@@ -1,4 +1,4 @@
-//! `tertulia evaluate`: measures decisions against what people did in recorded group chat.
+//! `tertulia evaluate`: compares decisions with the behaviour of people in recorded group chat.
 
 mod asking;
 mod cap;
@@ -31,7 +31,7 @@ use crate::evaluation::report::{Report, Setting, companions, rows};
 use crate::evaluation::{sample, shuffled};
 use crate::settings::{self, Loaded, Overlay, Sources};
 
-/// How many decisions one of two settings is asked about before it is the other's turn.
+/// With two settings, the number of decisions that one is asked about before the other.
 const TURN: usize = 50;
 
 const EXAMPLES: &str = "\
@@ -146,8 +146,8 @@ pub fn run(sources: &Sources, options: &Evaluate) -> ExitCode {
     })
 }
 
-/// Asks the models of all settings about all decisions, in an order in which what was asked until a stop is a sample of all. Of two settings, each is asked
-/// about a part of them in turn.
+/// Asks the models of all settings about all decisions. The order is shuffled, so that a stopped run has answers for a sample. Two
+/// settings take turns.
 async fn ask(sides: &[Side], chat: Chat<'_>) -> Vec<Vec<Option<Judged>>> {
     let count = chat.decisions.len();
     let mut judged = vec![vec![None; count]; sides.len()];
@@ -166,7 +166,7 @@ async fn ask(sides: &[Side], chat: Chat<'_>) -> Vec<Vec<Option<Judged>>> {
     judged
 }
 
-/// The settings that are compared with, if any are.
+/// The settings to compare with, if requested.
 fn other_settings(sources: &Sources, options: &Evaluate) -> Result<Option<Loaded>, Failure> {
     let Evaluate { against, against_profile, .. } = options;
     if against.is_none() && against_profile.is_none() {
@@ -178,7 +178,7 @@ fn other_settings(sources: &Sources, options: &Evaluate) -> Result<Option<Loaded
     loaded.map(Some).map_err(|problems| Failure::Usage(format!("--against: {problems}")))
 }
 
-/// Measures what every setting has answered.
+/// Calculates the figures for the decisions that every setting answered.
 fn report(
     excerpts: &[Excerpt],
     label: Option<Label>,
@@ -216,7 +216,7 @@ fn report(
     }
 }
 
-/// Prints the report and writes its file. Fails if something stopped the run.
+/// Prints the report and writes its file. Fails if the run was stopped.
 fn finish(options: &Evaluate, report: &Report, stops: &[Stop]) -> Result<(), Failure> {
     if options.json {
         print_json(&serde_json::to_string_pretty(report).map_err(|error| Failure::Failed(error.to_string()))?)?;
@@ -240,13 +240,13 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The failure of a run that was stopped.
+/// The failure of a stopped run.
 fn stopped(options: &Evaluate, stop: Option<&Stop>, done: usize, all: usize) -> Result<(), Failure> {
     let Some(stop) = stop else { return Ok(()) };
     Err(Failure::Failed(format!("stopped after {done} of {all}: {stop}; {}", goes_on(options))))
 }
 
-/// How the rest is asked.
+/// Advice on how to continue the run.
 const fn goes_on(options: &Evaluate) -> &'static str {
     if options.to.is_some() {
         "the same command goes on from here"

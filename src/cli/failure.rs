@@ -1,4 +1,4 @@
-//! Why a command failed, and the exit code that reports it.
+//! The reason why a command failed, and its exit code.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// Prints it to standard error, and returns the exit code.
+    /// Prints the failure to standard error, and returns the exit code.
     pub(super) fn report(self) -> ExitCode {
         eprintln!("tertulia: {}", visible::paragraph(&self.to_string()));
         let code = match self {

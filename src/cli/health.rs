@@ -15,19 +15,19 @@ use super::failure::Failure;
 use crate::domain::text::spaced;
 use crate::settings::{Loaded, Sources};
 
-/// A server that takes longer to answer counts as not ready.
+/// The timeout for the server's response. A slower server counts as not ready.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Requests the server's `/readyz`. The exit code is 0 for ready, or standing by for another node, and 1 for not ready, with the
-/// reason on standard error.
+/// Requests the server's `/readyz`. The exit code is 0 if the server is ready or stands by for another node, and 1 if it is not
+/// ready. The reason is printed to standard error.
 pub fn run(sources: &Sources, server: Option<&str>, json: bool) -> ExitCode {
     run_with_settings(sources, |loaded| show(&check(&loaded, server)?, json))
 }
 
 struct Health {
-    /// The server's answer and URL, or why there is no answer.
+    /// The server's response and URL, or the reason why there is no response.
     object: Value,
-    /// Why the server is not ready. `None`: it is ready.
+    /// The reason why the server is not ready. `None` if it is ready.
     problem: Option<String>,
 }
 
@@ -51,8 +51,8 @@ fn check(loaded: &Loaded, named: Option<&str>) -> Result<Health, Failure> {
     }
 }
 
-/// Sends the token, to get the details. If that is refused, asks without it: a wrong token, such as after a rotation, does not mean that the
-/// server is failing.
+/// Sends the token to get details. If the server refuses it, asks without the token: a wrong token, for example after a rotation,
+/// does not mean that the server is failing.
 async fn ask(client: Client) -> Health {
     match request_readyz(&client).await {
         Ok(answer) if is_refusal(answer.status()) => {
@@ -106,14 +106,14 @@ async fn read(client: &Client, outcome: reqwest::Result<Response>) -> Health {
     Health { object, problem: Some(problem) }
 }
 
-/// The answer of `/readyz` and its `ready`. `None`: the body has another form.
+/// The response of `/readyz` and its `ready` field. `None` if the body has another form.
 fn readiness(body: &str) -> Option<(Value, bool)> {
     let object: Value = serde_json::from_str(body).ok()?;
     let ready = object.as_object()?.get("ready")?.as_bool()?;
     Some((object, ready))
 }
 
-/// `models: …; store: …`, or an empty text. A server can be ready although a part is not.
+/// The failing parts as `models: …; store: …`. Empty if there are none. A server can be ready although a part is not.
 fn failing_parts(object: &Value) -> String {
     let parts = object["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
     let failing = |part: &Value| {
@@ -124,7 +124,7 @@ fn failing_parts(object: &Value) -> String {
     spaced(&text)
 }
 
-/// Which models the server uses: `; large of openrouter.ai answers, small of openrouter.ai decides`. Empty without details.
+/// The models that the server uses, as `; large of openrouter.ai answers, small of openrouter.ai decides`. Empty without details.
 fn models(object: &Value) -> String {
     let name = |role: &str| {
         let model = &object["models"][role];

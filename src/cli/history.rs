@@ -21,7 +21,7 @@ use crate::ports::backend::keeping::{ExportForm, Forget};
 use crate::settings::Sources;
 use crate::settings::storage::{Engine, Storage};
 
-/// The longest id of a guild or a person, in characters.
+/// The maximum length of the id of a guild or a person, in characters.
 const MAX_ID_CHARS: usize = 64;
 
 const EXAMPLES: &str = "\
@@ -205,7 +205,7 @@ fn check_id(option: &str, id: &str) -> Result<(), Failure> {
     Err(Failure::Usage(format!("{option} {id:?} is not an id: an id has 1 to {MAX_ID_CHARS} characters")))
 }
 
-/// Where erased words stay readable, and until when. `None`: until someone compacts the store.
+/// The places that still contain deleted text, and for how long. Without `until`, until the store is compacted.
 fn still_readable(storage: &Storage, until: Option<&str>) -> String {
     if storage.engine == Engine::Postgres {
         return "the database's WAL, standbys and dumps contain them as long as you keep those".to_owned();
@@ -228,7 +228,7 @@ fn progress(doing: &'static str) -> ProgressBar {
     bar
 }
 
-/// Shows how many records are done, until it is dropped.
+/// Shows the number of processed records, until it is dropped.
 fn records(doing: &'static str) -> impl FnMut(u64) {
     let bar = progress(doing);
     move |records| bar.set_position(records)

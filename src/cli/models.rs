@@ -1,4 +1,4 @@
-//! `tertulia models check`: has each model make a decision or a statement, each service for speech hear or say something, and tells what is wrong.
+//! `tertulia models check`: requests a decision, a statement, and a sample from each speech service, and reports problems.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ Exit codes:
   1  one does not: its line names what to change
   2  wrong usage or wrong settings";
 
-/// How many names of models are shown.
+/// The maximum number of model names in the output.
 const MOST_NAMES: usize = 20;
 
 #[derive(Clone, Debug, Subcommand)]
@@ -52,7 +52,7 @@ pub struct Check {
     pub json: bool,
 }
 
-/// Runs the check. The exit code says whether all work.
+/// Runs the check. The exit code shows whether everything works.
 pub fn run(sources: &Sources, command: Models) -> ExitCode {
     let Models::Check(options) = command;
     run_with_settings(sources, |loaded| run_check(&loaded, &options))
@@ -87,7 +87,7 @@ fn run_check(loaded: &Loaded, options: &Check) -> Result<(), Failure> {
     }
 }
 
-/// The models that the endpoint of the statements has, or why it does not tell.
+/// The models that the endpoint for statements offers, or the error of the request.
 async fn names(models: &Settings) -> Result<Vec<String>, NoAnswer> {
     let served = models.served(ModelRole::Main, &ModelRole::Main.into());
     let authorities = models.authorities().unwrap_or_default();
@@ -109,7 +109,7 @@ fn as_json(tried: &speech::Tried) -> serde_json::Value {
     })
 }
 
-/// Seconds in hundredths.
+/// Seconds, rounded to hundredths.
 fn rounded(span: Duration) -> f64 {
     (span.as_secs_f64() * 100.0).round() / 100.0
 }

@@ -9,7 +9,7 @@ use crate::settings::{self, Loaded, Overlay, Sources};
 use crate::telemetry;
 
 pub fn run(sources: &Sources, accept_loss: bool) -> ExitCode {
-    // Without a store, companions that no file has are nowhere.
+    // Without a store, a companion that has no file does not exist.
     let known = |loaded: Loaded| if server::has_store(&loaded.settings.storage) { Ok(loaded) } else { loaded.known() };
     let loaded = settings::load_with(sources, &Overlay::new()).and_then(known).and_then(|loaded| loaded.serve().map(|()| loaded));
     let loaded = match loaded {

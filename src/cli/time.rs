@@ -1,4 +1,4 @@
-//! Reads times and durations, in one grammar for all commands. A time without a zone is UTC.
+//! Parses times and durations, in one grammar for all commands. A time without a zone is UTC.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::domain::moment::Moment;
 use crate::ports::backend::stamp::from_rfc3339;
 use crate::settings::duration::duration;
 
-/// What a time may look like, for error messages.
+/// The accepted forms of a time, for error messages.
 const TIMES: &str = "2026-05-01T22:14:05Z, 2026-05-01 22:14, 2026-05-01 (its beginning), 22:14 (in the last 24 hours), \
     yesterday, yesterday 22:14, now, or how long ago it was: 2h30m, 10 min ago, 7d, 4w";
 
-/// Reads RFC 3339, a date with or without a time of day, a time of day in the last 24 hours, `today` and `yesterday` with or without a time of day,
-/// `now`, or a [`duration`] before now.
+/// Parses RFC 3339, a date with or without a time of day, a time of day in the last 24 hours, `today` and `yesterday` with or
+/// without a time of day, `now`, or a [`duration`] before now.
 pub(super) fn moment(text: &str, now: Moment) -> Option<Moment> {
     let text = text.trim();
     from_rfc3339(text)
@@ -37,7 +37,7 @@ fn date(now: Moment) -> Option<civil::Date> {
 }
 
 fn time(text: &str) -> Option<civil::Time> {
-    // The parser would also take the time out of a date with a time.
+    // The parser would also accept a date with a time, and return its time.
     let is_time = text.contains(':') && !text.contains('-');
     text.parse().ok().filter(|_| is_time)
 }
@@ -59,18 +59,18 @@ fn time_of_day(text: &str, now: Moment) -> Option<Moment> {
     Some(if today > now { today - day } else { today })
 }
 
-/// Reads the time given for an option.
+/// Parses the time given for an option.
 ///
 /// # Errors
-/// A usage error that lists the formats.
+/// Returns a usage error that lists the formats.
 pub(super) fn moment_of(option: &str, text: &str, now: Moment) -> Result<Moment, Failure> {
     moment(text, now).ok_or_else(|| Failure::Usage(format!("{option} {text:?} is not a time: write {TIMES}")))
 }
 
-/// Reads the duration given for an option.
+/// Parses the duration given for an option.
 ///
 /// # Errors
-/// A usage error with examples.
+/// Returns a usage error with examples.
 pub(super) fn duration_of(option: &str, text: &str) -> Result<Duration, Failure> {
     duration(text)
         .ok_or_else(|| Failure::Usage(format!("{option} {text:?} is not a duration: write it like 2h30m, 24h, 90d or 4w")))

@@ -1,4 +1,5 @@
-//! `tertulia token make|list|end`: tokens of programs, with a scope. The server that runs on the data folder takes them into force at once.
+//! `tertulia token make|list|end`: manages the scoped tokens of programs. The server that runs on the data folder applies changes
+//! at once.
 
 use std::process::ExitCode;
 
@@ -57,7 +58,7 @@ impl From<Refused> for Failure {
     }
 }
 
-/// Runs the command.
+/// Runs the command. Errors go to standard error.
 pub fn run(sources: &Sources, command: &Token) -> ExitCode {
     run_with_settings(sources, |loaded| carry_out(command, &loaded))
 }

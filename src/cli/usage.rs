@@ -1,4 +1,4 @@
-//! `tertulia usage`: shows what guilds used, and what it cost.
+//! `tertulia usage`: shows the usage of guilds and its cost.
 
 mod table;
 

@@ -1,16 +1,16 @@
-//! Escapes text from outside, so that it cannot control the terminal and all of it is visible.
+//! Escapes untrusted text, so that it cannot control the terminal and all of it is visible.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::domain::text::{escaped, is_invisible};
 
-/// Escapes a text of several lines. Line ends and tabs stay. Other control characters and invisible characters are escaped.
+/// Escapes a text of several lines. Line ends and tabs are kept. Other control characters and invisible characters are escaped.
 pub(super) fn lines(text: &str) -> String {
     escaped(text, |char| matches!(char, '\n' | '\t'))
 }
 
-/// Like [`lines`], with continuation lines indented. So a line end in a name cannot fake a line of output.
+/// Like [`lines`], with continuation lines indented, so that a line end in a name cannot fake a line of output.
 pub(super) fn paragraph(text: &str) -> String {
     lines(text).replace('\n', "\n  ")
 }
@@ -25,7 +25,7 @@ pub(super) fn path(path: &Path) -> String {
     line(&path.to_string_lossy())
 }
 
-/// Escapes a JSON text. The result means the same, because such characters are only in its strings.
+/// Escapes a JSON text. The value does not change, because such characters occur only in strings.
 pub(super) fn json(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {

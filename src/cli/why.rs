@@ -115,7 +115,7 @@ async fn from_server(client: &Client, why: &Why, at: Option<&WhyAt>) -> Result<S
     response.text().await.map_err(|error| client.broken(&error))
 }
 
-/// Which decision or message is meant.
+/// The decision or message to explain.
 fn at(why: &Why) -> Result<Option<WhyAt>, Failure> {
     Ok(match (&why.at, &why.message) {
         (Some(at), _) => Some(match at.parse() {

@@ -1,38 +1,38 @@
-//! Decides to whom a message is addressed.
+//! Determines the addressees of a message.
 
 use super::id::CompanionId;
 use super::message::{Address, Author, Role};
 use super::names::{Names, Zones, is_word};
 use crate::policy::gate::ForeignBots;
 
-/// A message as a platform reports it, before it is accepted: what is needed to find out whom it addresses.
+/// A message from a platform before it is accepted, with the data that determines its addressees.
 #[derive(Clone, Copy, Debug)]
 pub struct Incoming<'a> {
     pub speaker: &'a Author,
-    /// The text, in which names are searched for.
+    /// The text, which is searched for names.
     pub text: &'a str,
     /// The ids of the companions, people and bots that it mentions, with or without a leading `@`; see [`resolve_mention`].
     pub mentions: &'a [&'a str],
     /// The id and role of the author whose message it answers.
     pub reply_to: Option<(&'a str, Role)>,
-    /// The companions of the channel, if it addresses all of them: in a direct message, or in a message to the account that they share.
+    /// The companions of the channel, if it addresses all of them: in a direct message, or in a message to their shared account.
     pub to_all_of: &'a [CompanionId],
-    /// For speech: what is recognised instead of the companions' names ([`Names::of_sounds`]). None for typed words.
+    /// For speech, the names as speech recognition may spell them ([`Names::of_sounds`]). `None` for typed messages.
     pub sounds: Option<&'a Names>,
-    /// It was spoken, so that everyday words count as names at its start and its end.
+    /// Whether it was spoken. Everyday words then also count as names at its start and end.
     pub is_spoken: bool,
-    /// The message goes to the companions' shared account in a guild: then the names in it narrow `to_all_of`.
+    /// Whether it goes to the companions' shared account in a guild. Names in it then narrow `to_all_of`.
     pub names_narrow: bool,
 }
 
 impl<'a> Incoming<'a> {
-    /// Typed words that mention and answer nobody.
+    /// A typed message without mentions that answers no message.
     pub const fn new(speaker: &'a Author, text: &'a str) -> Self {
         Self { speaker, text, mentions: &[], reply_to: None, to_all_of: &[], sounds: None, is_spoken: false, names_narrow: false }
     }
 }
 
-/// Finds the companions that a message mentions, answers or names, and whether it addresses somebody else.
+/// Finds the companions that a message mentions, answers or names, and whether it also addresses others.
 ///
 /// `is_companion` returns whether an id belongs to a companion. An author never addresses itself. People count if they are mentioned or answered,
 /// never by display name. Roles, `everyone` and `here` never count (docs/design/gate.md G-5).
@@ -66,14 +66,14 @@ pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, incoming: &In
     Address { companions, others }
 }
 
-/// Resolves a mention on a platform where companions are mentioned by name. Returns the id of the companion that has the name, or the mention
-/// unchanged.
+/// Resolves a mention on a platform where companions are mentioned by name. Returns the id of the companion with that name, or
+/// the mention unchanged.
 pub fn resolve_mention<'a>(names: &'a Names, mention: &'a str) -> &'a str {
     mentioned(mention).and_then(|name| names.owner(name)).map_or(mention, CompanionId::as_str)
 }
 
-/// Whether a message is admitted. Messages of people and companions always are. The policy decides about bots that are not ours: with `mentions`,
-/// their message must mention or answer a companion (docs/design/gate.md G-3).
+/// Whether a message is admitted. Messages of people and companions always are. The policy decides about foreign bots: with
+/// `mentions`, their message must mention or answer a companion (docs/design/gate.md G-3).
 pub fn admits(policy: ForeignBots, is_companion: impl Fn(&str) -> bool, incoming: &Incoming<'_>) -> bool {
     if incoming.speaker.role != Role::Bot {
         return true;
@@ -90,9 +90,9 @@ pub fn admits(policy: ForeignBots, is_companion: impl Fn(&str) -> bool, incoming
     }
 }
 
-/// The names that a text mentions as `@name`, outside code, links and quoted lines. For platforms without mentions of their own.
+/// The names that a text mentions as `@name`, outside code, links and quoted lines. For platforms without native mentions.
 ///
-/// A name consists of word characters and the `-` and `.` between them. `bob@example.org` holds no mention.
+/// A name consists of word characters and the `-` and `.` between them. `bob@example.org` contains no mention.
 pub fn at_names(text: &str) -> Vec<&str> {
     if !text.contains('@') {
         return Vec::new();

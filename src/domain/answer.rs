@@ -1,23 +1,23 @@
-//! Reads a model's plain answer: a verdict word (YES or NO), and the sentence that says why (docs/design/gate.md G-29).
+//! Parses a model's plain answer: a verdict word (YES or NO), and the sentence with the reason (docs/design/gate.md G-29).
 
 use std::borrow::Cow;
 
 use super::raw_answer;
 use super::text::{first_bytes, is_joining, last_bytes, seen};
 
-/// At most this many bytes at the end of an answer are read, and as many at its start for its first line.
+/// The maximum number of bytes that are read at the end of an answer, and at its start for the first line.
 const MAX_READ_BYTES: usize = 16 * 1024;
-/// At most this many characters of the reason are kept.
+/// The maximum length of a reason, in characters. Longer ones are truncated.
 pub(super) const MAX_REASON_CHARS: usize = 500;
 
-/// The words that say YES and NO, in any case.
+/// The verdict words for YES and NO, in any case.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a> {
-    /// Those of a YES; the first one is asked for.
+    /// The words for YES. The prompt asks for the first one.
     pub yes: &'a [Cow<'static, str>],
-    /// Those of a NO; the first one is asked for.
+    /// The words for NO. The prompt asks for the first one.
     pub no: &'a [Cow<'static, str>],
-    /// Whether the verdict is asked for before the reason.
+    /// Whether the prompt asks for the verdict before the reason.
     pub verdict_first: bool,
 }
 
@@ -26,45 +26,46 @@ impl Words<'_> {
     pub const ENGLISH: Words<'static> = Words { yes: &[Cow::Borrowed("yes")], no: &[Cow::Borrowed("no")], verdict_first: false };
 }
 
-/// What an answer says.
+/// A parsed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     pub decision: Verdict,
-    /// The sentence beside the verdict word, in one line of at most 500 characters; of an unreadable answer its last line.
+    /// The sentence beside the verdict word, in one line of at most 500 characters. For an unreadable answer, its last line.
     pub why: Option<String>,
 }
 
-/// What the verdict word says.
+/// The meaning of the verdict word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     /// The companion wants to speak.
     Yes,
     /// The companion does not want to speak.
     No,
-    /// The answer says neither.
+    /// The answer contains no verdict, or contradictory ones.
     Unreadable,
 }
 
-/// Reads an answer by the first of these rules that applies:
+/// Parses an answer by the first of these rules that applies:
 ///
 /// 1. the last line is one verdict word,
 /// 2. the last line begins with one,
 /// 3. the last line ends with one,
 /// 4. the first line is or begins with one.
 ///
-/// If none applies, if a line gives the reason ("Reason: …") or if the verdict is asked for first, lines that say what the decision is
-/// ("Decision: NO", `<decision>NO</decision>`) count, unless they differ.
+/// If no rule applies, if a line gives the reason ("Reason: …") or if the prompt asks for the verdict first, labelled lines
+/// ("Decision: NO", `<decision>NO</decision>`) count instead, unless they contradict each other.
 ///
-/// One that the last line quotes at its end, after other words than a label, counts only if nothing else decides.
+/// A verdict word in quotation marks at the end of the last line, after words other than a label, counts only if no other rule
+/// applies.
 ///
-/// Lines without letters or digits do not count. Verdict words are `prompt.yes_words` and `prompt.no_words`, in any case, without the
-/// punctuation, Markdown and signs around them. A line *begins* with one only if the end of the line, punctuation, a spaced dash,
-/// "because" or "please" follows: "No problem, I'll answer" does not. An answer whose last line begins with one verdict and ends with
-/// the other is unreadable, unless "because" or a dash follows the first. If the verdict is asked for before the reason
-/// ([`Words::verdict_first`]), rule 4 comes first.
+/// Lines without letters or digits do not count. Verdict words are `prompt.yes_words` and `prompt.no_words`, in any case, without
+/// the punctuation, Markdown and signs around them. A line *begins* with a verdict word only if the end of the line, punctuation,
+/// a spaced dash, "because" or "please" follows: "No problem, I'll answer" does not. An answer whose last line begins with one
+/// verdict and ends with the other is unreadable, unless "because" or a dash follows the first. If the prompt asks for the
+/// verdict before the reason ([`Words::verdict_first`]), rule 4 comes first.
 ///
-/// What a model thought aloud does not count. A thought that ends and never began may be an answer that quotes the tag: if the text
-/// before it decides the opposite, the answer is unreadable.
+/// The model's thoughts do not count. A thought that is closed without having been opened may be an answer that quotes the tag.
+/// So if the text before it decides the opposite, the answer is unreadable.
 pub fn read(text: &str, words: Words<'_>) -> Reading {
     let seen = raw_answer::decision(text);
     let reading = labelled(&seen.text, words).unwrap_or_else(|| read_visible(&seen.text, words));
@@ -73,12 +74,12 @@ pub fn read(text: &str, words: Words<'_>) -> Reading {
     Reading { decision, ..reading }
 }
 
-/// The verdict that a sentence ends with.
+/// The verdict at the end of a sentence.
 pub(super) fn verdict_at_end(sentence: &str, words: Words<'_>) -> Verdict {
     trailing(sentence, words).map_or(Verdict::Unreadable, |(verdict, _)| verdict)
 }
 
-/// Whether a text decides the opposite of this: by its first sentence, by a line of one word, or as a whole.
+/// Whether a text decides the opposite, by its first sentence, by a line of one word, or as a whole.
 pub(super) fn is_opposite_decided(text: &str, decision: Verdict, words: Words<'_>) -> bool {
     let opposite = match decision {
         Verdict::Yes => Verdict::No,
@@ -86,7 +87,7 @@ pub(super) fn is_opposite_decided(text: &str, decision: Verdict, words: Words<'_
         Verdict::Unreadable => return false,
     };
     let text = text.trim();
-    // A question decides nothing.
+    // A question contains no decision.
     let first = text.split_inclusive(['.', '!', '?', ';', '\n']).next().filter(|first| !first.ends_with('?'));
     let is_word = |line: &&str| line.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count() == 1;
     let last = Some(text).filter(|text| !text.ends_with('?'));
@@ -139,7 +140,7 @@ fn read_visible(answer: &str, words: Words<'_>) -> Reading {
     }
 }
 
-/// An answer whose lines have labels: the decision, and beside it a reason.
+/// Parses an answer with labelled lines for the decision and, optionally, the reason.
 fn labelled(answer: &str, words: Words<'_>) -> Option<Reading> {
     let mut lines: Vec<&str> = last_bytes(answer, MAX_READ_BYTES).split(LINE_ENDS).filter(has_words).collect();
     let is_reason =
@@ -157,7 +158,7 @@ fn labelled(answer: &str, words: Words<'_>) -> Option<Reading> {
     Some(Reading { decision: verdict, why: why.and_then(|line| sentence(line)) })
 }
 
-/// The verdict of a line that says what the decision is. It may stand alone in the line after its label.
+/// The verdict of a line with a decision label. The verdict may also be alone in the line after its label.
 fn labelled_verdict(line: &str, next: Option<&&str>, words: Words<'_>) -> Option<Verdict> {
     let mut parts: Vec<&str> = tokens(line).collect();
     let label = parts.iter().take_while(|part| is_label(part)).count();
@@ -171,11 +172,11 @@ fn labelled_verdict(line: &str, next: Option<&&str>, words: Words<'_>) -> Option
     (names && is_alone).then_some(found)
 }
 
-/// What a line begins with that gives the decision, and one that gives the reason.
+/// The labels of a decision, and those of a reason.
 const DECISIONS: [&str; 3] = ["answer", "decision", "verdict"];
 const REASONS: [&str; 4] = ["reason", "reasoning", "explanation", "why"];
 
-/// The words of a line, without what surrounds them.
+/// The words of a line, without the characters around them.
 fn tokens(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
@@ -186,12 +187,12 @@ fn has_words(line: &&str) -> bool {
     line.contains(char::is_alphanumeric)
 }
 
-/// The verdict that a line begins with.
+/// The verdict at the beginning of a line.
 struct Begun<'a> {
     verdict: Verdict,
     /// "because" or a dash follows: the rest of the line explains the verdict.
     is_explained: bool,
-    /// What follows the verdict word.
+    /// The text after the verdict word.
     rest: &'a str,
 }
 
@@ -200,7 +201,7 @@ fn leading<'a>(line: &'a str, words: Words<'_>) -> Option<Begun<'a>> {
     verdict_words(words).find_map(|(verdict, word)| begun(verdict, strip_prefix(line, word)?))
 }
 
-/// A line that begins with a verdict word, if what follows the word lets it count.
+/// A line that begins with a verdict word. `None` if the text after the word shows that it is not a verdict.
 fn begun(verdict: Verdict, rest: &str) -> Option<Begun<'_>> {
     let spaced = rest.trim_start();
     let has_space = spaced.len() < rest.len();
@@ -213,12 +214,12 @@ fn begun(verdict: Verdict, rest: &str) -> Option<Begun<'_>> {
     counts.then_some(Begun { verdict, is_explained, rest })
 }
 
-/// Punctuation that may follow a verdict word, after a space too.
+/// Punctuation that may follow a verdict word, also after a space.
 const ENDS_CLAUSE: [char; 14] = ['.', ',', ';', ':', '!', '?', '…', '(', '。', '，', '、', '！', '？', '：'];
-/// Signs that close what surrounds a verdict word.
+/// Closing characters that may follow a verdict word.
 const CLOSES: [char; 9] = ['*', '`', ')', ']', '}', '"', '”', '»', '」'];
 
-/// The verdict that a line ends with, and what is before it.
+/// The verdict at the end of a line, and the text before it.
 fn trailing<'a>(line: &'a str, words: Words<'_>) -> Option<(Verdict, &'a str)> {
     let line = line.trim_end_matches(|c: char| !c.is_alphanumeric());
     let (before, word) = line.rfind(separates).map_or(("", line), |at| line.split_at(at));
@@ -227,10 +228,10 @@ fn trailing<'a>(line: &'a str, words: Words<'_>) -> Option<(Verdict, &'a str)> {
     Some((verdict, before))
 }
 
-/// What opens and closes a quotation.
+/// Quotation marks.
 const QUOTES: [char; 11] = ['"', '“', '”', '„', '«', '»', '「', '」', '\'', '‘', '’'];
 
-/// Whether the word that a line ends with is the end of a quotation that begins after other words.
+/// Whether the last word of a line ends a quotation that begins after other words.
 fn ends_quoted(line: &str) -> bool {
     let end = line.trim_end_matches(|c: char| !c.is_alphanumeric());
     // An apostrophe is within a word.
@@ -244,7 +245,7 @@ fn verdict_words<'a>(words: Words<'a>) -> impl Iterator<Item = (Verdict, &'a str
     yes.chain(words.no.iter().map(|word| (Verdict::No, &**word)))
 }
 
-/// What follows a word at the start of a text, in any case; none if the text does not begin with it.
+/// The text after a word at the start of a text, in any case. `None` if the text does not begin with the word.
 fn strip_prefix<'a>(text: &'a str, word: &str) -> Option<&'a str> {
     let mut rest = text.chars();
     for expected in word.chars() {
@@ -261,7 +262,7 @@ fn separates(c: char) -> bool {
     c.is_whitespace() || matches!(c, ':' | ';' | ',' | '=' | '—' | '–' | '…' | '→' | '：' | '，' | '。')
 }
 
-/// Whether what stands before the decision in its line only announces it.
+/// Whether the text before the decision in its line is only a label.
 fn is_label(before: &str) -> bool {
     let words: Vec<&str> = tokens(before).collect();
     words.len() <= 2
@@ -272,7 +273,7 @@ fn is_label(before: &str) -> bool {
         })
 }
 
-/// A line fit for a record: no control or direction characters, one space between words, no Markdown around it.
+/// A line for a record: no control or direction characters, one space between words, no Markdown around it.
 pub(super) fn sentence(line: &str) -> Option<String> {
     let mut kept = String::new();
     let mut length = 0;
@@ -282,7 +283,7 @@ pub(super) fn sentence(line: &str) -> Option<String> {
             continue;
         }
         if length == MAX_REASON_CHARS {
-            // What it would have joined is cut off.
+            // A joiner at the end would join nothing.
             kept.truncate(kept.trim_end_matches(is_joining).len());
             break;
         }

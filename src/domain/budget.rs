@@ -1,4 +1,5 @@
-//! Budgets: how many questions, addresses, statements and tokens are allowed in a span of time (docs/design/gate.md G-19).
+//! Budgets: the numbers of questions, addresses, statements and tokens that are allowed in a period of time (docs/design/gate.md
+//! G-19).
 
 mod sliding;
 
@@ -21,7 +22,8 @@ const DAY_SECS: u64 = 86_400;
 /// The window of the budgets of statements and tokens. It is the longest one.
 pub const DAY: Duration = Duration::from_secs(DAY_SECS);
 
-/// A use that is dated further ahead of the machine's clock than this was made while that clock was wrong. It does not count.
+/// The maximum time by which a use may be ahead of the machine's clock. A use dated later was recorded while that clock was
+/// wrong, and does not count.
 pub const AHEAD: Duration = Duration::from_secs(HOUR_SECS);
 
 type OfHour = Sliding<HOUR_SECS>;
@@ -54,37 +56,38 @@ impl Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedUp {
     pub budget: Budget,
-    /// When one more use is allowed, if nothing is used until then. `None`: never, with these settings.
+    /// The time at which one more use is allowed, if nothing is used until then. `None` if the settings never allow one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_at: Option<Moment>,
 }
 
 impl UsedUp {
-    /// Of several used-up budgets, the one that is free last: the request has to wait for that one.
+    /// Of several used-up budgets, the one that becomes free last. The request has to wait for that one.
     pub fn last_of(several: impl IntoIterator<Item = Self>) -> Option<Self> {
         several.into_iter().max_by_key(|one| (one.free_at.is_none(), one.free_at))
     }
 }
 
-/// The uses of one guild, in [sliding windows](Sliding) that are open at the old end. A refused use does not count. Uses without a limit are not
-/// stored.
+/// The uses of one guild, in [sliding windows](Sliding) that are open at the old end. A refused use does not count. Uses without
+/// a limit are not stored.
 ///
-/// It goes by the machine's clock, if it knows that. The time of a channel is ahead of it where the clock was once wrong: it never goes back.
+/// It uses the machine's clock, if that is known. The time of a channel never decreases, so it may be ahead of the clock if the
+/// clock was wrong before.
 ///
-/// Memory grows with the number of channels, companions and people that used something recently, not with how much they used.
+/// Memory grows with the number of channels, companions and people with recent uses, not with the amount of use.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    /// What the machine's clock shows.
+    /// The time of the machine's clock.
     clock: Option<Moment>,
     evaluations: OfHour,
     evaluations_by_gate: HashMap<ChannelId, Vec<(CompanionId, OfHour)>>,
-    /// Every address, ordered by time. There are no more than the limit.
+    /// Every address, ordered by time. The number of entries does not exceed the limit.
     addresses: HashMap<PersonId, VecDeque<(Moment, ChannelId, Seq)>>,
     statements: OfDay,
-    /// The time and the number of the newest counted statement of each channel. All statements up to it are counted. There is no number while they
-    /// are known from the record of usage alone.
+    /// The time and the number of the newest counted statement of each channel. All statements up to it are counted. The number
+    /// is `Seq::NONE` while the statements are known only from the record of usage.
     spoke: HashMap<ChannelId, (Moment, Seq)>,
-    /// The number of statements that are expected in each channel, where it is not zero; and their sum.
+    /// The number of statements that are expected in each channel, if not zero, and their sum.
     promised: (HashMap<ChannelId, u32>, u64),
     tokens: OfDay,
 }
@@ -94,18 +97,19 @@ pub struct Ledger {
 pub enum Use<'a> {
     /// A question for a lull, an interjection or a turn.
     Evaluation { channel: &'a ChannelId, companion: &'a CompanionId },
-    /// A message that addresses companions. It counts once, however many it names.
+    /// A message that addresses companions. It counts once, regardless of the number of addressees.
     Address { person: &'a PersonId, channel: &'a ChannelId, message: Seq },
-    /// A posted statement. It counts once, however often its event is handled: the statements of a channel are counted in their order.
+    /// A posted statement. It counts once, regardless of how often its event is handled: the statements of a channel are counted
+    /// in order.
     Statement {
         channel: &'a ChannelId,
-        /// The statement's number. None: it comes from the record of usage.
+        /// The statement's number. `Seq::NONE` if it comes from the record of usage.
         message: Seq,
     },
 }
 
 impl Ledger {
-    /// Notes what the machine's clock shows.
+    /// Sets the time of the machine's clock.
     pub fn set_clock(&mut self, machine: Moment) {
         if self.clock.is_some_and(|before| machine + MINUTE < before) {
             self.evaluations.set_back(machine);
@@ -121,8 +125,8 @@ impl Ledger {
         self.clock.map_or(at, |clock| clock.min(at))
     }
 
-    /// Counts a question for a lull, an interjection or a turn. If a budget is used up, returns the one that is free last. `unless` is a budget that
-    /// is already known to be used up: then nothing is counted.
+    /// Counts a question for a lull, an interjection or a turn. If a budget is used up, returns the one that becomes free last.
+    /// If `unless` is given, a budget that is already known to be used up, nothing is counted.
     pub fn take_evaluation(
         &mut self,
         channel: &ChannelId,
@@ -151,8 +155,8 @@ impl Ledger {
         self.addresses.get(person).is_some_and(|addresses| contains_address(addresses, channel, message))
     }
 
-    /// Whether a statement that is on record is already counted, or does not count because it is dated ahead. Several may be of one moment, because
-    /// times of a record never go back.
+    /// Whether a recorded statement is already counted, or does not count because it is dated ahead. Several statements may have
+    /// the same time, because recorded times never decrease.
     pub fn knows_statement(&self, channel: &ChannelId, message: Seq, at: Moment) -> bool {
         if self.clock.is_some_and(|clock| at > clock + AHEAD) {
             return true;
@@ -164,8 +168,8 @@ impl Ledger {
         self.spoke.get(channel).is_some_and(is_known)
     }
 
-    /// The budget that refuses one more address by this person at `at`; none if it is allowed. Addresses in other channels that are already counted,
-    /// and are later than `at`, count too.
+    /// The budget that refuses one more address by this person at `at`. `None` if it is allowed. Counted addresses in other
+    /// channels that are later than `at` count, too.
     pub fn refuses_address(&mut self, person: &PersonId, at: Moment, policy: &Policy) -> Option<UsedUp> {
         let at = self.by_clock(at);
         let addresses = self.addresses.entry(person.clone()).or_default();
@@ -175,14 +179,14 @@ impl Ledger {
         Some(UsedUp { budget: Budget::Addresses, free_at })
     }
 
-    /// The budget that refuses one more statement; none if it is allowed. Promised statements count as made now.
+    /// The budget that refuses one more statement. `None` if it is allowed. Promised statements count as made now.
     pub fn refuses_statement(&mut self, now: Moment, policy: &Policy) -> Option<UsedUp> {
         let now = self.by_clock(now);
         let free_at = self.statements.full(now, policy.guild_statements_per_day.into(), self.promised.1)?;
         Some(UsedUp { budget: Budget::GuildStatements, free_at })
     }
 
-    /// The budget that refuses more tokens, where `most` tokens are allowed in a day; none if some are left.
+    /// The budget that refuses more tokens, with a daily limit of `most` tokens. `None` if some are left.
     pub fn refuses_tokens(&mut self, now: Moment, most: Option<u64>) -> Option<UsedUp> {
         let free_at = self.tokens.full(self.by_clock(now), most?, 0)?;
         Some(UsedUp { budget: Budget::GuildTokens, free_at })
@@ -216,14 +220,14 @@ impl Ledger {
         }
     }
 
-    /// Counts used tokens, read and written, if there is a limit of `most` in a day (`models.guild_tokens_per_day`).
+    /// Counts used tokens, input and output, if there is a daily limit of `most` (`models.guild_tokens_per_day`).
     pub fn count_tokens(&mut self, tokens: u64, at: Moment, most: Option<u64>) {
         if let Some(most) = most {
             self.tokens.count(tokens, self.by_clock(at), most);
         }
     }
 
-    /// Sets how many statements are expected in a channel. Each counts until it is posted or given up.
+    /// Sets the number of statements that are expected in a channel. Each counts until it is posted or given up.
     pub fn promise_statements(&mut self, channel: &ChannelId, expected: u32) {
         let (by_channel, sum) = &mut self.promised;
         let before = by_channel.get(channel).copied().unwrap_or_default();
@@ -240,7 +244,7 @@ impl Ledger {
         }
     }
 
-    /// Removes entries whose windows are over, so that a guild of many people and channels stays small.
+    /// Removes entries with expired windows, so that memory stays small for a guild with many people and channels.
     pub fn prune(&mut self, now: Moment) {
         self.evaluations.prune(now);
         self.statements.prune(now);

@@ -14,7 +14,7 @@ named! {
 }
 
 named! {
-    /// Why a decision came out as it did.
+    /// The reason for a decision.
     #[derive(schemars::JsonSchema)]
     pub enum Reason {
         /// The side model said YES.
@@ -29,31 +29,31 @@ named! {
         External = "external",
         /// An event must be acknowledged. No model was asked.
         Event = "event",
-        /// All unsettled messages were addressed to somebody else. No model was asked.
+        /// All unsettled messages were addressed to others. No model was asked.
         OtherAddressed = "other_addressed",
         /// The companion speaks only when spoken to at that time (docs/design/gate.md G-43). No model was asked.
         NoInitiative = "no_initiative",
-        /// The companion would hardly have answered any of the messages (docs/design/gate.md G-41). No model was asked.
+        /// The companion was unlikely to answer any of the messages (docs/design/gate.md G-41). No model was asked.
         Irrelevant = "irrelevant",
         /// A budget is used up. No model was asked, or its YES arrived after the budget was used up.
         Budget = "budget",
-        /// Nothing can be posted in the channel at the moment. No model was asked.
+        /// The channel does not accept messages at the moment. No model was asked.
         Unpostable = "unpostable",
-        /// Companions have made `turn_taking.max_companion_streak` statements without a human.
+        /// Companions have made `turn_taking.max_companion_streak` statements without a human message.
         LoopGuard = "loop_guard",
         /// The companion has ended the conversation.
         Closed = "closed",
         /// An operator paused the companion.
         Paused = "paused",
-        /// More messages were unsettled than a buffer holds.
+        /// The number of unsettled messages exceeded the size of the buffer.
         Overflow = "overflow",
         /// The messages were too old to be answered.
         Stale = "stale",
         /// A person asked the companion to stop before it had answered.
         Cancelled = "cancelled",
-        /// It was speech that only shows that somebody listens.
+        /// The message was backchannel.
         Backchannel = "backchannel",
-        /// A person may be at risk, and is shown where to find help instead (docs/design/safety.md N-8).
+        /// A person may be at risk and is shown where to find help instead (docs/design/safety.md N-8).
         Risk = "risk",
     }
 }

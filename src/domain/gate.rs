@@ -21,16 +21,16 @@ use crate::policy::quiet_hours::QuietHours;
 const SHORTEST_INTERVAL: u64 = 3;
 /// The number of messages by which each declined check shortens the next interval (docs/design/gate.md G-7).
 const STEP_DOWN: u64 = 3;
-/// The number of messages by which an interval may be longer or shorter, so that companions do not act in step (docs/design/gate.md G-7).
+/// The maximum deviation of an interval, in messages, so that companions do not act in step (docs/design/gate.md G-7).
 pub const MOST_JITTER: i8 = 2;
-/// The shortest and the longest pause before a question without an answer is asked again.
+/// The minimum and maximum pause before an unanswered question is asked again.
 const SHORTEST_BACK_OFF: Duration = Duration::from_secs(1);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 
-/// When a companion considers interjecting in one channel, and what ends its conversation there, from its settings.
+/// The settings of a companion for interjections in one channel, and for the end of its conversation there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterjectionPolicy {
-    /// How readily it interjects, and pushes through when somebody talks into what it says.
+    /// How eager it is to interject, and to continue when it is interrupted.
     pub level: Interjection,
     /// The number of messages until the first interjection check (3 to 15, docs/design/gate.md G-7).
     pub starting_interval: u64,
@@ -38,11 +38,12 @@ pub struct InterjectionPolicy {
     pub text_lull_timeout: Duration,
     /// The silence in a voice channel that counts as a lull.
     pub voice_lull_timeout: Duration,
-    /// When it speaks only when spoken to: by itself, and by its room.
+    /// The times at which it speaks only when spoken to: its own, and those of its room.
     pub quiet_hours: [QuietHours; 2],
-    /// The silence after which it may start a conversation. None: it never does.
+    /// The silence after which it may start a conversation. `None` if it never does.
     pub starts_after: Option<Duration>,
-    /// The number of its statements that end its conversation. None: it has no limit of its own (docs/design/closing.md C-19).
+    /// The maximum number of its statements in a conversation. `None` if it has no limit of its own (docs/design/closing.md
+    /// C-19).
     pub max_turns: Option<u32>,
     /// Whether its statements are judged for repetition, and repetition forces stages on it (docs/design/closing.md C-20).
     pub repetition: bool,
@@ -59,8 +60,8 @@ impl InterjectionPolicy {
             .max(SHORTEST_INTERVAL)
     }
 
-    /// The pause before an unanswered question is asked again. The first pause is the text lull timeout, and each later one is twice the `last`. A
-    /// pause is between one second and ten minutes.
+    /// The pause before an unanswered question is asked again. The first pause is the text lull timeout, and each later one is
+    /// twice the `last`. A pause is between one second and ten minutes.
     pub fn back_off(&self, last: Option<Duration>) -> Duration {
         match last {
             None => self.text_lull_timeout.max(SHORTEST_BACK_OFF),
@@ -70,7 +71,7 @@ impl InterjectionPolicy {
     }
 }
 
-/// The check that a waiting trigger must pass once a question may be asked.
+/// The check that a waiting trigger must pass before its question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
@@ -90,7 +91,8 @@ pub struct Waiting {
     pub message: Seq,
     /// The check that it must still pass.
     pub check: Check,
-    /// Whether it is a human's address without a question so far. It does not wait for the end of a back-off.
+    /// Whether it is a human's address that has led to no question so far. Such a trigger does not wait for the end of a
+    /// back-off.
     pub urgent: bool,
 }
 
@@ -112,15 +114,15 @@ pub struct Evaluation {
     pub message: Seq,
     /// The newest message that it is about.
     pub upto: Seq,
-    /// The number of messages since the companion spoke last, when it was asked.
+    /// The number of messages since the companion's last statement, at the time of the question.
     pub message_count: u64,
-    /// When it counts as unanswered. None: its round has a deadline, or its call has.
+    /// The deadline of the answer. `None` if the round or the call has a deadline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Moment>,
     /// Whether a message that its prompt may show was deleted since. The answer counts, but its words are not stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spoilt: bool,
-    /// The turn that it belongs to.
+    /// The turn of the question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
 }
@@ -135,7 +137,7 @@ pub struct Wish {
     pub upto: Seq,
     /// The companion's reason to speak.
     pub why: Option<Arc<str>>,
-    /// The turn that it belongs to.
+    /// The turn of the wish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
 }
@@ -145,7 +147,7 @@ pub struct Wish {
 pub struct BackOff {
     /// The length of the last pause. The next is twice as long, until an answer arrives.
     pub pause: Duration,
-    /// When the pause ends. None once it has ended.
+    /// The end of the pause. `None` after it.
     pub until: Option<Moment>,
 }
 
@@ -154,15 +156,15 @@ pub struct BackOff {
 pub struct Gate {
     /// The number of the newest settled event.
     pub cursor: Seq,
-    /// The number of messages since the companion spoke last.
+    /// The number of messages since the companion's last statement.
     pub message_counter: u64,
     /// The number of declined interjection checks since then.
     pub check_count: u64,
     /// The message count at which an interjection check is due. None before the first message.
     pub next_interjection_at: Option<u64>,
-    /// When the lull timer fires, if it is armed.
+    /// The time at which the lull timer fires. `None` if it is not armed.
     pub lull_at: Option<Moment>,
-    /// When the companion considers starting a conversation, if nobody says anything until then.
+    /// The time at which the companion considers starting a conversation if the silence lasts until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silence_at: Option<Moment>,
     /// Whether it may still start a conversation before the next human message.
@@ -178,8 +180,8 @@ pub struct Gate {
     pub back_off: Option<BackOff>,
     /// The newest message that an unanswered question was about.
     pub tried: Seq,
-    /// Unsettled messages that are no addresses: stop phrases that stopped the companion, and what they cancelled. Older versions kept only the
-    /// newest phrase.
+    /// Unsettled messages that do not count as addresses: stop phrases that stopped the companion, and the messages that they
+    /// cancelled. Older versions kept only the newest phrase.
     #[serde(default, alias = "stopped_by", deserialize_with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub cancelled: Vec<Seq>,
     /// Whether an operator paused the companion.
@@ -189,16 +191,16 @@ pub struct Gate {
     /// The minimum stage: a State cannot go below it (docs/design/closing.md C-16). `none` if no stage is forced.
     #[serde(default, skip_serializing_if = "Stage::is_none")]
     pub minimum_stage: Stage,
-    /// The number of its statements since its conversation began, or was opened again.
+    /// The number of its statements since its conversation began or was reopened.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub turns: u32,
     /// The number of human messages since it closed.
     #[serde(default)]
     pub heard_closed: u32,
-    /// Whether a program outside plays the companion.
+    /// Whether the companion is an external one.
     #[serde(default)]
     pub external: bool,
-    /// What it remembers of the talk for the pre-gate. None: there is no pre-gate.
+    /// Its memory of the conversation for the pre-gate. `None` if there is no pre-gate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relevance: Option<Box<Relevance>>,
     /// The mood of its newest answer, −0.2 to 0.2 (docs/design/voice.md A-32).
@@ -207,7 +209,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// The gate of a companion that joins: it begins at the channel's newest event.
+    /// The gate of a companion that joins. It begins at the channel's newest event.
     pub fn new(cursor: Seq) -> Self {
         Self { cursor, ..Self::default() }
     }
@@ -237,7 +239,7 @@ impl Gate {
         self.next_interjection_at.is_some_and(|next| self.message_counter >= next)
     }
 
-    /// The end of the back-off, while one runs.
+    /// The end of the current back-off.
     pub fn retry_at(&self) -> Option<Moment> {
         self.back_off.and_then(|back_off| back_off.until)
     }
@@ -247,12 +249,12 @@ impl Gate {
         self.waiting.is_some_and(|waiting| waiting.trigger.acknowledges_events())
     }
 
-    /// Whether a back-off runs. It runs until its end is on record.
+    /// Whether a back-off is active. It is active until its end is recorded.
     pub fn is_backing_off(&self) -> bool {
         self.retry_at().is_some()
     }
 
-    /// Whether a back-off runs and a human's address ends it early.
+    /// Whether a back-off is active and a human's address ends it early.
     pub(super) fn is_back_off_cut_short(&self) -> bool {
         self.is_backing_off() && self.waiting.is_some_and(|waiting| waiting.urgent)
     }
@@ -266,12 +268,12 @@ impl Gate {
     pub(super) fn settle(&mut self, upto: Seq) {
         self.cursor = self.cursor.max(upto);
         self.cancelled.retain(|seq| *seq > self.cursor);
-        // A long silence is about no unsettled message.
+        // The trigger for a long silence does not depend on an unsettled message.
         self.waiting = self.waiting.filter(|waiting| !waiting.trigger.needs_a_message() || waiting.message > self.cursor);
     }
 
-    /// Drops the waiting trigger if it does not pass its check any more. `newest` is the newest unsettled message. Without one, all were deleted, and
-    /// there is nothing to ask about.
+    /// Drops the waiting trigger if it no longer passes its check. `newest` is the newest unsettled message. `None` means that
+    /// all were deleted, so that no question is needed.
     pub(super) fn recheck(&mut self, newest: Option<Seq>) {
         let passes = |waiting: &Waiting| {
             !waiting.trigger.needs_a_message()
@@ -299,19 +301,21 @@ impl Gate {
         if next > self.message_counter { next } else { self.message_counter.saturating_add(interval) }
     }
 
-    /// Resets the counters, because the companion speaks, or was addressed and declined. `message_counter` messages already count.
+    /// Resets the counters, because the companion speaks, or was addressed and declined. `message_counter` messages already
+    /// count.
     pub(super) fn reset(&mut self, message_counter: u64, next_interjection_at: u64) {
         self.message_counter = message_counter;
         self.check_count = 0;
         self.next_interjection_at = Some(next_interjection_at);
     }
 
-    /// The companion wanted to speak and did not get the floor. Its trigger waits for the next round.
+    /// Handles the loss of a round: the companion wanted to speak and did not get the floor. Its trigger waits for the next
+    /// round.
     pub(super) fn outvoted(&mut self, next_interjection_at: Option<u64>) {
         if let Some(next) = next_interjection_at {
             self.next_interjection_at = Some(next);
         }
-        // A silence is considered once.
+        // A silence is considered only once.
         let keeps = |wish: &Wish| wish.message > self.cursor && wish.trigger.needs_a_message();
         let Some(wish) = self.wish.take().filter(keeps) else { return };
         let (trigger, message) = (wish.trigger, wish.message);
@@ -320,21 +324,22 @@ impl Gate {
         self.waiting = Some(newer.map_or(outvoted, |newer| outvoted.merged_with(newer)));
     }
 
-    /// The message count of the next interjection check after the floor was lost, if it changes: one interval ahead, unless it already lies ahead.
+    /// The message count of the next interjection check after the floor was lost: one interval from now. `None` if the check is
+    /// still ahead and does not change.
     pub(super) fn after_losing(&self, interval: u64) -> Option<u64> {
         let is_ahead = self.next_interjection_at.is_none_or(|next| next > self.message_counter);
         (!is_ahead).then(|| self.message_counter.saturating_add(interval))
     }
 
-    /// Ends the pause. Without an answer in between, the next one is longer.
+    /// Ends the pause. The next pause is longer unless an answer arrives before.
     pub(super) fn end_back_off(&mut self) {
         if let Some(back_off) = &mut self.back_off {
             back_off.until = None;
         }
     }
 
-    /// Handles an unanswered question. It waits for a pause and is then asked again, together with triggers that fired in the meantime, unless its
-    /// message has settled or was deleted.
+    /// Handles an unanswered question. The question waits for a pause. It is then asked again, together with triggers that fired
+    /// meanwhile, unless its message has settled or was deleted.
     pub(super) fn retry(&mut self, unanswered: Evaluation, is_message_present: bool, pause: Duration, now: Moment) {
         if is_message_present && unanswered.message > self.cursor && unanswered.trigger.needs_a_message() {
             let retry =
@@ -347,7 +352,7 @@ impl Gate {
     }
 }
 
-/// Whether a number is left out of a snapshot.
+/// Whether a snapshot omits this number.
 const fn is_zero(number: &u32) -> bool {
     *number == 0
 }

@@ -1,7 +1,7 @@
-//! Invitations to a room, and the guests who came by them: who is let in, under which name, and how much they may use on a day.
+//! Invitations to a room, and their guests: admission, names, and daily limits.
 //!
-//! An invitation is a link with a secret. A guest is one browser that came by it, with a name that nobody else in the guild has had. Secrets and
-//! cookies are known by their hashes only.
+//! An invitation is a link with a secret. A guest is one browser that joined with it, under a name that is unique in the guild.
+//! Only hashes of secrets and cookies are stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,30 +13,31 @@ use super::id::{ChannelId, GuildId, Seq};
 use super::lookalike::look_alike;
 use super::moment::Moment;
 
-/// The most guests of one invitation, with those who have left.
+/// The maximum number of guests per invitation, including former ones.
 pub const MOST_GUESTS: u8 = 20;
 
-/// The most invitations of one room that are open at the same time.
+/// The maximum number of open invitations per room.
 pub const MOST_OPEN: usize = 20;
 
-/// How long an invitation that has ended is remembered, with the names of its guests.
+/// How long an ended invitation is kept, with the names of its guests.
 const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 const DAY_SECS: u64 = 24 * 60 * 60;
 
-/// How much guests may use on one day (UTC).
+/// The limits of guests per day (UTC).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bounds {
-    /// Messages, typed or said in a call as text: 1 to 1,000,000.
+    /// The number of messages, typed or said in a call as text: 1 to 1,000,000.
     pub messages_per_day: u64,
-    /// Minutes that a microphone is on: 0 to 100,000.
+    /// The number of minutes with an open microphone: 0 to 100,000.
     pub voice_minutes_per_day: u64,
-    /// Tokens that models use in the room between a guest's message and the next one by somebody else: 1,000 to 10,000,000,000.
+    /// The number of tokens that models use in the room from a guest's message to the next one by another person: 1,000 to
+    /// 10,000,000,000.
     pub tokens_per_day: u64,
 }
 
-/// Something that a guest uses.
+/// The use of a limited resource by a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     Message,
@@ -44,7 +45,7 @@ pub enum Amount {
     Tokens(u64),
 }
 
-/// Why a guest may not use something.
+/// The reason why a guest's use is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotTaken {
     /// The visit has ended.
@@ -52,7 +53,7 @@ pub enum NotTaken {
     UsedUp(UsedUp),
 }
 
-/// What was used up.
+/// The limit that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsedUp {
     Messages,
@@ -60,7 +61,7 @@ pub enum UsedUp {
     Tokens,
 }
 
-/// What was used on a day.
+/// The use on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedToday {
     /// The number of the day since 1970.
@@ -71,7 +72,7 @@ pub struct UsedToday {
 }
 
 impl UsedToday {
-    /// What is left of it at this time: nothing on another day.
+    /// The use on the day of `now`. It is zero if `self` is of another day.
     pub fn on(self, now: Moment) -> Self {
         let day = now.as_micros() / 1_000_000 / DAY_SECS;
         if self.day == day { self } else { Self { day, ..Self::default() } }
@@ -86,19 +87,19 @@ impl UsedToday {
         *sum = sum.saturating_add(more);
     }
 
-    /// What of the bounds is reached. Whoever has used up the tokens can do nothing that costs more of them.
+    /// The limit that refuses this use. Without remaining tokens, everything that costs tokens is refused.
     fn used_up(&self, amount: Amount, bounds: &Bounds) -> Option<UsedUp> {
         match amount {
             Amount::Message | Amount::Voice(_) if self.tokens >= bounds.tokens_per_day => Some(UsedUp::Tokens),
             Amount::Message => (self.messages >= bounds.messages_per_day).then_some(UsedUp::Messages),
             Amount::Voice(_) => (self.voice_ms >= bounds.voice_minutes_per_day.saturating_mul(60_000)).then_some(UsedUp::Voice),
-            // They were used already.
+            // The tokens were already used.
             Amount::Tokens(_) => None,
         }
     }
 }
 
-/// A link that lets people into one room.
+/// A link for joining one room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
     pub guild: GuildId,
@@ -106,22 +107,22 @@ pub struct Invitation {
     /// The hash of the link's secret.
     secret: Arc<str>,
     pub made_at: Moment,
-    /// The room's newest event when it was made. Guests read what comes after it.
+    /// The room's newest event when the invitation was made. Guests can read only later events.
     pub from: Seq,
-    /// Absent: it does not end by itself.
+    /// `None` if the invitation does not expire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<Moment>,
     pub most_guests: u8,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Moment>,
-    /// What all its guests used, also those who have left.
+    /// The use of all its guests together, including former ones.
     #[serde(default)]
     pub used: UsedToday,
     #[serde(default)]
     pub guests: Vec<Guest>,
 }
 
-/// A browser that came by an invitation.
+/// A browser that joined with an invitation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guest {
     /// The hash of its cookie.
@@ -132,21 +133,22 @@ pub struct Guest {
     pub left_at: Option<Moment>,
     #[serde(default)]
     pub used: UsedToday,
-    /// Absent: somebody else used something in the room since.
+    /// `None` if another person was active in the room since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     speaking: Option<Speaking>,
 }
 
-/// A guest who used something in a room after everybody else. What models use there counts for this guest until another person says something.
+/// Marks a guest as the last active person in a room. Tokens that models use there are charged to this guest until another
+/// person says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speaking {
-    /// What models used before this moment is counted.
+    /// The tokens used before this moment are already counted.
     pub since: Moment,
-    /// The room's newest event then.
+    /// The room's newest event at that moment.
     pub after: Seq,
 }
 
-/// A guest for whom what models use is counted.
+/// The guest to whom the tokens used in a room are charged.
 #[derive(Clone, Debug)]
 pub struct Speaker {
     pub cookie: Arc<str>,
@@ -154,16 +156,16 @@ pub struct Speaker {
     pub speaking: Speaking,
 }
 
-/// What models used for a guest, and whether they go on doing so.
+/// The tokens that models used for a guest, and whether further ones are charged.
 #[derive(Clone, Debug)]
 pub struct UsedFor {
     pub speaker: Speaker,
     pub tokens: u64,
-    /// None: another person has spoken.
+    /// `None` if another person has spoken since.
     pub next: Option<Speaking>,
 }
 
-/// What a new invitation is made of.
+/// The properties of a new invitation.
 #[derive(Clone, Debug)]
 pub struct InvitationPlan {
     pub guild: GuildId,
@@ -175,7 +177,7 @@ pub struct InvitationPlan {
     pub most_guests: u8,
 }
 
-/// A guest in a room, as long as the invitation is open.
+/// A guest's stay in a room, while the invitation is open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
     /// The id of the invitation.
@@ -184,32 +186,32 @@ pub struct Visit {
     pub cookie: Arc<str>,
     pub guild: GuildId,
     pub channel: ChannelId,
-    /// The guest's name: who the guest is in the room.
+    /// The guest's name, which is also the identity in the room.
     pub name: Arc<str>,
-    /// The guest reads what comes after this event.
+    /// The guest can read events after this one.
     pub from: Seq,
     pub joined_at: Moment,
     pub ends_at: Option<Moment>,
 }
 
-/// Somebody who opened a link and wants to come in.
+/// A person who opened a link and asks to join.
 #[derive(Clone, Debug)]
 pub struct Newcomer {
     pub name: Arc<str>,
     /// The hash of a new cookie.
     pub cookie: Arc<str>,
-    /// The hashes of the cookies that this browser has. Who had a name before may have it again.
+    /// The hashes of the cookies in this browser. A previous owner of a name may use it again.
     pub former: Vec<Arc<str>>,
 }
 
-/// Why somebody is not let in.
+/// The reason why a person cannot join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotLetIn {
-    /// There is no such invitation, it has ended, or it was revoked.
+    /// The invitation does not exist, has ended, or was revoked.
     NotOpen,
-    /// As many guests as it allows have come.
+    /// The invitation has its maximum number of guests.
     Full,
-    /// Somebody in the guild has the name, had it, or has one that looks like it.
+    /// Another member of the guild has or had this name or a look-alike.
     NameTaken,
 }
 
@@ -218,18 +220,18 @@ impl Invitation {
         self.revoked_at.is_none() && self.ends_at.is_none_or(|ends_at| now < ends_at)
     }
 
-    /// Whether as many guests as it allows have come.
+    /// Whether the invitation has its maximum number of guests.
     pub fn is_full(&self) -> bool {
         self.guests.len() >= usize::from(self.most_guests)
     }
 
-    /// When it ended, if it has.
+    /// The end of the invitation. `None` while it is open.
     fn ended_at(&self, now: Moment) -> Option<Moment> {
         self.revoked_at.or(self.ends_at.filter(|ends_at| *ends_at <= now))
     }
 }
 
-/// All invitations, by their ids.
+/// All invitations, by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invitations(BTreeMap<Arc<str>, Invitation>);
 
@@ -238,12 +240,12 @@ impl Invitations {
         self.0.get(id)
     }
 
-    /// Takes one from the store.
+    /// Inserts an invitation from the store.
     pub fn restore(&mut self, id: Arc<str>, invitation: Invitation) {
         self.0.insert(id, invitation);
     }
 
-    /// The invitations to a room, the newest first.
+    /// The invitations to a room, newest first.
     pub fn of_room(&self, channel: &ChannelId) -> Vec<(Arc<str>, &Invitation)> {
         let mut of_room: Vec<_> =
             self.0.iter().filter(|(_, one)| one.channel == *channel).map(|(id, one)| (id.clone(), one)).collect();
@@ -251,7 +253,7 @@ impl Invitations {
         of_room
     }
 
-    /// Adds one. False: the room has [`MOST_OPEN`] that are open.
+    /// Adds an invitation. Returns false if the room already has [`MOST_OPEN`] open ones.
     pub fn add(&mut self, id: Arc<str>, new: InvitationPlan, now: Moment) -> bool {
         let InvitationPlan { guild, channel, secret, from, ends_at, most_guests } = new;
         let open = self.of_room(&channel).iter().filter(|(_, one)| one.is_open(now)).count();
@@ -270,7 +272,7 @@ impl Invitations {
         self.0.iter().find(|(_, one)| *one.secret == *secret && one.is_open(now))
     }
 
-    /// Whether a guest of the guild has this name, had it, or has one that looks like it. Cookies whose guests had it do not count.
+    /// Whether a guest of the guild has or had this name or a look-alike. Guests with one of the cookies `former` are ignored.
     pub fn is_taken(&self, guild: &GuildId, name: &str, former: &[Arc<str>]) -> bool {
         let mut guests = self.0.values().filter(|one| one.guild == *guild).flat_map(|one| &one.guests);
         guests.any(|guest| !former.contains(&guest.cookie) && look_alike(&guest.name, name))
@@ -282,13 +284,13 @@ impl Invitations {
         guests.any(|guest| *guest.name == *name)
     }
 
-    /// Whether one of these cookies belongs to a guest who has or had exactly this name.
+    /// Whether one of these cookies belongs to a present or former guest with exactly this name.
     pub fn had(&self, guild: &GuildId, name: &str, former: &[Arc<str>]) -> bool {
         let mut guests = self.0.values().filter(|one| one.guild == *guild).flat_map(|one| &one.guests);
         guests.any(|guest| former.contains(&guest.cookie) && *guest.name == *name)
     }
 
-    /// Lets somebody in. Who came by the same invitation before comes back, with the same name and what was used.
+    /// Admits a person. A guest who returns with the same invitation keeps the name and the recorded use.
     pub fn join(&mut self, secret: &str, newcomer: Newcomer, now: Moment) -> Result<Visit, NotLetIn> {
         let Newcomer { name, cookie, former } = newcomer;
         let id = self.with_secret(secret, now).ok_or(NotLetIn::NotOpen)?.0.clone();
@@ -299,7 +301,7 @@ impl Invitations {
         let invitation = self.0.get_mut(&id).ok_or(NotLetIn::NotOpen)?;
         let is_full = invitation.is_full();
         match invitation.guests.iter_mut().find(|guest| former.contains(&guest.cookie)) {
-            // A name is chosen once for a room.
+            // A guest cannot change the name within a room.
             Some(guest) if guest.name != name => return Err(NotLetIn::NameTaken),
             Some(guest) => {
                 guest.cookie = cookie.clone();
@@ -321,7 +323,7 @@ impl Invitations {
         self.visit(&cookie, now).ok_or(NotLetIn::NotOpen)
     }
 
-    /// The name that this browser has chosen for the invitation with this secret.
+    /// The name that this browser has already chosen for the invitation with this secret.
     pub fn name_chosen(&self, secret: &str, former: &[Arc<str>], now: Moment) -> Option<Arc<str>> {
         let (_, invitation) = self.with_secret(secret, now)?;
         invitation.guests.iter().find(|guest| former.contains(&guest.cookie)).map(|guest| guest.name.clone())
@@ -352,7 +354,7 @@ impl Invitations {
             .find_map(|(id, one)| Some((id, &mut one.used, one.guests.iter_mut().find(|guest| *guest.cookie == *cookie)?)))
     }
 
-    /// The guest for whom is counted what models use in a room.
+    /// The guest to whom the tokens used in a room are charged.
     pub fn speaker(&self, channel: &ChannelId) -> Option<Speaker> {
         let mut guests = self.0.values().filter(|one| one.channel == *channel).flat_map(|one| &one.guests);
         guests.find_map(|guest| {
@@ -361,7 +363,7 @@ impl Invitations {
         })
     }
 
-    /// Counts what models used for a guest, unless that is counted already. Returns the invitation that changed.
+    /// Charges tokens to a guest, unless they are already counted. Returns the changed invitation.
     pub fn count(&mut self, used: &UsedFor, now: Moment) -> Option<Arc<str>> {
         let (id, all, guest) = self.guest_mut(&used.speaker.cookie)?;
         if guest.speaking != Some(used.speaker.speaking) {
@@ -375,7 +377,7 @@ impl Invitations {
         Some(id.clone())
     }
 
-    /// From now on, what models use in the room counts for this guest. Returns the invitations that changed.
+    /// Charges further tokens in the room to this guest. Returns the changed invitations.
     fn speaks(&mut self, cookie: &str, speaking: Speaking) -> BTreeSet<Arc<str>> {
         let Some(channel) = self.guest(cookie).map(|(_, one, _)| one.channel.clone()) else { return BTreeSet::new() };
         let mut changed = BTreeSet::new();
@@ -391,22 +393,22 @@ impl Invitations {
         changed
     }
 
-    /// A guest leaves. Returns the invitation that changed.
+    /// Ends a guest's visit. Returns the changed invitation.
     pub fn leave(&mut self, cookie: &str, now: Moment) -> Option<Arc<str>> {
         let (id, _, guest) = self.guest_mut(cookie)?;
         guest.left_at.get_or_insert(now);
         Some(id.clone())
     }
 
-    /// Ends an invitation to this room, and the visits of its guests. False: there is none.
+    /// Ends an invitation to this room, and the visits of its guests. Returns false if there is no such invitation.
     pub fn revoke(&mut self, channel: &ChannelId, id: &str, now: Moment) -> bool {
         let Some(invitation) = self.0.get_mut(id).filter(|one| one.channel == *channel) else { return false };
         invitation.revoked_at.get_or_insert(now);
         true
     }
 
-    /// Counts what a guest uses at this moment, after this event, unless the visit has ended, or that is used up by the guest, or by all guests of the
-    /// invitation together. Returns the invitations that changed.
+    /// Counts a guest's use at this moment, after this event. Refuses it if the visit has ended, or if a limit is used up by the
+    /// guest or by all guests of the invitation together. Returns the changed invitations.
     pub fn take(
         &mut self,
         cookie: &str,
@@ -429,12 +431,12 @@ impl Invitations {
         Ok(changed)
     }
 
-    /// Removes the invitations to a room that was deleted.
+    /// Removes the invitations to a deleted room. Returns their ids.
     pub fn remove_room(&mut self, channel: &ChannelId) -> BTreeSet<Arc<str>> {
         self.remove(|one| one.channel == *channel)
     }
 
-    /// Removes those that ended long ago.
+    /// Removes the invitations that ended long ago. Returns their ids.
     pub fn remove_old(&mut self, now: Moment) -> BTreeSet<Arc<str>> {
         self.remove(|one| one.ended_at(now).is_some_and(|ended_at| now.since(ended_at) > REMEMBERED))
     }
@@ -445,7 +447,8 @@ impl Invitations {
         gone
     }
 
-    /// Forgets the guests of a guild with this name, and ends their visits. What they used stays counted. Returns the invitations that changed.
+    /// Removes the guests of a guild with this name, and ends their visits. The invitation's total use does not change. Returns
+    /// the changed invitations.
     pub fn forget(&mut self, guild: &GuildId, name: &str) -> BTreeSet<Arc<str>> {
         let mut changed = BTreeSet::new();
         for (id, one) in self.0.iter_mut().filter(|(_, one)| one.guild == *guild) {

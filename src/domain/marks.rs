@@ -1,8 +1,10 @@
-//! The marks of models: those that separate system, user and assistant in a model's input, and those that a model writes around its thoughts.
+//! The markers of models: those that separate system, user and assistant in a model's input, and those that a model writes around
+//! its thoughts.
 //!
-//! Text by people must not contain one, because a server that turns a chat into tokens may treat a mark inside a message as its own. So the first
-//! character of each mark is escaped in prompts (`prompt/data.rs`), and another takes its place in descriptions of companions. A model's answer may contain some, because not every server removes them
-//! (`raw_answer.rs`). A new family of models needs its line here.
+//! People's text must not contain a marker, because a tokenising server may treat a marker inside a message as its own. In
+//! prompts, the first character of each marker is therefore escaped (`prompt/data.rs`). In descriptions of companions, it is
+//! replaced. A model's answer may contain markers, because not every server removes them (`raw_answer.rs`). A new family of
+//! models needs an entry here.
 
 use std::sync::LazyLock;
 
@@ -10,14 +12,15 @@ use super::lookalike::shapes;
 use super::text::is_invisible;
 use super::trimmed::Trimmed;
 
-/// The characters that follow `<` in a tag or a mark. Any letter does, too (`<think>`, `<start_of_turn>` of Gemma, `<s>` and `<<SYS>>` of Llama 2).
+/// The characters after `<` in a tag or a marker. Any letter is one, too (`<think>`, `<start_of_turn>` of Gemma, `<s>` and
+/// `<<SYS>>` of Llama 2).
 ///
 /// * `/`, `!`, `?`: tags of HTML and XML, and the ends of others (HTML Standard, 13.2.5.6, tag open state).
 /// * `|`: ChatML and Qwen (`<|im_start|>`), Llama 3 (`<|start_header_id|>`), Phi, GLM, Granite, gpt-oss.
 /// * U+FF5C: DeepSeek and Hunyuan (`<｜Assistant｜>`; `tokenizer_config.json` of DeepSeek-V3).
 const AFTER_ANGLE: [char; 5] = ['/', '!', '?', '|', '\u{ff5c}'];
 
-/// The names between `[` and `]`, with or without a `/` before them.
+/// The names between `[` and `]`, with or without a leading `/`.
 ///
 /// * Mistral: `SpecialTokens` in `mistral_common/tokens/tokenizers/base.py` of mistral-common, and `[INST]` of Llama 2.
 /// * GLM and BERT: `gMASK` to `UNK` (`added_tokens` of their `tokenizer_config.json`).
@@ -56,21 +59,23 @@ const BRACKETED: [&str; 32] = [
     "UNK",
 ];
 
-/// The texts that follow `[` in a mark, whatever comes after them.
+/// The texts after `[` in a marker, regardless of the rest.
 ///
 /// * `|`: EXAONE (`[|assistant|]`; `tokenizer_config.json` of EXAONE-3.5).
 /// * `UNUSED_TOKEN_`: InternLM2 (`[UNUSED_TOKEN_146]`; `tokenizer_config.json` of InternLM2).
 const AFTER_BRACKET: [&str; 2] = ["|", "UNUSED_TOKEN_"];
 
-/// Marks of other shapes, each up to the character that identifies it.
+/// Markers of other shapes, each up to the character that identifies it.
 ///
 /// * MiniMax M2: `]~!b[`, `]~b]` and `[e~[` (`chat_template.jinja` of MiniMax-M2), and `]<]` of MiniMax-Text-01.
 const OTHERS: [&str; 4] = ["]~!b[", "]~b]", "[e~[", "]<]"];
 
-/// What is around the name of a mark that begins or ends a turn, or a text: `<|im_end|>`. It is one whatever the name is, unless it is one of [`PAIRS`].
+/// The delimiters around the name of a marker that begins or ends a turn or a document: `<|im_end|>`. Every name counts, except
+/// those in [`PAIRS`].
 pub(super) const AROUND_NAMES: [(&str, &str); 3] = [("<|", "|>"), ("<\u{ff5c}", "\u{ff5c}>"), ("[|", "|]")];
 
-/// Such marks of other shapes. Before the words of an answer they are its header; after them they end it, or begin somebody else's turn.
+/// Such markers of other shapes. Before the words of an answer, they belong to its header. After the words, they end the answer
+/// or begin another author's turn.
 pub(super) const TURNS: [&str; 21] = [
     "<s>",
     "<start_of_turn>",
@@ -95,7 +100,8 @@ pub(super) const TURNS: [&str; 21] = [
     "]~b]",
 ];
 
-/// What stands between tags such as `<think>` and `</think>` (with spaces or attributes, in any case), by the name of the tag.
+/// The kind of text between tags such as `<think>` and `</think>` (with spaces or attributes, in any case), by the name of the
+/// tag.
 pub(super) const TAGS: [(&str, Trimmed); 29] = [
     ("think", Trimmed::Thought),
     ("thinking", Trimmed::Thought),
@@ -124,19 +130,20 @@ pub(super) const TAGS: [(&str, Trimmed); 29] = [
     ("function_call", Trimmed::ToolCall),
     ("function_calls", Trimmed::ToolCall),
     ("invoke", Trimmed::ToolCall),
-    // What is between these is said, if the first one begins the answer.
+    // The text between these tags is kept if the opening tag begins the answer.
     ("answer", Trimmed::Form),
     ("final_answer", Trimmed::Form),
     ("response", Trimmed::Form),
 ];
 
-/// The beginnings of parts of our own prompts: what follows is said neither with nor without an end.
+/// The beginnings of parts of our own prompts. The text after them is dropped, whether or not the part is closed.
 pub(super) const PROMPT_PARTS: [&str; 3] = ["<your-reason-to-speak", "<earlier-messages", "<messages"];
 
-/// HTML, which also closes what is no thought.
+/// HTML that may also close other text than thoughts.
 pub(super) const END_OF_DETAILS: &str = "</details>";
 
-/// Pairs of marks of other shapes, and what stands between them. Without a closing mark it reaches to the end of the answer.
+/// Pairs of markers of other shapes, and the kind of text between them. Without a closing marker, that text reaches to the end of
+/// the answer.
 pub(super) const PAIRS: [(&str, &str, Trimmed); 19] = [
     // Mistral; Kimi; OpenThinker; Command A; Apertus; Gemma 4 (two); openPangu.
     ("[THINK]", "[/THINK]", Trimmed::Thought),
@@ -147,11 +154,11 @@ pub(super) const PAIRS: [(&str, &str, Trimmed); 19] = [
     ("<|channel>", "<channel|>", Trimmed::Thought),
     ("<|think|>", "<|/think|>", Trimmed::Thought),
     ("[unused16]", "[unused17]", Trimmed::Thought),
-    // What programs make of thoughts that show them folded; tags that were escaped.
+    // Thoughts as programs convert them for folded display; escaped tags.
     ("<details type=\"reasoning\"", END_OF_DETAILS, Trimmed::Thought),
     ("&lt;think&gt;", "&lt;/think&gt;", Trimmed::Thought),
     ("&lt;thinking&gt;", "&lt;/thinking&gt;", Trimmed::Thought),
-    // Gemma 4; Kimi K2; DeepSeek; LFM2; Mistral; Llama 3 and Granite, which close nothing.
+    // Gemma 4; Kimi K2; DeepSeek; LFM2; Mistral; Llama 3 and Granite. The last three have no closing marker.
     ("<|tool_call>", "<tool_call|>", Trimmed::ToolCall),
     ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", Trimmed::ToolCall),
     ("<\u{ff5c}tool\u{2581}calls\u{2581}begin\u{ff5c}>", "<\u{ff5c}tool\u{2581}calls\u{2581}end\u{ff5c}>", Trimmed::ToolCall),
@@ -162,7 +169,7 @@ pub(super) const PAIRS: [(&str, &str, Trimmed); 19] = [
     ("<|tool_call|>", "", Trimmed::ToolCall),
 ];
 
-/// The names of the parts of our own prompts that stand between tags.
+/// The names of the tagged parts of our own prompts.
 const PARTS: [&str; 7] =
     ["companion", "description", "earlier-messages", "messages", "older-messages", "summary", "your-reason-to-speak"];
 
@@ -182,13 +189,13 @@ const LIKE_ANGLE: [char; 13] = [
     '\u{ff1c}',
     '\u{1d236}',
 ];
-/// How HTML writes `<`, after the `&`.
+/// The HTML entities of `<`, without the `&`.
 const ANGLE_ENTITIES: [&str; 5] = ["lt;", "LT;", "#60;", "#x3c;", "#x3C;"];
-/// The most characters that are looked at to find the name of a tag.
+/// The maximum number of characters in which the name of a tag is searched for.
 const MAX_TAG_CHARS: usize = 80;
 
-/// Whether a mark that separates turns, or a tag of our own prompts, begins with this character and continues with this text: written so, or with
-/// characters that look alike. Any other tag is left to those who write instructions.
+/// Whether a marker that separates turns, or a tag of our own prompts, begins with this character and continues with this text,
+/// also with look-alike characters. Other tags are allowed, for authors of instructions.
 pub(super) fn begins_separator(first: char, rest: &str) -> bool {
     match first {
         '<' => rest.starts_with(['|', '\u{ff5c}']) || is_separating_tag(rest),
@@ -198,7 +205,7 @@ pub(super) fn begins_separator(first: char, rest: &str) -> bool {
     }
 }
 
-/// Whether the text after `<` is the name of a tag of our prompts, or of a model's mark that is a tag.
+/// Whether the text after `<` is the name of a tag of our prompts, or of a model's tag that separates turns.
 fn is_separating_tag(rest: &str) -> bool {
     static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
         let marks = TURNS.iter().filter_map(|mark| mark.strip_prefix('<')?.strip_suffix('>'));
@@ -225,7 +232,7 @@ fn shape(text: &str) -> String {
     shape
 }
 
-/// Whether a mark begins with this character and continues with this text.
+/// Whether a marker begins with this character and continues with this text.
 pub(super) fn begins_mark(first: char, rest: &str) -> bool {
     match first {
         '<' => rest.starts_with(|next: char| next.is_ascii_alphabetic() || AFTER_ANGLE.contains(&next)),

@@ -9,7 +9,7 @@ use super::moment::Moment;
 use super::named::named;
 use super::text::shortened_with;
 
-/// A message by a person, a companion or a bot that is not ours.
+/// A message by a person, a companion or a foreign bot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// The platform's id of the message, or the id that the sender gave.
@@ -24,44 +24,45 @@ pub struct Message {
     /// Whether it is a voice utterance that ends a lull (docs/design/gate.md G-4).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lull_endpoint: bool,
-    /// Whether it asks to stop, with nothing else (docs/design/speaking.md S-15).
+    /// Whether it is a stop phrase and nothing else (docs/design/speaking.md S-15).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_to_stop: bool,
     #[serde(default)]
     pub address: Address,
-    /// For an event that a companion must acknowledge: its kind, such as `raid`. None for words.
+    /// The kind of an event that a companion must acknowledge, such as `raid`. `None` for an ordinary message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Arc<str>>,
-    /// For words of a voice call: how they were spoken. None for all other messages.
+    /// Details of speech in a voice call. `None` for all other messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speech: Option<Box<Speech>>,
-    /// For a spoken statement of a companion that was cut off: `text` is what was heard of it. None for all other messages.
+    /// Details of a spoken statement that was cut off. `text` is then the part that was played. `None` for all other messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<Box<Cut>>,
-    /// Whether it is a statement whose end was not written, because the model reached its limit of tokens (docs/design/models.md M-21).
+    /// Whether it is a statement that is incomplete because the model reached its token limit (docs/design/models.md M-21).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// For a companion's statement: the numbers of the older messages that were recalled for it, the best first (docs/design/memory.md).
+    /// For a statement, the numbers of the older messages that were recalled for it, best first (docs/design/memory.md).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
-    /// The beginning of the message that it replies to, if that one is not on record.
+    /// The beginning of the message that it replies to, if that one is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoted: Option<Box<Quoted>>,
 }
 
-/// A message that another one replies to, as far as it is shown with the reply.
+/// The part of a message that is shown with a reply to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quoted {
-    /// The platform's id of the message, by which its deletion is reported. `None` in older records, and where the message itself is on record.
+    /// The platform's id of the message, by which its deletion is reported. `None` in older records, and if the message itself is
+    /// recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
     pub from: Author,
-    /// Its first characters.
+    /// The first characters of the text.
     pub text: Arc<str>,
 }
 
 impl Quoted {
-    /// The most characters that are shown.
+    /// The maximum number of characters.
     const LONGEST: usize = 200;
 
     pub fn new(from: Author, text: &str) -> Self {
@@ -70,7 +71,7 @@ impl Quoted {
 }
 
 impl Message {
-    /// Typed words without an id, which address nobody.
+    /// A typed message without an id and without an addressee.
     pub fn new(from: Author, text: Arc<str>) -> Self {
         let (id, kind, speech, cut) = (None, None, None, None);
         let (modality, address) = (Modality::Text, Address::default());
@@ -93,53 +94,54 @@ impl Message {
     }
 }
 
-/// What is known of a spoken statement that was cut off (docs/design/voice.md A-60).
+/// Details of a spoken statement that was cut off (docs/design/voice.md A-60).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
-    /// The text of the statement, with the words that nobody heard. Empty once it was deleted.
+    /// The complete text of the statement, including the part that was not played. Empty after deletion.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub full: Arc<str>,
-    /// The person who cut it off. `None`: it was stopped, the call or the playback ended, the server was restarted, or the person left or was forgotten.
+    /// The person who cut the statement off. `None` if it was stopped, the call or the playback ended, the server was restarted,
+    /// or the person left or was forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<Author>,
 }
 
-/// How a message was spoken in a voice call: one run of segments of one person (docs/design/voice.md A-6).
+/// Details of a message from a voice call: one run of segments of one person (docs/design/voice.md A-6).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Speech {
-    /// The beginning of its first voiced hop.
+    /// The start of its first voiced hop.
     pub started: Moment,
     /// The end of its last voiced hop.
     pub ended: Moment,
     /// The recogniser of its first segment.
     pub provider: Arc<str>,
-    /// How sure the recogniser is of the least certain segment, in thousandths. `None` where it does not tell.
+    /// The recogniser's confidence in the least certain segment, in thousandths. `None` if the recogniser reports none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<u16>,
-    /// The numbers of its segments, by their beginning.
+    /// The numbers of its segments, in the order of their start.
     pub segments: Vec<Seq>,
-    /// Why it was handed over when it was.
+    /// The reason for the time of its hand-over.
     pub handed_over: HandedOver,
-    /// If it ends a lull: the companions for which it does, by id.
+    /// If it ends a lull, the companions for which it does, by id.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ends_lull_for: Vec<CompanionId>,
-    /// Whether it is only backchannel: it passes no row, counts nothing, and settles at once.
+    /// Whether it is only backchannel. Backchannel passes no row of the gate, changes no counter, and settles at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_backchannel: bool,
 }
 
 named! {
-    /// Why words of a voice call became a message when they did (docs/design/voice.md ).
+    /// The reason for the time at which speech in a call became a message (docs/design/voice.md ).
     pub enum HandedOver {
         /// The voice lull had ended.
         LullEnded = "lull_ended",
         /// The last person had left the call.
         Deserted = "deserted",
-        /// Somebody addressed a companion.
+        /// A person addressed a companion.
         Addressed = "addressed",
         /// One person and one companion were alone in the call.
         OneToOne = "one_to_one",
-        /// Somebody answered a companion that had just spoken.
+        /// A person answered a companion that had just spoken.
         FollowUp = "follow_up",
         /// The words extended a reply that was being prepared.
         Extension = "extension",
@@ -158,7 +160,7 @@ pub struct Author {
 }
 
 impl Author {
-    /// A person who is known by name only.
+    /// A person with only a name; it also serves as the id.
     pub fn of_name(name: Arc<str>) -> Self {
         Self { id: name.clone(), name, role: Role::Person }
     }
@@ -171,7 +173,7 @@ named! {
         Person = "user",
         /// A companion of this server.
         Companion = "companion",
-        /// A bot that is not ours.
+        /// A foreign bot.
         Bot = "bot",
     }
 }
@@ -195,13 +197,13 @@ impl Modality {
     }
 }
 
-/// Whom a message addresses, resolved when it is accepted.
+/// The addressees of a message, resolved when it is accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
     /// The companions that it mentions, answers or names, sorted, without its own author.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<CompanionId>,
-    /// Whether it mentions or answers somebody who is not a companion, other than its own author.
+    /// Whether it mentions or answers a person or bot other than its own author.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub others: bool,
 }
@@ -212,40 +214,41 @@ impl Address {
         self.companions.contains(companion)
     }
 
-    /// Whether it addresses somebody, but not `companion`.
+    /// Whether it has addressees, and `companion` is not one of them.
     pub fn is_elsewhere(&self, companion: &CompanionId) -> bool {
         !self.includes(companion) && (self.others || !self.companions.is_empty())
     }
 }
 
 impl Message {
-    /// Whether it is an event that a companion must acknowledge (docs/design/gate.md G-33). Its author is the person that the event is about.
+    /// Whether it is an event that a companion must acknowledge (docs/design/gate.md G-33). Its author is then the person
+    /// concerned.
     pub const fn is_event(&self) -> bool {
         self.kind.is_some()
     }
 
-    /// Whether it is speech that only shows that somebody listens (docs/design/voice.md A-9).
+    /// Whether it is backchannel (docs/design/voice.md A-9).
     pub fn is_backchannel(&self) -> bool {
         self.speech.as_ref().is_some_and(|speech| speech.is_backchannel)
     }
 
-    /// Whether it ends a lull for `companion`. Voice messages that come from outside a call of this server end it for all.
+    /// Whether it ends a lull for `companion`. Voice messages from outside a call of this server end it for all companions.
     pub fn ends_lull_for(&self, companion: &CompanionId) -> bool {
         self.lull_endpoint && self.speech.as_ref().is_none_or(|speech| speech.ends_lull_for.contains(companion))
     }
 
-    /// Replaces its words. What was cut off then is the words of before.
+    /// Replaces the text. Removes the marks of a cut or incomplete statement, which refer to the old text.
     pub fn edit(&mut self, text: Arc<str>) {
         (self.text, self.cut, self.truncated) = (text, None, false);
     }
 
-    /// Whom it names besides its author: the person who cut it off, or the author of the message that it quotes.
+    /// A named person other than the author: the one who cut it off, or the author of the quoted message.
     pub fn named(&self) -> Option<&Author> {
         let cut_by = self.cut.as_ref().and_then(|cut| cut.by.as_ref());
         cut_by.or_else(|| self.quoted.as_ref().map(|quoted| &quoted.from))
     }
 
-    /// Removes who cut it off, and what it quotes.
+    /// Removes the name of the person who cut it off, and the quotation.
     pub fn forget_named(&mut self) {
         if let Some(cut) = &mut self.cut {
             cut.by = None;
@@ -253,7 +256,7 @@ impl Message {
         self.quoted = None;
     }
 
-    /// Whether a person wrote it who also wrote `other`. Nobody has written an event, and nobody knows who wrote a redacted message.
+    /// Whether its author is a person who also wrote `other`. Events have no author, and redacted messages have an unknown one.
     pub fn is_by_author_of(&self, other: &Self) -> bool {
         let is_known = !self.from.id.is_empty() && !self.is_event();
         is_known && self.from.role == Role::Person && self.from.id == other.from.id

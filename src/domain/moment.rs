@@ -1,4 +1,4 @@
-//! Time as the domain sees it: whole microseconds that never go backwards.
+//! Time in the domain: whole microseconds that never decrease.
 
 use std::ops::{Add, Sub};
 use std::time::Duration;
@@ -34,12 +34,12 @@ impl Moment {
     /// This moment on the calendar of a time zone.
     pub fn zoned(self, zone: &TimeZone) -> Zoned {
         let micros = i64::try_from(self.0).unwrap_or(i64::MAX);
-        // A time beyond the calendar's end.
+        // Times beyond the end of the calendar are clamped.
         let time = Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX);
         time.to_zoned(zone.clone())
     }
 
-    /// The beginning of its month in UTC, or of the month so many months after that.
+    /// The beginning of its month in UTC, plus `later` months.
     pub fn month(self, later: i32) -> Self {
         let date = self.zoned(&TimeZone::UTC).date().first_of_month().saturating_add(later.months());
         let time = TimeZone::UTC.to_timestamp(date.into()).map_or(i64::MAX, Timestamp::as_microsecond);

@@ -1,4 +1,4 @@
-//! Finds which companions a text names: all names of all companions of a guild in one pass.
+//! Finds the companions that a text names: all names of all companions of a guild in one pass.
 
 mod calling;
 mod decoration;
@@ -25,10 +25,11 @@ use calling::calls;
 use decoration::undecorated;
 pub(crate) use zones::Zones;
 
-/// The faster automaton is also built if the first words have at most this many bytes. It takes about 250 bytes of memory for each of them.
+/// The maximum size of all first words for which the faster automaton is built, in bytes. It needs about 250 bytes of memory for
+/// each of them.
 const FAST_UP_TO: usize = 32 * 1024;
 
-/// How far from a name its emphasis may begin or end, in characters.
+/// The maximum distance from a name to the start or end of its emphasis, in characters.
 const LONGEST_EMPHASIS: usize = 200;
 
 /// An index of the names of a guild's companions, for searching texts.
@@ -41,7 +42,7 @@ const LONGEST_EMPHASIS: usize = 200;
 /// * any position where the name or its neighbour is of a script written without spaces,
 /// * an underscore that begins or ends emphasis in Markdown.
 ///
-/// A name that is an everyday word counts only where it calls somebody, unless it counts anywhere ([`with`](Self::with)).
+/// A name that is an everyday word counts only where it addresses its bearer, unless it counts anywhere ([`with`](Self::with)).
 #[derive(Clone, Debug)]
 pub struct Names {
     /// Finds the first words anywhere in a text. Its patterns are the indices of `entries`.
@@ -58,17 +59,17 @@ pub struct Names {
     shapes: BTreeMap<String, usize>,
 }
 
-/// An error: two companions of one guild share a name.
+/// The error that two companions of one guild share a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize)]
 #[error(
     "the companions {first} and {second} share the name {name:?}: remove it from one of them, or put them in different guilds"
 )]
 pub struct SharedName {
-    /// The name, as the second companion writes it.
+    /// The name in the spelling of the second companion.
     pub name: String,
-    /// The companion that had it first.
+    /// The companion that had the name first.
     pub first: CompanionId,
-    /// The companion that has it, too.
+    /// The second companion with the name.
     pub second: CompanionId,
 }
 
@@ -78,7 +79,7 @@ struct Entry {
     companion: usize,
     /// The words after the first one.
     tail: Vec<Box<str>>,
-    /// Whether it is an everyday word, which counts only where it calls somebody.
+    /// Whether it is an everyday word, which counts only where it addresses its bearer.
     is_common: bool,
     /// Whether its first character is of a script written without spaces.
     starts_unspaced: bool,
@@ -87,8 +88,9 @@ struct Entry {
 }
 
 impl Names {
-    /// Builds the index from companions, each with its name and aliases. An id is always a name, too, and so are the words of a decorated name, unless
-    /// they are the name of another companion or were those of one before. A name without a visible character is ignored.
+    /// Builds the index from companions, each with its name and aliases. The id and the words of a decorated name are names, too,
+    /// unless those words are the name of another companion or the words of an earlier one. A name without a visible character is
+    /// ignored.
     pub fn new<'a, N>(companions: impl IntoIterator<Item = (CompanionId, N)>) -> Result<Self, SharedName>
     where
         N: IntoIterator<Item = &'a str>,
@@ -116,8 +118,8 @@ impl Names {
         Ok(names)
     }
 
-    /// The index of what speech recognition writes instead of names (docs/design/voice.md A-63). What is a name of another companion of `names`, or
-    /// was listed for another companion before, is left out.
+    /// Builds the index of spellings that speech recognition produces instead of names (docs/design/voice.md A-63). Spellings
+    /// that are a name of another companion in `names`, or that were already listed for another companion, are left out.
     pub fn of_sounds<'a, N>(names: &Self, companions: impl IntoIterator<Item = (CompanionId, N)>) -> Self
     where
         N: IntoIterator<Item = &'a str>,
@@ -137,7 +139,7 @@ impl Names {
         Self::build(ids, owners)
     }
 
-    /// The same names. Everyday words among them count where this says.
+    /// The same names, with this setting for everyday words.
     #[must_use]
     pub fn with(mut self, common: CommonNames) -> Self {
         if common == CommonNames::Anywhere {
@@ -156,7 +158,7 @@ impl Names {
         self.find_where(text, |folded, name| calling::is_at_end(folded, &name) || calls(text, folded, name))
     }
 
-    /// The companions that a text names. Everyday words count where `calls` says so of the folded text and the range of the name in it.
+    /// The companions that a text names. `calls` decides about everyday words, given the folded text and the name's range in it.
     fn find_where(&self, text: &str, calls: impl Fn(&str, Range<usize>) -> bool) -> Vec<CompanionId> {
         let folded;
         let text = if text.is_ascii() {
@@ -187,12 +189,12 @@ impl Names {
         found.into_iter().map(|index| self.companions[index].clone()).collect()
     }
 
-    /// The companion that has exactly this name.
+    /// The companion with exactly this name.
     pub fn owner(&self, name: &str) -> Option<&CompanionId> {
         self.whole.get(&normalized(name)).map(|index| &self.companions[*index])
     }
 
-    /// The companion that has this name, or one that looks like it (docs/design/interfaces.md I-18).
+    /// The companion with this name or a look-alike (docs/design/interfaces.md I-18).
     pub fn namesake(&self, name: &str) -> Option<&CompanionId> {
         let alike = || shapes(name).iter().find_map(|shape| self.shapes.get(shape)).map(|index| &self.companions[*index]);
         self.owner(name).or_else(alike)
@@ -268,7 +270,7 @@ impl Entry {
     }
 }
 
-/// Whether the underscores that a text ends with begin emphasis that ends in what follows, as in Markdown.
+/// Whether the underscores at the end of `before` open emphasis that is closed in `after`, as in Markdown.
 fn opens(before: &str, after: &str) -> bool {
     let reach = after.char_indices().nth(LONGEST_EMPHASIS).map_or(after.len(), |(end, _)| end);
     let line = after[..reach].split('\n').next().unwrap_or_default();
@@ -276,7 +278,7 @@ fn opens(before: &str, after: &str) -> bool {
     !before.trim_end_matches('_').ends_with(is_word) && line.match_indices('_').any(ends)
 }
 
-/// Whether the underscores that a text begins with end emphasis that began in what precedes.
+/// Whether the underscores at the start of `after` close emphasis that was opened in `before`.
 fn closes(before: &str, after: &str) -> bool {
     let reach = before.char_indices().nth_back(LONGEST_EMPHASIS).map_or(0, |(start, _)| start);
     let line = before[reach..].rsplit('\n').next().unwrap_or_default();
@@ -284,7 +286,7 @@ fn closes(before: &str, after: &str) -> bool {
     !after.trim_start_matches('_').starts_with(is_word) && line.match_indices('_').any(begins)
 }
 
-/// Finds the first words that do not follow a word character. In ASCII no name begins elsewhere.
+/// Finds the first words at the start of words. In ASCII, names begin only there.
 fn for_each_at_edge(heads: &DFA, text: &[u8], mut consider: impl FnMut(usize, Range<usize>)) {
     // This fails only for an automaton without anchored starts.
     let Ok(start) = heads.start_state(Anchored::Yes) else { return };
@@ -308,12 +310,11 @@ fn for_each_at_edge(heads: &DFA, text: &[u8], mut consider: impl FnMut(usize, Ra
                     .for_each(|head| consider(head.as_usize(), at..at + length));
             }
         }
-        // A name may follow the underscores that a word begins with.
+        // A name may follow the underscores at the start of a word.
         at += if text[at] == b'_' { 1 } else { text[at..].iter().take_while(|byte| is_word_byte(**byte)).count() + 1 };
     }
 }
 
-/// Registers the owner of a name.
 fn register(owners: &mut BTreeMap<String, CompanionId>, name: &str, id: &CompanionId) -> Result<(), SharedName> {
     let normalized = normalized(name);
     if normalized.is_empty() {
@@ -328,17 +329,17 @@ fn register(owners: &mut BTreeMap<String, CompanionId>, name: &str, id: &Compani
     }
 }
 
-/// Whether a name, or its words without decoration, is a word that people use every day.
+/// Whether a name, with or without decoration, is an everyday word.
 pub fn is_everyday_word(name: &str) -> bool {
     is_common(&normalized(name)) || undecorated(name).is_some_and(|words| is_common(&normalized(&words)))
 }
 
-/// A name in its form for comparison: folded, with one space between words.
+/// A name in normal form for comparison: folded, with one space between words.
 fn normalized(name: &str) -> String {
     fold(name).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A text in its form for comparison: without case, composed (NFC).
+/// A text in normal form for comparison: case-folded and composed (NFC).
 fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     let mut is_composed = true;
@@ -349,7 +350,7 @@ fn fold(text: &str) -> String {
         } else if is_caseless(c) {
             folded.push(c);
         } else {
-            // Goes through the upper case, because `ß` and `ss`, `ς` and `σ` share theirs.
+            // The detour through upper case unifies `ß` and `ss`, and `ς` and `σ`.
             folded.extend(c.to_uppercase().flat_map(char::to_lowercase));
         }
     };
@@ -358,11 +359,12 @@ fn fold(text: &str) -> String {
     } else {
         text.nfc().for_each(&mut push);
     }
-    // Removing the case may decompose a character.
+    // Case folding may decompose a character.
     if is_composed || is_nfc_quick(folded.chars()) == IsNormalized::Yes { folded } else { folded.nfc().collect() }
 }
 
-/// Whether the range of a character shows that it is composed, and stays so without its case. This saves most look-ups.
+/// Whether a character is in a range where all characters are composed and remain so after case folding. This saves most
+/// look-ups.
 fn stays_composed(c: char) -> bool {
     c < '\u{180}' || is_caseless(c)
 }
@@ -378,7 +380,7 @@ fn is_edge(is_unspaced_name: bool, neighbour: Option<char>) -> bool {
 
 /// Whether a character is a word character (regex `\w`).
 pub(crate) fn is_word(c: char) -> bool {
-    // The fallback is only used without the Unicode tables, which Cargo.toml enables. It is right for letters and digits.
+    // The fallback is used only without the Unicode tables, which Cargo.toml enables. It is correct for letters and digits.
     try_is_word_character(c).unwrap_or_else(|_| c == '_' || c.is_alphanumeric())
 }
 

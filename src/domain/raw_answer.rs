@@ -1,14 +1,16 @@
-//! Takes a model's raw answer apart: what of it is said, and what is not (docs/design/speaking.md S-5, docs/design/gate.md G-29).
+//! Extracts the statement from a model's raw answer and drops everything else (docs/design/speaking.md S-5, docs/design/gate.md
+//! G-29).
 //!
-//! An answer passes four `stages`. Each reads at a `cursor`, and decides nothing before enough of the text is there.
+//! An answer passes four `stages`. Each stage reads at a `cursor` and waits for more text before it decides.
 //!
-//! * `visible`: thoughts, channels, calls of tools and what follows the end of the turn are left out. `tags` and `code` find their marks.
-//! * `residue`: marks of citations and tokens that were not decoded are removed.
-//! * `echo`: of what is left, nothing that stands in the prompt word for word is said.
-//! * `words`: of what is left, the companion's own words. `speakers`, `form` and `silence` recognise what is in their way.
+//! * `visible` drops thoughts, channels, tool calls and everything after the end of the turn. `tags` and `code` find the markers.
+//! * `residue` drops citation markers and undecoded tokens.
+//! * `echo` drops sentences that the model copied word for word from the prompt.
+//! * `words` keeps the companion's own words. It drops its name, other speakers' lines, JSON and announcements of silence, which
+//!   `speakers`, `form` and `silence` recognise.
 //!
-//! An answer is read in the same way while it grows and when it is whole, so that nothing is shown or spoken that is cut later. The one exception is
-//! a closing mark without an opening one: what was before it cannot be taken back.
+//! A growing answer and a complete one are read in the same way, so that no text is shown or spoken that is dropped later. The
+//! one exception is a closing marker without an opening one: the text before it has already been output.
 
 mod code;
 mod cursor;
@@ -39,16 +41,16 @@ pub(crate) use self::words::MAX_CHARS;
 use self::words::Words;
 pub use super::trimmed::Trimmed;
 
-/// Why an answer holds no words. Of several reasons, the last of these counts.
+/// The reason why an answer has no words. If several apply, the last one in this list counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Nothing {
-    /// Nothing in it is visible.
+    /// The answer has no visible text.
     Empty,
-    /// It is only thoughts.
+    /// The answer is only thoughts.
     Thoughts,
-    /// It says that nothing is said.
+    /// The answer only announces silence.
     Silence,
-    /// It is something else than it was asked for: a decision, a call of a tool, the talk of others.
+    /// The model wrote something else than requested: a decision, a tool call, or other speakers' lines.
     Other,
 }
 
@@ -62,7 +64,7 @@ impl Nothing {
         }
     }
 
-    /// Why an answer holds no words of which this was cut out.
+    /// The reason for an answer without words from which these parts were cut.
     fn of(trimmed: &BTreeSet<Trimmed>) -> Self {
         let nothing = trimmed.iter().map(|kind| match kind {
             Trimmed::EndOfTurn | Trimmed::OwnName => Self::Empty,
@@ -73,25 +75,25 @@ impl Nothing {
         nothing.max().unwrap_or(Self::Empty)
     }
 
-    /// Whether the model wrote something else than it was asked for, so that it is asked once more.
+    /// Whether the model wrote something else than requested, so that the request is repeated once.
     pub fn is_to_repeat(self) -> bool {
         self.code() == "no_statement"
     }
 }
 
-/// What an answer says.
+/// A parsed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     pub words: Result<String, Nothing>,
-    /// What was cut out of the answer.
+    /// The kinds of text that were cut from the answer.
     pub trimmed: BTreeSet<Trimmed>,
-    /// A closing mark of a thought came without an opening one: the endpoint began the thought itself.
+    /// A thought was closed without having been opened: the endpoint opened the thought itself.
     pub began_in_thought: bool,
-    /// The words were over before the answer was: their turn ended, or somebody else spoke.
+    /// The statement ended before the answer did: the turn ended, or another speaker's line began.
     pub is_over: bool,
 }
 
-/// Reads a statement while it grows. It does not matter in which pieces it comes.
+/// Reads a statement as it streams in. How the text is split into pieces makes no difference.
 #[derive(Clone, Debug)]
 pub struct Reader {
     chain: Chain<Visible, Chain<Residue, Chain<Echo, Words>>>,
@@ -99,14 +101,15 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Before the first word. `begins_in_thought`: the endpoint is known to begin the thoughts of this model itself, so that nothing is shown before they end.
+    /// Creates a reader. If `begins_in_thought`, the endpoint is known to open this model's thought itself, so no words are shown
+    /// before the thought is closed.
     pub fn new(speakers: Speakers, begins_in_thought: bool) -> Self {
         let echo = Echo(speakers.known.clone());
         let words = Chain::new(Residue, Chain::new(echo, Words::new(Arc::new(speakers))));
         Self { chain: Chain::new(Visible::new(Purpose::Words), words), begins_in_thought }
     }
 
-    /// Takes the next piece of the answer.
+    /// Appends the next piece of the answer.
     pub fn feed(&mut self, piece: &str) {
         self.chain.take(piece, false);
     }
@@ -116,17 +119,17 @@ impl Reader {
         if self.is_held() { "" } else { &self.said().words }
     }
 
-    /// How often words were taken back, because a thought ended that had no beginning.
+    /// How often words were discarded because a thought was closed that had not been opened.
     pub const fn restarts(&self) -> usize {
         self.said().restarts
     }
 
-    /// Whether nothing more is read of the answer: somebody else speaks in it.
+    /// Whether the rest of the answer is ignored, because another speaker's line began.
     pub fn is_over(&self) -> bool {
         self.said().is_over() && !self.is_held()
     }
 
-    /// The answer is whole.
+    /// Marks the answer as complete and returns the result.
     pub fn finish(mut self) -> Reading {
         self.chain.take("", true);
         let is_over = self.said().is_over() || self.chain.stage.is_over();
@@ -146,31 +149,33 @@ impl Reader {
     }
 }
 
-/// Reads a whole statement.
+/// Reads a complete statement.
 pub fn statement(text: &str, speakers: Speakers) -> Reading {
     let mut reader = Reader::new(speakers, false);
     reader.feed(text);
     reader.finish()
 }
 
-/// An answer without what is not said of it, that is no statement: a decision, a judgement, a summary.
+/// An answer that is not a statement (a decision, a judgement, a summary), without its hidden parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unveiled<'a> {
-    /// What is left.
+    /// The visible text.
     pub text: Cow<'a, str>,
-    /// The text before the last closing mark that has no opening one: a thought that the endpoint began itself, or an answer that quotes the mark.
+    /// The text before the last closing marker without an opening one. It is a thought that the endpoint opened itself, or an
+    /// answer that quotes the marker.
     pub unopened: Option<&'a str>,
-    /// What was cut out.
+    /// The kinds of text that were cut from the answer.
     pub trimmed: BTreeSet<Trimmed>,
 }
 
-/// A decision or a judgement without thoughts, channels and what follows the end of the turn. Marks in a JSON object stay.
+/// Removes thoughts, channels and everything after the end of the turn from a decision or a judgement. Markers inside a JSON
+/// object are kept.
 pub fn decision(text: &str) -> Unveiled<'_> {
     unveiled(text, Purpose::Decision)
 }
 
-/// A text in plain words that is no statement, such as a summary: without thoughts, channels, what follows the end of the turn, the line that announces
-/// it and JSON around it. None: it is a vote, or lines of the talk.
+/// Reads a plain text that is not a statement, such as a summary. Removes thoughts, channels, everything after the end of the
+/// turn, a line that announces the text, and JSON around it. `None` if the answer is a vote or lines of a transcript.
 pub fn prose(text: &str) -> Option<String> {
     let seen = unveiled(text, Purpose::Words).text;
     let seen = form::without_announcement(&seen);
@@ -178,7 +183,7 @@ pub fn prose(text: &str) -> Option<String> {
     (!form::begins_transcript(seen) && words.contains(char::is_alphanumeric)).then_some(words)
 }
 
-/// A summary in plain words. None: it is none, or words that refuse to write one.
+/// Reads a summary. `None` if the answer is none, or refuses to write one.
 pub fn summary(text: &str) -> Option<String> {
     let words = prose(text)?.trim().to_owned();
     let begin = words.to_lowercase().replace('’', "'");
@@ -186,7 +191,7 @@ pub fn summary(text: &str) -> Option<String> {
     (!is_refusal).then_some(words)
 }
 
-/// How models refuse to write something, and how long such an answer is at most, in bytes.
+/// The beginnings of refusals, and the maximum length of a refusal in bytes.
 const REFUSALS: [&str; 8] =
     ["i'm sorry", "i am sorry", "sorry,", "i can't", "i cannot", "i'm not able", "i am not able", "as an ai"];
 const MAX_REFUSAL: usize = 200;

@@ -1,4 +1,4 @@
-//! Recall: the older messages of a room are searched by words (docs/design/memory.md). Pure: texts in, numbers of messages out.
+//! Recall: full-text search in the older messages of a room (docs/design/memory.md). Pure: texts in, message numbers out.
 
 #[cfg(test)]
 mod tests;
@@ -9,20 +9,20 @@ use std::collections::HashMap;
 use super::id::Seq;
 use words::{Word, WordReader};
 
-/// How soon a repeated word counts for less, and how much longer messages count for less: the usual values of BM25.
+/// BM25 parameters with their usual values: the saturation of repeated words (k1), and the penalty for long messages (b).
 const SATURATION: f32 = 1.2;
 const LENGTH: f32 = 0.75;
-/// The share of the better neighbour's score that a message gets, because an answer rarely repeats the words of its question.
+/// The share of the better neighbour's score that is added to a message. An answer rarely repeats the words of its question.
 const NEIGHBOUR: f32 = 0.5;
 
-/// How many bits of a word are looked at before the word itself.
+/// The number of bits of a word that are compared before the word itself.
 const LAST_BITS: usize = 10;
 
 const fn last_bits(word: Word) -> usize {
     word as usize & ((1 << LAST_BITS) - 1)
 }
 
-/// The words of messages, as numbers.
+/// The words of messages, as hashes.
 #[derive(Clone, Debug, Default)]
 pub struct Corpus {
     messages: Vec<Entry>,
@@ -34,28 +34,28 @@ pub struct Corpus {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     seq: Seq,
-    /// Where its words end. They begin where those of the message before end.
+    /// The end of its words in `Corpus::words`. They begin at the end of the previous message's words.
     end: u32,
 }
 
-/// A message that was found.
+/// A search result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// Its place in the corpus.
+    /// The index in the corpus.
     pub index: usize,
     pub seq: Seq,
     pub score: f32,
 }
 
 impl Corpus {
-    /// Adds the next message. The name of its speaker counts as words of it.
+    /// Adds the next message. The speaker's name counts as part of the text.
     pub fn push(&mut self, seq: Seq, speaker: &str, text: &str, words: &mut WordReader<'_>) {
         words.read(speaker, &mut self.words);
         words.read(text, &mut self.words);
         self.messages.push(Entry { seq, end: u32::try_from(self.words.len()).unwrap_or(u32::MAX) });
     }
 
-    /// Adds the messages of another one behind these.
+    /// Appends the messages of another corpus.
     pub fn append(&mut self, other: Self) {
         let before = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
         self.words.extend(other.words);
@@ -76,9 +76,9 @@ impl Corpus {
         self.messages.get(index).map(|entry| entry.seq)
     }
 
-    /// Removes the oldest messages, so that at most this number is left.
+    /// Removes the oldest messages so that `most` are left, once there are more than an eighth too many.
     pub fn keep_newest(&mut self, most: usize) {
-        // A few more are left, so that not every new message moves all of them.
+        // The tolerance avoids moving all messages with every new one.
         let Some(extra) = self.messages.len().checked_sub(most + most / 8).filter(|extra| *extra > 0) else { return };
         let extra = extra + most / 8;
         let gone = self.messages[extra - 1].end;
@@ -87,12 +87,13 @@ impl Corpus {
         self.messages.iter_mut().for_each(|entry| entry.end -= gone);
     }
 
-    /// The memory that it takes, in bytes.
+    /// The memory use, in bytes.
     pub fn bytes(&self) -> usize {
         self.messages.capacity() * size_of::<Entry>() + self.words.capacity() * size_of::<Word>()
     }
 
-    /// All messages that have one of these words, or whose neighbour has one, the best first. Of two that are equally good the newer one comes first.
+    /// All messages that contain one of these words, or whose neighbour does, best first. With equal scores, the newer one comes
+    /// first.
     pub fn search(&self, query: &[Word]) -> Vec<Found> {
         let own = self.scores(query);
         let at = |index: Option<usize>| index.and_then(|index| own.get(index)).copied().unwrap_or_default();
@@ -107,20 +108,20 @@ impl Corpus {
         found
     }
 
-    /// BM25 of each message, without its neighbours.
+    /// The BM25 score of each message, without neighbours.
     pub fn scores(&self, query: &[Word]) -> Vec<f32> {
-        // How often each message has each word of the query.
+        // The index of each word of the query.
         let mut terms: HashMap<Word, usize> = HashMap::new();
         for word in query {
             let next = terms.len();
             terms.entry(*word).or_insert(next);
         }
-        // Most words are none of the query, which their last bits tell soonest.
+        // Most words are not in the query. A comparison of their last bits shows that fastest.
         let mut may_be = [false; 1 << LAST_BITS];
         query.iter().for_each(|word| may_be[last_bits(*word)] = true);
         let mut counts: Vec<(u32, u32, f32)> = Vec::new();
         let mut found_in = vec![0_u32; terms.len()];
-        // Where each word of the query is counted. Earlier places are those of earlier messages.
+        // The place where each word of the query is counted. Places before `of_message` belong to earlier messages.
         let mut places = vec![usize::MAX; terms.len()];
         let mut begin = 0;
         for (index, entry) in self.messages.iter().enumerate() {

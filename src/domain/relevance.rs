@@ -1,7 +1,8 @@
-//! Estimates, without a model, how likely a companion would answer the newest messages of a room (docs/design/gate.md G-41).
+//! Estimates without a model call how likely a companion would answer the newest messages of a room (docs/design/gate.md G-41).
 //!
-//! A logistic model over features of who spoke when, who was named, and which words were used. Its weights were trained on group chat between people
-//! (docs/relevance.md). Logits are compared, never probabilities, so that the same messages give the same decision on every machine.
+//! The estimate is a logistic model. Its features are the times of messages, the named participants and the words. Its weights
+//! were trained on group chat between people (docs/relevance.md). Only logits are compared, never probabilities, so that the same
+//! messages give the same decision on every machine.
 
 mod weights;
 
@@ -12,15 +13,15 @@ use super::message::{Author, Message, Role};
 use super::named::named;
 pub use weights::{THRESHOLD, WEIGHTS};
 
-/// The people and companions that are remembered, the recent messages whose authors are, and the companion's own words that are.
+/// The numbers of people and companions, of recent authors, and of the companion's own words that are remembered.
 const OTHERS: usize = 8;
 const RECENT: usize = 20;
 const OWN_WORDS: usize = 16;
-/// Distances in messages from here on count as the same.
+/// The distance in messages from which on distances count as equal.
 const FARTHEST: u16 = 200;
-/// The fewest letters of a word that counts as shared.
+/// The minimum length of a word that counts as shared, in bytes.
 const LONG: usize = 4;
-/// The most words of a short reaction.
+/// The maximum number of words of a short reaction.
 const SHORT: usize = 4;
 const REACTIONS: &[&str] = &[
     "ah", "bye", "cool", "good", "great", "haha", "heh", "hehe", "hello", "hey", "hi", "hm", "hmm", "k", "lmao", "lol", "nice",
@@ -29,7 +30,8 @@ const REACTIONS: &[&str] = &[
 ];
 
 named! {
-    /// A feature of a message (docs/relevance.md).
+    /// A feature of a message (docs/relevance.md). A message is *open* if it neither names the companion nor addresses another
+    /// participant.
     pub enum Feature {
         /// Always 1.
         Constant = "constant",
@@ -37,49 +39,49 @@ named! {
         Named = "named",
         /// It names the companion, times the distance to the companion's last message.
         NamedLongAgo = "named_long_ago",
-        /// It names somebody else first.
+        /// It names another participant first.
         OtherNamed = "other_named",
-        /// It has the name of somebody else further on.
+        /// It names another participant, but not first.
         OtherNamedLater = "other_named_later",
-        /// The companion spoke just before its author.
+        /// The companion spoke just before the author; open.
         JustBefore = "just_before",
         /// The distance to the companion's last message, as a logarithm.
         Recency = "recency",
-        /// The same, if it is open: it names nobody.
+        /// `Recency` of an open message.
         RecencyOpen = "recency_open",
-        /// That distance is at most 20, and it is open.
+        /// That distance is at most 20; open.
         Within20 = "within20",
         /// That distance is at least 60.
         Over60 = "over60",
-        /// The turns of others since the companion spoke, as a logarithm.
+        /// The number of turns of others since the companion spoke, as a logarithm.
         TurnsSince = "turns_since",
         /// It has a question mark.
         Question = "question",
-        /// It has one, and names the companion.
+        /// It has a question mark and names the companion.
         NamedQuestion = "named_question",
-        /// Its words, as a logarithm.
+        /// The number of its words, as a logarithm.
         Length = "length",
-        /// The authors of the recent messages, by ten; open.
+        /// The number of recent authors, divided by ten; open.
         Present = "present",
-        /// Long words that the companion used lately; open.
+        /// The number of long words that the companion used recently; open.
         SharedWords = "shared_words",
-        /// How much more than a quarter of the recent messages are the companion's: 1 from 60 %.
+        /// The companion's share of the recent messages: 0 up to 25 %, rising to 1 at 60 %.
         Share = "share",
         /// It is a short reaction.
         Reaction = "reaction",
-        /// How many of the last five messages are short reactions.
+        /// The number of short reactions among the last five messages.
         ReactionBurst = "reaction_burst",
-        /// Its author named the companion lately; open.
+        /// Its author named the companion recently; open.
         NamedMeLately = "named_me_lately",
-        /// The companion named its author lately; open.
+        /// The companion named its author recently; open.
         NamedByMeLately = "named_by_me_lately",
-        /// Its author and the companion named each other last; open.
+        /// Its author and the companion named each other most recently; open.
         TalksWithMe = "talks_with_me",
-        /// Its author and somebody else named each other last; open.
+        /// Its author and another participant named each other most recently; open.
         TalksWithOther = "talks_with_other",
-        /// Its author named somebody else lately; open.
+        /// Its author named another participant recently; open.
         NamedOtherLately = "named_other_lately",
-        /// The message before is by the same author; open.
+        /// The previous message is by the same author; open.
         Continues = "continues",
     }
 }
@@ -87,18 +89,18 @@ named! {
 /// The number of features.
 pub const FEATURES: usize = Feature::ALL.len();
 
-/// Whom a message names.
+/// The participant that a message names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// The companion.
     Me,
-    /// Others, by a mention or a reply.
+    /// Another participant, by a mention or a reply.
     Other,
-    /// Nobody, as far as the platform knows. Its first word may be a name.
+    /// None that the platform knows. The first word may be a name.
     Unknown,
 }
 
-/// A message, as the model sees it.
+/// A message as input of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard<'a> {
     /// The name of its author.
@@ -109,7 +111,7 @@ pub struct Heard<'a> {
 }
 
 impl<'a> Heard<'a> {
-    /// A message as a companion hears it.
+    /// Converts a message from the view of a companion.
     pub fn of(companion: &CompanionId, message: &'a Message) -> Self {
         let named = match &message.address {
             address if address.includes(companion) => Named::Me,
@@ -121,50 +123,50 @@ impl<'a> Heard<'a> {
     }
 }
 
-/// Somebody in the room. Messages are numbered from 1; 0 means never.
+/// Another participant. Messages are numbered from 1; 0 means never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Other {
     /// A hash of the name.
     who: u32,
-    /// The newest message by them.
+    /// The newest message by this participant.
     heard: u16,
-    /// Their newest message that named the companion.
+    /// The newest message by this participant that named the companion.
     named_me: u16,
-    /// The companion's newest message that named them.
+    /// The companion's newest message that named this participant.
     named_by_me: u16,
-    /// Their newest message that named somebody else.
+    /// The newest message by this participant that named another one.
     named_other: u16,
-    /// The newest message in which somebody else named them.
+    /// The newest message in which another participant named this one.
     named_by_other: u16,
     is_person: bool,
 }
 
-/// What a companion remembers of the talk in a room: at most 256 bytes.
+/// A companion's memory of the conversation in a room: at most 256 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relevance {
-    /// A hash of the companion's name, once it has spoken.
+    /// A hash of the companion's name. 0 before it has spoken.
     me: u32,
     /// The number of messages so far.
     count: u16,
     others: [Other; OTHERS],
-    /// The authors of the recent messages, the newest first.
+    /// The authors of the recent messages, newest first.
     recent: [u16; RECENT],
     /// Which of the last eight messages were short reactions, one bit each.
     reactions: u8,
-    /// Hashes of long words that the companion used, the newest first.
+    /// Hashes of long words that the companion used, newest first.
     own_words: [u32; OWN_WORDS],
     /// The companion's newest message.
     last_own: u16,
-    /// The author of the newest message, and who spoke before that author.
+    /// The author of the newest message, and the author before that one.
     newest: u32,
     before: u32,
-    /// The number of messages in a row by the newest author, and of authors who took turns since the companion spoke.
+    /// The number of consecutive messages by the newest author, and of others' turns since the companion spoke.
     run: u8,
     turns: u8,
 }
 
 impl Relevance {
-    /// Takes in the next message.
+    /// Records the next message by another participant.
     pub fn hear(&mut self, heard: &Heard<'_>) {
         self.number_next();
         let (author, count) = (self.author(heard), self.count);
@@ -189,7 +191,7 @@ impl Relevance {
         self.add(author, heard.text);
     }
 
-    /// Takes in what the companion itself said.
+    /// Records a message by the companion itself.
     pub fn speak(&mut self, name: &str, text: &str) {
         self.number_next();
         let me = name_hash(name);
@@ -213,7 +215,7 @@ impl Relevance {
         self.add(me, text);
     }
 
-    /// The features of a message that was heard.
+    /// The features of a recorded message.
     pub fn features(&self, heard: &Heard<'_>) -> Features {
         let (author, count) = (self.author(heard), self.count);
         let known = self.others.iter().find(|other| other.who == author).copied().unwrap_or_default();
@@ -222,7 +224,7 @@ impl Relevance {
         let names_other_later = !named
             && !names_other
             && words(heard.text).skip(1).map(hash).any(|word| word != self.me && word != author && self.knows(word));
-        // It may be meant for anybody.
+        // It has no certain addressee.
         let is_open = !named && !names_other;
         let since = if self.last_own == 0 { FARTHEST } else { (count - self.last_own).min(FARTHEST) };
         let recently = |at: u16, most: u16| at != 0 && count - at <= most;
@@ -253,7 +255,7 @@ impl Relevance {
             Feature::Length => logarithm(words(heard.text).take(50).count() as u32),
             Feature::Present => flag(is_open) * present.len() as f32 / 10.0,
             Feature::SharedWords => flag(is_open) * shared as f32,
-            // Free up to a quarter of the recent messages, and in full from 60 %.
+            // Zero up to a quarter of the recent messages, and 1 from 60 %.
             Feature::Share => ((share - 0.25) / 0.35).clamp(0.0, 1.0),
             Feature::Reaction => flag(is_reaction(heard.text)),
             Feature::ReactionBurst => (self.reactions & 0b1_1111).count_ones() as f32,
@@ -267,19 +269,19 @@ impl Relevance {
         Features(Feature::ALL.map(value))
     }
 
-    /// Whether at most one person is known to be in the room.
+    /// Whether at most one person has been seen in the room.
     pub fn has_one_person(&self) -> bool {
         self.others.iter().filter(|other| other.is_person && other.heard != 0).count() <= 1
     }
 
-    /// The number of messages since the companion spoke. None: it has not, as far as is remembered.
+    /// The number of messages since the companion spoke. `None` if it has not, within the memory.
     pub fn since_own(&self) -> Option<u16> {
         (self.last_own != 0).then(|| self.count - self.last_own)
     }
 
     fn number_next(&mut self) {
         if self.count == u16::MAX {
-            // Nothing that is so long ago matters.
+            // Distances of this size are irrelevant.
             let half = u16::MAX / 2;
             self.count -= half;
             self.last_own = self.last_own.saturating_sub(half);
@@ -309,7 +311,7 @@ impl Relevance {
         name_hash(heard.from)
     }
 
-    /// Whom a message names besides the companion and its author: 0 is somebody unknown.
+    /// The hash of the named participant other than the companion and the author. 0 if unknown.
     fn named_other(&self, heard: &Heard<'_>, author: u32) -> Option<u32> {
         let (first, is_marked) = first_word(heard.text);
         let first = hash(first);
@@ -326,7 +328,7 @@ impl Relevance {
         self.recent.contains(&short(who)) || self.others.iter().any(|other| other.who == who)
     }
 
-    /// What is known of somebody. The one who was not heard for longest is forgotten for somebody new.
+    /// The record of a participant. A new one replaces the one that was inactive for longest.
     fn other(&mut self, who: u32) -> &mut Other {
         let known = self.others.iter().position(|other| other.who == who);
         let at = known.unwrap_or_else(|| {
@@ -338,11 +340,11 @@ impl Relevance {
     }
 }
 
-/// Why a companion was not asked: what was estimated of the message that it would most likely have answered.
+/// The reason why a companion was not asked: the estimate for the message that it would most likely have answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     pub logit: f32,
-    /// The least logit of a message about which it would have been asked.
+    /// The minimum logit for asking the companion.
     pub threshold: f32,
     /// The features that are not zero.
     pub features: Vec<(Feature, f32)>,
@@ -357,7 +359,7 @@ impl Features {
         self.0[feature as usize]
     }
 
-    /// Those that are not zero.
+    /// The features that are not zero, with their names.
     pub fn named(&self) -> Vec<(Feature, f32)> {
         Feature::ALL.into_iter().zip(self.0).filter(|(_, value)| *value != 0.0).collect()
     }
@@ -372,14 +374,14 @@ fn flag(is: bool) -> f32 {
     f32::from(u8::from(is))
 }
 
-/// The logarithm of `1 + n` to the base 2, linear between powers of two, so that it is the same everywhere.
+/// The base-2 logarithm of `1 + n`, linear between powers of two, so that the result is equal on all machines.
 fn logarithm(n: u32) -> f32 {
     let n = n.saturating_add(1);
     let low = 1 << n.ilog2();
     n.ilog2() as f32 + (n - low) as f32 / low as f32
 }
 
-/// FNV-1a, without a difference of ASCII letters' case.
+/// FNV-1a, ignoring the case of ASCII letters.
 fn hash(word: &str) -> u32 {
     word.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193))
 }
@@ -389,7 +391,7 @@ fn name_hash(name: &str) -> u32 {
     hash(words(name).next().unwrap_or(name))
 }
 
-/// Never 0, which stands for nobody.
+/// Never 0, which means no participant.
 fn short(who: u32) -> u16 {
     (who as u16).max(1)
 }
@@ -406,7 +408,7 @@ fn long_words(text: &str) -> impl Iterator<Item = u32> {
     words(text).filter(|word| word.len() >= LONG).map(hash)
 }
 
-/// The word that a text begins with, and whether it is marked as an address: `ana: …`, `ana, …`.
+/// The first word of a text, and whether it is marked as an address: `ana: …`, `ana, …`.
 fn first_word(text: &str) -> (&str, bool) {
     let text = text.trim_start();
     let text = text.strip_prefix('@').unwrap_or(text);
@@ -415,7 +417,7 @@ fn first_word(text: &str) -> (&str, bool) {
     (word, !word.is_empty() && rest.is_some_and(|rest| !rest.trim().is_empty()))
 }
 
-/// Whether a text is short and says little: "haha", "6", "ok thanks".
+/// Whether a text is short and has little content: "haha", "6", "ok thanks".
 fn is_reaction(text: &str) -> bool {
     let words: Vec<&str> = words(text).take(SHORT + 1).collect();
     let is_one = |word: &&str| REACTIONS.iter().any(|reaction| word.eq_ignore_ascii_case(reaction));

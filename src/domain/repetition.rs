@@ -11,33 +11,33 @@ use super::raw_answer;
 /// A score above this is repetition.
 pub const THRESHOLD: f64 = 0.7;
 
-/// The number of statements in the smallest window that is judged.
+/// The number of statements in the smallest judged window.
 pub const LEAST_STATEMENTS: usize = 3;
-/// The number of statements in the largest window that is judged.
+/// The number of statements in the largest judged window.
 pub const MOST_STATEMENTS: usize = 5;
 
-/// How much the newest texts repeat each other.
+/// The repetition among the newest texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Repeated {
-    /// From 0 (all different) to 1 (the same thing again and again).
+    /// From 0 (all different) to 1 (all the same).
     pub score: f64,
     /// The number of newest texts with this score. If several windows have it, the smallest one.
     pub window: usize,
 }
 
-/// The number of statements whose words are known to the talk.
+/// The number of statements whose words count as already used in the conversation.
 pub const REMEMBERED_STATEMENTS: usize = 10;
 
-/// The similarity of some texts, oldest first, from 0 (all different) to 1 (the same thing again and again).
+/// The similarity of some texts, oldest first, from 0 (all different) to 1 (all the same).
 pub fn lexical(texts: &[&str]) -> f64 {
     newest(texts, false).score
 }
 
-/// Scores the windows of the newest three, four and five texts, oldest first, and returns the highest score, of windows with
-/// the same score that of the smallest.
+/// Scores the windows of the newest three, four and five texts, oldest first. Returns the highest score; of windows with equal
+/// scores, the smallest.
 ///
-/// Fewer than three texts are one window. For fewer than two the score is 0. If a person asked for the talk, it may be a game, and a word is new to it
-/// if none of the earlier texts has it.
+/// Fewer than three texts are one window. For fewer than two, the score is 0. If a person asked for the conversation
+/// (`is_asked_for`), it may be a game. A word is new to the conversation if none of the earlier texts has it.
 pub fn newest(texts: &[&str], is_asked_for: bool) -> Repeated {
     let talk: Vec<Features> = texts.iter().map(|text| Features::of(text)).collect();
     let is_new: Vec<bool> = (0..talk.len()).map(|at| talk[at].tells_more_than(&talk[..at])).collect();
@@ -56,31 +56,32 @@ pub fn newest(texts: &[&str], is_asked_for: bool) -> Repeated {
     best
 }
 
-/// The score of one window. `likeness` holds its rows; the columns of the window begin at `first`.
+/// The score of one window. `likeness` has its rows; the columns of the window begin at `first`.
 fn score(window: &[Features], likeness: &[Vec<f64>], first: usize, is_game: bool) -> f64 {
     if window.len() < 2 {
         return 0.0;
     }
     let acts: Vec<acts::Acts> = window.iter().map(|features| features.acts).collect();
     let sameness = acts::sameness(&acts);
-    // Talk with a fixed form, such as a game or a song, goes on as long as something is added.
+    // A conversation with a fixed form, such as a game or a song, is no repetition as long as it adds words.
     if is_game || adds_something(window) { sameness } else { shared_words(likeness, first).max(one_sided(window)).max(sameness) }
 }
 
-/// Whether a frame repeats and each new word in it is the point: one of any two texts in a row has a word that is new to the talk, and every other
-/// word belongs to the frame, or to a question and its answer. Letters that spell something are a game, too.
+/// Whether the window is a game: a repeated frame with new words in it. One of any two consecutive texts has a word that is new
+/// to the conversation, and every other word belongs to the frame, or to a question and its answer. Letters that spell a word are
+/// a game, too.
 fn is_game(window: &[Features], is_new: &[bool]) -> bool {
     let belongs = |word: &String| {
         let texts: Vec<usize> = (0..window.len()).filter(|at| window[*at].told.contains(word)).collect();
-        // The first text of a talk often lacks a word of the frame.
+        // The first text of a conversation often lacks a word of the frame.
         texts.len() + 1 >= window.len() || matches!(texts[..], [_]) || matches!(texts[..], [one, other] if other == one + 1)
     };
     let fills_frame = || window.iter().flat_map(|features| &features.told).all(belongs);
     is_new.windows(2).all(|pair| pair[0] || pair[1]) && fills_frame() || likeness::spells(window)
 }
 
-/// Whether the newest two texts of a window add content words to those before them: of three texts any word, of more at least two words each. A list
-/// or verse that grows by every text adds something, too.
+/// Whether the newest two texts of a window add content words: in a window of three texts any word, in a larger one at least two
+/// words each. A list or verse that grows with every text adds something, too.
 fn adds_something(window: &[Features]) -> bool {
     let added: Vec<usize> = (1..window.len()).map(|at| window[at].added_to(&window[..at])).rev().take(2).collect();
     let is_enough = if window.len() <= LEAST_STATEMENTS {
@@ -91,7 +92,8 @@ fn adds_something(window: &[Features]) -> bool {
     is_enough || window.windows(2).all(|pair| pair[1].extends(&pair[0]))
 }
 
-/// The mean of each text's greatest likeness to another one. The two greatest are left out: a pair alone is no loop.
+/// The mean of each text's greatest likeness to another one. The two greatest values are left out, because a pair alone is no
+/// loop.
 fn shared_words(likeness: &[Vec<f64>], first: usize) -> f64 {
     let greatest = |(at, row): (usize, &Vec<f64>)| {
         let others = row[first..].iter().enumerate().filter(|(other, _)| *other != at).map(|(_, likeness)| *likeness);
@@ -104,7 +106,8 @@ fn shared_words(likeness: &[Vec<f64>], first: usize) -> f64 {
     all.iter().sum::<f64>() / all.len() as f64
 }
 
-/// The likeness of the first, third and fifth of five texts: one of two speakers may repeat itself. Only content words count, at least three.
+/// The likeness of the first, third and fifth of five texts, because one of two speakers may repeat itself. Only content words
+/// count, at least three.
 fn one_sided(window: &[Features]) -> f64 {
     let [one, _, two, _, three] = window else { return 0.0 };
     [(one, two), (one, three), (two, three)].into_iter().map(|(one, other)| one.word_likeness(other, 3)).fold(1.0, f64::min)
@@ -112,8 +115,8 @@ fn one_sided(window: &[Features]) -> f64 {
 
 /// Parses the score of a side model: the number from 0 to 1 that is the last word of its last non-empty line.
 ///
-/// Markdown and punctuation around it are ignored. Anything else counts as 0, such as a percentage or a number out of range. What the model thinks
-/// aloud is left out.
+/// Markdown and punctuation around the number are ignored. Anything else counts as 0, such as a percentage or a number out of
+/// range. The model's thoughts are ignored.
 pub fn read_score(text: &str) -> f64 {
     let answer = raw_answer::decision(text).text;
     let Some(line) = answer.lines().rev().find(|line| line.contains(char::is_alphanumeric)) else { return 0.0 };

@@ -1,4 +1,5 @@
-//! One election: States are collected for one moment of a channel, and one speaker, or nobody, is selected (docs/design/turn-taking.md T-1).
+//! One election: the States for one moment of a channel are collected, and one speaker or none is selected
+//! (docs/design/turn-taking.md T-1).
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -12,24 +13,24 @@ use super::vote::{Stance, State};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Round {
-    /// The newest inbound event when the round was opened. Its States are about this event.
+    /// The newest inbound event when the round was opened. The States refer to this event.
     pub message: Seq,
-    /// When the round was opened.
+    /// The time at which the round was opened.
     pub opened_at: Moment,
     /// The deadline for missing States.
     pub deadline: Moment,
-    /// The turn that the round belongs to.
+    /// The turn of the round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
     /// The companions that are asked, by id. Empty in snapshots of older versions.
     #[serde(default)]
     pub asked: Vec<CompanionId>,
-    /// The companions that take part, with the States that they submitted.
+    /// The participating companions, with the States that they submitted.
     ballots: BTreeMap<CompanionId, Option<State>>,
 }
 
 impl Round {
-    /// Opens a round in which the States `known` have arrived, and those of `awaited` are missing.
+    /// Opens a round. The States `known` have arrived, and those of `awaited` are missing.
     pub fn new(message: Seq, opened_at: Moment, deadline: Moment, known: &[State], awaited: &[CompanionId]) -> Self {
         let known = known.iter().map(|state| (state.from.clone(), Some(state.clone())));
         let ballots = awaited.iter().map(|companion| (companion.clone(), None)).chain(known).collect();
@@ -41,7 +42,7 @@ impl Round {
         message_id(self.message)
     }
 
-    /// Accepts a State. It is discarded if it is for another round, by a companion that was not asked, or a second one.
+    /// Accepts a State. Discards it if it is for another round, by a companion that was not asked, or a second one.
     pub fn submit(&mut self, state: State) {
         if state.message_id == self.message_id()
             && let Some(ballot @ None) = self.ballots.get_mut(&state.from)
@@ -82,8 +83,8 @@ impl Round {
         self.states().any(is_candidate)
     }
 
-    /// The companions that may speak, in their order of speaking. First the ones that were called upon, then by importance. Of equals, the companion
-    /// that spoke least recently here comes first, then the smaller id. `spoke` returns the newest statement of a companion.
+    /// The companions that may speak, in their order of speaking: first the ones that were called upon, then by importance, then
+    /// the one that spoke least recently in this channel, then by id. `spoke` returns the newest statement of a companion.
     pub fn ranking(&self, spoke: impl Fn(&CompanionId) -> Option<Seq>) -> Vec<CompanionId> {
         ranked(self.states(), spoke)
     }
@@ -101,14 +102,14 @@ pub fn ranked<'a>(states: impl Iterator<Item = &'a State>, spoke: impl Fn(&Compa
     candidates.into_iter().map(|state| state.from.clone()).collect()
 }
 
-/// The rule that selected a companion: the first one in which it differs from the candidate that comes second.
+/// The rule that selected a companion: the first criterion in which it differs from the second candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelectedBy {
-    /// Nobody else could speak.
+    /// No other companion could speak.
     Only,
-    /// It was called upon.
+    /// The companion was called upon.
     Call,
-    /// Nobody else found it as important to speak.
+    /// Its vote had the highest importance.
     Importance,
     /// It had spoken least recently.
     Patience,
@@ -132,7 +133,7 @@ impl SelectedBy {
     }
 }
 
-/// Why this companion was selected among these States. None if it has no State.
+/// The rule that selected this companion among these States. `None` if it has no State.
 pub fn selected_by(states: &[State], selected: &CompanionId, spoke: impl Fn(&CompanionId) -> Option<Seq>) -> Option<SelectedBy> {
     let winner = states.iter().find(|state| state.from == *selected)?;
     let others = ranked(states.iter().filter(|state| state.from != *selected), &spoke);
@@ -150,17 +151,17 @@ pub fn selected_by(states: &[State], selected: &CompanionId, spoke: impl Fn(&Com
     })
 }
 
-/// Whether another candidate equals the selected one in being called upon and in importance, so that something else decided.
+/// Whether another candidate equals the selected one in call and importance, so that a later criterion decided.
 pub fn is_tied(states: &[State], selected: &CompanionId) -> bool {
     selected_by(states, selected, |_| None) == Some(SelectedBy::Id)
 }
 
-/// An event's number as a State writes it (a string, docs/design/turn-taking.md T-4).
+/// An event's number in the form for a State (a string, docs/design/turn-taking.md T-4).
 pub fn message_id(message: Seq) -> String {
     message.to_string()
 }
 
-/// The State of a companion that listens, because it was not asked or did not answer.
+/// The State of a companion that listens because it was not asked or did not answer.
 pub fn listening(companion: &CompanionId, message: Seq, is_called: bool, stage: Stage) -> State {
     State::listening(companion.clone(), message_id(message), is_called, stage)
 }

@@ -1,4 +1,4 @@
-//! A companion's vote in a round: parses a model's answer and turns it into a State (docs/design/turn-taking.md T-4 to T-6).
+//! A companion's vote in a round: parses a model's answer and converts it to a State (docs/design/turn-taking.md T-4 to T-6).
 
 mod object;
 mod state;
@@ -15,10 +15,10 @@ use super::raw_answer;
 use super::text::first_bytes;
 pub use state::{MOST_IMPORTANCE, MOST_MOOD, Stance, State, is_usual};
 
-/// The importance of a vote without a valid one.
+/// The importance if the answer has no valid one.
 pub const USUAL_IMPORTANCE: f64 = 5.0;
 
-/// Objects are searched for in the first 64 KiB of an answer.
+/// The part of an answer that is searched for objects: the first 64 KiB.
 const MAX_SEARCHED_BYTES: usize = 64 * 1024;
 
 /// A parsed answer of a model in a round.
@@ -28,20 +28,20 @@ pub struct Vote {
     pub verdict: Verdict,
     /// The reason, in one line of at most 500 characters. If the answer is unreadable and has no reason, its beginning.
     pub why: Option<String>,
-    /// How much the conversation needs the statement now, 0 to 10.
+    /// How urgently the conversation needs the statement, 0 to 10.
     pub importance: f64,
     /// Whether the previous speaker called on the companion, according to the model.
     pub selected: bool,
     /// The closing stage. It counts even if the decision is unreadable.
     pub closing: Stage,
-    /// How much more the companion puts up with interruptions than usual, −0.2 to 0.2.
+    /// How much more than usual the companion tolerates interruptions, −0.2 to 0.2.
     pub mood: f64,
-    /// Whether somebody is at risk. None: it was not asked, or not answered.
+    /// Whether a person is at risk. `None` if the model was not asked, or did not answer that.
     pub risk: Option<bool>,
 }
 
 impl Vote {
-    /// A YES without a reason, by who was called upon.
+    /// A YES without a reason, by a companion that was called upon.
     pub fn yes() -> Self {
         Self { verdict: Verdict::Yes, selected: true, ..Self::no(None) }
     }
@@ -62,21 +62,22 @@ impl Vote {
 
 /// Parses the answer to a vote: the JSON object `{reason, decision, importance, selected, closing}`, anywhere in the text.
 ///
-/// Of several objects, the ones with a readable `decision` count, else the first with any `decision`, else the first. An object that only wraps
-/// another is replaced by the inner one. Unknown fields are ignored. A `decision` is a text that is read like a plain answer, `true` or `false`, or 1 or 0.
-/// `importance` is a number, or a text with one. It is clamped to its range, and is 5 if there is none. `selected` is `true`, or a text that says so.
-/// An unknown `closing` counts as none. `mood`, which is asked for in calls alone, is read like `importance` and is 0 if there is none. `risk`, which is
-/// asked for where somebody may be at risk, is read like `selected`.
+/// If there are several objects, those with a readable `decision` count, else the first with any `decision`, else the first. An
+/// object that only wraps another one is replaced by the inner one. Unknown fields are ignored. A `decision` is a text that is
+/// parsed like a plain answer, `true` or `false`, or 1 or 0. `importance` is a number, or a text with one. It is clamped to its
+/// range, and defaults to 5. `selected` is `true`, or a text that means so. An unknown `closing` counts as none. `mood`, which is
+/// requested only in calls, is parsed like `importance` and defaults to 0. `risk`, which is requested if a person may be at risk,
+/// is parsed like `selected`.
 ///
-/// A model may quote a vote that somebody wrote in the chat. So a vote is unreadable if anything contradicts it:
+/// A model may quote a vote that a person wrote in the chat. So a contradictory answer is unreadable:
 ///
 /// * another object with a readable `decision` that differs in any field but the reason and the mood,
 /// * a second value for one field,
 /// * a sentence around the objects that ends in the opposite word.
 ///
-/// A text in which no object begins is read as a plain answer in two lines, with the usual importance. Of an object that does not
-/// end, the complete fields are read; if one of them is unknown, it may be quoted, and the answer is unreadable. What the model thinks aloud is left
-/// out. Tags inside an object do not begin a thought.
+/// A text without the beginning of an object is parsed as a plain answer in two lines, with the usual importance. Of a truncated
+/// object, the complete fields are read. If one of them is unknown, the object may be a quotation, and the answer is unreadable.
+/// The model's thoughts are ignored. Tags inside an object do not open a thought.
 pub fn read(text: &str, words: Words<'_>) -> Vote {
     let seen = raw_answer::decision(first_bytes(text, MAX_SEARCHED_BYTES));
     let found = object::find(&seen.text).unwrapped();
@@ -91,13 +92,13 @@ pub fn read(text: &str, words: Words<'_>) -> Vote {
     let vote = vote.unwrap_or_else(|| vote_of(&Object::default(), words));
     let why = match vote.verdict {
         Verdict::Unreadable => vote.why.or_else(|| sentence(&seen.text)),
-        // The form that was asked for has no words.
+        // A reason without words is the placeholder of the requested form.
         Verdict::Yes | Verdict::No => vote.why.filter(|why| why.contains(char::is_alphanumeric)),
     };
     Vote { why, ..vote }
 }
 
-/// The vote of the object that counts. None if it is contradicted, or if there is no object.
+/// The vote of the object that counts. `None` if it is contradicted, or if there is no object.
 fn deciding_vote(found: &Found<'_>, words: Words<'_>) -> Option<Vote> {
     if found.objects.iter().any(Object::contradicts_itself) {
         return None;
@@ -113,7 +114,8 @@ fn deciding_vote(found: &Found<'_>, words: Words<'_>) -> Option<Vote> {
     (!is_contradicted).then_some(vote)
 }
 
-/// Whether the text before the end of a thought that never began decides otherwise. It may be an answer that quotes the mark.
+/// Whether the text before an unopened thought's closing marker decides otherwise. That text may be an answer that quotes the
+/// marker.
 fn is_contradicted_by(before: &str, vote: &Vote, is_object: bool, words: Words<'_>) -> bool {
     let differs = |earlier: Vote| {
         earlier.verdict != Verdict::Unreadable && (earlier.verdict != vote.verdict || is_object && !vote.agrees_with(&earlier))
@@ -127,7 +129,7 @@ impl Vote {
         Self { why: None, mood: other.mood, risk: other.risk, ..self.clone() } == Self { why: None, ..other.clone() }
     }
 
-    /// Whether any sentence of a text ends in the opposite word.
+    /// Whether any sentence of a text ends with the opposite verdict.
     fn is_denied_by(&self, prose: &str, words: Words<'_>) -> bool {
         let sentences = prose.split(['\n', '\r', '.', '!', '?', '。', '！', '？']);
         let mut verdicts = sentences.map(|sentence| answer::verdict_at_end(sentence, words));
@@ -160,7 +162,7 @@ fn vote_of(object: &Object, words: Words<'_>) -> Vote {
     Vote {
         verdict,
         why: text("reason").and_then(sentence),
-        // Adding zero turns −0 into 0, which would otherwise show its sign.
+        // Adding zero turns −0 into 0, because −0 would be shown with its sign.
         importance: given("importance").map_or(USUAL_IMPORTANCE, |number| number.clamp(0.0, MOST_IMPORTANCE) + 0.0),
         selected: object.get("selected") == Some(&Value::Bool(true)) || text("selected").is_some_and(is_true),
         closing: text("closing").and_then(Stage::named).unwrap_or_default(),
@@ -177,7 +179,7 @@ const fn verdict_of(decision: bool) -> Verdict {
     if decision { Verdict::Yes } else { Verdict::No }
 }
 
-/// A number, also where it is given as a text: `"9"`, `"8.5/10"`.
+/// A number, also in a text: `"9"`, `"8.5/10"`.
 fn number(value: &Value) -> Option<f64> {
     let parsed = || value.as_str()?.trim().trim_end_matches("/10").parse().ok();
     value.as_f64().or_else(parsed)

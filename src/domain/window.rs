@@ -13,7 +13,7 @@ use super::moment::Moment;
 use super::prompt::Said;
 use super::trigger::Trigger;
 
-/// Settled messages that a prompt still shows (the five most recent turns, docs/design/gate.md G-2).
+/// The number of settled messages that a prompt still shows (docs/design/gate.md G-2).
 pub const RECENT_TURNS: usize = 5;
 
 /// Spare capacity that stays when a window shrinks, in messages.
@@ -25,18 +25,18 @@ const MIN_GROWTH: usize = 4;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     pub seq: Seq,
-    /// When it was said.
+    /// The time at which it was said.
     pub at: Moment,
     /// The message. Prompts share it through the `Arc`, which also keeps the spare capacity of a window small.
     pub message: Arc<Message>,
-    /// The number of the message that it replies to, if that is on record.
+    /// The number of the message that it replies to, if that one is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Seq>,
-    /// For a statement: the audience of the messages that it answers.
+    /// For a statement, the audience of the messages that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Box<Audience>>,
-    /// The companions that declined this message alone, because it addresses them over the budget of its author (`gate.addresses_per_minute`), or its
-    /// author took it back.
+    /// The companions that declined only this message: it addresses them over the budget of its author
+    /// (`gate.addresses_per_minute`), or its author withdrew it.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub declined_by: Box<[CompanionId]>,
 }
@@ -46,18 +46,19 @@ impl Entry {
         Self { seq, at, message, reply_to: None, answers: None, declined_by: Box::default() }
     }
 
-    /// The message as prompts show it.
+    /// The message in the form for prompts.
     pub fn said(&self) -> Said {
         Said { reply_to: self.reply_to, ..Said::new(self.seq, self.at, self.message.clone()) }
     }
 
-    /// Whether a companion considers this message until it is settled: it did not write it, and did not decline it alone.
+    /// Whether a companion considers this message until it is settled: it is not the author, and did not decline the message
+    /// individually.
     pub fn concerns_gate_of(&self, companion: &CompanionId) -> bool {
         !self.message.is_by(companion) && !self.declined_by.contains(companion)
     }
 }
 
-/// The newest messages of a channel: all that are unsettled for any companion, and a few before.
+/// The newest messages of a channel: every message that is unsettled for any companion, and a few earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     entries: VecDeque<Entry>,
@@ -66,7 +67,7 @@ pub struct Window {
 impl Window {
     pub(super) fn push(&mut self, entry: Entry) {
         if self.entries.len() == self.entries.capacity() {
-            // Doubling the capacity would leave half of it empty in most rooms.
+            // Doubling the capacity would leave half of it unused in most rooms.
             self.entries.reserve_exact((self.entries.len() / 4).max(MIN_GROWTH));
         }
         self.entries.push_back(entry);
@@ -78,7 +79,7 @@ impl Window {
         }
     }
 
-    /// Removes whom these messages name besides their authors.
+    /// Removes the names of other people from these messages.
     pub(super) fn forget_named(&mut self, statements: &[Seq]) {
         for entry in self.entries.iter_mut().filter(|entry| statements.contains(&entry.seq)) {
             Arc::make_mut(&mut entry.message).forget_named();
@@ -95,14 +96,14 @@ impl Window {
         }
     }
 
-    /// Notes that a companion declines these messages alone.
+    /// Records that a companion declines these messages individually.
     pub(super) fn decline_alone(&mut self, messages: &[Seq], companion: &CompanionId) {
         for entry in self.entries.iter_mut().filter(|entry| messages.contains(&entry.seq) && entry.concerns_gate_of(companion)) {
             entry.declined_by = entry.declined_by.iter().chain([companion]).cloned().collect();
         }
     }
 
-    /// Drops the declined messages that nobody needs.
+    /// Drops the individually declined messages that no companion needs.
     pub(super) fn drop_declined(&mut self, is_needed: impl Fn(&Entry) -> bool) {
         self.entries.retain(|entry| entry.declined_by.is_empty() || is_needed(entry));
     }
@@ -113,12 +114,13 @@ impl Window {
         self.entries.drain(..dropped).next().is_some()
     }
 
-    /// Drops the messages that every companion has settled, except the most recent ones. `dropped` is called with each, oldest first.
+    /// Drops the messages that every companion has settled, except the most recent ones. `dropped` is called with each, oldest
+    /// first.
     pub(super) fn trim(&mut self, settled: Seq, mut dropped: impl FnMut(&Entry)) {
         while self.entries.get(RECENT_TURNS).is_some_and(|entry| entry.seq <= settled) {
             self.entries.pop_front().iter().for_each(&mut dropped);
         }
-        // Frees the capacity that a burst has left, with some spare for the next messages.
+        // Frees the capacity left by a burst, except for some spare messages.
         if self.entries.capacity() > 2 * (self.entries.len() + SPARE_CAPACITY) {
             self.entries.shrink_to(self.entries.len() + SPARE_CAPACITY);
         }
@@ -129,7 +131,7 @@ impl Window {
         self.entries.range(self.entries.partition_point(|entry| entry.seq <= cursor)..)
     }
 
-    /// The buffer of a companion: the messages by others after its cursor, without those that it declined alone.
+    /// The buffer of a companion: the messages by others after its cursor, without those that it declined individually.
     pub fn buffer<'a>(&'a self, companion: &'a CompanionId, cursor: Seq) -> impl DoubleEndedIterator<Item = &'a Entry> {
         self.after(cursor).filter(|entry| entry.concerns_gate_of(companion))
     }
@@ -155,7 +157,7 @@ impl Window {
         self.entries.range(settled.saturating_sub(RECENT_TURNS)..settled)
     }
 
-    /// The entry with this number, while it is in the window.
+    /// The entry with this number. `None` if it is not in the window.
     pub fn get(&self, seq: Seq) -> Option<&Entry> {
         let place = self.entries.partition_point(|entry| entry.seq < seq);
         self.entries.get(place).filter(|entry| entry.seq == seq)
@@ -166,7 +168,7 @@ impl Window {
         self.entries.iter()
     }
 
-    /// Whether the author of a message also wrote one of these.
+    /// Whether the author of `message` also wrote one of these.
     pub(crate) fn answers_author(&self, answered: &[Seq], message: &Message) -> bool {
         answered.iter().filter_map(|seq| self.get(*seq)).any(|entry| entry.message.is_by_author_of(message))
     }
@@ -183,13 +185,14 @@ impl Window {
         unsettled
     }
 
-    /// Whether what a companion says because of this trigger answers a person: talk among companions does not go on by itself then.
+    /// Whether a statement with this trigger answers a person. Such a statement does not continue a conversation among
+    /// companions.
     pub(crate) fn answers_person(&self, trigger: Trigger, messages: &[Seq]) -> bool {
         let is_by_person = |entry: &Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
         trigger != Trigger::Turn && messages.iter().filter_map(|seq| self.get(*seq)).any(is_by_person)
     }
 
-    /// The newest of these messages that is an event.
+    /// The newest event among these messages.
     pub(crate) fn newest_event(&self, messages: &[Seq]) -> Option<Seq> {
         let is_event = |seq: &&Seq| self.get(**seq).is_some_and(|entry| entry.message.kind.is_some());
         messages.iter().rfind(is_event).copied()

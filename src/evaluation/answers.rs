@@ -1,4 +1,4 @@
-//! Keeps the answers of models in a file of JSON lines, so that a question is paid for once.
+//! Caches the answers of models in a JSON lines file, so that each question is paid for only once.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,26 +12,26 @@ use serde::{Deserialize, Serialize};
 use crate::domain::question_context::QuestionContext;
 use crate::ports::language_model::{AnswerFormat, Identity, Request};
 
-/// An answer of a model to one question.
+/// A model's answer to one question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
-    /// Identifies the question: see [`key`].
+    /// The identifier of the question; see [`key`].
     pub question: String,
-    /// The text, as the model wrote it.
+    /// The text as the model wrote it.
     pub answer: String,
-    /// The tokens of all calls for it.
+    /// The total number of tokens of all calls for this answer.
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// How long the model took, in milliseconds.
+    /// The model's response time, in milliseconds.
     pub model_ms: u64,
-    /// The number of calls: two, if the first answer could not be read.
+    /// The number of calls. It is 2 if the first answer was unreadable.
     pub calls: u32,
 }
 
-/// Identifies a question by everything that its answer depends on: the model, its sampling and the prompt. Another model, persona or wording
-/// gives another key.
+/// The cache key of a question: a hash of everything that its answer depends on, that is the model, its sampling and the prompt.
+/// Another model, persona or prompt text gives another key.
 ///
-/// `sampling` stands for the settings that are no part of the request.
+/// `sampling` represents the sampling settings, which the request does not contain.
 pub fn key(request: &Request, identity: &Identity, sampling: &str) -> String {
     let mut hash = Context::new(&SHA256);
     let mut add = |text: &str| {
@@ -46,7 +46,7 @@ pub fn key(request: &Request, identity: &Identity, sampling: &str) -> String {
     if let AnswerFormat::JsonSchema { schema, .. } = &request.format {
         add(&schema.to_string());
     }
-    // `rehearsal` answers by it.
+    // The answers of `rehearsal` depend on it.
     if let Some(QuestionContext { purpose, .. }) = request.extensions.get::<QuestionContext>() {
         add(&format!("{purpose:?}"));
     }
@@ -58,10 +58,10 @@ pub fn key(request: &Request, identity: &Identity, sampling: &str) -> String {
     })
 }
 
-/// Fails if something else than a file of its own is there: what a link leads to is not ours to change.
+/// Checks that a path is free or a regular file. The program must not write through a link.
 ///
 /// # Errors
-/// It is a link, a folder or a device, or cannot be looked at.
+/// Returns an error if the path is a link, a folder or a device, or cannot be examined.
 pub fn regular(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.is_file() => Err(io::Error::other("it is a link or no file")),
@@ -70,7 +70,7 @@ pub fn regular(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The answers that are known, and the file that gets new ones.
+/// The known answers, and the file to which new ones are appended.
 #[derive(Debug, Default)]
 pub struct Answers {
     known: BTreeMap<String, Kept>,
@@ -78,10 +78,11 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// The answers in the file `answers.jsonl` of a folder, which is made if it is not there.
+    /// Reads the answers from `answers.jsonl` in a folder, and creates folder and file if necessary.
     ///
     /// # Errors
-    /// The folder or the file cannot be used, or a line is no answer. A last line without an end is left out: a run was killed while it wrote.
+    /// Returns an error if the folder or the file cannot be used, or if a line is not an answer. An incomplete last line is
+    /// removed: a run was killed while it wrote.
     pub fn open(folder: &Path) -> Result<Self, String> {
         let path = folder.join("answers.jsonl");
         let cannot =
@@ -116,10 +117,10 @@ impl Answers {
         self.known.get(question)
     }
 
-    /// Adds an answer, and appends it to the file.
+    /// Adds an answer and appends it to the file.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn add(&mut self, kept: Kept) -> Result<(), String> {
         if let Some((path, file)) = &mut self.file {
             let line = serde_json::to_string(&kept).map_err(io::Error::from).map(|line| line + "\n");

@@ -1,15 +1,15 @@
-//! Chooses the authors of an excerpt that are the companion in turn, and finds their names in texts.
+//! Selects the authors of an excerpt that take the companion's role, and finds names in texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::excerpts::Excerpt;
 
-/// Programs in the rooms of the published data: they speak on command, so they are never the companion.
+/// Bots in the rooms of the published data. They speak only on command, so they never take the companion's role.
 const BOTS: &[&str] = &["ubotu", "ubottu", "ubot3", "ubugtu", "floodbot1", "floodbot2", "floodbot3", "floodbot4"];
 
-/// The authors with most annotated messages, at most `most`, of equals the first by name. In a room that had companions only these, also if they said
-/// nothing.
+/// The `most` authors with the most annotated messages; ties are resolved by name. In a room with companions, only the
+/// companions, including silent ones.
 pub fn authors(excerpt: &Excerpt, most: usize, bots: &[String]) -> Vec<Arc<str>> {
     let mut counts = BTreeMap::<&Arc<str>, usize>::new();
     for message in excerpt.messages.iter().filter(|message| message.annotated) {
@@ -24,7 +24,7 @@ pub fn authors(excerpt: &Excerpt, most: usize, bots: &[String]) -> Vec<Arc<str>>
             companions.map(|companion| (companion, counts.get(companion).copied().unwrap_or_default())).collect()
         }
     };
-    // The sort is stable, and the map sorts by name.
+    // The sort is stable, and the map is sorted by name.
     ranked.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     ranked.into_iter().take(most).map(|(author, _)| author.clone()).collect()
 }
@@ -34,7 +34,7 @@ fn is_of_name(char: char) -> bool {
     char.is_alphanumeric() || "_[]\\`^{}|-".contains(char)
 }
 
-/// Whether a text contains a name as a word of its own. Both are in lower case.
+/// Whether a text contains a name as a separate word. Both are in lower case.
 pub(super) fn is_named(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| {
         let before = text[..at].chars().next_back();
@@ -43,7 +43,7 @@ pub(super) fn is_named(text: &str, name: &str) -> bool {
     })
 }
 
-/// The name that a text begins with, as IRC addresses somebody: `name: …`, `@name …`. In lower case, like the text.
+/// The addressee at the beginning of a text, in the notation of IRC: `name: …`, `@name …`. The text is in lower case.
 pub(super) fn addressee(text: &str) -> Option<&str> {
     let text = text.strip_prefix('@').unwrap_or(text);
     let end = text.find(|char| !is_of_name(char)).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Compares what two settings decide about the same messages.
+//! Compares the decisions of two settings about the same messages.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,33 +11,33 @@ use super::figures::{Difference, Scored, differences};
 use super::questions::Judged;
 use super::seeded::sample;
 
-/// How many messages are shown about which two settings differ.
+/// The maximum number of example messages.
 const MOST_EXAMPLES: usize = 20;
 
-/// What two settings decide differently.
+/// The differences between the decisions of two settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     pub both_yes: u64,
     pub both_no: u64,
-    /// Only the first says YES.
+    /// The messages for which only the first setting says YES.
     pub only_first: Disagreement,
-    /// Only the second says YES.
+    /// The messages for which only the second setting says YES.
     pub only_second: Disagreement,
-    /// By how much the second exceeds the first.
+    /// The figures of the second setting minus those of the first.
     pub differences: BTreeMap<&'static str, Difference>,
-    /// A sample of the messages about which they differ.
+    /// A sample of the messages with different decisions.
     pub examples: Vec<Example>,
 }
 
-/// Messages about which only one setting says YES.
+/// Messages for which only one setting says YES.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Disagreement {
     pub count: u64,
-    /// Those to which the companion replied.
+    /// The number of those to which the companion replied.
     pub replied: u64,
 }
 
-/// A message about which two settings differ.
+/// A message with different decisions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Example {
     pub excerpt: Arc<str>,
@@ -47,13 +47,13 @@ pub struct Example {
     pub text: Arc<str>,
     pub kind: Kind,
     pub replied: bool,
-    /// Whether the second setting says YES, and the first NO.
+    /// Whether the second setting says YES and the first says NO.
     pub second_says_yes: bool,
     /// The reasons of the first and the second setting.
     pub why: [Option<String>; 2],
 }
 
-/// What was decided, as figures need it.
+/// Combines decisions and judgements for the calculation of figures.
 pub fn scored(decisions: &[&Decision], judged: &[Judged]) -> Vec<Scored> {
     let scored = |(decision, judged): (&&Decision, &Judged)| Scored {
         excerpt: decision.excerpt,
@@ -65,7 +65,7 @@ pub fn scored(decisions: &[&Decision], judged: &[Judged]) -> Vec<Scored> {
     decisions.iter().zip(judged).map(scored).collect()
 }
 
-/// Compares two settings, each with what it decided about all of these messages.
+/// Compares two settings by their judgements about all of these messages.
 pub fn compare(excerpts: &[Excerpt], decisions: &[&Decision], first: &[Judged], second: &[Judged]) -> Comparison {
     let (mut both_yes, mut both_no) = (0, 0);
     let (mut only_first, mut only_second) = (Disagreement::default(), Disagreement::default());

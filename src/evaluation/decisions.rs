@@ -1,4 +1,5 @@
-//! The decisions of an excerpt: each annotated message of somebody else, with what the companion did then.
+//! Lists the decisions of an excerpt. Each annotated message by another author is one, labelled with whether the companion
+//! replied to it.
 
 use std::sync::Arc;
 
@@ -7,18 +8,18 @@ use serde::Serialize;
 use super::cast::{authors, is_named};
 use super::excerpts::{Excerpt, Label};
 
-/// The longest time to the next speaker that counts as an answer by `turn_60s`, in seconds.
+/// The maximum time to the next speaker that counts as a reply by `turn_60s`, in seconds.
 const TURN_SECS: f64 = 60.0;
 
-/// What a message is to the companion.
+/// The relation of a message to the companion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// It contains the companion's name.
+    /// The message contains the companion's name.
     Addressed,
-    /// By the links, its author is in a dialogue with the companion.
+    /// By the reply links, the author is in a dialogue with the companion.
     Continuing,
-    /// Anything else.
+    /// Any other message.
     Neither,
 }
 
@@ -34,12 +35,12 @@ impl Kind {
     }
 }
 
-/// One decision: does this companion speak after this message?
+/// One decision: does the companion speak after this message?
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// The index of the excerpt.
     pub excerpt: usize,
-    /// The author that is the companion.
+    /// The author in the companion's role.
     pub companion: Arc<str>,
     /// The index of the message.
     pub n: usize,
@@ -48,7 +49,7 @@ pub struct Decision {
     pub replied: bool,
 }
 
-/// All decisions of these excerpts. `label` replaces the labels that the excerpts name.
+/// All decisions of these excerpts. `label` overrides the labels of the excerpts.
 pub fn decisions(excerpts: &[Excerpt], most_authors: usize, bots: &[String], label: Option<Label>) -> Vec<Decision> {
     let mut decisions = Vec::new();
     for (index, excerpt) in excerpts.iter().enumerate() {
@@ -93,14 +94,14 @@ fn replied_by(excerpt: &Excerpt) -> Vec<Vec<usize>> {
     replied_by
 }
 
-/// Whether the companion is the next to speak, the author of message `n` aside.
+/// Whether the companion speaks next, apart from further messages by the author of message `n`.
 fn is_next(excerpt: &Excerpt, n: usize, companion: &str) -> bool {
     let message = &excerpt.messages[n];
     let next = excerpt.messages[n + 1..].iter().find(|later| later.from != message.from);
     next.is_some_and(|next| &*next.from == companion && next.t - message.t <= TURN_SECS)
 }
 
-/// The links of an excerpt, seen by one companion.
+/// The reply links of an excerpt, from the view of one companion.
 struct Links<'a> {
     excerpt: &'a Excerpt,
     replied_by: &'a [Vec<usize>],
@@ -112,12 +113,13 @@ impl Links<'_> {
         &*self.excerpt.messages[n].from == self.companion
     }
 
-    /// Whether a message of the companion before `end` links to this one.
+    /// Whether a message of the companion with an index below `end` links to message `n`.
     fn is_answered(&self, n: usize, end: usize) -> bool {
         self.replied_by[n].iter().any(|later| *later < end && self.is_by_companion(*later))
     }
 
-    /// Whether a message, or one of its author's that it continues, answers the companion or was answered by it before.
+    /// Whether the dialogue of message `n` includes the companion: the message, or an earlier one by the same author that it
+    /// continues, replies to the companion or was answered by it before.
     fn is_in_dialogue(&self, n: usize) -> bool {
         let author = &self.excerpt.messages[n].from;
         let (mut pending, mut seen) = (vec![n], vec![n]);

@@ -1,4 +1,4 @@
-//! Reads recorded group chat: one excerpt a line, as JSON, in a plain or a gzip file.
+//! Reads recorded group chat from JSON lines files, plain or gzipped, with one excerpt per line.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,10 +17,10 @@ pub struct Excerpt {
     pub id: Arc<str>,
     /// Oldest first.
     pub messages: Vec<Message>,
-    /// The authors that are companions already, also those that said nothing. `None`: any author may be.
+    /// The authors that are companions already, including silent ones. `None` if any author may take the companion's role.
     #[serde(default)]
     pub companions: Option<Vec<Arc<str>>>,
-    /// What stands for the truth where the excerpt was not annotated by people.
+    /// The label that replaces the truth if people did not annotate the excerpt.
     #[serde(default)]
     pub label: Label,
 }
@@ -28,20 +28,20 @@ pub struct Excerpt {
 /// A message of an excerpt.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Message {
-    /// Its index in the excerpt.
+    /// The index in the excerpt.
     pub n: usize,
-    /// Seconds since the excerpt's first message.
+    /// The time since the first message of the excerpt, in seconds.
     pub t: f64,
     pub from: Arc<str>,
     pub text: Arc<str>,
-    /// The indices of earlier messages that it replies to, its author's own among them.
+    /// The indices of the earlier messages to which it replies. They include messages by the same author.
     pub replies_to: Vec<usize>,
-    /// Whether its links are known. Other messages are context.
+    /// Whether its reply links are known. Messages that are not annotated are only context.
     pub annotated: bool,
 }
 
 named! {
-    /// What counts as a reply.
+    /// The criterion for a reply.
     #[derive(Default, clap::ValueEnum)]
     pub enum Label {
         /// A later message of the companion links to the message.
@@ -54,7 +54,7 @@ named! {
 }
 
 impl Label {
-    /// What it says, for people.
+    /// An explanation for people.
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::Reply => "a later message of the companion replies to the message, by the links in the file",
@@ -65,15 +65,15 @@ impl Label {
     }
 }
 
-/// The longest line that is read, in bytes.
+/// The maximum length of a line, in bytes.
 const MAX_LINE_BYTES: u64 = 256 * 1024 * 1024;
-/// The latest time of a message, in seconds: about thirty years.
+/// The maximum time of a message, in seconds: about thirty years.
 const LATEST_SECS: f64 = 1e9;
 
 /// Reads the excerpts of these files.
 ///
 /// # Errors
-/// A file cannot be read, or a line is no excerpt. The text names file and line, and what to change.
+/// Returns an error if a file cannot be read or a line is not a valid excerpt. The text names the file, the line and the remedy.
 pub fn read(files: &[impl AsRef<Path>]) -> Result<Vec<Excerpt>, String> {
     let (mut excerpts, mut places) = (Vec::new(), BTreeMap::<Arc<str>, String>::new());
     for file in files {
@@ -96,7 +96,7 @@ pub fn read(files: &[impl AsRef<Path>]) -> Result<Vec<Excerpt>, String> {
                 continue;
             }
             let place = format!("{shown}:{number}");
-            // Some editors begin a file with a mark of its encoding.
+            // Some editors begin a file with a byte order mark.
             let excerpt = excerpt(line.trim_start_matches('\u{feff}')).map_err(|problem| format!("{place}: {problem}"))?;
             if let Some(first) = places.insert(excerpt.id.clone(), place.clone()) {
                 return Err(format!("{place}: id {:?} is that of {first}, too; give each excerpt an id of its own", excerpt.id));
@@ -118,7 +118,7 @@ fn opened(file: &Path) -> io::Result<Box<dyn BufRead>> {
     Ok(if is_packed { Box::new(BufReader::new(MultiGzDecoder::new(open))) } else { Box::new(BufReader::new(open)) })
 }
 
-/// The excerpt of a line, if its numbers fit together.
+/// Parses the excerpt in a line and checks its indices and times.
 fn excerpt(line: &str) -> Result<Excerpt, String> {
     let excerpt: Excerpt = serde_json::from_str(line)
         .map_err(|error| format!("is not an excerpt: {error}; docs/evaluate.md describes the keys, one excerpt a line"))?;

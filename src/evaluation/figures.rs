@@ -1,4 +1,4 @@
-//! The figures of decisions: precision, recall and the like, with intervals over excerpts.
+//! Calculates the figures of decisions, such as precision and recall, with intervals by bootstrap over excerpts.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::decisions::Kind;
 use super::seeded::Draws;
 
-/// How often excerpts are drawn for an interval.
+/// The number of bootstrap samples for an interval.
 const DRAWS: usize = 1_000;
-/// The seed of these draws.
+/// The seed of the bootstrap.
 const SEED: u64 = 1;
 
-/// A decision with what was decided.
+/// A decision together with the judgement about it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scored {
     /// The index of the excerpt.
@@ -21,17 +21,17 @@ pub struct Scored {
     pub kind: Kind,
     /// Whether the companion replied.
     pub replied: bool,
-    /// Whether it was decided that it speaks.
+    /// Whether the judgement is YES.
     pub yes: bool,
-    /// The probability that it should speak, or any other number that is greater the more it should.
+    /// The probability that the companion should speak, or any other score that grows with it.
     pub score: f64,
 }
 
-/// The figures of all decisions. Absent where they are not defined.
+/// The figures of a set of decisions. `None` where a figure is undefined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
     pub count: u64,
-    /// The share of the decisions in which the companion replied.
+    /// The share of the decisions to which the companion replied.
     pub base_rate: Option<f64>,
     /// The share of YES.
     pub said_yes: Option<f64>,
@@ -40,45 +40,46 @@ pub struct Figures {
     pub balanced_accuracy: Option<f64>,
     /// Matthews' correlation coefficient.
     pub mcc: Option<f64>,
-    /// Average precision. Absent where the scores are not graded.
+    /// The average precision. `None` if the scores are not graded.
     pub pr_auc: Option<f64>,
 }
 
-/// From the 2.5th to the 97.5th percentile of the draws.
+/// The 2.5th and the 97.5th percentile of the bootstrap samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval(pub f64, pub f64);
 
-/// A part of the figures, by name.
+/// Values by the name of the figure.
 type Named<T> = BTreeMap<&'static str, T>;
 
-/// The figures, their intervals, and the figures by kind.
+/// The figures, their intervals, and the figures by kind of message.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
     pub all: Figures,
     /// 95 % intervals by bootstrap over excerpts. Empty with a single excerpt.
     pub interval: Named<Interval>,
     pub by_kind: BTreeMap<Kind, Figures>,
-    /// For unaddressed messages: the share that is asked about, the highest scores first, and the share of their replies that is kept.
+    /// For unaddressed messages, by falling score: the share of messages that the model is asked about, and the share of their
+    /// replies that is kept.
     pub kept: Vec<(f64, f64)>,
 }
 
-/// By how much the figures of one setting exceed those of another, with the interval of the paired bootstrap.
+/// The difference between the figures of two settings, with the interval of a paired bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
     pub by: f64,
     pub interval: Option<Interval>,
 }
 
-/// The counts of a table: said YES or NO, replied or not.
+/// The counts of a contingency table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Table {
     /// YES, and the companion replied.
     hits: u64,
-    /// YES, and it did not reply.
+    /// YES, and the companion did not reply.
     false_alarms: u64,
-    /// NO, and it replied.
+    /// NO, and the companion replied.
     misses: u64,
-    /// NO, and it did not reply.
+    /// NO, and the companion did not reply.
     rejections: u64,
 }
 
@@ -115,7 +116,7 @@ impl Table {
             precision: share(hits, hits + false_alarms),
             recall,
             balanced_accuracy: recall.zip(specificity).map(|(recall, specificity)| f64::midpoint(recall, specificity)),
-            // Where one side of the table is empty, the decisions say nothing about the replies.
+            // If a row or column of the table is empty, the decisions do not correlate with the replies.
             mcc: (count > 0).then(|| if root > 0.0 { correlation / root } else { 0.0 }),
             pr_auc: None,
         }
@@ -135,15 +136,16 @@ impl Figures {
     }
 }
 
-/// Decisions, added up by excerpt, so that excerpts can be weighted.
+/// Decisions, summed by excerpt, so that excerpts can be weighted.
 struct Sums {
     tables: Vec<Table>,
-    /// By falling score: the excerpts of the decisions with that score, with the number of replies and of others. Empty where scores are not graded.
+    /// One entry per score, in falling order: the excerpts of its decisions, each with the numbers of decisions with and without
+    /// a reply. Empty if the scores are not graded.
     ranks: Vec<Vec<(usize, u64, u64)>>,
 }
 
 impl Sums {
-    /// Sums of as many excerpts as `places` has; it has the place of each excerpt.
+    /// `places` maps each excerpt to its index in the sums.
     fn of(scored: &[Scored], places: &BTreeMap<usize, usize>) -> Self {
         let mut tables = vec![Table::default(); places.len()];
         let mut ranks = BTreeMap::<Reverse<Ordered>, BTreeMap<usize, (u64, u64)>>::new();
@@ -166,7 +168,7 @@ impl Sums {
         Figures { pr_auc: self.average_precision(weights), ..table.figures() }
     }
 
-    /// The mean of the precisions at each reply, where equal scores come at once.
+    /// The mean of the precisions at each reply. Decisions with equal scores count as one step.
     fn average_precision(&self, weights: &[u64]) -> Option<f64> {
         let replies_in =
             |rank: &[(usize, u64, u64)]| rank.iter().map(|(place, replies, _)| weights[*place] * replies).sum::<u64>();
@@ -184,7 +186,7 @@ impl Sums {
     }
 }
 
-/// A score that can be a key.
+/// A score as a key of a map.
 #[derive(Clone, Copy, PartialEq)]
 struct Ordered(f64);
 
@@ -202,13 +204,13 @@ impl Ord for Ordered {
     }
 }
 
-/// The excerpts that decisions are from, each with its place among them.
+/// Maps each excerpt of these decisions to a consecutive index.
 fn places(scored: &[Scored]) -> BTreeMap<usize, usize> {
     let excerpts: std::collections::BTreeSet<_> = scored.iter().map(|scored| scored.excerpt).collect();
     excerpts.into_iter().enumerate().map(|(place, excerpt)| (excerpt, place)).collect()
 }
 
-/// How often each excerpt is drawn, for every draw. None with a single excerpt: it says nothing about others.
+/// The bootstrap samples: how often each excerpt is drawn. Empty with a single excerpt, which allows no interval.
 fn draws(excerpts: usize) -> impl Iterator<Item = Vec<u64>> {
     let mut draws = Draws::of(SEED);
     let count = if excerpts > 1 { DRAWS } else { 0 };
@@ -225,7 +227,7 @@ fn interval(mut values: Vec<f64>) -> Option<Interval> {
     Some(Interval(values[(0.025 * last).floor() as usize], values[(0.975 * last).ceil() as usize]))
 }
 
-/// Measures decisions.
+/// Calculates the figures of these decisions.
 pub fn measure(scored: &[Scored]) -> Measured {
     let places = places(scored);
     let sums = Sums::of(scored, &places);
@@ -246,7 +248,8 @@ pub fn measure(scored: &[Scored]) -> Measured {
     Measured { all, interval, by_kind: Kind::ALL.map(of_kind).into(), kept: kept(scored) }
 }
 
-/// By how much `other` exceeds `one`, which has the same decisions in the same order: each figure with the interval of the paired bootstrap.
+/// The figures of `other` minus those of `one`, with intervals of a paired bootstrap. Both have the same decisions in the same
+/// order.
 pub fn differences(one: &[Scored], other: &[Scored]) -> Named<Difference> {
     let places = places(one);
     let sums = [one, other].map(|scored| Sums::of(scored, &places));
@@ -265,8 +268,8 @@ pub fn differences(one: &[Scored], other: &[Scored]) -> Named<Difference> {
     whole.into_iter().map(|(name, by)| (name, Difference { by, interval: drawn.remove(name).and_then(interval) })).collect()
 }
 
-/// For unaddressed messages, by falling score: the share of the messages that is asked about, and the share of the replies that is kept. From (0, 0)
-/// to (1, 1). Equal scores come at once.
+/// For unaddressed messages, by falling score: the share of messages that the model is asked about, and the share of replies that
+/// is kept. The curve runs from (0, 0) to (1, 1). Equal scores form one step.
 fn kept(scored: &[Scored]) -> Vec<(f64, f64)> {
     let mut ranks = BTreeMap::<Reverse<Ordered>, (u64, u64)>::new();
     for scored in scored.iter().filter(|scored| scored.kind != Kind::Addressed) {
@@ -286,7 +289,8 @@ fn kept(scored: &[Scored]) -> Vec<(f64, f64)> {
     [(0.0, 0.0)].into_iter().chain(points).collect()
 }
 
-/// The share of replies that a curve keeps at this share of the messages. Between two points it is a straight line: of equal scores, any are asked.
+/// The share of replies that a curve keeps at this share of the messages. Linear interpolation between two points assumes that
+/// messages with equal scores are selected at random.
 pub fn kept_at(curve: &[(f64, f64)], share: f64) -> Option<f64> {
     let place = curve.iter().position(|(asked, _)| *asked >= share)?;
     let (right, before) = (curve[place], curve[place.saturating_sub(1)]);

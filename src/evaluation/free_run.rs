@@ -1,4 +1,4 @@
-//! Plays an excerpt through the real gate, in virtual time: it decides when the companion is asked.
+//! Replays an excerpt through the real gate in virtual time. The gate decides when the companion is asked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,36 +24,36 @@ use crate::replay::{
 use crate::settings::Settings;
 use crate::settings::companion::Companion;
 
-/// The time that answers take in the run.
+/// The response times of the model in the run.
 const DECISION: Duration = Duration::from_millis(650);
 const STATEMENT: Duration = Duration::from_millis(2_250);
-/// How long the run goes on after the last message.
+/// The time that the run continues after the last message.
 const AFTER: Duration = Duration::from_secs(600);
 /// The guild and the channel of the run.
 const PLACE: &str = "evaluation";
-/// What the companion says if its author said nothing more.
+/// The companion's statement if its author has no further message.
 const NOTHING_MORE: &str = "ok";
 
-/// What happened in free runs.
+/// The counts of free runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Played {
-    /// The messages of others.
+    /// The number of messages by others.
     pub messages: u64,
     /// Decisions that a model was asked for, by trigger.
     pub asked: BTreeMap<Trigger, u64>,
     /// Decisions without a model, by reason.
     pub unasked: BTreeMap<Reason, u64>,
-    /// How often the model said YES, by trigger.
+    /// The number of times that the model said YES, by trigger.
     pub yes: BTreeMap<Trigger, u64>,
     pub statements: u64,
-    /// Questions whether statements repeat each other. They are counted and not asked.
+    /// Requests to judge whether statements repeat each other. They are counted but not sent.
     pub judgements: u64,
-    /// Questions without an answer.
+    /// Requests without an answer.
     pub errors: u64,
 }
 
 impl Played {
-    /// Adds another run.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &Self) {
         fn add<K: Copy + Ord>(counts: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>) {
             more.iter().for_each(|(key, count)| *counts.entry(*key).or_default() += count);
@@ -67,17 +67,17 @@ impl Played {
         self.errors += other.errors;
     }
 
-    /// The questions to the side model.
+    /// The number of requests to the side model.
     pub fn calls(&self) -> u64 {
         self.asked.values().sum::<u64>() + self.judgements
     }
 }
 
-/// Plays the annotated messages of an excerpt. The author's own are left out: instead, the companion speaks when it decides to, in the words of the
-/// author's next message. `ask` answers a request, or says why there is no answer.
+/// Replays the annotated messages of an excerpt. The author's own messages are left out. Instead, the companion speaks when it
+/// decides to, with the text of the author's next message. `ask` answers a request, or returns the reason why there is no answer.
 ///
 /// # Errors
-/// The run does not end, which is a bug.
+/// Returns an error if the run does not end, which is a bug.
 pub fn play(
     excerpt: &Excerpt,
     author: &Arc<str>,
@@ -140,7 +140,7 @@ fn script(excerpt: &Excerpt, author: &Arc<str>, companion: &Companion, settings:
     }
 }
 
-/// Has decisions made by a model.
+/// Forwards requests for decisions to `ask`.
 struct Asking<'a> {
     settings: &'a Settings,
     companion: &'a Companion,
@@ -148,7 +148,7 @@ struct Asking<'a> {
     own: Vec<(Moment, &'a str)>,
     ask: &'a mut dyn FnMut(Request) -> Result<String, String>,
     judgements: u64,
-    /// The newest question. Asked again, its first answer could not be read.
+    /// The newest request. If it is asked again, its first answer was unreadable.
     last: Option<Ticket>,
 }
 

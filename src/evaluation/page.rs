@@ -1,4 +1,4 @@
-//! The report as one HTML file: the table, and the curves as SVG. It loads nothing and runs nothing.
+//! Renders the report as a single HTML file with the table, and the curves as SVG. The page loads nothing and runs no script.
 
 use std::fmt::Write as _;
 
@@ -14,14 +14,14 @@ tr.kind td{color:#555}tr.kind td:first-child{padding-left:1.6rem}.range{color:#6
 svg{max-width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:#444}pre{white-space:pre-wrap;overflow-wrap:anywhere}\
 .scroll{overflow-x:auto}";
 
-/// Colours that are told apart by people who see red and green alike (Okabe and Ito).
+/// Colours that people with red-green colour blindness can distinguish (Okabe and Ito).
 const COLOURS: [&str; 7] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"];
 
 const LEFT: f64 = 50.0;
 const TOP: f64 = 10.0;
 const SIDE: f64 = 360.0;
 
-/// The whole file.
+/// The complete HTML.
 pub fn page(report: &Report) -> String {
     let mut html = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     let text = escaped(&report.to_string());
@@ -54,7 +54,7 @@ pub fn page(report: &Report) -> String {
     html
 }
 
-/// What the text says of answers that could not be read.
+/// The warnings about unreadable answers.
 fn warnings(report: &Report) -> String {
     let of = |asked: &super::report::Asked| Some(format!("<p><strong>{}</strong></p>\n", escaped(&asked.warning()?)));
     report.asked.iter().filter_map(of).collect()
@@ -114,7 +114,7 @@ fn cells(figures: &Figures, range: impl Fn(&str) -> String) -> String {
     html
 }
 
-/// The rows with a curve that says something.
+/// The rows whose curve has points between its ends, each with a colour.
 fn with_curves(rows: &[Row]) -> impl Iterator<Item = (&Row, &'static str)> {
     rows.iter().zip(COLOURS.into_iter().cycle()).filter(|(row, _)| row.measured.kept.len() > 2)
 }
@@ -209,7 +209,7 @@ fn legend(svg: &mut String, place: usize, name: &str, colour: &str) {
     let _ = writeln!(svg, "<text x=\"{}\" y=\"{}\">{}</text>", left + 18.0, top + 11.0, escaped(name));
 }
 
-/// A text without anything that HTML would take for markup, and without characters that cannot be seen.
+/// Escapes a text for HTML, and replaces invisible and control characters.
 fn escaped(text: &str) -> String {
     in_html(&text.replace(|char: char| char != '\n' && (char.is_control() || is_invisible(char)), "\u{fffd}"))
 }

@@ -1,4 +1,4 @@
-//! Asks a companion about a message of an excerpt, with the prompt that it would get in a room.
+//! Builds the request for a decision about a message of an excerpt, with the prompt that a companion would get in a room.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,36 +21,36 @@ use crate::ports::language_model::Request;
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
 
-/// The guild of all questions.
+/// The guild of all requests.
 const GUILD: &str = "evaluation";
-/// When all excerpts begin, because they have no date: Monday, 2026-01-05, 12:00 UTC.
+/// The start time of all excerpts, because they have no date: Monday, 2026-01-05, 12:00 UTC.
 pub(super) const BEGAN: Moment = Moment::from_micros(1_767_614_400_000_000);
-/// The greatest score of a NO. A YES has at least 0.5.
+/// The maximum score of a NO. A YES has at least 0.5.
 const MOST_FOR_NO: f64 = 0.499;
 
-/// An excerpt as one of its authors, a companion, sees it.
+/// An excerpt from the view of one author, who takes the companion's role.
 pub struct Room {
     companion: Companion,
-    /// All messages. The number of each is its index plus one.
+    /// All messages. Their sequence number is the index plus one.
     said: Vec<Said>,
     others: Vec<Other>,
 }
 
-/// What a model decided.
+/// A model's judgement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     pub yes: bool,
-    /// From 0 to 1: a YES has at least 0.5, and more if it is more important. A NO has less, and the more the more important it finds a statement.
+    /// From 0 to 1, and grows with the importance that the model states. A YES has at least 0.5, a NO less.
     pub score: f64,
     pub is_readable: bool,
     /// The reason that the model gave.
     pub why: Option<String>,
 }
 
-/// A companion that is like anybody: neither its persona nor its chattiness says what it would answer.
+/// A companion without special traits: neither its persona nor its chattiness favours an answer.
 ///
 /// # Errors
-/// The defaults of companions are not valid.
+/// Returns an error if the defaults of companions are invalid.
 pub fn neutral(settings: &Settings) -> Result<Companion, String> {
     let file = CompanionFile {
         id: Some("author".into()),
@@ -62,7 +62,7 @@ pub fn neutral(settings: &Settings) -> Result<Companion, String> {
     Companion::from_file(file, None, &settings.companion_defaults).map_err(problems)
 }
 
-/// The same companion under the name of an author.
+/// The same companion with the name of an author.
 pub(super) fn named_as(companion: &Companion, author: &Arc<str>) -> Companion {
     Companion { id: CompanionId::from(&**author), name: author.clone(), aliases: Vec::new(), ..companion.clone() }
 }
@@ -72,7 +72,7 @@ pub(super) fn moment(message: &excerpts::Message) -> Moment {
 }
 
 impl Room {
-    /// The room of an excerpt. `companion` is who is asked, and takes the author's name.
+    /// Creates the room of an excerpt. The companion takes the name of the author.
     pub fn new(excerpt: &Excerpt, author: &Arc<str>, companion: &Companion, common: CommonNames) -> Self {
         let companion = named_as(companion, author);
         let names = Names::new([(companion.id.clone(), companion.names())]).ok().map(|names| names.with(common));
@@ -90,8 +90,8 @@ impl Room {
         Self { said: said.collect(), companion, others }
     }
 
-    /// The question whether the companion speaks after message `n`. It is shown what its room would show it if everything up to its own last message
-    /// was settled; nothing after `n`.
+    /// The request for a decision after message `n`. The prompt assumes that the messages up to the companion's own last one are
+    /// settled, and shows no message after `n`.
     pub fn request(&self, n: usize, settings: &Settings) -> Request {
         let words = &settings.prompt;
         let guild = GuildId::from(GUILD);
@@ -133,7 +133,7 @@ impl Room {
     }
 }
 
-/// Reads an answer as a room would. An answer that cannot be read is silence.
+/// Reads an answer as the gate does. An unreadable answer counts as NO.
 pub fn judged(answer: &str, settings: &Settings) -> Judged {
     let vote = vote::read(answer, settings.prompt.verdict_words());
     let importance = vote.importance / MOST_IMPORTANCE;

@@ -1,4 +1,4 @@
-//! The report of an evaluation, and its table.
+//! The report of an evaluation, and its text form.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,23 +13,23 @@ use super::free_run::Played;
 use super::questions::Judged;
 use super::rules::{RULES, Talk};
 
-/// The shares of calls at which the share of kept replies is told.
+/// The shares of calls for which the report states the share of kept replies.
 pub const SHARES: [f64; 4] = [0.1, 0.2, 0.3, 0.5];
 
-/// What was measured.
+/// The results of an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     pub excerpts: usize,
-    /// The authors that were the companion, counted once for each excerpt.
+    /// The number of authors in the companion's role, counted separately in each excerpt.
     pub companions: usize,
     pub decisions: usize,
-    /// The decisions that the figures are about: those that every setting answered.
+    /// The number of decisions that every setting answered. The figures are about these.
     pub measured: usize,
-    /// What stands for the truth, with the number of excerpts.
+    /// The labels that replace the truth, with the number of excerpts for each.
     pub labels: BTreeMap<Label, usize>,
-    /// The settings first, then the rules without a model.
+    /// The settings, followed by the rules without a model.
     pub rows: Vec<Row>,
-    /// What was asked, for each setting.
+    /// The requests of each setting.
     pub asked: Vec<Asked>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
@@ -39,58 +39,58 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     pub name: String,
-    /// What it is, for people.
+    /// An explanation for people.
     pub about: String,
     pub is_rule: bool,
     #[serde(flatten)]
     pub measured: Measured,
 }
 
-/// What a setting was asked, and what that cost.
+/// The requests of one setting, and their cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Asked {
     pub name: String,
-    /// The model, and where it is served.
+    /// The model and its endpoint.
     pub model: String,
-    /// Questions with an answer.
+    /// The number of questions with an answer.
     pub answered: u64,
-    /// Those that were asked in this run. The others were known.
+    /// The number of answers from this run. The others were cached.
     pub new: u64,
-    /// Answers that could not be read, also when asked once more. They count as silence.
+    /// The number of answers that were unreadable even when the question was repeated. They count as NO.
     pub unreadable: u64,
-    /// Questions without an answer in this run.
+    /// The number of questions without an answer in this run.
     pub failed: u64,
-    /// Calls for all answers, those of earlier runs too.
+    /// The number of calls for all answers, including those of earlier runs.
     pub calls: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// The cost of these tokens. Absent if the model has no price.
+    /// The cost of these tokens. `None` if the model has no price.
     pub cost: Option<f64>,
     pub currency: String,
-    /// How long a decision took, in milliseconds: the mean, and what 95 % do not exceed.
+    /// The time of a decision in milliseconds: the mean, and the 95th percentile.
     pub mean_ms: Option<f64>,
     pub p95_ms: Option<u64>,
 }
 
-/// What free runs needed.
+/// The results of free runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FreeReport {
     pub excerpts: usize,
     pub companions: usize,
     #[serde(flatten)]
     pub played: Played,
-    /// What the model was asked.
+    /// The requests to the model.
     pub usage: Asked,
 }
 
-/// What a setting decided about the decisions that are measured.
+/// A setting and its judgements of the measured decisions.
 pub struct Setting<'a> {
     pub name: &'a str,
     pub about: &'a str,
     pub judged: &'a [Judged],
 }
 
-/// Measures settings and rules by the same decisions.
+/// Calculates the figures of settings and rules for the same decisions.
 pub fn rows(excerpts: &[Excerpt], decisions: &[&Decision], settings: &[Setting<'_>]) -> Vec<Row> {
     let of_setting = |setting: &Setting<'_>| Row {
         name: setting.name.to_owned(),
@@ -107,7 +107,7 @@ pub fn rows(excerpts: &[Excerpt], decisions: &[&Decision], settings: &[Setting<'
     settings.iter().map(of_setting).chain(rules).collect()
 }
 
-/// What each rule decides.
+/// The decisions of each rule.
 fn by_rules(excerpts: &[Excerpt], decisions: &[&Decision]) -> Vec<Vec<Scored>> {
     let mut scored = vec![Vec::with_capacity(decisions.len()); RULES.len()];
     for talk in decisions.chunk_by(|one, other| (one.excerpt, &one.companion) == (other.excerpt, &other.companion)) {
@@ -125,7 +125,7 @@ fn by_rules(excerpts: &[Excerpt], decisions: &[&Decision]) -> Vec<Vec<Scored>> {
     scored
 }
 
-/// How many authors are the companion, counted once for each excerpt.
+/// The number of authors in the companion's role, counted separately in each excerpt.
 pub fn companions(decisions: &[Decision]) -> usize {
     decisions.iter().map(|decision| (decision.excerpt, &decision.companion)).collect::<BTreeSet<_>>().len()
 }
@@ -172,7 +172,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// The share of the unaddressed replies that is kept at some shares of the calls. None without a curve between its ends.
+/// The text for the shares of unaddressed replies that are kept at [`SHARES`] of the calls. `None` for a curve without points
+/// between its ends.
 fn kept(curve: &[(f64, f64)]) -> Option<String> {
     if curve.len() <= 2 {
         return None;
@@ -184,7 +185,7 @@ fn kept(curve: &[(f64, f64)]) -> Option<String> {
     ))
 }
 
-/// Numbers of things: `1 excerpt, 3 companions`.
+/// Formats counts: `1 excerpt, 3 companions`.
 pub(super) fn counted(things: &[(usize, &str)]) -> String {
     let counted = |(count, what): &(usize, &str)| format!("{count} {what}{}", if *count == 1 { "" } else { "s" });
     things.iter().map(counted).collect::<Vec<_>>().join(", ")
@@ -203,7 +204,7 @@ fn write_figures(f: &mut fmt::Formatter<'_>, name: &str, width: usize, figures: 
     writeln!(f)
 }
 
-/// A figure in thousandths.
+/// Formats a figure with three decimals.
 pub(super) fn shown(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
 }
@@ -248,20 +249,20 @@ impl fmt::Display for Asked {
 }
 
 impl Asked {
-    /// What is wrong if more than one answer in twenty could not be read.
+    /// A warning if more than one answer in twenty was unreadable.
     pub(super) fn warning(&self) -> Option<String> {
         let Self { name, unreadable, answered, .. } = self;
         let is_wrong = unreadable * 20 > *answered;
         is_wrong.then(|| format!("Warning: {unreadable} of {answered} answers of {name} could not be read, and count as NO."))
     }
 
-    /// The cost, for people.
+    /// The cost as text.
     pub(super) fn cost(&self) -> String {
         self.cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("{} {}", money(cost), self.currency))
     }
 }
 
-/// An amount with as many digits as it needs.
+/// Formats an amount with as many digits as it needs.
 fn money(amount: f64) -> String {
     let digits = if amount == 0.0 || amount >= 1.0 { 2 } else { 2 + amount.log10().abs().ceil().min(9.0) as usize };
     format!("{amount:.digits$}")
@@ -291,7 +292,7 @@ impl fmt::Display for FreeReport {
 }
 
 impl Row {
-    /// The figures of a kind.
+    /// The figures for one kind of message.
     pub(super) fn of(&self, kind: Kind) -> Figures {
         self.measured.by_kind.get(&kind).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! The rules without a model that decisions are compared with.
+//! Baseline rules that decide without a model, for comparison.
 
 use std::collections::BTreeSet;
 
@@ -6,20 +6,21 @@ use super::cast::{addressee, is_named};
 use super::excerpts::{Excerpt, Message};
 use crate::domain::relevance::{Features, Heard, Named, Relevance, THRESHOLD};
 
-/// A rule that decides without a model. For message n it may use the time, the author and the text of messages 0 to n, never `replies_to`.
+/// A rule that decides without a model. For message n it may use the time, author and text of messages 0 to n, but never
+/// `replies_to`.
 #[derive(Clone, Copy)]
 pub struct Rule {
     /// The name in reports.
     pub name: &'static str,
-    /// What it does, for people.
+    /// An explanation for people.
     pub about: &'static str,
-    /// The probability from which on it says YES.
+    /// The minimum probability for a YES.
     pub threshold: f64,
-    /// The probability for each message of the excerpt. What it says of the author's own messages is not used.
+    /// The probability for each message of the excerpt. The values for the author's own messages are ignored.
     pub probabilities: fn(&Talk<'_>) -> Vec<f64>,
 }
 
-/// An excerpt in which one author is the companion.
+/// An excerpt with one author in the companion's role.
 #[derive(Clone, Copy)]
 pub struct Talk<'a> {
     pub excerpt: &'a Excerpt,
@@ -58,7 +59,7 @@ fn named(talk: &Talk<'_>) -> Vec<bool> {
 fn named_or_next(talk: &Talk<'_>) -> Vec<bool> {
     let mut says = named(talk);
     let mut authors = BTreeSet::new();
-    // Who spoke last, and who spoke before that one's run of messages.
+    // The last author, and the author before that one's run of messages.
     let (mut last, mut before) = (None, None);
     for (message, says) in talk.excerpt.messages.iter().zip(&mut says) {
         let author = &*message.from;
@@ -78,7 +79,7 @@ fn pre_gate(talk: &Talk<'_>) -> Vec<f64> {
     features(talk).into_iter().map(|features| features.map_or(0.0, probability)).collect()
 }
 
-/// The features by which the pre-gate decides about each message. None: the message is the companion's own.
+/// The features of each message for the pre-gate. `None` for the companion's own messages.
 pub fn features(talk: &Talk<'_>) -> Vec<Option<Features>> {
     let mut memory = Relevance::default();
     let of = |(message, is_named): (&Message, bool)| {

@@ -1,6 +1,6 @@
-//! Draws that are the same in every run: of samples, and of excerpts for intervals.
+//! Reproducible random numbers, for samples of messages and for bootstrap intervals.
 
-/// A sequence of numbers from a seed (SplitMix64). The same seed gives the same numbers on every machine and in every version.
+/// A random number generator (SplitMix64). A seed gives the same numbers on every machine and in every version.
 pub(super) struct Draws(u64);
 
 impl Draws {
@@ -18,7 +18,7 @@ impl Draws {
     }
 }
 
-/// The numbers below `end`, shuffled with a fixed seed: the first ones are a sample of all.
+/// The numbers below `end`, shuffled with a fixed seed. Any number of them from the start is a sample.
 pub fn shuffled(end: usize) -> Vec<usize> {
     let (mut draws, mut order) = (Draws::of(1), (0..end).collect::<Vec<_>>());
     for place in 0..end {
@@ -28,7 +28,7 @@ pub fn shuffled(end: usize) -> Vec<usize> {
     order
 }
 
-/// At most this many of the items, drawn with a fixed seed, in their order.
+/// A sample of at most `most` items, drawn with a fixed seed, in their original order.
 pub fn sample<T>(items: Vec<T>, most: Option<usize>) -> Vec<T> {
     let most = most.unwrap_or(items.len()).min(items.len());
     let order = shuffled(items.len());

@@ -1,4 +1,4 @@
-//! The voice call of a channel: plays what companions say, and tells how people talk meanwhile.
+//! Simulates the voice call of a channel: plays companions' replies, and reports people's speech meanwhile.
 
 use super::mouth::{Player, Progress};
 use super::replay_event::ReplayEventKind;
@@ -12,7 +12,7 @@ use crate::domain::voice::interruption::{self, Words};
 use crate::domain::voice::segment::Kind;
 
 impl Run<'_> {
-    /// What words count as that a person said.
+    /// Classifies a person's words during a reply.
     pub(super) fn words(&self, from: &Author, text: &str, kind: Kind) -> Words {
         let addressed =
             self.address(&Incoming { sounds: Some(&self.sounds), is_spoken: true, ..Incoming::new(from, text) }).companions;
@@ -20,7 +20,7 @@ impl Run<'_> {
         Words::of(text, kind, addressed, self.script.settings.speech.word_lists(None), is_name)
     }
 
-    /// Does something for a reply that is spoken.
+    /// Carries out an effect for a spoken reply.
     pub(super) fn speak(&mut self, channel: &str, ticket: Ticket, aloud: Aloud) {
         let now = self.now;
         let reply = self.channels.get(channel).and_then(|state| state.conversation.turns().owed_reply(ticket));
@@ -86,7 +86,7 @@ impl Run<'_> {
         }
     }
 
-    /// The first audio of a reply is there. The audio of a silent mouth ends before it begins.
+    /// The first audio of a reply is available. A silent mouth finishes instead.
     pub(super) fn first_audio(&mut self, channel: &str, ticket: Ticket) {
         let Some((_, player)) =
             self.channels.get(channel).and_then(|state| state.player.as_ref()).filter(|(of, _)| *of == ticket)
@@ -100,7 +100,7 @@ impl Run<'_> {
         self.tell(channel, ticket, if is_silent { interruption::Input::Finished } else { interruption::Input::FirstAudio });
     }
 
-    /// A reply plays on.
+    /// Advances the playback of a reply.
     pub(super) fn play_on(&mut self, channel: &str, ticket: Ticket) {
         let now = self.now;
         let player = self.channels.get_mut(channel).and_then(|state| state.player.as_mut()).filter(|(of, _)| *of == ticket);
@@ -117,7 +117,7 @@ impl Run<'_> {
                 Progress::Finishes => self.tell(channel, ticket, interruption::Input::Finished),
             }
         }
-        // A pause or an end has made an arrival of its own.
+        // A pause or an end schedules its own arrival.
         let state = self.channels.get(channel).and_then(|state| state.player.as_ref());
         let plays = state.is_some_and(|(of, player)| *of == ticket && player.is_playing());
         if let Some(next) = next.filter(|_| plays && !self.is_scheduled(channel, ticket)) {
@@ -133,7 +133,7 @@ impl Run<'_> {
         self.arrivals.iter().any(|(key, arrival)| key.2 == channel && matches!(arrival, Arrival::Playing(of) if *of == ticket))
     }
 
-    /// During a spoken reply, the voices of people who talk are told hop by hop.
+    /// During a spoken reply, people's voices are reported hop by hop.
     pub(super) fn follow_voices(&mut self, channel: &str) {
         let now = self.now;
         let Some(state) = self.channels.get_mut(channel) else { return };
@@ -148,7 +148,7 @@ impl Run<'_> {
         }
     }
 
-    /// Somebody has talked for one more hop.
+    /// A person has talked for one more hop.
     pub(super) fn hop(&mut self, channel: &str, from: String, since: Moment) {
         let now = self.now;
         let Some(state) = self.channels.get_mut(channel) else { return };
@@ -160,7 +160,7 @@ impl Run<'_> {
         self.step(channel, Input::Voice(Notice::Voiced { user: PersonId::from(from.as_str()), from: since, to: now }));
     }
 
-    /// Somebody stops talking: the last hop ends.
+    /// A person stops talking, which ends the last hop.
     pub(super) fn end_speech(&mut self, channel: &str, from: &str) {
         let now = self.now;
         let Some(state) = self.channels.get_mut(channel) else { return };

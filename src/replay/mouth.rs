@@ -1,4 +1,4 @@
-//! The voices of companions in a script: how their audio is made, and how far it was played.
+//! The voices of companions in a script: synthesis and playback progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,22 +8,22 @@ use serde::Deserialize;
 use super::script::ScriptError;
 use crate::domain::moment::Moment;
 
-/// How often the player tells its position.
+/// The interval of playback reports.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// How the audio of a reply is made: one entry of `models.mouth`.
+/// The synthesis of a reply's audio: one entry of `models.mouth`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default, expecting = "a voice: an object with `first_audio` and `words_per_second`")]
 pub struct Mouth {
-    /// Seconds from the first sentence to its first audio.
+    /// The time from the first sentence to its first audio, in seconds.
     pub first_audio: f64,
-    /// The pace.
+    /// The speaking rate.
     pub words_per_second: f64,
-    /// The number of a sentence, from 0, whose synthesis stalls.
+    /// The index of the sentence whose synthesis stalls.
     pub stalls: Option<usize>,
-    /// Whether no audio is made at all.
+    /// Whether no audio is produced.
     pub silent: bool,
-    /// The position in seconds from which on playback stands still.
+    /// The playback position at which playback freezes, in seconds.
     pub freezes_at: Option<f64>,
 }
 
@@ -34,7 +34,7 @@ impl Default for Mouth {
 }
 
 impl Mouth {
-    /// Checks all ranges. `position` is where it stands in the script.
+    /// Checks all ranges. `position` is the place in the script, for error messages.
     pub(super) fn check(&self, position: &str) -> Result<(), ScriptError> {
         let within = |key: &str, value: f64, range: std::ops::RangeInclusive<f64>| match range.contains(&value) {
             true => Ok(()),
@@ -63,31 +63,31 @@ impl Mouth {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Player {
     mouth: Mouth,
-    /// After this time without audio the synthesis of a sentence stalls.
+    /// The synthesis of a sentence stalls after this time without audio.
     stall_timeout: Duration,
     sentences: Vec<Arc<str>>,
-    /// The audio that was sent, of each sentence; of those that stalled it is zero.
+    /// The length of the audio sent for each sentence. Zero if its synthesis stalled.
     sent: Vec<Duration>,
-    /// Whether no more sentences come.
+    /// Whether all sentences are known.
     is_all: bool,
     is_finished: bool,
-    /// The position, and since when it plays on from there. None: it pauses.
+    /// The position, and the time since which playback continues from there. `None` while paused.
     position: Duration,
     plays_since: Option<Moment>,
-    /// Since when the audio of the next sentence is awaited.
+    /// The time since which the audio of the next sentence is awaited.
     awaited_since: Option<Moment>,
 }
 
-/// What a player does next.
+/// The player's progress.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Progress {
-    /// Audio of a sentence is sent, all of it.
+    /// The complete audio of a sentence is sent.
     Sends(usize, Duration),
     /// The synthesis of a sentence stalls.
     Stalls,
-    /// All audio is made.
+    /// All audio is produced.
     Finishes,
-    /// It has reached a position.
+    /// Playback has reached a position.
     Plays(Duration),
 }
 
@@ -104,7 +104,7 @@ impl Player {
         &self.sentences
     }
 
-    /// Another sentence is to be spoken. Returns whether it is the first.
+    /// Adds a sentence. Returns whether it is the first.
     pub(super) fn say(&mut self, text: Arc<str>) -> bool {
         self.sentences.push(text);
         self.sentences.len() == 1
@@ -114,13 +114,13 @@ impl Player {
         self.is_all = true;
     }
 
-    /// Plays on from a position.
+    /// Starts playback at a position, or continues it.
     pub(super) fn play(&mut self, from: Option<Duration>, now: Moment) {
         self.position = from.unwrap_or(self.position);
         self.plays_since = Some(now);
     }
 
-    /// Pauses. Returns what was played.
+    /// Pauses. Returns the position.
     pub(super) fn pause(&mut self, now: Moment) -> Duration {
         self.position = self.position_at(now);
         self.plays_since = None;
@@ -131,17 +131,17 @@ impl Player {
         self.plays_since.is_some()
     }
 
-    /// Goes on without the sentence that stalled.
+    /// Continues without the stalled sentence.
     pub(super) fn skip(&mut self, now: Moment) {
         self.sent.push(Duration::ZERO);
         self.awaited_since = Some(now);
     }
 
-    /// What happens now, and when to look again. Nothing happens while it pauses.
+    /// The progress up to now, and the time of the next call. A paused player makes no progress.
     pub(super) fn advance(&mut self, now: Moment) -> (Vec<Progress>, Option<Moment>) {
         let Some(_) = self.plays_since else { return (Vec::new(), None) };
         let mut out = vec![Progress::Plays(self.position_at(now))];
-        // One sentence is made ahead of the one that plays.
+        // Synthesis is one sentence ahead of playback.
         while self.sent.len() < self.sentences.len() && self.starts(self.sent.len().saturating_sub(1)) <= self.position_at(now) {
             let number = self.sent.len();
             if self.mouth.stalls == Some(number) {
@@ -163,7 +163,7 @@ impl Player {
         (out, Some(now + REPORT_EVERY.min(self.until_next_sentence(now))))
     }
 
-    /// The time until the next sentence begins, or all was played.
+    /// The time until the next sentence begins or playback ends.
     fn until_next_sentence(&self, now: Moment) -> Duration {
         let position = self.position_at(now);
         let starts = (1..=self.sent.len()).map(|number| self.starts(number)).find(|starts| *starts > position);
@@ -177,7 +177,7 @@ impl Player {
         self.mouth.freezes_at.map_or(position, |at| position.min(secs(at)))
     }
 
-    /// Where a sentence begins.
+    /// The position at which a sentence begins.
     fn starts(&self, number: usize) -> Duration {
         self.sent.iter().take(number).sum()
     }

@@ -31,7 +31,7 @@ pub struct ReplayEvent {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ReplayEventKind {
-    /// A message was sent, a statement was posted, or an event of some kind arrived.
+    /// A message was sent, a statement was posted, or a platform event arrived.
     Message {
         seq: Seq,
         from: String,
@@ -39,7 +39,7 @@ pub enum ReplayEventKind {
         kind: Option<String>,
         text: String,
     },
-    /// Somebody said this in the voice call: it was handed over. Its `message` follows.
+    /// The transcript of a person's utterance, after the hand-over. Its `message` follows.
     Utterance {
         from: String,
         text: String,
@@ -48,7 +48,7 @@ pub enum ReplayEventKind {
         #[serde(serialize_with = "secs")]
         ended: Moment,
     },
-    /// The voice lull has ended without new words, and these companions consider earlier ones.
+    /// The voice lull ended without new words, and these companions consider earlier messages.
     VoiceQuiet { companions: Vec<CompanionId> },
     /// A companion was asked whether it wants to speak.
     Evaluate {
@@ -59,7 +59,7 @@ pub enum ReplayEventKind {
         threshold: Option<u64>,
         buffer: Vec<String>,
     },
-    /// It was decided whether a companion speaks.
+    /// A companion's decision whether to speak.
     Decision { companion: CompanionId, trigger: Trigger, decision: Decision, reason: Reason },
     /// A question got no answer.
     Error { companion: CompanionId, trigger: Trigger },
@@ -80,41 +80,41 @@ pub enum ReplayEventKind {
     Respond { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
     /// A companion made a statement. Its `message` follows.
     Statement { companion: CompanionId, text: String },
-    /// A reply failed. The reason is given if the conversation decided it: `cancelled` or `closed`.
+    /// A reply failed. `reason` is given if the conversation decided so, for example `cancelled` or `closed`.
     Failed {
         companion: CompanionId,
         trigger: Trigger,
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<Arc<str>>,
     },
-    /// A statement that is being made is stopped, because people said more.
+    /// A statement in progress is stopped, because people said more.
     Replanning { companion: CompanionId },
-    /// It is begun again, to answer these messages.
+    /// The statement is begun again, to answer these messages.
     Replanned { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
     /// The first frame of a spoken reply.
     Speak { companion: CompanionId },
-    /// A spoken reply is quieter, because somebody talks.
+    /// A spoken reply is ducked, because a person talks.
     Duck { companion: CompanionId },
-    /// It is as loud as before.
+    /// A spoken reply returns to its full volume.
     Unduck { companion: CompanionId },
-    /// It pauses for somebody.
+    /// A spoken reply pauses because a person talks.
     Yield { companion: CompanionId },
-    /// It plays on.
+    /// A spoken reply resumes.
     Resume {
         companion: CompanionId,
         /// The position in the reply's audio, in seconds.
         #[serde(serialize_with = "duration_secs")]
         from: Duration,
     },
-    /// It was cut. Its `message` follows.
+    /// A spoken reply was cut. Its `message` follows.
     Cut { companion: CompanionId, heard: String },
-    /// It is prepared again, to answer these messages, too.
+    /// A reply is prepared again, to answer these messages, too.
     Extended { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
-    /// A companion wrote for too long and lost the floor. It writes on, late.
+    /// A companion wrote for too long and lost the floor. It continues to write, late.
     FloorExpired { companion: CompanionId },
     /// A late statement takes the free floor.
     FloorTaken { companion: CompanionId },
-    /// The floor is free: one of the companions whose votes were held is selected.
+    /// The floor is free, and one of the companions with held votes is selected.
     HeldSelected { selected: CompanionId },
     /// A lull timer was armed.
     LullArmed {
@@ -137,7 +137,7 @@ pub enum ReplayEventKind {
 }
 
 impl ReplayEventKind {
-    /// The companion that the event is about, if there is one.
+    /// The companion of the event, if there is one.
     pub fn companion(&self) -> Option<&CompanionId> {
         match self {
             Self::Message { .. } | Self::Utterance { .. } | Self::VoiceQuiet { .. } | Self::Round { .. } => None,
@@ -283,14 +283,14 @@ impl fmt::Display for ReplayEventKind {
     }
 }
 
-/// Texts in quotes, unchanged except that characters that could affect a terminal are escaped.
+/// Texts in quotes. Only characters that could affect a terminal are escaped.
 fn quoted(texts: &[String]) -> String {
     let quoted: Vec<_> =
         texts.iter().map(|text| format!("\"{}\"", printable(&text.replace('\\', "\\\\").replace('"', "\\\"")))).collect();
     format!("[{}]", quoted.join(", "))
 }
 
-/// A text with the characters escaped that could affect a terminal.
+/// Escapes characters that could affect a terminal.
 fn printable(text: &str) -> String {
     escaped(text, |_| false)
 }

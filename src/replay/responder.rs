@@ -12,12 +12,12 @@ use crate::domain::trigger::Trigger;
 /// A question to a model in a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Question<'a> {
-    /// Whether a companion speaks.
+    /// The question whether a companion speaks.
     Decision {
-        /// The companion that is asked, and the messages.
+        /// The companion and the messages.
         evaluated: &'a Evaluated,
     },
-    /// The text of a statement.
+    /// The request for the text of a statement.
     Statement {
         companion: &'a CompanionId,
         /// The trigger that led to the statement.
@@ -25,12 +25,12 @@ pub enum Question<'a> {
         /// The numbers of the messages that it answers.
         messages: &'a [Seq],
     },
-    /// How much the last statements repeat each other.
+    /// The question how much the last statements repeat each other.
     Judgement,
 }
 
 impl Question<'_> {
-    /// The companion that the question is for. A judgement is for none.
+    /// The companion of the question. `None` for a judgement.
     pub fn companion(&self) -> Option<&CompanionId> {
         match self {
             Self::Decision { evaluated, .. } => Some(&evaluated.companion),
@@ -42,7 +42,7 @@ impl Question<'_> {
 
 /// Plays the models in a run.
 pub trait Responder {
-    /// Answers a question. `conversation` is the state after the step that asked it.
+    /// Answers a question. `conversation` is the state after the step that led to it.
     fn answer(&mut self, question: Question<'_>, conversation: &Conversation) -> Answer;
 }
 
@@ -73,7 +73,7 @@ impl Responder for ScriptedAnswers<'_> {
 pub(super) struct Cursor(usize);
 
 impl Cursor {
-    /// The next item, while there is one.
+    /// The next item. `None` at the end of the list.
     pub(super) fn take_once<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
         self.0 += 1;
         list.get(self.0 - 1)

@@ -1,4 +1,4 @@
-//! Runs a script: one queue, ordered by time, then kind, then channel, then companion.
+//! Runs a script with a single queue, ordered by time, then kind, then channel, then companion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use crate::domain::voice::speech::HOP;
 use crate::domain::voice::utterance;
 use crate::domain::{repetition, vote};
 
-/// Why a script cannot be run.
+/// The reason why a script cannot be run.
 #[derive(Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// Deadlines of one moment follow each other without end. This is a bug in the conversation, not in the script.
+    /// An endless sequence of deadlines at one moment. This is a bug in the conversation, not in the script.
     #[error("channel {channel} does not come to an end at {at} s; this is a bug in tertulia, please report the script")]
     Endless {
         /// The channel's name in the script.
@@ -39,26 +39,27 @@ pub enum RunError {
         /// The time, in seconds.
         at: f64,
     },
-    /// Two companions share a name. The text says which.
+    /// Two companions share a name. The text names them.
     #[error("companions: {0}")]
     SharedName(String),
 }
 
-/// All deadlines of one moment in one channel are one step, so more steps in a row than there are channels are suspect. This many more are an error.
+/// All deadlines of one moment in one channel are one step, so more consecutive steps than channels indicate a loop. This many
+/// more are an error.
 const MOST_DEADLINES_AT_ONCE: usize = 1_000;
 
 /// Runs a script to its end. Returns its events, in order.
 ///
 /// # Errors
-/// Two companions share a name, or the conversation does not end.
+/// Returns an error if two companions share a name, or the conversation does not end.
 pub fn run(script: &Script) -> Result<Vec<ReplayEvent>, RunError> {
     run_with(script, &mut ScriptedAnswers::of(script))
 }
 
-/// Runs a script to its end. `responder` answers in place of the script's lists. Returns the events of the run, in order.
+/// Like [`run`], with answers from `responder` instead of the script's lists.
 ///
 /// # Errors
-/// Two companions share a name, or the conversation does not end.
+/// Returns an error if two companions share a name, or the conversation does not end.
 pub fn run_with(script: &Script, responder: &mut dyn Responder) -> Result<Vec<ReplayEvent>, RunError> {
     let mut run = Run::new(script, responder)?;
     while let Some(next) = run.next() {
@@ -68,13 +69,13 @@ pub fn run_with(script: &Script, responder: &mut dyn Responder) -> Result<Vec<Re
     Ok(run.printed)
 }
 
-/// The answer to a question or a reply.
+/// The scheduled arrival of an answer or of a step of a reply.
 pub(super) enum Arrival {
     /// A decision and a vote.
     Side {
         evaluated: Box<Evaluated>,
         answer: Answer,
-        /// The answer before could not be read.
+        /// Whether the first answer was unreadable.
         is_repeat: bool,
     },
     Main {
@@ -85,13 +86,13 @@ pub(super) enum Arrival {
         ticket: Ticket,
         answer: Answer,
     },
-    /// The first audio of a spoken reply is there.
+    /// The first audio of a spoken reply is available.
     FirstAudio(Ticket),
-    /// A spoken reply plays on.
+    /// Playback of a spoken reply continues.
     Playing(Ticket),
     /// A spoken reply has paused at this position.
     Paused(Ticket, Duration),
-    /// Somebody talks on, since this moment.
+    /// A person has talked since this moment.
     Hop(String, Moment),
 }
 
@@ -114,7 +115,7 @@ impl Arrival {
     }
 }
 
-/// The sort key of the queue. At one time, answers come before script events, and these before deadlines.
+/// The sort key of the queue. At the same time, answers come before script events, and script events before deadlines.
 pub(super) type QueueKey = (Moment, Kind, String, Option<CompanionId>, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,7 +128,7 @@ pub(super) enum Kind {
 pub(super) struct Run<'a> {
     pub(super) script: &'a Script,
     pub(super) names: Names,
-    /// What is recognised in speech instead of names.
+    /// The names as speech recognition may spell them.
     pub(super) sounds: Names,
     policies: BTreeMap<CompanionId, InterjectionPolicy>,
     pub(super) channels: BTreeMap<String, Channel>,
@@ -148,13 +149,13 @@ pub(super) struct Run<'a> {
 pub(super) struct Channel {
     pub(super) conversation: Conversation,
     texts: Vec<Arc<str>>,
-    /// Who speaks or has spoken: since when, and until when.
+    /// The current and earlier speakers, with the start and end of their speech.
     pub(super) speakers: BTreeMap<String, (Moment, Option<Moment>)>,
-    /// The spoken reply that is played.
+    /// The spoken reply in playback.
     pub(super) player: Option<(Ticket, Player)>,
-    /// During a spoken reply: until when the voice of each person who talks was told.
+    /// During a spoken reply, the time up to which each person's voice was reported.
     pub(super) voiced: BTreeMap<String, Moment>,
-    /// The events, as they were handled.
+    /// The events, in the order of handling.
     #[cfg(test)]
     record: Vec<Recorded>,
 }
@@ -193,7 +194,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The next queue entry. None if the run has ended: at `until`, or when only retries after errors are left.
+    /// The next queue entry. `None` if the run has ended: at `until`, or when only retries after errors are left.
     fn next(&self) -> Option<QueueKey> {
         let deadline = self
             .channels
@@ -231,7 +232,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Begins a channel's conversation. Every companion whose first event there is not a join is a member.
+    /// Begins a channel's conversation. Its members are all companions whose first event there is not a join.
     fn open(&mut self, channel: &str) {
         if self.channels.contains_key(channel) {
             return;
@@ -249,7 +250,7 @@ impl<'a> Run<'a> {
             {
                 absent.insert(companion);
             }
-            // As with companions: whose first event in the call is not that they join was there before.
+            // Likewise, people are in the call from the start if their first event in it is not a join.
             if let Action::Voice(action) = &event.action
                 && heard.insert(&action.from)
                 && !matches!(action.what, VoiceEvent::Join)
@@ -330,7 +331,8 @@ impl<'a> Run<'a> {
         self.receive_message(channel, message, None);
     }
 
-    /// Somebody does something in the voice call. The detector's hops are those of the script: an offset is found when it happens.
+    /// Applies an event of the voice call. The hops of the detector are those of the script, so an offset is detected
+    /// immediately.
     fn hear(&mut self, channel: &str, action: &VoiceAction) {
         let (now, from) = (self.now, person(&action.from));
         let user = PersonId::from(action.from.as_str());
@@ -373,7 +375,7 @@ impl<'a> Run<'a> {
         self.step(channel, Input::Voice(Notice::Call(input)));
     }
 
-    /// A recogniser returns a final result with words.
+    /// Applies a final result of speech recognition.
     fn hear_segment(&mut self, channel: &str, from: Author, text: &str, (started, ended): (Moment, Moment), is_last: bool) {
         let settings = &self.script.settings;
         let address = self.address(&Incoming { sounds: Some(&self.sounds), is_spoken: true, ..Incoming::new(&from, text) });
@@ -473,7 +475,7 @@ impl<'a> Run<'a> {
             tokens_per_day: None,
             is_unpostable: false,
         };
-        // First inbound events and answers, then each companion in the order of ids, then the questions.
+        // Inbound events and answers come first, then each companion in the order of ids, then the questions.
         let mut unsorted_from = self.printed.len();
         #[cfg(test)]
         let inbound = tests::inbound(&input);
@@ -544,7 +546,7 @@ impl<'a> Run<'a> {
                 let answer = self.ask(channel, Question::Judgement);
                 self.schedule(channel, None, Arrival::Judge { ticket, answer });
             }
-            // A round that every companion has left ends without output.
+            // A round that all companions have left ends without output.
             Event::RoundClosed(closed) if closed.states.is_empty() => {}
             Event::RoundClosed(closed) => self.print(
                 channel,
@@ -597,7 +599,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The messages of a hand-over come back in one batch, as from a journal.
+    /// The messages of a hand-over return in one batch, as from a journal.
     fn hand_over(&mut self, channel: &str, messages: Vec<Event>) {
         let mut batch = Vec::with_capacity(messages.len());
         for event in messages {
@@ -649,7 +651,7 @@ impl<'a> Run<'a> {
         self.responder.answer(question, &self.channels[channel].conversation)
     }
 
-    /// Asks for a statement that answers these messages. Returns their texts.
+    /// Requests a statement that answers these messages. Returns their texts.
     fn ask_statement(
         &mut self,
         channel: &str,
@@ -712,7 +714,7 @@ fn person(name: &str) -> Author {
     Author { id: name.into(), name: name.into(), role: Role::Person }
 }
 
-/// Whether an output is an inbound event or an awaited answer. These are printed before what follows for each companion.
+/// Whether an output is an inbound event or an awaited answer. Those are printed before the consequences for each companion.
 fn is_printed_first(output: &Output) -> bool {
     match output {
         Output::Post(_) | Output::HandOver(_) => true,

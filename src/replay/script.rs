@@ -1,4 +1,4 @@
-//! A replay script: the companions, the answers of the models, and the timed events.
+//! A replay script: the companions, the models' answers, and the timed events.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,9 +19,9 @@ use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
 use crate::settings::strict::{self, Wrong};
 
-/// The latest moment of a script, in seconds: about thirty years.
+/// The maximum time in a script, in seconds: about thirty years.
 const LATEST_SECS: f64 = 1e9;
-/// The largest script that is read, in bytes.
+/// The maximum size of a script, in bytes.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// A validated script.
@@ -29,25 +29,26 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 pub struct Script {
     /// The companions that may be members of channels.
     pub companions: BTreeMap<CompanionId, Companion>,
-    /// The embedded defaults, overlaid with the script's settings.
+    /// The embedded defaults, overridden by the script's settings.
     pub settings: Settings,
-    /// The jitter values, in the order in which they are drawn. The last one repeats.
+    /// The jitter values, in the order of use. The last one repeats.
     pub jitter: Vec<i8>,
     /// The answers of the side model.
     pub side: Answers,
     /// The answers of the main model.
     pub main: Answers,
-    /// The models for which the script has no list of answers. `side` and `main` have one answer for them: NO, and `ok`.
+    /// The models without a list of answers in the script. `side` then contains the single answer NO, and `main` the single
+    /// answer `ok`.
     pub unscripted: Vec<ModelRole>,
     /// The voices of spoken replies, in order. The last one repeats.
     pub mouths: Vec<Mouth>,
-    /// The draws for interruptions, in order, from 0 to 1. When they are used up, companions are not tolerant.
+    /// The random draws for interruptions, in order, from 0 to 1. When none are left, companions are not tolerant.
     pub rolls: Vec<f64>,
     /// The events, in the order of the script.
     pub events: Vec<ScriptedEvent>,
     /// The end of the run, inclusive.
     pub until: Option<Moment>,
-    /// If the script was made from a record: sentences about what it does not reproduce exactly.
+    /// For a script from a record, sentences about differences from the record.
     pub notes: Vec<String>,
 }
 
@@ -65,7 +66,7 @@ pub struct Answers {
 pub struct Answer {
     /// The text, or an error code.
     pub outcome: Result<String, String>,
-    /// The time that the model takes.
+    /// The model's response time.
     pub delay: Duration,
 }
 
@@ -76,22 +77,22 @@ pub struct ScriptedEvent {
     pub action: Action,
 }
 
-/// What happens in an event of a script.
+/// The action of a script event.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Somebody sends a message.
+    /// A person or a bot sends a message.
     Say(ScriptedMessage),
-    /// Somebody does something in the voice call.
+    /// A person's action in the voice call.
     Voice(VoiceAction),
     /// A companion joins the channel.
     Join(CompanionId),
     /// A companion leaves the channel.
     Leave(CompanionId),
-    /// Everything in progress is cancelled.
+    /// The room is cleared, and everything in progress is cancelled.
     Clear,
-    /// Somebody presses Stop for the reply of a companion.
+    /// A person presses Stop for a companion's reply.
     Stop(CompanionId),
-    /// Somebody presses Replace this answer for the newest message, a statement of this companion.
+    /// A person presses Replace this answer for the companion's statement, which is the newest message.
     Again(CompanionId),
     /// Other models answer from now on.
     ReplaceModels,
@@ -115,7 +116,7 @@ pub struct ScriptedMessage {
     pub mentions: Vec<String>,
     /// The id of the author whose message it answers.
     pub reply_to: Option<String>,
-    /// Whether the author is a bot that is not ours.
+    /// Whether the author is a foreign bot.
     pub bot: bool,
     /// Whether it is a direct message.
     pub direct: bool,
@@ -123,11 +124,11 @@ pub struct ScriptedMessage {
     pub modality: Modality,
     /// Whether it is a voice utterance that ends a lull.
     pub lull_endpoint: bool,
-    /// For an event that must be acknowledged: its kind. Its author is the person that it is about.
+    /// The kind of a platform event that demands an acknowledgement. `from` is then the person concerned.
     pub kind: Option<String>,
 }
 
-/// Why a script cannot be read.
+/// The reason why a script cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
     /// It is not a valid script.
@@ -142,11 +143,11 @@ pub enum ScriptError {
 }
 
 impl Script {
-    /// Reads a script from a file: TOML if its name ends in `.toml`, else JSON. `configured` is called if the script names companions that are
-    /// configured elsewhere.
+    /// Reads a script from a file: TOML if its name ends in `.toml`, else JSON. `configured` is called only if the script refers
+    /// to configured companions.
     ///
     /// # Errors
-    /// The file cannot be read, or the script is not valid. The text says where.
+    /// Returns an error if the file cannot be read or the script is invalid. The text names the position.
     pub fn read(path: &Path, configured: Configured<'_>) -> Result<Self, ScriptError> {
         let text = std::fs::read_to_string(path)?;
         let is_toml = path.extension().is_some_and(|extension| extension == "toml");
@@ -157,7 +158,7 @@ impl Script {
     /// Parses a script in JSON.
     ///
     /// # Errors
-    /// The script is not valid. The text says where.
+    /// Returns an error if the script is invalid. The text names the position.
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
         parse_json(text)?.validate(&nobody)
     }
@@ -165,13 +166,13 @@ impl Script {
     /// Parses a script in TOML.
     ///
     /// # Errors
-    /// The script is not valid. The text says where.
+    /// Returns an error if the script is invalid. The text names the position.
     pub fn from_toml(text: &str) -> Result<Self, ScriptError> {
         parse_toml(text)?.validate(&nobody)
     }
 }
 
-/// The configured companions, or why there are none.
+/// Loads the configured companions, or returns the reason why they cannot be loaded.
 pub type Configured<'a> = &'a dyn Fn() -> Result<BTreeMap<CompanionId, Companion>, String>;
 
 fn nobody() -> Result<BTreeMap<CompanionId, Companion>, String> {
@@ -250,7 +251,7 @@ struct ParsedModels {
     main: Option<Vec<ParsedAnswer>>,
 }
 
-/// A companion: the id of a configured one, or one with settings of its own.
+/// A companion: the id of a configured one, or one with its own settings.
 enum ParsedCompanion {
     Configured(CompanionId),
     Own(Box<CompanionFile>),
@@ -389,7 +390,7 @@ impl ParsedScript {
 }
 
 impl ParsedEvent {
-    /// The event; for `say` the several events that it stands for.
+    /// Converts the event. `say` results in several events.
     fn validate(self, position: &str) -> Result<Vec<ScriptedEvent>, ScriptError> {
         let at = moment(self.at, &format!("{position}.at"))?;
         let moment_of = |secs: Option<f64>, key: &str| secs.map(|secs| moment(secs, &format!("{position}.{key}"))).transpose();
@@ -494,7 +495,7 @@ fn answers(
     Ok(answers)
 }
 
-/// A moment from seconds, rounded to the nearest microsecond.
+/// Converts seconds to a moment, rounded to the nearest microsecond.
 fn moment(secs: f64, position: &str) -> Result<Moment, ScriptError> {
     if !(0.0..=LATEST_SECS).contains(&secs) {
         return Err(malformed(position, format!("{secs:?} is not a number of seconds from 0 to {LATEST_SECS}")));

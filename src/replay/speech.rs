@@ -1,4 +1,4 @@
-//! What people do and say in the voice call of a script.
+//! People's speech and other actions in the voice call of a script.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use super::script::{Action, ScriptedEvent};
 use crate::domain::moment::Moment;
 use crate::domain::voice::said::{Said, Sound};
 
-/// Something that a person does in the voice call.
+/// A person's action in the voice call.
 #[derive(Clone, Debug)]
 pub struct VoiceAction {
     /// The person's id, which is also the name.
@@ -14,7 +14,7 @@ pub struct VoiceAction {
     pub what: VoiceEvent,
 }
 
-/// What happens in the voice call.
+/// The kind of an action in the voice call.
 #[derive(Clone, Debug)]
 pub enum VoiceEvent {
     /// The person enters the call.
@@ -29,17 +29,17 @@ pub enum VoiceEvent {
     End,
     /// The recogniser has words that may still change.
     Partial(String),
-    /// The recogniser returns a final result. Empty: without words.
+    /// The recogniser returns a final result. The text is empty if it has no words.
     Final {
         text: String,
-        /// The beginning of the first voiced hop. None: as `speech: "start"` said.
+        /// The start of the first voiced hop. `None`: the time of `speech: "start"`.
         started: Option<Moment>,
-        /// The end of the last voiced hop. None: as `speech: "end"` said, else now.
+        /// The end of the last voiced hop. `None`: the time of `speech: "end"`, else now.
         ended: Option<Moment>,
     },
 }
 
-/// `voice` in a script.
+/// The key `voice` in a script.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ParsedVoice {
@@ -48,7 +48,7 @@ pub(super) enum ParsedVoice {
     Mute,
 }
 
-/// `speech` in a script.
+/// The key `speech` in a script.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ParsedSpeech {
@@ -69,12 +69,12 @@ pub(super) struct ParsedVoiceEvent {
 }
 
 impl ParsedVoiceEvent {
-    /// Whether any of the keys is there.
+    /// Whether any of the keys is present.
     pub(super) const fn is_given(&self) -> bool {
         self.voice.is_some() || self.speech.is_some() || self.partial.is_some() || self.last.is_some() || self.say.is_some()
     }
 
-    /// The events that it stands for, in order; `say` stands for several. The error is a sentence without its subject.
+    /// The resulting events, in order; `say` results in several. The error is a sentence without its subject.
     pub(super) fn events(self, at: Moment, channel: &str, from: Option<String>) -> Result<Vec<ScriptedEvent>, String> {
         let from = from.ok_or("something in a voice call needs `from`")?;
         if self.last.is_none() && (self.started.is_some() || self.ended.is_some()) {
@@ -103,7 +103,7 @@ impl ParsedVoiceEvent {
     }
 }
 
-/// What happens in a call when a text is said.
+/// The events of the call for an utterance with this text.
 fn said(at: Moment, said: &Said) -> Vec<(Moment, VoiceEvent)> {
     let (started, ended) = (Some(at), Some(at + said.duration()));
     let event = |sound| match sound {

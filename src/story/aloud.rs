@@ -1,4 +1,4 @@
-//! Follows a spoken reply: who held it back, who talked into it, and what of it was heard (docs/design/voice.md ).
+//! Tracks a spoken reply: who held it back, who interrupted it, and which part was played (docs/design/voice.md ).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::domain::voice::interruption::Verdict;
 use crate::domain::voice::segment::Kind;
 use crate::journal::redaction::is_redacted;
 
-/// A reply that was to be spoken, as far as the record is read.
+/// A reply that is to be spoken, as of the events read so far.
 pub(crate) struct SpokenReply {
     owed_at: Moment,
-    /// The people who held it back.
+    /// The people whose speech held it back.
     held_by: BTreeSet<Arc<str>>,
-    /// What was said aloud since it was owed, with the numbers of the messages.
+    /// The spoken messages since the reply was owed, with their sequence numbers.
     said: Vec<(Seq, Message)>,
-    /// The words that have started to be heard.
+    /// The text of the sentences whose playback has started.
     pub(crate) words: String,
-    /// It was cut: what was heard of it becomes the statement.
+    /// Whether the reply was cut, so that the played part becomes the statement.
     is_cut: bool,
 }
 
@@ -29,12 +29,12 @@ impl SpokenReply {
         Self { owed_at: owed.at, held_by: BTreeSet::new(), said: Vec::new(), words: String::new(), is_cut: false }
     }
 
-    /// Whether it ended early, and the statement with what was heard follows whatever happens.
+    /// Whether the reply was cut after playback began. Its statement follows whatever happens.
     pub(crate) const fn leaves_statement(&self) -> bool {
         self.is_cut && !self.words.is_empty()
     }
 
-    /// Notes what people said since it was owed. Returns whether somebody held it back with that.
+    /// Records people's speech since the reply was owed. Returns whether a person newly held it back.
     pub(crate) fn hear(&mut self, recorded: &Recorded) -> bool {
         if let Event::Segment(segment) = &recorded.event {
             return self.is_held_by(segment) && self.held_by.insert(segment.from.id.clone());
@@ -52,12 +52,13 @@ impl SpokenReply {
         self.words.is_empty() && segment.ended >= self.owed_at && matches!(segment.kind, Kind::Words | Kind::Backchannel)
     }
 
-    /// What people said aloud meanwhile, of these messages.
+    /// Which of these messages people spoke since the reply was owed.
     pub(crate) fn said(&self, messages: &[Seq]) -> impl Iterator<Item = &Message> {
         self.said.iter().filter(|(seq, _)| messages.contains(seq)).map(|(_, message)| message)
     }
 
-    /// A sentence is about to be heard, or somebody talks into it. Returns whether that is worth a line: of the sentences, only the first.
+    /// Handles the start of a sentence or an interruption. Returns whether the story has a line for it; only the first sentence
+    /// has one.
     pub(crate) fn go_on(&mut self, event: &Event) -> bool {
         if let Event::SentenceStarting { sentence, text, .. } = event {
             return self.start(*sentence, text);
@@ -67,19 +68,19 @@ impl SpokenReply {
         true
     }
 
-    /// Returns whether it is the first sentence. After a restart the reply may begin again.
+    /// Returns whether this is the first sentence. After a restart, the reply may begin again.
     fn start(&mut self, sentence: u32, text: &str) -> bool {
         let is_first = self.words.is_empty();
         if sentence == 0 {
             self.words.clear();
         }
-        // A text that was deleted is empty.
+        // The text of a deleted sentence is empty.
         self.words.push_str(if text.is_empty() { " " } else { text });
         is_first
     }
 }
 
-/// The people in a record, by id, with the newest name of each.
+/// The people in the record, by id, with the newest name of each.
 #[derive(Default)]
 pub(crate) struct People(BTreeMap<PersonId, Arc<str>>);
 
@@ -97,7 +98,7 @@ impl People {
     }
 }
 
-/// Whether a reply ends with this.
+/// Whether this verdict ends the reply.
 const fn cuts(verdict: Verdict) -> bool {
     match verdict {
         Verdict::StopWord

@@ -1,4 +1,4 @@
-//! A room's messages as group chat that `tertulia evaluate` reads (docs/evaluate.md).
+//! Exports a room's messages as group chat for `tertulia evaluate` (docs/evaluate.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::journal::redaction::is_redacted;
 
-/// The messages of these events, which are those of one room, as one excerpt. Deleted messages and events without words are left out. `present` are the
-/// companions that are in the room now, who may have said nothing.
+/// The messages in these events of one room, as one excerpt. Deleted messages and platform events are left out. `present` are the
+/// companions in the room, including those without a message.
 ///
-/// There are few reply links in a room, so the excerpt says that the next 60 seconds of a companion stand for them.
+/// Rooms have few reply links, so the excerpt uses the label `turn_60s`.
 pub(crate) fn of(room: &str, title: &str, present: &[Author], events: &[Recorded]) -> Value {
     let (mut names, mut places) = (Names::default(), BTreeMap::<Seq, usize>::new());
     let mut companions: BTreeSet<_> = present.iter().map(|companion| names.of(companion)).collect();
@@ -26,7 +26,7 @@ pub(crate) fn of(room: &str, title: &str, present: &[Author], events: &[Recorded
             continue;
         }
         let at = said_at.unwrap_or(recorded.at);
-        // A late message stands where it was read.
+        // A late message has the time of the messages around it.
         newest = at.since(*began.get_or_insert(at)).as_secs_f64().max(newest);
         let from = names.of(&message.from);
         if message.from.role == Role::Companion {
@@ -44,7 +44,7 @@ pub(crate) fn of(room: &str, title: &str, present: &[Author], events: &[Recorded
     })
 }
 
-/// The names of authors: each author has one, and no two share one.
+/// Unique names of authors.
 #[derive(Default)]
 struct Names {
     of_authors: BTreeMap<(bool, Arc<str>), Arc<str>>,

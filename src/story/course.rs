@@ -1,4 +1,4 @@
-//! Follows what came of a decision through the record: the round, the floor, and the statement.
+//! Follows the consequences of a decision through the record: the round, the floor, and the statement.
 
 use super::Subject;
 use super::aloud::{People, SpokenReply};
@@ -8,42 +8,42 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::turn::bid::{Change, Ending, Phase, What};
 
-/// What an event of the record means for a wish to speak, or after a vote.
+/// The consequence of an event for a companion that wants to speak or has voted.
 #[derive(Clone, Copy)]
 pub(crate) enum Consequence {
     Change(What),
-    /// A person talked before it began to speak, and held it back.
+    /// A person talked before the reply began to be spoken, and held it back.
     HeldBack,
-    /// It had lost the floor, and was considered again.
+    /// The companion lost the floor and was asked again.
     Next,
 }
 
 /// The progress of a story after its decision.
 pub(crate) struct Course {
     pub(crate) rounds: RoundCourses,
-    /// The event that began the bid, and the newest number of its reply.
+    /// The event with which the bid began, and the newest ticket of its reply.
     began: Option<Seq>,
     reply: Option<Ticket>,
     is_yes: bool,
-    /// The round is closed, or none was held.
+    /// The round is closed, or there was none.
     pub(crate) is_over: bool,
     /// The companion wanted the floor, and another one got it.
     has_lost: bool,
-    /// It has ended without a statement. One that was being posted may follow all the same.
+    /// The bid ended without a statement. A statement that was being posted may still follow.
     is_dropped: bool,
-    /// Nothing more can follow.
+    /// No further line can follow.
     pub(crate) is_complete: bool,
     /// The messages that the reply answers.
     answered: Vec<Seq>,
-    /// The messages of before that people said meanwhile, and it answers, too.
+    /// The messages that the last change added to those.
     pub(crate) newly_answered: Vec<Seq>,
-    /// The reply that is owed, if it is to be spoken.
+    /// The reply that is owed, if it is spoken.
     pub(crate) spoken: Option<SpokenReply>,
     pub(crate) people: People,
 }
 
 impl Course {
-    /// After this decision. `before` are the events before it.
+    /// Begins after this decision. `before` are the earlier events.
     pub(crate) fn after(decided: &Recorded, before: &[Recorded], who: &Subject) -> Self {
         let (mut rounds, mut people) = (RoundCourses::default(), People::default());
         before.iter().for_each(|earlier| people.note(&earlier.event));
@@ -68,7 +68,7 @@ impl Course {
         }
     }
 
-    /// Whether the round is open, or the floor or the statement is still to come.
+    /// Whether the round is open, or the floor or the statement is still pending.
     pub(crate) fn is_in_progress(&self) -> bool {
         !self.is_complete && !self.is_dropped && !self.has_lost
     }
@@ -120,12 +120,12 @@ impl Course {
         is_told.then_some(Consequence::Change(what))
     }
 
-    /// The bid has ended. Returns whether that is worth a line.
+    /// Handles the end of the bid. Returns whether the story has a line for it.
     fn end(&mut self, ending: Ending, has_floor: bool) -> bool {
         match ending {
             Ending::Deleted | Ending::Closed | Ending::AskedAnew | Ending::Replaced if self.has_lost => false,
             Ending::Deleted => {
-                // A companion that was waiting for its turn had said nothing.
+                // A companion that waited for the floor has not begun a statement.
                 (self.is_dropped, self.is_complete) = (true, self.is_over && !has_floor);
                 true
             }
@@ -133,7 +133,7 @@ impl Course {
                 (self.is_dropped, self.is_complete) = (true, self.is_over || has_floor);
                 false
             }
-            // What was heard is posted all the same.
+            // The played part is posted anyway.
             Ending::Cleared | Ending::Left if self.leaves_statement() => true,
             Ending::Declined
             | Ending::Unanswered
@@ -150,13 +150,13 @@ impl Course {
         }
     }
 
-    /// Whether the statement with what was heard follows whatever happens.
+    /// Whether the played part of the reply will be posted as its statement.
     pub(crate) fn leaves_statement(&self) -> bool {
         self.spoken.as_ref().is_some_and(SpokenReply::leaves_statement)
     }
 }
 
-/// Whether an inbound event is on record before an event of the channel, but was handled after it.
+/// Whether an inbound event was recorded before an event of the channel, but handled after it.
 pub(crate) fn has_crossed(earlier: &Recorded, made: &Recorded) -> bool {
     earlier.event.is_inbound() && earlier.seq > made.handled && earlier.seq < made.seq
 }

@@ -1,4 +1,4 @@
-//! Follows one message through the record, in the order in which the channel handled the events. It is pure.
+//! Follows one message through the record, in the order in which the channel handled the events. This module is pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +8,18 @@ use crate::domain::message::Role;
 use crate::domain::turn::bid::{Bid, Change, Ending, Phase, What};
 use crate::domain::turn::bids::Bids;
 
-/// What happened to the message for one companion.
+/// The outcome of the message for one companion.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fate {
-    /// No event that was read settles it.
+    /// No event read so far settles the message.
     Open,
-    /// The companion said it itself.
+    /// The companion is the author.
     Own,
-    /// It settled with this decision.
+    /// This decision settled the message.
     Silent(Box<Recorded>),
-    /// It settled with a reply that was owed. `ending` says how that ended, once it did.
+    /// A reply that was owed settled the message. `ending` is the event that ended the reply.
     Owed { owed: Box<Recorded>, reply: Ticket, yes: Option<Seq>, ending: Option<Box<Recorded>> },
-    /// The message was deleted first, or the room was cleared, or the companion left, or joined only then.
+    /// Before the message was settled, it was deleted, the room was cleared, or the companion left or joined.
     Lost(Box<Recorded>),
 }
 
@@ -29,33 +29,33 @@ impl Fate {
         Self::Owed { owed: Box::new(recorded.clone()), reply: owed.ticket, yes, ending: None }
     }
 
-    /// Whether nothing more can happen.
+    /// Whether the outcome is final.
     fn is_known(&self) -> bool {
         !matches!(self, Self::Open | Self::Owed { ending: None, .. })
     }
 }
 
-/// What happened to one message, for each companion.
+/// The outcome of one message for each companion.
 #[derive(Default)]
 pub(crate) struct Fates {
     message: Seq,
-    /// The companion that said it, if it was one.
+    /// The companion that wrote the message, if any.
     author: Option<CompanionId>,
-    /// Only the given companions are followed.
+    /// Whether only the given companions are followed.
     is_closed: bool,
     fates: BTreeMap<CompanionId, Fate>,
     bids: Bids,
-    /// The newest question to each companion about the message, and the YES to it.
+    /// For each companion, the newest question about the message, and the YES to it.
     asked: BTreeMap<CompanionId, (Seq, Option<Seq>)>,
     /// The newest YES of each companion.
     yes: BTreeMap<CompanionId, Seq>,
     changes: Vec<Recorded>,
-    /// Events that were read and may have been handled after events that follow.
+    /// Events that were read, but may have been handled after later ones.
     unordered: Vec<Recorded>,
 }
 
 impl Fates {
-    /// Follows this message for these companions. Unless `is_one` is set, other companions in the record are followed as well.
+    /// Follows this message for these companions. Unless `is_one`, other companions in the record are added.
     pub(crate) fn new(message: &Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Self {
         let from = if let Event::Said { message, .. } = &message.event { Some(&message.from) } else { None };
         let author = from.filter(|from| from.role == Role::Companion).map(|from| CompanionId::from(&*from.id));
@@ -77,7 +77,7 @@ impl Fates {
         self.fates.get(companion).unwrap_or(&Fate::Open)
     }
 
-    /// Whether a companion was asked about the message, and its YES to that, if any.
+    /// `None` if the companion was not asked about the message, otherwise its YES, if any.
     pub(crate) fn asked(&self, companion: &CompanionId) -> Option<Option<Seq>> {
         self.asked.get(companion).map(|(_, yes)| *yes)
     }
@@ -92,16 +92,16 @@ impl Fates {
         &self.changes
     }
 
-    /// Whether everybody's fate is known.
+    /// Whether the outcome for every companion is final.
     pub(crate) fn is_over(&self) -> bool {
         self.fates.values().all(Fate::is_known)
     }
 
-    /// Takes the next events of the record. If `are_last`, no others follow.
+    /// Reads the next events of the record. `are_last`: no others follow.
     pub(crate) fn read(&mut self, events: Vec<Recorded>, are_last: bool) {
         self.unordered.extend(events);
         order_of_handling(&mut self.unordered);
-        // The channel may not have handled the inbound events after the newest event that it made.
+        // The channel may not have handled inbound events that are newer than its own newest event.
         let newest_made = self.unordered.iter().rposition(|recorded| !recorded.event.is_inbound());
         let handled = if are_last { self.unordered.len() } else { newest_made.map_or(0, |newest| newest + 1) };
         for recorded in self.unordered.drain(..handled).collect::<Vec<_>>() {
@@ -113,7 +113,7 @@ impl Fates {
         let is_edit = matches!(&recorded.event, Event::Edited { message, .. } if *message == self.message);
         let is_deletion = matches!(&recorded.event, Event::Deleted { messages, .. } if messages.contains(&self.message));
         self.changes.extend((is_edit || is_deletion).then(|| recorded.clone()));
-        // The companion was there before it left.
+        // The companion was present before it left.
         if let Event::Left { companion } = &recorded.event
             && !self.is_closed
         {
@@ -153,7 +153,7 @@ impl Fates {
             (**owed, *reply) = (recorded.clone(), of.unwrap_or(*reply));
         } else if let What::Ended(how) = what
             && *of == Some(*reply)
-            // A statement may follow an ending.
+            // A statement may follow another ending.
             && (ending.is_none() || how == Ending::Posted)
         {
             *ending = Some(Box::new(recorded.clone()));

@@ -1,10 +1,10 @@
-//! Counts what a replay script cannot represent, and describes it.
+//! Counts and describes recorded events that a replay script cannot represent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::id::{CompanionId, Seq, Ticket};
 
-/// What is on record, but cannot be represented in a script.
+/// The recorded events that a script cannot represent.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
     /// The first events have expired.
@@ -12,23 +12,23 @@ pub(super) struct Losses {
     pub(super) pauses: usize,
     pub(super) edited: BTreeSet<Seq>,
     pub(super) deleted: BTreeSet<Seq>,
-    /// Statements that were deleted because somebody pressed Replace this answer: a script deletes them, too.
+    /// Statements that were deleted by the button to replace an answer. A script deletes them, too.
     pub(super) replaced: BTreeSet<Seq>,
     pub(super) wordless: BTreeSet<Seq>,
-    /// How often messages of a downtime could not be read.
+    /// The number of downtimes with messages that could not be read.
     pub(super) gaps: usize,
-    /// Messages that were accepted long after they were said.
+    /// The number of messages that were accepted long after they were sent.
     pub(super) late: usize,
-    /// Final results of speech recognition.
+    /// The number of final results of speech recognition.
     pub(super) spoken: usize,
     /// The spoken replies.
     pub(super) aloud: BTreeSet<Ticket>,
-    /// How often each external companion voted.
+    /// The number of votes of each external companion.
     pub(super) external: BTreeMap<CompanionId, usize>,
 }
 
 impl Losses {
-    /// One sentence for each kind of loss: what, how often, and what it means.
+    /// One sentence for each kind of loss: kind, number, and consequence.
     pub(super) fn in_words(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut note = |times: usize, one: &str, many: &str, meaning: &str| match times {

@@ -1,4 +1,4 @@
-//! How rounds go, as the record tells it event by event, for those who show them. What the conversation decided is on record; nothing is decided here.
+//! Follows rounds through the record, for display. The decisions are in the record; this module makes none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,8 @@ use crate::domain::turn::bids::Bids;
 use crate::domain::vote::{Stance, State};
 use crate::ports::backend::stamp::Stamp;
 
-/// The most rounds that are followed at a time: those of late statements wait longest. If there are more, the newest.
+/// The maximum number of concurrent rounds. Rounds with late statements last longest. If there are more, only the newest are
+/// kept.
 const MAX_ROUNDS: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -24,14 +25,14 @@ pub(crate) enum Phase {
     Open,
     /// Votes wait until the floor is free.
     Held,
-    /// A speaker is selected and about to speak.
+    /// A speaker is selected and will speak soon.
     Waiting,
     /// The speaker owes its statement.
     Speaking,
     Over,
 }
 
-/// How a round ended in which somebody wanted to speak.
+/// The outcome of a round in which a companion wanted to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
@@ -39,7 +40,8 @@ pub(crate) enum Outcome {
     Failed,
     /// A person asked the speaker to stop.
     Cancelled,
-    /// Its messages were deleted, the room was cleared, the speaker left, was paused or ended the conversation, or another one was selected first.
+    /// The messages were deleted, the room was cleared, the speaker left, was paused or ended the conversation, or another
+    /// speaker was selected first.
     Dropped,
     /// A held vote of another round was selected.
     Outvoted,
@@ -58,23 +60,23 @@ pub(crate) struct RoundCourse {
     /// The companions that did not vote.
     missing: BTreeSet<CompanionId>,
     states: BTreeMap<CompanionId, State>,
-    /// The events that say what the companions answered.
+    /// The events with the companions' answers.
     pub(crate) answers: BTreeMap<CompanionId, Seq>,
     candidates: Vec<CompanionId>,
     held: BTreeSet<CompanionId>,
     selected: Option<CompanionId>,
     reason: Option<&'static str>,
-    /// The rule that selected it. None: nobody else could speak.
+    /// The rule that selected the speaker. `None` if no other companion could speak.
     #[serde(skip)]
     pub(crate) by: Option<SelectedBy>,
-    /// Who has the floor: not the selected companion, if its reply failed.
+    /// The companion with the floor. It is not the selected one if that one's reply failed.
     speaker: Option<CompanionId>,
-    /// Whether the speaker lost the floor and writes on.
+    /// Whether the speaker lost the floor and continues to write.
     late: bool,
     outcome: Option<Outcome>,
-    /// Why the last companion whose vote was held does not speak.
+    /// The reason why the last companion with a held vote does not speak.
     declined: Option<Reason>,
-    /// Who was selected while votes of this round were held.
+    /// The companion of another round that was selected while votes of this round were held.
     instead: Option<CompanionId>,
     closed_at: Option<Stamp>,
     speak_at: Option<Stamp>,
@@ -90,7 +92,7 @@ impl RoundCourse {
         Self { seq, at: at.into(), message_id, turn, has_changed: true, ..Self::default() }
     }
 
-    /// Whether a companion that voted to speak got the floor, once that is decided. Nothing is if the round was given up first.
+    /// Whether a companion that voted to speak got the floor. `None` while this is undecided, or if the round was dropped first.
     pub(crate) fn has_won(&self, companion: &CompanionId) -> Option<bool> {
         match (&self.selected, self.phase) {
             (Some(selected), _) => Some(selected == companion),
@@ -100,12 +102,12 @@ impl RoundCourse {
         }
     }
 
-    /// Whether a companion was asked, as far as that is known.
+    /// Whether a companion was asked, according to the events read.
     pub(crate) fn was_asked(&self, companion: &CompanionId) -> bool {
         self.asked.contains(companion)
     }
 
-    /// Whether a companion that was asked gave no vote.
+    /// Whether a companion was asked and did not vote.
     pub(crate) fn has_failed_to_vote(&self, companion: &CompanionId) -> bool {
         self.missing.contains(companion)
     }
@@ -114,7 +116,7 @@ impl RoundCourse {
         matches!(self.phase, Phase::Waiting | Phase::Speaking)
     }
 
-    /// A companion answers, with a State or without.
+    /// Records a companion's answer, with or without a State.
     fn answer(&mut self, companion: &CompanionId, seq: Seq, state: Option<&State>) {
         self.awaited.remove(companion);
         self.asked.insert(companion.clone());
@@ -146,7 +148,7 @@ impl RoundCourse {
         (self.phase, self.has_changed) = (Phase::Waiting, true);
     }
 
-    /// A held vote is given up, for this reason if it was declined.
+    /// Drops a held vote. `reason` is that of the decision, if it was declined.
     fn release(&mut self, companion: &CompanionId, reason: Option<Reason>) {
         if self.held.remove(companion) {
             self.has_changed = true;
@@ -165,10 +167,10 @@ impl RoundCourse {
     }
 }
 
-/// The rounds of a channel's record. It may begin anywhere: a round whose opening is not known begins with its first vote.
+/// The rounds of a channel's record. The record may begin anywhere: a round without a known opening begins with its first vote.
 #[derive(Debug, Default)]
 pub(crate) struct RoundCourses {
-    /// Oldest first: those that are not over, and until the next one opens also those that are.
+    /// Oldest first. Finished rounds are kept until the next one opens.
     rounds: Vec<RoundCourse>,
     /// The newest statement of each companion.
     spoke: BTreeMap<CompanionId, Seq>,
@@ -181,7 +183,7 @@ impl RoundCourses {
         self.rounds.iter().filter(|round| round.has_changed)
     }
 
-    /// Applies the next event. Returns what it changes for companions.
+    /// Applies the next event. Returns the changes for companions.
     #[expect(clippy::wildcard_enum_match_arm, reason = "what happens to companions is a change of their bids")]
     pub(crate) fn follow(&mut self, recorded: &Recorded) -> Vec<Change> {
         self.rounds.iter_mut().for_each(|round| round.has_changed = false);
@@ -214,7 +216,7 @@ impl RoundCourses {
                 let takes_part = |id: &CompanionId| id == selected || others.iter().any(|other| other.companion == *id);
                 let held = self.rounds.iter().flat_map(|round| round.held.iter().filter_map(|id| round.states.get(id)));
                 let states: Vec<_> = held.filter(|state| takes_part(&state.from)).cloned().collect();
-                // Of those that were called upon in different rounds, the one that was addressed first is selected, whatever the votes say.
+                // If companions were called upon in different rounds, the first one is selected regardless of the votes.
                 let is_called =
                     |id: &&CompanionId, round: &RoundCourse| round.states.get(*id).is_some_and(|state| state.selected);
                 let called = self.rounds.iter().filter(|round| round.held.iter().any(|id| is_called(&id, round))).count();
@@ -250,9 +252,9 @@ impl RoundCourses {
         changes
     }
 
-    /// What happened to a companion of a round.
+    /// Applies a companion's change to its round.
     fn change(&mut self, Change { bid: Bid { companion, phase, .. }, what }: &Change, recorded: &Recorded) {
-        // Its vote may have been held in another round. The event names the turn of the one that is spoken for.
+        // The companion's vote may have been held in another round, so the round is found by the event's turn.
         let has_failed = |round: &RoundCourse| round.outcome == Some(Outcome::Failed) && round.turn == recorded.turn;
         match what {
             What::Owed | What::TookOver => {
@@ -308,7 +310,7 @@ impl RoundCourses {
             let index = self.open_round(recorded, message);
             self.rounds[index].answer(&vote.from, recorded.seq, Some(vote));
         }
-        // Messages that are too many, and backchannel, may settle before a companion answers.
+        // Overflow and backchannel may settle messages before a companion answers.
         let answers = decided.decision == Decision::No && !matches!(decided.reason, Reason::Overflow | Reason::Backchannel);
         for companion in decided.companions.iter().filter(|_| answers) {
             for round in self.rounds.iter_mut().filter(|round| round.awaited.contains(companion)) {
@@ -317,7 +319,7 @@ impl RoundCourses {
         }
     }
 
-    /// The index of the open round about a message. It is added if its opening is not known.
+    /// The index of the open round about a message. The round is added if its opening is not known.
     fn open_round(&mut self, recorded: &Recorded, message: Seq) -> usize {
         let is_it = |round: &RoundCourse| round.phase == Phase::Open && round.message_id == message;
         self.rounds.iter().position(is_it).unwrap_or_else(|| {
@@ -326,7 +328,7 @@ impl RoundCourses {
         })
     }
 
-    /// The index of the round that selected a companion which has not spoken yet.
+    /// The index of the round whose speaker is this companion and has not spoken yet.
     fn awaiting(&self, companion: &CompanionId) -> Option<usize> {
         self.rounds.iter().rposition(|round| round.awaits_statement() && round.speaker.as_ref() == Some(companion))
     }

@@ -1,5 +1,5 @@
-//! Makes a replay script (docs/design/replay.md R-11) from the record of one room. Inbound events become the script's events, and the models'
-//! answers become its answers. Replaying it leads to the same decisions if companions and settings have not changed.
+//! Converts the record of one room to a replay script (docs/design/replay.md R-11). Inbound events become the script's events,
+//! and the models' answers become its answers. A replay leads to the same decisions if companions and settings have not changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::journal::redaction::is_redacted;
 use crate::settings::Settings;
 use crate::settings::companion::Companion;
 
-/// Stands for another addressee of a message, whose name is not on record.
+/// Replaces the name of another addressee, which is not recorded.
 const SOMEBODY_ELSE: &str = "somebody else";
 
-/// Stands for an author who was forgotten.
+/// Replaces the name of a forgotten author.
 const SOMEBODY: &str = "somebody";
 
-/// Stands for the text of a deleted message.
+/// Replaces the text of a deleted message.
 const DELETED_TEXT: &str = "…";
 
 /// The delay of an answer that never arrived.
@@ -35,9 +35,9 @@ const NEVER_SECS: f64 = 1e6;
 /// The time from the text of a spoken reply to its first audio in a script (docs/design/replay.md R-3).
 const FIRST_AUDIO: Duration = Duration::from_millis(400);
 
-/// The script of these events, which are all events that the journal still contains.
+/// The script of these events, which are all events left in the journal.
 ///
-/// `cast` are the companions with their settings in the room, and `present` those that are in it.
+/// `cast` has the companions with their settings in the room, and `present` the current members.
 pub(crate) fn of(
     channel: &ChannelId,
     events: &[Recorded],
@@ -54,14 +54,14 @@ pub(crate) fn of(
     events.iter().for_each(|recorded| script.take(recorded));
     script.end_judgement();
     if script.losses.is_truncated {
-        // The events that say who joined have expired.
+        // The events of the first joins have expired.
         script.present.extend(present);
     }
 
     let companions: Vec<Value> = script.present.iter().map(|id| companion(id, cast)).collect();
     let side = script.asked.iter().flat_map(|(companion, ticket, _)| {
         let given = script.answers.get(ticket);
-        // What could not be read was asked once more.
+        // An unreadable answer is requested once more.
         let first = given
             .filter(|given| given.is_unreadable)
             .map(|_| json!({ "companion": companion, "text": "unreadable", "delay": 0.0 }));
@@ -93,10 +93,10 @@ pub(super) struct Script<'a> {
     present: BTreeSet<CompanionId>,
     policies: BTreeMap<CompanionId, InterjectionPolicy>,
     names: BTreeMap<CompanionId, Arc<str>>,
-    /// Messages that companions were asked about. Without them, the answers would be matched with the wrong questions.
+    /// Messages that companions were asked about. Without them, answers would match the wrong questions.
     asked_about: BTreeSet<Seq>,
     authors: HashMap<Seq, String>,
-    /// The segments of speech that are in the script. Their messages are not.
+    /// The speech segments in the script. Their messages are left out.
     spoken: BTreeSet<Seq>,
     events: Vec<Value>,
     asked: Vec<(CompanionId, Ticket, Moment)>,
@@ -104,10 +104,10 @@ pub(super) struct Script<'a> {
     answers: HashMap<Ticket, Answer>,
     statements: HashMap<Ticket, Answer>,
     jitter: Vec<i8>,
-    /// The selected companion, and when it will speak.
+    /// The selected companion, and the time at which it will speak.
     turn: Option<(CompanionId, Moment)>,
     judging: Option<(Ticket, Moment)>,
-    /// When the first words of spoken replies were about to be heard.
+    /// The start of playback for each spoken reply.
     first_words: BTreeMap<Ticket, Moment>,
     /// The side model's judgements of repetition, in order.
     judgements: Vec<Value>,
@@ -140,7 +140,7 @@ impl Script<'_> {
                 self.authors.insert(recorded.seq, message.from.id.to_string());
                 if let Some(ticket) = reply {
                     let text = self.statement_text(message);
-                    // A spoken one was written before its first words were heard.
+                    // The text of a spoken reply was complete before its playback began.
                     let written = self.first_words.remove(ticket).map_or(recorded.at, |heard| heard - FIRST_AUDIO);
                     self.add_statement(*ticket, written, Ok(text));
                 } else if message
@@ -148,7 +148,7 @@ impl Script<'_> {
                     .as_ref()
                     .is_some_and(|speech| speech.segments.iter().any(|seq| self.spoken.contains(seq)))
                 {
-                    // The script says it aloud.
+                    // The script contains the message as speech.
                 } else if message.from.role != Role::Companion
                     && (!is_redacted(message) || self.asked_about.contains(&recorded.seq))
                 {
@@ -181,7 +181,7 @@ impl Script<'_> {
             }
             Event::Decided(decided) => {
                 if let Some(ticket) = decided.ticket.filter(|_| decided.reason == Reason::Cancelled) {
-                    // The question takes an answer of the script, which never arrives.
+                    // The question consumes an answer of the script, which never arrives.
                     self.answers.insert(ticket, Answer::never());
                 } else if let Some(ticket) = decided.ticket.filter(|_| decided.reason == Reason::Filtered) {
                     self.add_answer(ticket, recorded.at, Err(FILTERED.to_owned()), false);
@@ -227,7 +227,7 @@ impl Script<'_> {
                 let due = self.turn.take_if(|(selected, _)| selected == companion).map(|(_, speak_at)| speak_at);
                 self.owed.push((companion.clone(), *ticket, due.map_or(recorded.at, |due| due.min(recorded.at))));
             }
-            // The stopped attempt takes an answer of the script, which never arrives.
+            // The stopped attempt consumes an answer of the script, which never arrives.
             Event::Replanned { companion, ticket, next, .. } | Event::ReplyExtended { companion, ticket, next, .. } => {
                 self.statements.insert(*ticket, Answer::never());
                 self.owed.push((companion.clone(), *next, recorded.at));
@@ -258,7 +258,7 @@ impl Script<'_> {
         }
     }
 
-    /// Somebody spoke: onset, offset and final result. What was no words has none in a script, either.
+    /// Adds a person's speech: onset, offset and final result. Speech without words has an empty result.
     fn segment(&mut self, recorded: &Recorded, segment: &Segment) {
         self.losses.spoken += 1;
         if segment.is_redacted() {
@@ -277,7 +277,7 @@ impl Script<'_> {
         self.call_event(at, &segment.from, result);
     }
 
-    /// The text of a statement. If it was deleted, a text that addresses the same companions.
+    /// The text of a statement. For a deleted one, a text that addresses the same companions.
     fn statement_text(&self, message: &Message) -> String {
         if !is_redacted(message) {
             return message.cut.as_ref().map_or(&message.text, |cut| &cut.full).to_string();
@@ -319,14 +319,14 @@ impl Script<'_> {
         self.statements.insert(ticket, Answer { outcome, delay: at.since(owed).as_secs_f64(), is_unreadable: false });
     }
 
-    /// A judgement that never arrived: the script's answer for it is delayed for ever.
+    /// A judgement that never arrived gets an answer with endless delay.
     fn end_judgement(&mut self) {
         if self.judging.take().is_some() {
             self.judgements.push(json!({ "text": "0", "delay": NEVER_SECS }));
         }
     }
 
-    /// The jitter that leads to this interval. Zero if no jitter does, because the companion's policy was different then.
+    /// The jitter that leads to this interval. Zero if none does, because the companion's policy was different then.
     fn add_jitter(&mut self, companion: &CompanionId, check_count: u64, interval: u64) {
         let policy = self.policies.get(companion);
         let fits = |jitter: &i8| policy.is_some_and(|policy| policy.interval(check_count, *jitter) == interval);
@@ -360,7 +360,8 @@ fn answer_text(decided: &Decided) -> String {
             if !is_usual(&decided.mood) {
                 vote["mood"] = json!(decided.mood);
             }
-            // An external companion votes even where it is alone, and others are not asked for a vote there. So the answer has both forms.
+            // An external companion votes even where it is alone, while others are not asked for a vote there. So the answer has
+            // both forms.
             if decided.reason == Reason::External { format!("{vote}\n{decision}") } else { vote.to_string() }
         }
     }
@@ -394,7 +395,7 @@ fn answer(companion: &CompanionId, answer: Option<&Answer>, default: &str) -> Va
     match answer {
         Some(Answer { outcome: Ok(text), delay, .. }) => json!({ "companion": companion, "text": text, "delay": delay }),
         Some(Answer { outcome: Err(error), delay, .. }) => json!({ "companion": companion, "error": error, "delay": delay }),
-        // The question was dropped, or is still open. An entry is needed, because the next answer belongs to the next question.
+        // The question was dropped, or is still open. The entry is needed so that the next answer matches the next question.
         None => json!({ "companion": companion, "text": default, "delay": NEVER_SECS }),
     }
 }

@@ -1,7 +1,8 @@
-//! A room's messages as a document for people, in Markdown or HTML, piece by piece.
+//! Writes a room's messages as a document for people, in Markdown or HTML, piece by piece.
 //!
-//! Messages keep the Markdown that they are written in. In Markdown each is a quotation, which ends whatever it opens: code, a list, a heading.
-//! What could reach beyond it, HTML and definitions of links, is escaped. In HTML everything is escaped, and nothing can run or be loaded.
+//! Messages keep their Markdown. In Markdown, each message is a block quote, which closes all blocks that it opens: code, a list,
+//! a heading. HTML and link definitions would affect the rest of the document, so they are escaped. In HTML, all text is escaped,
+//! and the page can neither run code nor load resources.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::domain::moment::Moment;
 use crate::domain::text::{in_html, one_line, shortened};
 use crate::journal::redaction::is_redacted;
 
-/// How much of a message is quoted in an answer to it, in characters.
+/// The maximum length of the quotation above an answer, in characters.
 const MAX_QUOTED: usize = 80;
 
 const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
@@ -24,19 +25,19 @@ h2{font-size:1.1rem;border-bottom:1px solid #ccc;margin-top:2rem;break-after:avo
 article{margin:.8rem 0;break-inside:avoid}article p{margin:0}.about,footer{color:#666;font-size:.85rem}\
 .text{white-space:pre-wrap;overflow-wrap:anywhere}@media print{body{margin:0;max-width:none}}";
 
-/// How a document is written.
+/// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Markup {
     Markdown,
     Html,
 }
 
-/// A document that is being written.
+/// The state while a document is written.
 pub(crate) struct Transcript {
     markup: Markup,
     zone: TimeZone,
     day: Option<Date>,
-    /// The last message that was written.
+    /// The last written message.
     last: Option<Seq>,
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) at: Moment,
     pub(crate) message: &'a Message,
     pub(crate) is_edited: bool,
-    /// The message that it answers. Without one it was deleted.
+    /// The message that it answers. The inner `None` stands for a deleted one.
     pub(crate) answers: Option<(Seq, Option<&'a Message>)>,
 }
 
@@ -69,7 +70,7 @@ impl Transcript {
         }
     }
 
-    /// A message, below the day if that begins with it.
+    /// Writes a message, with a heading if it is the first of its day.
     pub(crate) fn entry(&mut self, entry: &Entry<'_>) -> String {
         let time = entry.at.zoned(&self.zone);
         let mut written = String::new();
@@ -112,7 +113,7 @@ impl Transcript {
         written
     }
 
-    /// The end of the document. `unreadable` entries are missing.
+    /// The end of the document. `unreadable` is the number of missing entries.
     pub(crate) fn foot(&self, messages: usize, unreadable: usize) -> String {
         let counted = match messages {
             0 => "There are no messages.".to_owned(),
@@ -127,7 +128,7 @@ impl Transcript {
         }
     }
 
-    /// What is to be known of a message besides its words.
+    /// The labels of a message, such as “AI” or “edited”.
     fn about(&self, entry: &Entry<'_>, is_deleted: bool) -> String {
         let message = entry.message;
         if is_deleted {
@@ -156,7 +157,7 @@ impl Transcript {
         }
     }
 
-    /// Words in a line, without any markup.
+    /// Escapes the text of a line.
     fn words(&self, text: &str) -> String {
         match self.markup {
             Markup::Markdown => {
@@ -168,19 +169,19 @@ impl Transcript {
     }
 }
 
-/// The time of day, with the distance from UTC where the clock shows it twice: when it is set back, and in the hour before.
+/// The time of day. The offset from UTC is added where the clock is set back and a time occurs twice.
 fn time_of_day(time: &Zoned) -> String {
     let is_twice = time.time_zone().to_ambiguous_timestamp(time.datetime()).is_ambiguous();
     time.strftime(if is_twice { "%H:%M %:Q" } else { "%H:%M" }).to_string()
 }
 
-/// A message's Markdown as a quotation. Its line breaks stay.
+/// A message's Markdown as a block quote. Line breaks are kept.
 fn quotation(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 16);
-    // The fence that is open: its character, and how often that stands in it.
+    // The open fence: its character and its length.
     let mut fence: Option<(char, usize)> = None;
     for line in text.lines() {
-        // A block may end with an indented line.
+        // The closing fence may be indented.
         let marks = fence_in(line, if fence.is_some() { 3 } else { 0 });
         quoted.push_str("> ");
         match (fence, marks) {
@@ -206,7 +207,8 @@ fn quotation(text: &str) -> String {
     quoted
 }
 
-/// The fence of a code block behind so many spaces at most: its character, its length, and whether nothing follows, as at the end of a block.
+/// The fence of a code block after at most `indent` spaces: its character, its length, and whether the rest of the line is blank,
+/// as in a closing fence.
 fn fence_in(line: &str, indent: usize) -> Option<(char, usize, bool)> {
     let start = line.trim_start_matches(' ');
     let char = start.chars().next().filter(|char| matches!(char, '`' | '~') && line.len() - start.len() <= indent)?;
@@ -215,8 +217,8 @@ fn fence_in(line: &str, indent: usize) -> Option<(char, usize, bool)> {
     (count >= 3 && !(char == '`' && rest.contains('`'))).then(|| (char, count, rest.trim().is_empty()))
 }
 
-/// A line in which nothing begins HTML, defines a link, or opens code that ends elsewhere than it seems. HTML that stands in inline code is shown as
-/// `&lt;` there.
+/// Escapes a line so that it contains no HTML and no link definition, and opens no code block. Inline code therefore shows `&lt;`
+/// instead of `<`.
 fn without_html(line: &str, written: &mut String) {
     let start = line.trim_start();
     written.push_str(&line[..line.len() - start.len()]);

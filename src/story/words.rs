@@ -1,11 +1,11 @@
-//! The sentences of a story, one for each thing that happened. The words stand in `texts`, in the section `why` of each language.
+//! The sentences of a story, one for each event. The texts are in the crate `texts`, in the section `why` of each language.
 //!
-//! * `question`: why a companion thought about an answer.
-//! * `course`: what followed from a decision.
-//! * `fate`: what happened to a message for one companion.
-//! * `aloud`: a spoken reply, and what of it was heard.
-//! * `round`: who wanted to speak, and who was chosen.
-//! * `streak`: how many statements companions had made in a row.
+//! * `question`: the reason for a question.
+//! * `course`: the consequences of a decision.
+//! * `fate`: the outcome of a message for one companion.
+//! * `aloud`: a spoken reply, and the part that was played.
+//! * `round`: the votes and the selected speaker.
+//! * `streak`: the number of consecutive statements of companions.
 
 mod aloud;
 mod course;
@@ -35,24 +35,24 @@ use streak::in_a_row;
 /// A companion's name in the room.
 pub(crate) type Name<'a> = &'a dyn Fn(&CompanionId) -> String;
 
-/// What followed a segment of speech.
+/// The further processing of a speech segment.
 #[derive(Clone, Copy)]
 pub(crate) enum HandingOver {
-    /// It is no message, because it counts as noise or as echo.
+    /// The segment is noise or echo, so it becomes no message.
     Noise,
     Echo,
-    /// It is in the message with this number.
+    /// The segment is part of the message with this number.
     Done(Seq),
     Cleared,
     Waiting,
-    /// The search ended before the record did.
+    /// The search ended before the end of the record.
     Unknown,
 }
 
-/// The number of characters after which a quotation is cut.
+/// The maximum length of a quotation, in characters.
 const QUOTED_CHARS: usize = 200;
 
-/// What an operator may change because of a sentence.
+/// The setting with which an operator can influence the event of a sentence.
 const SETTINGS: &[(&str, &str)] = &[
     ("why.asked.interjection", "interjection"),
     ("why.asked.lull", "text_lull_timeout"),
@@ -94,7 +94,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("why.speech.waiting", "voice_lull_timeout, voice.address_timeout_secs"),
 ];
 
-/// A sentence, and what an operator may change because of it.
+/// A sentence, and the setting with which an operator can influence its event.
 pub(crate) struct Told {
     pub(crate) text: String,
     pub(crate) setting: Option<&'static str>,
@@ -106,7 +106,7 @@ impl Told {
         Self { text: language.say(key, values), setting }
     }
 
-    /// With another sentence behind it.
+    /// Appends another sentence.
     pub(crate) fn and(mut self, next: Option<Self>) -> Self {
         if let Some(next) = next {
             self.text = format!("{} {}", self.text, next.text);
@@ -122,12 +122,12 @@ impl Told {
 }
 
 impl Subject {
-    /// A sentence about the companion, with its `{name}` and these values.
+    /// A sentence about the companion with these values and `{name}`.
     pub(crate) fn tell(&self, key: &str, values: &[(&str, &dyn Display)]) -> Told {
         Told::new(self.language, key, &[&[("name", &self.name as &dyn Display)][..], values].concat())
     }
 
-    /// The same, without the setting.
+    /// Like [`Subject::tell`], without the setting.
     pub(crate) fn say(&self, key: &str, values: &[(&str, &dyn Display)]) -> String {
         self.tell(key, values).text
     }
@@ -142,7 +142,7 @@ fn name_of(person: &Author, language: Language) -> String {
     if person.name.is_empty() { language.say("why.somebody", &[]) } else { person.name.to_string() }
 }
 
-/// Quotes a message with its author and addressees. None if the event is no message.
+/// Quotes a message with its author and addressees. `None` if the event is not a message.
 pub(crate) fn quoted(recorded: &Recorded, name: Name<'_>, language: Language) -> Option<StoryLine> {
     let Event::Said { message, .. } = &recorded.event else { return None };
     let mut who = author(message, language);
@@ -162,7 +162,7 @@ pub(crate) fn quoted(recorded: &Recorded, name: Name<'_>, language: Language) ->
     Some(told.and(cut_off(message, language)).line(recorded, "message"))
 }
 
-/// Quotes an older message that was recalled for a statement. None if the event is no message.
+/// Quotes an older message that was recalled for a statement. `None` if the event is not a message.
 pub(crate) fn recalled(recorded: &Recorded, language: Language) -> Option<StoryLine> {
     let Event::Said { message, said_at, .. } = &recorded.event else { return None };
     let key = if is_redacted(message) { "why.recalled.gone" } else { "why.recalled.said" };
@@ -171,7 +171,7 @@ pub(crate) fn recalled(recorded: &Recorded, language: Language) -> Option<StoryL
     Some(StoryLine { at: said_at.unwrap_or(recorded.at).into(), ..line })
 }
 
-/// The companions that these messages address, and somebody else. Empty if there are none.
+/// The companions and others that these messages address. Empty without an addressee.
 fn addressees<'a>(messages: impl IntoIterator<Item = &'a Message>, name: Name<'_>, language: Language) -> String {
     let (mut companions, mut others) = (BTreeSet::new(), false);
     for message in messages {
@@ -183,7 +183,7 @@ fn addressees<'a>(messages: impl IntoIterator<Item = &'a Message>, name: Name<'_
     listed(&names, language)
 }
 
-/// Lists names as in a sentence: `Ana, Ben and Cleo`.
+/// Joins names for a sentence: `Ana, Ben and Cleo`.
 pub(crate) fn listed(names: &[String], language: Language) -> String {
     match names {
         [] => String::new(),
@@ -192,7 +192,7 @@ pub(crate) fn listed(names: &[String], language: Language) -> String {
     }
 }
 
-/// A question of this companion that got no answer, or an external companion's missing vote.
+/// A question of this companion without an answer, or an external companion's missing vote.
 pub(crate) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let Event::Unanswered { companion, error, back_off, .. } = &recorded.event else { return None };
     (*companion == who.id).then(|| {
@@ -207,7 +207,7 @@ pub(crate) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     })
 }
 
-/// Why there is no answer. A code without a sentence is shown.
+/// The reason why there is no answer. A code without a sentence is shown as it is.
 pub(crate) fn failed(who: &Subject, error: &str) -> Told {
     let is_of_program = who.is_external && error == "timeout";
     let key = format!("why.errors.{}", if is_of_program { "external" } else { error });
@@ -215,7 +215,7 @@ pub(crate) fn failed(who: &Subject, error: &str) -> Told {
     if told.text == key { who.tell("why.errors.other", &[("code", &error)]) } else { told }
 }
 
-/// The same for a statement.
+/// The reason why there is no statement.
 pub(crate) fn statement_failed(who: &Subject, error: &str, category: Option<&str>) -> Told {
     let told = match category {
         Some(category) => who.tell("why.errors.moderated", &[("category", &category)]),
@@ -231,7 +231,7 @@ pub(crate) fn statement_failed(who: &Subject, error: &str, category: Option<&str
     Told { setting, ..told.and(Some(who.tell("why.errors.silent", &[]))) }
 }
 
-/// What the companion decided, and why. `before` are the events before it.
+/// The companion's decision and its reason. `before` are the events before it.
 pub(crate) fn decision(who: &Subject, decided: &Decided, before: &[Recorded], name: Name<'_>) -> Told {
     let is_yes = decided.decision == Decision::Yes;
     let of = |yes, no, values: &[(&str, &dyn Display)]| who.tell(if is_yes { yes } else { no }, values);
@@ -273,13 +273,13 @@ fn decision_without_model(who: &Subject, decided: &Decided, before: &[Recorded],
     who.tell(&format!("why.reasons.{reason}"), &[("count", &count), ("whom", &whom)])
 }
 
-/// A segment of speech with the person who said it.
+/// Quotes a speech segment with its speaker.
 pub(crate) fn heard(segment: &Segment, language: Language) -> Told {
     let key = if segment.is_redacted() { "why.speech.gone" } else { "why.speech.heard" };
     Told::new(language, key, &[("who", &segment.from.name), ("text", &cut(&segment.text))])
 }
 
-/// What became of a segment of speech.
+/// The further processing of a speech segment, in words.
 pub(crate) fn handed_over(handing_over: HandingOver, language: Language) -> (&'static str, Told) {
     let (event, key) = match handing_over {
         HandingOver::Done(message) => {
@@ -294,14 +294,14 @@ pub(crate) fn handed_over(handing_over: HandingOver, language: Language) -> (&'s
     (event, Told::new(language, key, &[]))
 }
 
-/// A change of the companion's closing stage, and why.
+/// A change of the companion's closing stage, and its cause.
 pub(crate) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let Event::StageChanged { companion, to, cause, .. } = &recorded.event else { return None };
     let told = || who.tell(&format!("why.stages.{to}"), &[]).and(Some(who.tell(&format!("why.causes.{cause}"), &[])));
     (*companion == who.id).then(|| told().line(recorded, "closing"))
 }
 
-/// That the companion was paused or resumed, joined or left, or that the room was cleared.
+/// The companion was paused or resumed, joined or left, or the room was cleared.
 pub(crate) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let is_own = |companion: &CompanionId| *companion == who.id;
     let key = match (&recorded.event, recorded.event.cancels(&who.id)) {
@@ -317,14 +317,14 @@ pub(crate) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     Some(who.tell(key, &[]).line(recorded, "moved"))
 }
 
-/// That the last statements were repetitive.
+/// The last statements were repetitive.
 pub(crate) fn repeated(recorded: &Recorded, language: Language) -> Option<StoryLine> {
     let Event::RepetitionJudged { score, detections, .. } = &recorded.event else { return None };
     let score = decimal(format!("{score:.2}"), language);
     (*detections > 0).then(|| Told::new(language, "why.repeated", &[("score", &score)]).line(recorded, "repetition"))
 }
 
-/// A span of time: in seconds, with a tenth if it is short, or in minutes, hours or days if it is long.
+/// Formats a duration: in seconds, with a tenth if it is short, otherwise in minutes, hours or days.
 pub(crate) fn span(span: Duration, language: Language) -> String {
     let secs = span.as_secs_f64();
     let tenths = (secs * 10.0).round();

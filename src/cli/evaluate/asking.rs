@@ -1,4 +1,5 @@
-//! Asks the model of one setting, through the pool that the server uses: with its limits, retries and circuit breaker.
+//! Sends the questions of one setting to its model, through the same pool as in the server, with limits, retries and circuit
+//! breaker.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,23 +36,23 @@ use crate::settings::models::Models;
 use crate::settings::{Loaded, Settings};
 use crate::telemetry::instruments::Instruments;
 
-/// After so many questions in a row without an answer, no more are asked.
+/// The run stops after this number of consecutive questions without an answer.
 const MOST_FAILURES: u64 = 10;
-/// After so many answers in a row that could not be read, each asked for twice, no more are asked.
+/// The run stops after this number of consecutive unreadable answers, each requested twice.
 const MOST_UNREADABLE: u64 = 50;
 
-/// One setting: its companion and its model, with what was asked.
+/// One setting with its companion and model, and the counts of its requests.
 pub(super) struct Side {
-    /// Which of two settings it is.
+    /// The name of the setting: first or second.
     which: &'static str,
     pub(super) settings: Settings,
     pub(super) companion: Companion,
     pool: Pool,
     identity: Identity,
-    /// The settings of the model that are no part of a request.
+    /// The model's settings that are not part of a request.
     sampling: String,
     price: Option<Price>,
-    /// The most questions at a time.
+    /// The maximum number of concurrent questions.
     pub(super) concurrent: usize,
     answers: Arc<Mutex<Answers>>,
     cap: Arc<Cap>,
@@ -64,19 +65,19 @@ pub(super) struct Side {
 struct Tally {
     asked: Asked,
     took_ms: Vec<u64>,
-    /// The newest error of the model itself.
+    /// The newest error of the model itself, not of the circuit breaker.
     error: String,
     unreadable_in_row: u64,
 }
 
-/// What is asked about.
+/// The excerpts and the decisions about them.
 #[derive(Clone, Copy)]
 pub(super) struct Chat<'a> {
     pub(super) excerpts: &'a [Excerpt],
     pub(super) decisions: &'a [Decision],
 }
 
-/// Why a run stopped.
+/// The reason why a run stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     Interrupted,
@@ -84,7 +85,7 @@ pub(super) enum Stop {
     /// The model does not answer.
     Failing(String),
     Unreadable,
-    /// An answer could not be kept.
+    /// An answer could not be written to the cache.
     Unwritten(String),
 }
 
@@ -103,7 +104,7 @@ impl fmt::Display for Stop {
 }
 
 impl Side {
-    /// Starts a pool for the models of the settings, or for those that were connected on the page.
+    /// Starts a pool for the models of the settings, or for the model that was connected on the page.
     pub(super) async fn start(
         which: &'static str,
         loaded: Loaded,
@@ -165,7 +166,7 @@ impl Side {
         })
     }
 
-    /// The name of its row in reports. Several settings are numbered.
+    /// The name of the setting's row in reports. With two settings, it includes which one.
     pub(super) fn title(&self, is_one_of_several: bool) -> String {
         if is_one_of_several { format!("{}: {}", self.which, self.identity.model) } else { self.identity.model.to_string() }
     }
@@ -174,8 +175,8 @@ impl Side {
         format!("{} at {}", self.identity.model, self.identity.endpoint)
     }
 
-    /// Asks about the decisions with these indices, and puts the answers in their places. Once the run has stopped, only answers that are kept are taken.
-    /// Returns false if that was ended by a second Ctrl-C.
+    /// Asks about the decisions with these indices, and stores the answers at the same indices. After a stop, only cached answers
+    /// are used. Returns false after a second Ctrl-C.
     pub(super) async fn ask_about(
         &self,
         about: &[usize],
@@ -226,8 +227,8 @@ impl Side {
         judged
     }
 
-    /// The answer to a question: the one that is kept, or the model's. An answer that cannot be read is asked for once more if `repeats`. `None`: there
-    /// is none, or the run has stopped.
+    /// The cached answer to a question, or a new one from the model. If `repeats`, an unreadable answer is requested once more.
+    /// `None` if there is no answer or the run has stopped.
     pub(super) async fn answer(&self, request: Request, repeats: bool) -> Option<Kept> {
         let question = key(&request, &self.identity, &self.sampling);
         let known = self.answers.lock().of(&question).cloned();
@@ -266,7 +267,7 @@ impl Side {
                 Ok(answer) => self.take(&answer, &mut kept),
                 Err(error) => {
                     self.failed(&error);
-                    // Of two answers, the first one is left, as in a room.
+                    // If only the second call failed, the first answer is kept, as in a room.
                     if kept.answer.is_empty() {
                         return None;
                     }
@@ -289,7 +290,7 @@ impl Side {
     fn failed(&self, error: &NoAnswer) {
         let mut tally = self.tally.lock();
         tally.asked.failed += 1;
-        // An open circuit only says that there were errors.
+        // An open circuit only indicates earlier errors.
         if !matches!(error, NoAnswer::CircuitOpen { .. }) {
             tally.error = error.to_string();
         }
@@ -312,7 +313,7 @@ impl Side {
         tally.took_ms.push(kept.model_ms);
     }
 
-    /// Stops the run. The first reason counts.
+    /// Stops the run. Only the first reason is kept.
     pub(super) fn stop(&self, why: Stop) {
         self.stop.send_if_modified(|stop| stop.is_none() && stop.replace(why).is_none());
     }
@@ -329,7 +330,7 @@ impl Side {
         self.cap.spent()
     }
 
-    /// What was asked so far.
+    /// The counts and costs of the requests so far.
     pub(super) fn asked(&self, name: &str) -> Asked {
         let mut tally = self.tally.lock();
         tally.took_ms.sort_unstable();
@@ -347,8 +348,8 @@ impl Side {
     }
 }
 
-/// The models in use: those that were connected on the page, if any were. All questions are of one guild, which may take all calls. `rehearsal` takes
-/// no time.
+/// The models in use: the one that was connected on the page, else those of the settings. All questions belong to one guild, so a
+/// guild may use all calls. `rehearsal` responds without delay.
 fn in_use(settings: &Settings) -> Result<Models, Failure> {
     let connection = Connection::read(&settings.storage.path).map_err(|problem| Failure::Usage(problem.to_string()))?;
     let mut models = connection.map_or_else(|| settings.models.clone(), |connection| connection.applied_to(settings).models);

@@ -1,4 +1,4 @@
-//! Limits what a run costs.
+//! Limits the cost of a run.
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -6,22 +6,22 @@ use tokio::sync::Notify;
 use crate::domain::price::Price;
 use crate::ports::language_model::{Request, Usage};
 
-/// The most that a run may cost, and what it has cost. Calls in flight count at their estimate.
+/// The maximum cost of a run, and its cost so far. Calls in flight count with their estimates.
 #[derive(Debug, Default)]
 pub(super) struct Cap {
     most: Option<f64>,
     so_far: Mutex<SoFar>,
-    /// A call has ended.
+    /// Notified when a call ends.
     ended: Notify,
 }
 
 #[derive(Debug, Default)]
 struct SoFar {
     spent: f64,
-    /// What the calls in flight may cost.
+    /// The sum of the estimates of the calls in flight.
     reserved: f64,
     in_flight: usize,
-    /// The cost of the dearest call.
+    /// The cost of the most expensive call.
     dearest: f64,
 }
 
@@ -34,13 +34,13 @@ impl Cap {
         self.most.is_some()
     }
 
-    /// What the run has cost, without the calls in flight.
+    /// The cost of the run without the calls in flight.
     pub(super) fn spent(&self) -> f64 {
         self.so_far.lock().spent
     }
 
-    /// Begins a call. It counts at its estimate until its usage is known. Waits while only the calls in flight could lead to more than the cap. `None`: the
-    /// call alone could exceed it.
+    /// Starts a call, which counts with its estimate until its usage is known. Waits while the cap could be exceeded only because
+    /// of calls in flight. `None` if the call alone could exceed it.
     pub(super) async fn begin(&self, request: &Request, price: Option<&Price>) -> Option<Spending<'_>> {
         let estimate =
             price.map_or(0.0, |price| price.of(Usage::estimate(request, "").input_tokens, request.max_tokens.into()).as_units());
@@ -48,7 +48,7 @@ impl Cap {
             let ended = self.ended.notified();
             {
                 let mut so_far = self.so_far.lock();
-                // Models that think use more tokens than a prompt lets one expect.
+                // Reasoning models use more tokens than the prompt suggests.
                 let estimate = estimate.max(so_far.dearest);
                 if self.most.is_none_or(|most| so_far.spent + so_far.reserved + estimate <= most) {
                     so_far.reserved += estimate;
@@ -64,7 +64,7 @@ impl Cap {
     }
 }
 
-/// A call that is being made. Dropping it ends it.
+/// A call in flight. Dropping it ends the call.
 pub(super) struct Spending<'a> {
     cap: &'a Cap,
     estimate: f64,
@@ -72,7 +72,7 @@ pub(super) struct Spending<'a> {
 }
 
 impl Spending<'_> {
-    /// The call has used this.
+    /// Records the usage of the call.
     pub(super) fn used(&mut self, usage: Usage, price: Option<&Price>) {
         self.actual = price.map_or(0.0, |price| price.of(usage.input_tokens, usage.output_tokens).as_units());
     }
@@ -83,7 +83,7 @@ impl Drop for Spending<'_> {
         let mut so_far = self.cap.so_far.lock();
         so_far.spent += self.actual;
         so_far.in_flight -= 1;
-        // No rest of rounding stays when nothing is in flight.
+        // Without calls in flight, rounding errors are cleared.
         so_far.reserved = if so_far.in_flight == 0 { 0.0 } else { so_far.reserved - self.estimate };
         so_far.dearest = so_far.dearest.max(self.actual);
         drop(so_far);

@@ -1,4 +1,4 @@
-//! Free runs: the gate decides when a model is asked.
+//! Free runs, in which the gate decides when a model is asked.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::evaluation::free_run::{Played, play};
 use crate::evaluation::report::FreeReport;
 use crate::evaluation::sample;
 
-/// Plays each author of each excerpt as the companion, and prints what the gate asked. Runs that did not end are left out.
+/// Replays each excerpt once for each author in the companion's role, and prints the counts. Unfinished runs are left out.
 pub(super) async fn run(
     options: &Evaluate,
     excerpts: Arc<Vec<Excerpt>>,

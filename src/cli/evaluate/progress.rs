@@ -1,4 +1,4 @@
-//! Shows how far a run is: a bar on a terminal, elsewhere a line at each tenth.
+//! Shows the progress of a run: a bar on a terminal, otherwise a line at each tenth.
 
 use std::io::IsTerminal as _;
 
@@ -21,7 +21,7 @@ impl Progress {
         Self { bar, what, all, done: 0 }
     }
 
-    /// One more is done. The run has cost this so far.
+    /// Counts one more item. `spent` is the cost of the run so far.
     pub(super) fn step(&mut self, spent: f64, currency: &str) {
         self.done += 1;
         let cost = if spent > 0.0 { format!(", {spent:.4} {currency}") } else { String::new() };

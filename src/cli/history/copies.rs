@@ -27,24 +27,24 @@ use crate::server::offline::open_options;
 use crate::server::{holds_a_store, newest_backup, with_newest_backup};
 use crate::settings::Loaded;
 
-/// What to do about a damaged store.
+/// Advice for a damaged store.
 const REMEDY: &str = "Restore a backup with `tertulia history restore`, or copy the folder and continue with what is left with `tertulia serve --accept-loss`.";
 
-/// What to do about records that are intact but cannot be parsed, and about missing names.
+/// Advice for missing names and for records that are intact but cannot be parsed.
 const UNREADABLE_REMEDY: &str = "For records that cannot be read: restore an earlier backup with `tertulia history restore`. Otherwise they stay \
     as they are. A room that needs one is suspended (GET /api/quarantine) and can be deleted (DELETE /api/rooms/ROOM); other rooms continue. But a \
     room whose number, last event or mark of deletion is unreadable accepts no messages and cannot be deleted. An unreadable list of rooms, \
     membership or next channel number keeps the server from starting. If the format is newer than this version, start the version that wrote it.";
 
-/// What else a server needs that takes the place of another one.
+/// The data that a replacement server needs besides a backup.
 const NOT_IN_A_BACKUP: &str = "A backup holds what was said and decided, the rooms and their members, the pictures and cards of companions, and the \
     companions that are kept in the store. It does not hold the settings, the companions' files, the admin token, Discord's token, the keys of models, \
     and a model that was connected on the page: copy the folder of the settings, set the tokens, and connect the model again.";
 
-/// What makes backups of a database.
+/// The backup tools of PostgreSQL.
 const ITS_BACKUPS: &str = "make backups with its own tools, pg_dump, or pg_basebackup with archived WAL";
 
-/// What to do about a backup with such records.
+/// Advice for a backup that contains records that cannot be parsed.
 const UNREADABLE_IN_A_BACKUP: &str = "The records that are intact but cannot be parsed were the same in the store when this backup was taken, and a \
     new backup would contain them too. `tertulia history restore` restores them as they are; prefer an earlier backup.";
 
@@ -153,34 +153,34 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
     report_findings(json, &visible::path(data), &read, &remedy, UNREADABLE_REMEDY)
 }
 
-/// Verifies a copy that the running server makes, because the server has the store locked. The copy contains every record.
+/// Verifies a copy made by the running server, which holds the lock of the store. The copy contains every record.
 fn verify_running(client: &Client, data: &Path, json: bool) -> Result<Report, Failure> {
     let process = std::process::id();
     let copy = absolute(&target::for_process(data, process))?;
     block_on(async {
         let connection = connection_with_copy(client, process).await.or_else(|failure| match failure {
-            // The store is damaged, and a copy ends at the first unreadable place.
+            // The store is damaged, and the copy ends at the first unreadable place.
             Failure::Store(detail) => {
                 report_damage(json, &detail)?;
                 Err(Failure::Store(detail))
             }
             failure => Err(failure),
         })?;
-        // This runtime has nothing else to do meanwhile.
+        // This runtime has no other task meanwhile.
         let read = read_backup(&copy);
-        // The server deletes it when the connection ends. This way it is gone when the command ends.
+        // The server deletes the copy when the connection ends. Deleting it here ensures that it is gone when the command ends.
         let _ = std::fs::remove_file(&copy);
         drop(connection);
         Ok(read?)
     })
 }
 
-/// Has the server make a copy for this process. The server deletes it when the connection ends, whatever ends it.
+/// Requests a copy for this process. The server deletes the copy when the connection ends for any reason.
 async fn connection_with_copy(client: &Client, process: u32) -> Result<Response, Failure> {
     let bar = copying();
     let request = client.request(Method::POST, "/api/backup", &[]).json(&json!({ "verified_by": process }));
     let mut response = client.send(request).await?;
-    // The copy is complete when its line arrives. The body goes on.
+    // The copy is complete when its line arrives. The body stays open.
     if response.chunk().await.map_err(|error| client.broken(&error))?.is_none() {
         return Err(Failure::Failed("the server stopped before the copy was complete: try again".into()));
     }
@@ -277,7 +277,7 @@ fn unusable(error: &OpenError, data: &Path) -> Failure {
     Failure::Store(with_newest_backup(error, data))
 }
 
-/// Reports a copy. The fields that every copy has are added to `object`.
+/// Reports a copy. Adds the common fields of all copies to `object`.
 fn report_copy(json: bool, data: &Path, copied: &Copied, mut object: Value) -> Result<(), Failure> {
     let Copied { records, bytes_before, bytes_after } = *copied;
     object["folder"] = json!(data);
@@ -294,17 +294,17 @@ fn report_unusable(json: bool, what: &str, detail: &str) -> Result<(), Failure> 
     Err(Failure::Failed(format!("{what} is not a backup that can be used: {detail}")))
 }
 
-/// Reports damage that kept the rest from being read.
+/// Reports damage that made the rest unreadable.
 fn report_damage(json: bool, detail: &str) -> Result<(), Failure> {
     if json { print_json(&json!({ "sound": false, "problem_count": 1, "problems": [detail] })) } else { Ok(()) }
 }
 
-/// The problems, one line each. They contain names of guilds and channels, which are escaped.
+/// The problems, one line each. Names of guilds and channels in them are escaped.
 fn problems(read: &Report) -> Vec<String> {
     read.problems.iter().map(|problem| visible::line(&problem.to_string())).collect()
 }
 
-/// The number of problems, and the problems on the lines below.
+/// The number of problems, and the problems on the following lines.
 fn found(read: &Report) -> String {
     let (count, listed) = (read.problem_count, read.problems.len() as u64);
     let which = if count > listed { format!(", the first {listed} of them") } else { String::new() };

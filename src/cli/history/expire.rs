@@ -21,11 +21,11 @@ use crate::settings::storage::MOST_DAYS;
 /// The minimum age, as for `storage.retention_days`.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// What to delete.
+/// The events to delete.
 pub(super) struct Scope<'a> {
-    /// Only this guild. `None`: all guilds.
+    /// Only events of this guild. `None` for all guilds.
     pub guild: Option<&'a str>,
-    /// The age as the user wrote it. `None`: the age in the settings.
+    /// The minimum age as the user wrote it. `None` for the age in the settings.
     pub older_than: Option<&'a str>,
     /// Events of any age.
     pub everything: bool,
@@ -80,7 +80,7 @@ fn counted(count: u64, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Reads an age of at least a day. A shorter one is probably a mistake: `m` means minutes, not months.
+/// Parses an age of at least a day. A shorter one is probably a mistake: `m` means minutes, not months.
 fn span(text: &str) -> Result<Duration, Failure> {
     let span = time::duration_of("--older-than", text)?;
     if (DAY..=DAY * MOST_DAYS).contains(&span) {

@@ -23,7 +23,7 @@ use crate::ports::backend::{Backend, DAMAGED};
 use crate::server::offline;
 use crate::settings::Loaded;
 
-/// Writes to standard output, or to a new file that appears once it is complete.
+/// Writes to standard output, or to a new file that appears only when it is complete.
 pub(super) fn run(
     loaded: Loaded,
     server: Option<&str>,
@@ -72,7 +72,7 @@ pub(super) fn run(
     }
 }
 
-/// What is exported.
+/// The data to export.
 enum Query {
     /// The stored events of one room, or of all rooms.
     Events { room: Option<String>, form: ExportForm },
@@ -89,7 +89,7 @@ async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<
     };
     let response = client.send(client.request(Method::GET, "/api/export", &parameters)).await?;
     let mut chunks = response.bytes_stream();
-    // The newest line is held back: if the server aborts the answer, this line says why.
+    // The newest line is held back: if the server aborts the response, this line contains the reason.
     let mut last = Vec::new();
     while let Some(chunk) = chunks.next().await {
         let Ok(chunk) = chunk else {
@@ -124,7 +124,7 @@ async fn from_store(backend: &Backend, query: Query, sink: &mut Sink) -> Result<
     Ok(())
 }
 
-/// The failure for an answer that ends in the middle. A server that cannot continue writes a last line that says why.
+/// The failure for an incomplete response. A server that cannot continue writes the reason as the last line.
 fn aborted(client: &Client, last: &[u8]) -> Failure {
     let why: Value = serde_json::from_slice(last).unwrap_or_default();
     if why["type"] == DAMAGED {
@@ -137,7 +137,7 @@ fn aborted(client: &Client, last: &[u8]) -> Failure {
     ))
 }
 
-/// The script's notes: where it differs from what happened.
+/// The script's notes about differences from the actual events.
 fn notes(script: &[u8]) -> Vec<String> {
     #[derive(Default, Deserialize)]
     struct Notes {
@@ -150,11 +150,11 @@ fn notes(script: &[u8]) -> Vec<String> {
 /// The destination of the lines.
 struct Sink {
     out: Box<dyn Write>,
-    /// The path of the file, and its partial file. `None`: standard output.
+    /// The path of the file, and its partial file. `None` for standard output.
     file: Option<(PathBuf, Part)>,
-    /// A copy of everything written, if it is parsed at the end.
+    /// A copy of the output, if it is parsed at the end.
     copy: Option<Vec<u8>>,
-    /// Whether what is written is JSON, not text for people.
+    /// Whether the output is JSON, not text for people.
     is_json: bool,
     lines: u64,
     bytes: u64,
@@ -215,7 +215,7 @@ impl Sink {
     }
 }
 
-/// JSON with the same value, or text, that cannot control a terminal. In a file the original stays.
+/// Escapes terminal control characters. JSON keeps its value. Output to a file is not escaped.
 fn shown(written: &[u8], is_json: bool) -> String {
     let written = String::from_utf8_lossy(written);
     if is_json { visible::json(&written) } else { visible::lines(&written) }

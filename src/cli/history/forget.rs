@@ -1,4 +1,4 @@
-//! `tertulia history forget`: deletes what a person said.
+//! `tertulia history forget`: deletes a person's messages.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
@@ -60,7 +60,7 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, forget: &Forget, yes: bo
     report(json, &forgotten, &sentence)
 }
 
-/// How many of each kind.
+/// The number of items of each kind.
 fn amounts(forgotten: &Value) -> String {
     let counted = |what: &str, one: &str, many: &str| match forgotten[what].as_u64() {
         Some(1) => format!("1 {one}"),
@@ -71,7 +71,7 @@ fn amounts(forgotten: &Value) -> String {
         .join(", ")
 }
 
-/// Says what will be deleted, and what becomes impossible afterwards.
+/// The confirmation question: the data that is deleted, and the options that are lost afterwards.
 fn question(forget: &Forget, counted: Option<&Value>) -> String {
     let Forget { guild, person, answers } = forget;
     let (guild, person) = (visible::line(guild.as_str()), visible::line(person));
@@ -85,7 +85,7 @@ fn question(forget: &Forget, counted: Option<&Value>) -> String {
     )
 }
 
-/// Asks for confirmation of something that cannot be undone.
+/// Asks for confirmation of an action that cannot be undone.
 pub(super) fn confirmed(what: &str) -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::Usage(

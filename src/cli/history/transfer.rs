@@ -17,7 +17,7 @@ use crate::server::{check_folder, holds_a_store, is_half_copied, is_moved_folder
 use crate::settings::Loaded;
 use crate::settings::storage::Engine;
 
-/// Copies the store of one engine into the empty one of the other, and checks the copy.
+/// Copies the store of one engine into the empty store of the other, and checks the copy.
 pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Result<(), Failure> {
     if from == to {
         return Err(Failure::Usage("--from and --to name the same store: name two".into()));
@@ -42,11 +42,11 @@ pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Res
     let copied = match to {
         Engine::Postgres => {
             let target = open(to)?.store();
-            // A copy that was interrupted after the files were marked is finished.
+            // An interrupted copy is finished even if the files were already marked as moved.
             if is_half_copied(data) || !block_on(async { Ok(transfer::is_unfinished(&*target).await) })?.map_err(unreadable)? {
                 check_folder(data).map_err(Failure::Store)?;
             }
-            // Before anything else, so that no server starts on the empty target meanwhile.
+            // This comes first, so that no server starts on the empty target meanwhile.
             block_on(async { Ok(transfer::begin(&*target).await) })?.map_err(|error| match error {
                 TransferError::NotEmpty => Failure::Store(format!("the database of storage.url or storage.url_file: {error}")),
                 error => failed(error),
@@ -66,7 +66,7 @@ pub(super) fn copy(loaded: &Loaded, from: Engine, to: Engine, json: bool) -> Res
                 )));
             }
             let source = open(from)?;
-            // A node that runs would go on with it.
+            // A running node would continue to write to the source.
             block_on(async { source.own().await.map_err(|owner| Failure::Store(format!("{owner}; stop it first"))) })?;
             let source = source.store();
             if block_on(async { Ok(transfer::is_unfinished(&*source).await) })?.map_err(unreadable)? {
@@ -105,7 +105,7 @@ fn unreadable(error: StoreError) -> Failure {
     Failure::Store(error.to_string())
 }
 
-/// Shows what is done, and how much of it.
+/// Shows the current step and its progress.
 fn shown() -> impl FnMut(Step, u64, Option<u64>) {
     let bar = progress("counting");
     move |step, done, all| {

@@ -1,4 +1,4 @@
-//! Answers for the models of a replay that its script has no answers for: the built-in model `rehearsal` does.
+//! Answers the questions of a replay with the built-in model `rehearsal` where the script has no answers.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::ports::language_model::{Asker, LanguageModel as _, Request};
 use crate::replay::{Answer, Question, Responder, Script, ScriptedAnswers};
 use crate::settings::models;
 
-/// The time that an answer takes.
+/// The response times in the replay.
 const DECISION: Duration = Duration::from_millis(650);
 const STATEMENT: Duration = Duration::from_millis(2_250);
 
@@ -27,7 +27,7 @@ pub(super) struct Rehearsed<'a> {
 
 impl<'a> Rehearsed<'a> {
     pub(super) fn of(script: &'a Script) -> Self {
-        // The answers take their time in the replay.
+        // The replay adds the response times itself.
         let at_once = models::Rehearsal { pace: 0.0, ..script.settings.models.rehearsal.clone() };
         Self { script, scripted: ScriptedAnswers::of(script), model: Rehearsal::new(&at_once) }
     }
@@ -75,7 +75,7 @@ impl Responder for Rehearsed<'_> {
     }
 }
 
-/// The newest messages of the window up to this one.
+/// The newest messages of the window up to `upto`.
 fn lines_until(conversation: &Conversation, upto: Seq) -> Vec<Line> {
     let entries = conversation.window().entries().filter(|entry| entry.seq <= upto);
     Line::newest_of(entries.map(|entry| -> &Message { &entry.message }))

@@ -24,7 +24,7 @@ pub(super) fn of(usage: &Usage, by: By) -> String {
         let _ = writeln!(out, "Nothing was used.");
         return out;
     }
-    // Guilds have a number in the second column, where other lines have a second name.
+    // A guild has a number in the second column; other rows have a second name there.
     let first_number = if by == By::Guild { 1 } else { 2 };
     align(&rows(usage, by), first_number..7, &mut out);
     let speech = speech(usage);
@@ -40,7 +40,7 @@ pub(super) fn of(usage: &Usage, by: By) -> String {
     out
 }
 
-/// The figures that laws ask for, one line for each guild and month.
+/// The figures that laws require, one line for each guild and month.
 pub(super) fn safety(figures: &SafetyFigures) -> String {
     let mut out = format!("from {} to {} (months in UTC)\n\n", figures.from, figures.to);
     let row = |guild: &str, month: &str, sums: &Safety| -> Row {
@@ -114,7 +114,7 @@ fn row(names: [String; 2], calls: &Calls) -> Row {
     names.into_iter().chain(numbers).chain([calls.costs.cost.map_or_else(|| "–".to_owned(), money)]).collect()
 }
 
-/// What services for speech did, if they did anything.
+/// The usage of speech services, if there is any.
 fn speech(usage: &Usage) -> Vec<Row> {
     let row = |[guild, who, what, provider]: [String; 4], speech: &Speech| -> Row {
         let heard = format!("{:.1}", Duration::from_millis(speech.recognised_ms).as_secs_f64());
@@ -180,7 +180,7 @@ fn notes(total: &Calls) -> Vec<String> {
     notes
 }
 
-/// Writes rows as aligned columns. The columns in `right` are aligned to the right.
+/// Writes rows as aligned columns. The columns in `right` are right-aligned.
 fn align(rows: &[Row], right: Range<usize>, out: &mut String) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
@@ -199,12 +199,12 @@ fn plain(id: &str) -> String {
     Plain(id).to_string()
 }
 
-/// 1234567 as 1,234,567.
+/// Formats 1234567 as 1,234,567.
 fn grouped(number: u64) -> String {
     HumanCount(number).to_string()
 }
 
-/// Four decimals. A smaller cost is `<0.0001`.
+/// Formats a cost with four decimals. A smaller cost is `<0.0001`.
 fn money(cost: Cost) -> String {
     let units = cost.as_units();
     if units > 0.0 && units < 0.000_1 {

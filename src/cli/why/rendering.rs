@@ -8,7 +8,7 @@ use crate::ports::backend::decisions::{self, Brief, DecisionRecord, Outcome, Sto
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 
-/// The width of a line, in columns, when the terminal's width is not known.
+/// The width of a line, in columns, if the terminal's width is not known.
 const WIDTH: usize = 100;
 /// The indent of a step's text, in columns: two, the time, and two more.
 const INDENT: usize = 12;
@@ -20,7 +20,7 @@ pub(super) fn width(columns: Option<&str>, terminal: Option<usize>) -> usize {
 
 pub(super) fn render(explanation: &decisions::Why, options: &Why, is_from_server: bool, width: usize) -> String {
     let mut page = Page { text: String::new(), width, day: String::new() };
-    // Servers of before do not say it.
+    // Older servers do not send the room.
     let room = if explanation.room.is_empty() { options.room.as_str() } else { &*explanation.room };
     match &explanation.companion {
         Some(companion) => one_companion(&mut page, explanation, companion.as_str(), room, options.at.is_some()),
@@ -57,7 +57,7 @@ fn one_companion(page: &mut Page, explanation: &decisions::Why, companion: &str,
         page.wrap(0, &waits(waiting));
     }
     if let Some(DecisionRecord { decision, trigger, reason, more, .. }) = &explanation.decision {
-        // Nothing triggers such a decision. Its recorded trigger has no meaning.
+        // Such a decision has no trigger. Its recorded trigger has no meaning.
         let is_bookkeeping = matches!(&**reason, "closed" | "paused" | "overflow" | "stale");
         let trigger = if is_bookkeeping { String::new() } else { format!("{trigger}, ") };
         let trace = more.get("trace").and_then(|trace| trace.as_str()).map(|trace| format!(", trace {trace}"));

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use super::super::moment::Moment;
 
-/// With a limit up to this, each use is stored on its own.
+/// The maximum limit with which each use is stored separately.
 const MAX_SEPARATE_USES: u64 = 1_440;
-/// With a larger limit, the uses of this span of time are stored as one sum.
+/// With a larger limit, the uses of this period are stored as one sum.
 pub const PIECE: Duration = Duration::from_secs(60);
 /// Spare capacity that stays after shrinking, in pieces.
 const SPARE_CAPACITY: usize = 8;
 
 /// A sliding window of `SECS` seconds, open at the old end.
 ///
-/// With a limit of up to 1,440, each use is stored with its time in microseconds, and no more uses than the limit needs. With a larger limit, the
-/// uses of one minute of the clock are stored as one sum, which expires when the newest of them does. So there are never more than 1,441 entries for
-/// a day, however much is used. No window ever holds more than its limit, and uses expire less than a minute late.
+/// With a limit of up to 1,440, each use is stored with its time in microseconds, and no more uses than the limit needs. With a
+/// larger limit, the uses of one minute of the clock are stored as one sum, which expires with the newest of them. So a day never
+/// has more than 1,441 entries, regardless of the use. No window ever exceeds its limit, and uses expire less than a minute late.
 #[derive(Clone, Debug, Default)]
 pub struct Sliding<const SECS: u64> {
     /// Ordered by time.
@@ -34,7 +34,7 @@ struct Piece {
 impl<const SECS: u64> Sliding<SECS> {
     const LENGTH: Duration = Duration::from_secs(SECS);
 
-    /// Counts `amount` uses at the time `at`, where the limit of the window is `most`.
+    /// Counts `amount` uses at the time `at`, with `most` as the limit of the window.
     pub fn count(&mut self, amount: u64, at: Moment, most: u64) {
         let newest = self.pieces.back().map_or(at, |piece| piece.newest.max(at));
         if amount == 0 || is_expired(at, newest, Self::LENGTH) {
@@ -55,7 +55,8 @@ impl<const SECS: u64> Sliding<SECS> {
             }
         }
         self.pieces.insert(index, Piece { newest: at, amount });
-        // Each piece holds at least one use, so pieces older than the newest `most` do not matter for when the window is free again.
+        // Each piece contains at least one use, so pieces older than the newest `most` do not influence when the window becomes
+        // free.
         while most <= MAX_SEPARATE_USES && self.pieces.len() as u64 > most {
             self.drop_oldest();
         }
@@ -67,8 +68,8 @@ impl<const SECS: u64> Sliding<SECS> {
         self.sum
     }
 
-    /// If the window is full, with `promised` uses counted as made now: the time when one more use is allowed, if nothing is used until then. The
-    /// inner `None` means never. The outer `None` means that the window is not full.
+    /// If the window is full, with `promised` uses counted as made now: the time at which one more use is allowed, if nothing is
+    /// used until then. The inner `None` means never. The outer `None` means that the window is not full.
     pub fn full(&mut self, now: Moment, most: u64, promised: u64) -> Option<Option<Moment>> {
         let excess = self.used(now).saturating_add(promised).checked_sub(most)?;
         let mut released = 0_u64;
@@ -88,7 +89,7 @@ impl<const SECS: u64> Sliding<SECS> {
         is_used
     }
 
-    /// The clock was set back to this moment: uses that are later count as made now.
+    /// Handles a clock that was set back to this moment: later uses count as made now.
     pub(super) fn set_back(&mut self, to: Moment) {
         for piece in self.pieces.iter_mut().rev().take_while(|piece| piece.newest > to) {
             piece.newest = to;

@@ -1,17 +1,18 @@
-//! Whether a name that is an everyday word calls somebody where it stands (docs/design/gate.md G-6).
+//! Determines whether an everyday word addresses the companion of that name (docs/design/gate.md G-6).
 
 use std::ops::Range;
 
 use super::is_word;
 use crate::text::{first_bytes, last_bytes};
 
-/// Greetings and farewells that stand before a name, folded, with commas between them.
+/// Greetings and farewells that may precede a name, folded and separated by commas.
 const GREETINGS: &str = "hi,hiya,hey,heya,hello,yo,howdy,morning,evening,good day,good afternoon,good night,goodnight,welcome,\
     welcome back,bye,goodbye,dear,hallo,hallöchen,moin,servus,grüss dich,guten morgen,guten tag,guten abend,\
     gute nacht,tschüss,hola,oye,buenas,buenos días,buenas tardes,buenas noches,adiós,bonjour,bonsoir,salut,coucou,\
     olá,oi,bom dia,boa tarde,bonne nuit,boa noite";
 
-/// Whether a written name calls somebody: `@name`, `name,` or the like at the start of a line, `, name` at its end, a greeting and the name. `range` is the name's in the folded text.
+/// Whether a written name is an address: `@name`, `name,` or the like at the start of a line, `, name` at its end, or a greeting
+/// and the name. `range` is the name's range in the folded text.
 pub(super) fn calls(text: &str, folded: &str, range: Range<usize>) -> bool {
     let (before, after) = (&folded[..range.start], &folded[range.end..]);
     let preceding = before.trim_end_matches(is_mark);
@@ -21,7 +22,7 @@ pub(super) fn calls(text: &str, folded: &str, range: Range<usize>) -> bool {
     let ends = following.is_empty() || following.starts_with('\n');
     let is_mention = before.strip_suffix('@').is_some_and(|before| !before.ends_with(is_word));
     let is_set_off = || gap_after.trim_start_matches(is_emphasis).starts_with([',', ':', '!', '?']);
-    // "Hi, hope you are well" greets nobody of that name, "Hi Hope, are you well" does, and so does "Hi Hope are you well".
+    // "Hi, hope you are well" does not address Hope; "Hi Hope, are you well" and "Hi Hope are you well" do.
     let greets = || {
         let is_greeted = gap_before.trim_matches(is_emphasis).trim().trim_start_matches(',').trim().is_empty();
         is_greeted
@@ -31,7 +32,7 @@ pub(super) fn calls(text: &str, folded: &str, range: Range<usize>) -> bool {
     is_mention || starts && is_set_off() || ends && gap_before.contains(',') || greets()
 }
 
-/// Whether a name is the first or the last word of what is said.
+/// Whether a name is the first or the last word of an utterance.
 pub(super) fn is_at_end(folded: &str, range: &Range<usize>) -> bool {
     !folded[..range.start].contains(is_word) || !folded[range.end..].contains(is_word)
 }
@@ -44,7 +45,7 @@ fn ends_with_greeting(text: &str) -> bool {
     })
 }
 
-/// Whether a character belongs to no word and ends no line.
+/// Whether a character is part of no word and does not end a line.
 fn is_mark(c: char) -> bool {
     c != '\n' && (c == '_' || !is_word(c))
 }
@@ -53,7 +54,7 @@ fn is_emphasis(c: char) -> bool {
     matches!(c, '*' | '_' | '~' | '"' | '“' | '”')
 }
 
-/// Whether a name is written with a capital letter around this place of its folded text, which may be a few bytes longer or shorter.
+/// Whether a name is capitalised near this position of its folded text, which may be a few bytes off.
 fn is_capitalised_near(text: &str, name: &str, at: usize) -> bool {
     const NEAR: usize = 64;
     let near = last_bytes(first_bytes(text, at + name.len() + NEAR), name.len() + 2 * NEAR);

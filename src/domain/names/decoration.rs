@@ -1,12 +1,12 @@
-//! Finds the words of a name that is decorated: `🔥Ember`, `★ Nova ★`, `小蝶🦋`, `xX_Dark_Xx`.
+//! Extracts the words of a decorated name: `🔥Ember`, `★ Nova ★`, `小蝶🦋`, `xX_Dark_Xx`.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// What is left needs as many letters or digits to be a name.
+/// The minimum number of letters and digits in the remaining name.
 const FEWEST_CHARS: usize = 2;
 
-/// The words of a name without what decorates them. `None`: nothing decorates it, or too little is left to be a name.
+/// The words of a name without decoration. `None` if the name is not decorated, or if too little remains.
 pub(super) fn undecorated(name: &str) -> Option<String> {
     let mut words: Vec<&str> =
         name.split(is_decoration).map(without_hyphens).filter(|word| word.contains(char::is_alphanumeric)).collect();
@@ -21,16 +21,16 @@ pub(super) fn undecorated(name: &str) -> Option<String> {
         let inside = only.strip_prefix("xX").and_then(|rest| rest.strip_suffix("Xx"));
         words = vec![inside.filter(|inside| !inside.is_empty()).unwrap_or(only)];
     }
-    // Letters of another style, such as bold or Gothic ones, are those letters.
+    // Stylised letters, such as bold or Gothic ones, become plain letters.
     let plain = words.join(" ").nfkc().collect::<String>();
     let letters = plain.chars().filter(|c| c.is_alphanumeric());
     let is_name = letters.clone().count() >= FEWEST_CHARS && letters.clone().any(|c| !c.is_numeric());
-    // Underscores within a name are how some write white space.
+    // Underscores within a name often replace spaces.
     let is_decorated = plain != name && plain != name.replace('_', " ");
     (is_name && is_decorated).then_some(plain)
 }
 
-/// Whether a character is no part of any word: neither a letter, a digit nor a mark, nor punctuation that names have.
+/// Whether a character belongs to no word: neither a letter, digit or mark, nor punctuation that occurs in names.
 fn is_decoration(c: char) -> bool {
     let is_variant = matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{20d0}'..='\u{20ff}');
     let is_punctuation = matches!(c, '-' | '\'' | '’' | '.' | ',' | ':' | '!' | '?' | '@' | '#' | '&' | '+' | '/' | '%' | '$');
@@ -38,7 +38,7 @@ fn is_decoration(c: char) -> bool {
     is_variant || !(c.is_alphanumeric() || is_combining_mark(c) || is_punctuation || is_joint)
 }
 
-/// A word without the hyphens or dots on both its sides.
+/// Removes hyphens, dots or colons if they are on both sides of a word.
 fn without_hyphens(word: &str) -> &str {
     let inside = word.trim_matches(['-', '.', ':']);
     if word.starts_with(['-', '.', ':']) && word.ends_with(['-', '.', ':']) { inside } else { word }

@@ -1,20 +1,20 @@
-//! Finds the parts of a text in which names do not count: code, links, addresses of other kinds and quoted lines.
+//! Finds the parts of a text in which names do not count: code, links, other addresses and quoted lines.
 
 use std::ops::Range;
 
 use super::super::links::link_end;
 use super::is_word;
 
-/// Endings of hosts and files, of which none is a word that may follow a full stop without a space.
+/// Top-level domains and file extensions. None is a word that may follow a full stop without a space.
 const ENDINGS: &str = "ai app au biz br ca ch cloud cn com de dev edu eu example fr gg gov ie info internal io jp lan local localhost \
     net nl nz onion org pl pt ru test tv uk xyz bmp cfg conf cpp css csv db doc docx exe gif gz htm html ini java \
     jpeg jpg js json log md mp3 mp4 ogg pdf png py rs sh sql svg tar toml ts txt wav webm webp xlsx xml yaml";
 
 /// The ranges of a text in which names do not count, in bytes, ascending.
 ///
-/// These are code (`` `…` `` and ``` ``…`` ``` within a line; three or more backticks, or a line of tildes, up to the same again or the end), links
-/// (`scheme://…`, `www.…`, the target of `[text](target)`), mail addresses, hosts, paths, short codes of emoji (`:name:`) and quoted lines (`>`; `>>> `
-/// quotes all that follows, as in Discord). They are found in linear time.
+/// These are code (`` `…` `` and ``` ``…`` ``` within a line; three or more backticks, or a line of tildes, up to the same again
+/// or the end), links (`scheme://…`, `www.…`, the target of `[text](target)`), mail addresses, hosts, paths, short codes of emoji
+/// (`:name:`) and quoted lines (`>`; `>>> ` quotes the whole rest, as in Discord). The search takes linear time.
 #[derive(Debug, Default)]
 pub(crate) struct Zones(Vec<Range<usize>>);
 
@@ -61,7 +61,7 @@ impl Zones {
         self.inline(text, at, end)
     }
 
-    /// Reads code and links in a line. Returns the start of the next line to read, because code may span several.
+    /// Reads code and links in a line. Returns the start of the next line to read. Code may span several lines.
     fn inline(&mut self, text: &str, start: usize, end: usize) -> usize {
         let (mut end, mut at, mut floor) = (end, start, start);
         let mut bracket = false;
@@ -122,12 +122,12 @@ impl Zones {
     }
 }
 
-/// Whether a byte may stand in a mail address, a host or a path.
+/// Whether a byte may be part of a mail address, a host or a path.
 const fn is_locator_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'%' | b'+' | b'-' | b'@' | b'/' | b'\\' | b':' | b'~')
 }
 
-/// The end of the mail address, the host or the path that begins here.
+/// The end of the mail address, host or path that begins here.
 fn locator_end(text: &str, at: usize) -> Option<usize> {
     let length = text.as_bytes()[at..].iter().take_while(|byte| is_locator_byte(**byte)).count();
     let locator = text[at..at + length].trim_end_matches(['.', ':', '-', '_', '~']);
@@ -148,7 +148,7 @@ fn is_path(text: &str) -> bool {
         || !folders.is_empty() && has_known_ending(file)
 }
 
-/// Whether this is a host, perhaps with a port and a path, or the name of a file.
+/// Whether this is a host, optionally with a port and a path, or a file name.
 fn is_host(text: &str) -> bool {
     let host = text.split(['/', ':']).next().unwrap_or_default();
     let is_label =
@@ -160,7 +160,7 @@ fn has_known_ending(name: &str) -> bool {
     name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.split(' ').any(|known| ending.eq_ignore_ascii_case(known)))
 }
 
-/// The end of the emoji's short code that begins here.
+/// The end of the emoji short code that begins here.
 fn short_code_end(text: &str, at: usize) -> Option<usize> {
     let length =
         text.as_bytes()[at + 1..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"_+-".contains(byte)).count();
@@ -173,12 +173,12 @@ fn line_end(text: &str, at: usize) -> usize {
     text.as_bytes()[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length)
 }
 
-/// The number of times that a byte is repeated from `at`.
+/// The number of repetitions of a byte from `at` on.
 fn run(text: &str, at: usize, byte: u8) -> usize {
     text.as_bytes()[at..].iter().take_while(|other| **other == byte).count()
 }
 
-/// The end of the line that closes a block of tildes, or the end of the text.
+/// The end of the line that closes a tilde block, or the end of the text.
 fn tilde_close(text: &str, mut at: usize, tildes: usize) -> usize {
     while at < text.len() {
         let end = line_end(text, at);
@@ -190,7 +190,7 @@ fn tilde_close(text: &str, mut at: usize, tildes: usize) -> usize {
     text.len()
 }
 
-/// The end of the backticks that close this many: exactly as many for one and two, at least as many for more.
+/// The end of the closing backticks: exactly as many as `ticks` for one and two, at least as many for more.
 fn tick_close(text: &str, mut at: usize, end: usize, ticks: usize) -> Option<usize> {
     while let Some(distance) = text.as_bytes()[at..end].iter().position(|byte| *byte == b'`') {
         let found = run(text, at + distance, b'`');

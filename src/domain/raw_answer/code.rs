@@ -1,13 +1,13 @@
-//! Finds code in an answer: marks in it are words.
+//! Finds code in an answer. Markers inside code are ordinary text.
 
 use super::cursor::{Cursor, Found, More};
 
-/// Code in a line is at most this long, in bytes.
+/// The maximum length of inline code, in bytes.
 const MAX_SPAN: usize = 1_000;
-/// A fence, and what may follow it in its line, are at most this long, in bytes.
+/// The maximum length of a code fence and of the text after it in its line, in bytes.
 const MAX_FENCE: usize = 200;
 
-/// The fence that a line begins with, such as three backticks, and the place after the line.
+/// The fence at the beginning of the line, such as three backticks, and the position after the line.
 pub(super) fn fence(line: Cursor<'_>) -> Result<Option<(&str, Cursor<'_>)>, More> {
     let Some(mark) = line.next()?.filter(|c| matches!(c, '`' | '~')) else { return Ok(None) };
     let after = line.past(|c| c == mark, MAX_FENCE)?;
@@ -19,19 +19,19 @@ pub(super) fn fence(line: Cursor<'_>) -> Result<Option<(&str, Cursor<'_>)>, More
     Ok(info.map(|info| (fence, line_end(after.moved(info.len())))))
 }
 
-/// The place after a line that closes the block of code which this fence opened.
+/// The position after the line if the line closes the code block that `fence` opened.
 fn closing<'a>(fence: &str, line: Cursor<'a>) -> Found<'a> {
     let text = line.line(MAX_FENCE)?;
     let is_close = text.is_some_and(|text| text.trim().starts_with(fence) && text.trim().trim_matches(['`', '~']).is_empty());
     Ok(is_close.then(|| line_end(line)))
 }
 
-/// The place after the line, as far as it is there.
+/// The position after the line, or the end of the text so far.
 pub(super) fn line_end(text: Cursor<'_>) -> Cursor<'_> {
     text.rest().find('\n').map_or(text.end(), |length| text.moved(length + 1))
 }
 
-/// Where a text is: in a block of code or not, and within a line or at its beginning.
+/// Whether a position is inside a code block, and whether it is at the beginning of a line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Place {
     pub fence: Option<String>,
@@ -43,7 +43,7 @@ impl Place {
         !self.is_within_line
     }
 
-    /// The place after the code that the text begins with, as far as it is there.
+    /// The position after the code that begins here, or the end of the text so far.
     pub fn code<'a>(&mut self, text: Cursor<'a>) -> Found<'a> {
         let Some(opened) = &self.fence else {
             if self.is_line_start()
@@ -61,14 +61,15 @@ impl Place {
         Ok(Some(end.unwrap_or_else(|| line_end(text))))
     }
 
-    /// This text was said.
+    /// Advances over this text.
     pub fn pass(&mut self, text: &str) {
         let line = text.rsplit('\n').next().unwrap_or_default();
         self.is_within_line = !line.trim().is_empty() || self.is_within_line && line.len() == text.len();
     }
 }
 
-/// The place after the code in backticks that a text begins with, or after the backticks alone. Such code ends in the same line.
+/// The position after the inline code that begins here. If the backticks are not closed in the same line, the position after the
+/// backticks.
 pub(super) fn span(text: Cursor<'_>) -> Found<'_> {
     let is_tick = |c| c == '`';
     let begin = text.past(is_tick, MAX_FENCE)?;
@@ -86,7 +87,7 @@ pub(super) fn span(text: Cursor<'_>) -> Found<'_> {
     Ok(Some(begin).filter(|_| !ticks.is_empty()))
 }
 
-/// The length of the JSON object that a text begins with, if it ends.
+/// The length of the JSON object at the beginning of the text. `None` if the object is not closed.
 pub(super) fn object_length(text: &str) -> Option<usize> {
     let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
     for (at, c) in text.char_indices() {

@@ -1,22 +1,23 @@
-//! A place in a text that may still grow. Whatever depends on text that has not come yet is not decided, so that the pieces make no difference.
+//! A position in a text that may still grow. A decision that depends on missing text is postponed, so that the split into pieces
+//! makes no difference.
 
 use crate::text::first_bytes;
 
-/// The longest text that is held back until it is clear what it is, in bytes.
+/// How much text is held back at most until its kind is clear, in bytes.
 pub(super) const MAX_HELD: usize = 4_000;
 
-/// More of the text is needed.
+/// The decision needs more of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct More;
 
-/// A place in the text, if there is one.
+/// The position after a match, or `None` without a match.
 pub(super) type Found<'a> = Result<Option<Cursor<'a>>, More>;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
-    /// Nothing follows the text.
+    /// The text is complete.
     is_whole: bool,
 }
 
@@ -33,22 +34,22 @@ impl<'a> Cursor<'a> {
         &self.text[..self.at]
     }
 
-    /// The text from here to a later place.
+    /// The text from here to a later position.
     pub fn until(self, end: Self) -> &'a str {
         &self.text[self.at..end.at]
     }
 
-    /// The place after so many bytes.
+    /// The position this many bytes further on.
     pub const fn moved(self, bytes: usize) -> Self {
         Self { at: self.at + bytes, ..self }
     }
 
-    /// What is the case if the text ends here.
+    /// The result for a text that ends here; an error if the text may still grow.
     pub fn at_end<T>(self, found: T) -> Result<T, More> {
         if self.is_whole { Ok(found) } else { Err(More) }
     }
 
-    /// The next character. `None`: the text ends.
+    /// The next character. `None` at the end of a complete text.
     pub fn next(self) -> Result<Option<char>, More> {
         match self.rest().chars().next() {
             None => self.at_end(None),
@@ -56,7 +57,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The place after this text, if it follows.
+    /// The position after `expected`, if the rest of the text begins with it.
     pub fn after(self, expected: &str) -> Found<'a> {
         match self.rest() {
             rest if rest.starts_with(expected) => Ok(Some(self.moved(expected.len()))),
@@ -65,7 +66,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The place after this text, if it follows in any case.
+    /// Like `after`, but ignores case.
     pub fn after_any_case(self, expected: &str) -> Found<'a> {
         let mut end = self;
         for expected in expected.chars() {
@@ -77,7 +78,7 @@ impl<'a> Cursor<'a> {
         Ok(Some(end))
     }
 
-    /// The place after all characters of this kind, but after at most so many bytes.
+    /// The position after all characters of this kind, at most `most_bytes` further on.
     pub fn past(self, is_of_kind: impl Fn(char) -> bool, most_bytes: usize) -> Result<Self, More> {
         let rest = first_bytes(self.rest(), most_bytes);
         match rest.find(|c| !is_of_kind(c)) {
@@ -91,19 +92,19 @@ impl<'a> Cursor<'a> {
         self.past(char::is_whitespace, MAX_HELD)
     }
 
-    /// The end of what is there of the text.
+    /// The end of the text so far.
     pub fn end(self) -> Self {
         self.moved(self.rest().len())
     }
 
-    /// The rest of the line. `None`: it is longer than so many bytes.
+    /// The rest of the line. `None` if it is longer than `most_bytes`.
     pub fn line(self, most_bytes: usize) -> Result<Option<&'a str>, More> {
         let end = self.past(|c| c != '\n', most_bytes)?;
         Ok(Some(self.until(end)).filter(|_| matches!(end.rest().chars().next(), None | Some('\n'))))
     }
 }
 
-/// The first place that is found.
+/// The first match of several.
 pub(super) fn first<'a, T>(items: impl IntoIterator<Item = T>, mut find: impl FnMut(T) -> Found<'a>) -> Found<'a> {
     for item in items {
         if let Some(end) = find(item)? {

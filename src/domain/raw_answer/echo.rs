@@ -1,4 +1,5 @@
-//! Leaves out what stands in the prompt word for word: small models copy sentences of its frame, the reason of the decision, or somebody's message.
+//! Drops text that the answer copies word for word from the prompt. Small models copy its instructions, the decision's reason, or
+//! another person's message.
 
 use std::sync::Arc;
 
@@ -6,18 +7,20 @@ use super::Trimmed;
 use super::cursor::{Cursor, Found, More, first};
 use super::stages::{Stage, Step};
 
-/// A shorter text may be said by anybody, so that it is no copy.
+/// The minimum length of a copied sentence. Shorter ones may occur by chance.
 const LEAST_WORDS: usize = 4;
 const LEAST_BYTES: usize = 24;
-/// Of a person's message, which a greeting or a line of a song may be.
+/// The minimum length of a copied message, in words. It is greater because people do repeat greetings or lines of songs.
 const LEAST_WORDS_OF_MESSAGE: usize = 8;
 
-/// What of a prompt is never said, the longest first: sentences of the frame and of the reason, and others' messages, which are copies only as a whole.
+/// The texts of a prompt that an answer must not copy, longest first, each with a flag for messages. They are sentences of the
+/// instructions and of the decision's reason, and other authors' messages. A message counts as copied only if the line ends after
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known(Vec<(Arc<str>, bool)>);
 
 impl Known {
-    /// Sentences of these texts, and these messages.
+    /// Collects the sentences of `texts`, and whole `messages`.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, messages: impl IntoIterator<Item = Arc<str>>) -> Self {
         let sentences = texts.into_iter().flat_map(sentences).map(|text| (Arc::from(text), false));
         let messages = messages.into_iter().map(|text| (Arc::from(text.trim()), true));
@@ -31,7 +34,7 @@ impl Known {
         Self(known)
     }
 
-    /// The place after something of the prompt, if the text begins with it.
+    /// The position after a copied text, if one begins here.
     fn copied<'a>(&self, text: Cursor<'a>) -> Found<'a> {
         first(&self.0, |(known, is_message)| {
             let Some(end) = text.after(known)? else { return Ok(None) };
@@ -41,7 +44,7 @@ impl Known {
     }
 }
 
-/// The sentences of a text, each with the mark at its end.
+/// The sentences of a text, each with its final punctuation.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text.trim();
     std::iter::from_fn(move || {
@@ -52,7 +55,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether a sentence begins after this text.
+/// Whether a sentence may begin after this text.
 fn begins_sentence(before: &str) -> bool {
     let words = before.trim_end();
     let space = &before[words.len()..];
@@ -71,7 +74,7 @@ impl Stage for Echo {
         {
             return Ok(Step::Cut(Trimmed::Prompt, end));
         }
-        // After white space, a sentence may begin.
+        // A sentence may begin after white space.
         let words = rest.find(char::is_whitespace).map_or(text.end(), |length| text.moved(length));
         let space = words.rest().len() - words.rest().trim_start().len();
         Ok(Step::Say(words.moved(space)))

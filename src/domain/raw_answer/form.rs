@@ -1,4 +1,4 @@
-//! Reads answers that are JSON in place of a statement: a transcript's lines, a decision, a call of a tool.
+//! Reads answers that are JSON instead of a statement: transcript lines, a decision, a tool call.
 
 use serde_json::{Deserializer, Map, Value};
 
@@ -8,36 +8,36 @@ use super::cursor::{Cursor, Found, More, first};
 use crate::text::first_bytes;
 use crate::vote_fields::{begins_with_field, is_field};
 
-/// The fields that name a tool, and those that give it its arguments.
+/// The fields that name a tool, the fields for its arguments, and the fields that contain whole tool calls.
 const TOOL_NAMES: [&str; 6] = ["name", "tool", "tool_name", "function", "action", "recipient"];
 const TOOL_ARGUMENTS: [&str; 7] = ["arguments", "parameters", "args", "input", "tool_input", "action_input", "params"];
 const TOOL_CALLS: [&str; 4] = ["tool_calls", "tool_call", "function_call", "tool_uses"];
-/// The fields that hold the words of an object that holds nothing else, besides `text`.
+/// The fields, besides `text`, that hold the words if an object has no other field.
 const WORDS: [&str; 9] = ["message", "reply", "response", "answer", "content", "statement", "say", "summary", "description"];
-/// The fields that say who speaks.
+/// The fields that name the speaker.
 const ABOUT_SPEAKER: [&str; 5] = ["from", "speaker", "name", "who", "role"];
-/// What a line that announces words begins with, which may stand after an assent.
+/// The beginnings of a line that announces the reply, and the assents that may come before them.
 const INTRODUCTIONS: [&str; 7] = ["here is ", "here's ", "here’s ", "here are ", "my reply", "my response", "my answer"];
 const ASSENTS: [&str; 6] = ["sure", "certainly", "of course", "okay", "ok", "alright"];
-/// Words of a line that announces a reply.
+/// The nouns in such a line that stand for a reply.
 const REPLIES: [&str; 7] = ["reply", "response", "answer", "message", "statement", "json", "output"];
-/// A line that announces words is at most this long, in bytes. A line of the transcript is recognised by so many.
+/// The maximum length of an announcing line, and the number of bytes by which a transcript line is recognised.
 const MAX_LINE: usize = 100;
 
 /// One JSON value of an answer.
 enum Part {
-    /// Words, by somebody else or not, in a line of a transcript or not.
+    /// Words of a speaker. `from` is `None` for the companion itself; `is_line` marks a transcript line.
     Words {
         from: Option<String>,
         text: String,
         is_line: bool,
     },
-    /// It has no words.
+    /// An object without words.
     Nothing(Trimmed),
     Other,
 }
 
-/// Whether an answer may be JSON, by its beginning.
+/// Whether an answer may be JSON, judged by its beginning.
 pub(super) fn may_be(text: Cursor<'_>) -> Result<bool, More> {
     let body = introduction(text)?.unwrap_or(text);
     let body = fence(body)?.map_or(Ok(body), |(_, inside)| inside.past_blank())?;
@@ -47,7 +47,7 @@ pub(super) fn may_be(text: Cursor<'_>) -> Result<bool, More> {
     })
 }
 
-/// The place after a line that announces what follows, in words that models use for that.
+/// The position after a line that announces the reply, such as “Here is my reply:”.
 fn introduction(text: Cursor<'_>) -> Found<'_> {
     let assent = first(ASSENTS, |assent| text.after_any_case(assent))?.unwrap_or(text);
     let begin = assent.past(|c| matches!(c, '!' | ',' | '.' | ' '), MAX_LINE)?;
@@ -59,13 +59,14 @@ fn introduction(text: Cursor<'_>) -> Found<'_> {
     if is_introduction { text.moved(line.len()).past_blank().map(Some) } else { Ok(None) }
 }
 
-/// A text without the line before it that announces it.
+/// Removes the line that announces the text.
 pub(super) fn without_announcement(text: &str) -> &str {
     let announced = introduction(Cursor::new(text.trim(), 0, true)).ok().flatten();
     announced.map(Cursor::rest).filter(|rest| !rest.is_empty()).unwrap_or(text.trim())
 }
 
-/// What a line that begins with a JSON object is, in an answer that has words before it. `None`: words.
+/// Classifies a line that begins with a JSON object, in an answer that already has words. `None` if the line is part of the
+/// words.
 pub(super) fn of_line(object: &str) -> Option<Trimmed> {
     match part(values(object).0.first()?) {
         Part::Nothing(kind @ (Trimmed::Decision | Trimmed::ToolCall)) => Some(kind),
@@ -74,7 +75,7 @@ pub(super) fn of_line(object: &str) -> Option<Trimmed> {
     }
 }
 
-/// The words of a whole answer that is JSON, and what that is. They may be empty. `None`: it is words.
+/// The words of an answer that is JSON as a whole, possibly empty, and what was cut. `None` if the answer is not JSON.
 pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Option<(String, Trimmed)> {
     let text = text.trim();
     let body = without_announcement(text);
@@ -89,7 +90,7 @@ pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Option<(String,
         Part::Other if begins_transcript(json) => Some((String::new(), Trimmed::OtherSpeaker)),
         Part::Other if is_vote() => Some((String::new(), Trimmed::Decision)),
         Part::Nothing(kind) if is_announced => Some((after, kind)),
-        // JSON in a block, with words about it after that, was asked for.
+        // A JSON block with words after it was requested by a person, so it is part of the words.
         Part::Words { is_line: false, .. } if block.is_some() && !after.is_empty() => None,
         Part::Words { is_line, .. } if is_line || is_announced => {
             let parts = values.iter().map_while(|value| match part(value) {
@@ -105,7 +106,8 @@ pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Option<(String,
     }
 }
 
-/// The JSON values that a text begins with, and the rest. Of one that was cut off, what is there.
+/// The JSON values at the beginning of the text, and the rest. If the first value is truncated, it is repaired as far as
+/// possible.
 fn values(text: &str) -> (Vec<Value>, &str) {
     let mut values = Vec::new();
     let mut stream = Deserializer::from_str(text).into_iter::<Value>();
@@ -152,14 +154,14 @@ fn part(value: &Value) -> Part {
     }
 }
 
-/// What holds the words in an object that holds nothing else, except who says them.
+/// The field with the words, if all other fields of the object are about the speaker.
 fn only_words(object: &Map<String, Value>) -> Option<&Value> {
     let mut others = object.iter().filter(|(name, _)| !ABOUT_SPEAKER.contains(&&***name));
     let (name, value) = others.next().filter(|_| object.len() <= 1 + ABOUT_SPEAKER.len())?;
     Some(value).filter(|_| WORDS.contains(&&**name) && others.next().is_none())
 }
 
-/// Whether a text begins like a line of the transcript that a prompt shows, even if it is no JSON.
+/// Whether a text begins like a transcript line of the prompt, even if it is not valid JSON.
 pub(super) fn begins_transcript(text: &str) -> bool {
     let begin: String = first_bytes(text, MAX_LINE).split_whitespace().collect();
     let is_role = |role: &str| begin.starts_with(&format!("{{\"role\":\"{role}\""));

@@ -1,12 +1,12 @@
-//! Removes what decoders and search tools leave between words: marks of citations, and tokens that were not decoded.
+//! Removes leftovers of decoders and search tools between words: citation markers and undecoded tokens.
 
 use super::cursor::{Cursor, Found, More};
 use super::stages::{Stage, Step};
 
-/// A citation is at most this long, in bytes, and the number in it.
+/// The maximum length of a citation and of the number in it, in bytes.
 const MAX_CITATION: usize = 200;
 const MAX_NUMBER: usize = 20;
-/// Spaces and line feeds of tokenisers.
+/// Characters by which tokenisers write spaces and line feeds.
 const SPACES: [(char, &str); 3] = [('\u{2581}', " "), ('Ġ', " "), ('Ċ', "\n")];
 
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ impl Stage for Residue {
         let after = text.moved(c.len_utf8());
         let found = match c {
             '<' => token(text)?,
-            // OpenAI's models, and older ones: `【4:0†source】`.
+            // Citations of OpenAI's models. The second form, `【4:0†source】`, is of older ones.
             '\u{e200}' => up_to(after, "\u{e201}")?.map(|end| (end, "")),
             '【' => source(after)?.map(|end| (end, "")),
             _ => space(c, text, after)?.map(|instead| (after, instead)),
@@ -31,7 +31,7 @@ impl Stage for Residue {
     }
 }
 
-/// `<unk>`, and a byte such as `<0x0A>`, of which only a line feed means something by itself.
+/// `<unk>` and byte tokens such as `<0x0A>`. Only the line feed has a replacement; the others are removed.
 fn token(text: Cursor<'_>) -> Result<Option<(Cursor<'_>, &'static str)>, More> {
     if let Some(end) = text.after("<unk>")? {
         return Ok(Some((end, "")));
@@ -46,7 +46,7 @@ fn up_to<'a>(text: Cursor<'a>, close: &str) -> Found<'a> {
     text.past(|c| !close.starts_with(c), MAX_CITATION)?.after(close)
 }
 
-/// Such brackets are also quotation marks, which have no dagger behind a number.
+/// These brackets also serve as quotation marks. Only a citation has a dagger after a number.
 fn source(text: Cursor<'_>) -> Found<'_> {
     let number = text.past(|c| c.is_ascii_digit() || c == ':', MAX_NUMBER)?;
     match number.next()? {
@@ -55,7 +55,7 @@ fn source(text: Cursor<'_>) -> Found<'_> {
     }
 }
 
-/// What a sign stands for, between the end of one word and the beginning of the next.
+/// The replacement for a tokeniser's character between the end of a word and the beginning of the next one.
 fn space(c: char, text: Cursor<'_>, after: Cursor<'_>) -> Result<Option<&'static str>, More> {
     let is_joined = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ',' | '!' | '?' | ':' | ';');
     if !text.before().ends_with(is_joined) || !after.next()?.is_some_and(|next| next.is_alphanumeric() || next == c) {

@@ -1,17 +1,18 @@
-//! Recognises words that say that nothing is said: `[silence]`, `*stays silent*`, `NO_REPLY`.
+//! Recognises answers that only announce silence: `[silence]`, `*stays silent*`, `NO_REPLY`.
 
 use super::cursor::{Cursor, More};
 
-/// Nothing is said by words of these, of which one is of the first line, in brackets or in capital letters. The companion's name may be among them.
+/// An announcement of silence consists of words of both lists and possibly the companion's name, with at least one word of the
+/// first list. It is in brackets or in capital letters.
 const NAMES: &str =
     "yes no silence silent silently quiet nothing pass skip response reply answer message output statement respond speak";
 const OTHERS: &str = "stays stay staying remains remain remaining keeps is listens says say not to add needed necessary required does doesnt empty";
-/// So such words in capital letters begin.
+/// The beginnings of an announcement in capital letters.
 const CAPITALS: [&str; 4] = ["NO", "YES", "SILEN", "STAY"];
-/// A longer text says something, in bytes.
+/// The maximum length of an announcement, in bytes.
 const MAX_LENGTH: usize = 100;
 
-/// Whether a text says only that nothing is said.
+/// Whether a text only announces silence.
 pub(super) fn is_silence(text: Cursor<'_>, companion_name: &str) -> Result<bool, More> {
     let words = text.rest().trim();
     if words.len() > MAX_LENGTH || words.contains('\n') {
@@ -24,7 +25,7 @@ pub(super) fn is_silence(text: Cursor<'_>, companion_name: &str) -> Result<bool,
     }
 }
 
-/// Whether these words say so, as far as they are there.
+/// Whether these words announce silence, as far as they have arrived.
 fn says_nothing(text: &str, companion_name: &str, is_whole: bool) -> bool {
     let inside = text.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '!' | '?'));
     let may_begin = |begin: &str| inside.starts_with(begin) || !is_whole && begin.starts_with(inside);

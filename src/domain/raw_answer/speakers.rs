@@ -1,39 +1,40 @@
-//! Who speaks in a room, and the lines that begin with a name: `Ana:`, `**Ana:**`, `[Ana]:`, `<Ana>`, `[22:10] Ana (she/her):`.
+//! The speakers of a room, and lines that begin with a name: `Ana:`, `**Ana:**`, `[Ana]:`, `<Ana>`, `[22:10] Ana (she/her):`.
 
 use std::sync::Arc;
 
 use super::Known;
 use super::cursor::{Cursor, Found, More, first};
 
-/// What stands beside a name, such as a time, pronouns or a score, is at most this long, in bytes, and so many signs are around it.
+/// The maximum length of a note beside a name (a time, pronouns, a score), in bytes, and the maximum number of signs around the
+/// name.
 const MAX_BESIDE: usize = 40;
 const MAX_SIGNS: usize = 4;
-/// Others than the people and companions of the room whose turns a model may write.
+/// Roles whose turns a model may write besides those of the people and companions of the room.
 const ROLES: [&str; 3] = ["User", "Human", "Assistant"];
-/// How servers leave the author of a turn in a line alone when they remove the marks around it.
+/// The roles that remain as a line of their own if a server removes the markers around them.
 const BARE_ROLES: [&str; 4] = ["assistant", "model", "user", "human"];
-/// What may stand before an answer's words, as a role does.
+/// Labels that, like a role, may precede the words of an answer.
 const LABELS: [&str; 3] = ["Assistant", "Response", "Reply"];
 
-/// Who speaks in a room, as far as an answer may name them.
+/// The names that an answer may use for the speakers of a room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Speakers {
-    /// The companion's own name, and other ways to write it: without decoration, its first word, its aliases.
+    /// The companion's own name in its forms: as configured, without decoration, its first word, its aliases.
     own: Vec<Arc<str>>,
     others: Vec<Arc<str>>,
-    /// What of the prompt is never said.
+    /// The texts of the prompt that an answer must not copy.
     pub(super) known: Arc<Known>,
 }
 
 impl Speakers {
-    /// The companion that answers, and everybody else who is known in the room.
+    /// Collects the names of the answering companion and of all others known in the room.
     pub fn new(own: &str, others: impl IntoIterator<Item = Arc<str>>) -> Self {
         let own = own.trim();
         let first = plain(own).split_whitespace().next().filter(|first| first.chars().count() > 2);
         let mut own: Vec<Arc<str>> =
             [own, plain(own)].into_iter().chain(first).filter(|own| !own.is_empty()).map(Arc::from).collect();
         own.dedup();
-        // A letter alone also begins questions and lists.
+        // A single letter also begins questions and lists.
         let is_other = |name: &Arc<str>| name.len() > 1 && own.first().is_none_or(|own| !is_same(name, own));
         let forms = |name: Arc<str>| [Arc::from(name.trim()), Arc::from(plain(&name))];
         let mut others: Vec<Arc<str>> = others.into_iter().flat_map(forms).filter(is_other).collect();
@@ -42,32 +43,33 @@ impl Speakers {
         Self { own, others, known: Arc::default() }
     }
 
-    /// Adds the other names that the companion answers to.
+    /// Adds further names of the companion.
     #[must_use]
     pub fn also_called(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
         self.own.extend(names);
         self
     }
 
-    /// Adds what of the prompt is never said.
+    /// Adds the texts of the prompt that an answer must not copy.
     #[must_use]
     pub fn knowing(self, known: Known) -> Self {
         Self { known: known.into(), ..self }
     }
 
-    /// The place after somebody else's name, if a line begins with it.
+    /// The position after another speaker's name at the beginning of the line.
     pub(super) fn other<'a>(&self, line: Cursor<'a>) -> Found<'a> {
         let found = first(&self.others, |name| speaker(line, name))?;
         let roles = ROLES.iter().filter(|role| !is_same(role, self.name()));
         if found.is_some() { Ok(found) } else { first(roles, |name| role(line, name)) }
     }
 
-    /// The place after the companion's own name.
+    /// The position after the companion's own name.
     pub(super) fn own<'a>(&self, line: Cursor<'a>) -> Found<'a> {
         first(&self.own, |name| speaker(line, name))
     }
 
-    /// The place after the companion's own name, its role or a label, at the beginning of an answer. A name may be a line of its own.
+    /// The position after the companion's own name, its role or a label, at the beginning of an answer. The name may be alone in
+    /// its line.
     pub(super) fn own_at_begin<'a>(&self, text: Cursor<'a>) -> Found<'a> {
         if let Some(end) = self.own(text)? {
             return Ok(Some(end));
@@ -80,7 +82,7 @@ impl Speakers {
         first(headings, |name| heading(text, name))
     }
 
-    /// Whether this is the companion's name, or stands for it.
+    /// Whether `name` is the companion's name or a word that stands for it.
     pub(super) fn is_own(&self, name: &str) -> bool {
         [self.name(), "assistant", "you"].iter().any(|own| is_same(name.trim(), own))
     }
@@ -91,13 +93,13 @@ impl Speakers {
     }
 }
 
-/// Whether a line is the role of a turn's author alone, as a server leaves it that removes the marks around it.
+/// Whether a line is only the role of a turn's author, left by a server that removes the markers around it.
 pub(super) fn is_bare_role(line: Cursor<'_>) -> Result<bool, More> {
     let end = first(BARE_ROLES, |role| line.after(role))?;
     end.map_or(Ok(false), |end| Ok(end.past(|c| c == ' ', MAX_SIGNS)?.next()?.is_none_or(|c| c == '\n')))
 }
 
-/// Whether what follows a name in its line is a score, such as `5` or `3/10 points`, and no words.
+/// Whether the text between a name and the end of the line is a score such as `5` or `3/10 points`.
 pub(super) fn is_score(after: Cursor<'_>) -> Result<bool, More> {
     let number = after.past(|c| !c.is_alphanumeric() && c != '\n', MAX_BESIDE)?;
     if !number.next()?.is_some_and(|c| c.is_ascii_digit()) {
@@ -106,7 +108,7 @@ pub(super) fn is_score(after: Cursor<'_>) -> Result<bool, More> {
     Ok(number.line(MAX_BESIDE)?.is_some_and(|line| !line.trim().ends_with(['.', '!', '?'])))
 }
 
-/// The place after a name and what separates it from words, if a line begins with them.
+/// The position after a name and its separator, such as a colon, if the line begins with them.
 fn speaker<'a>(line: Cursor<'a>, name: &str) -> Found<'a> {
     let may_be_before = |c: char| c.is_ascii_digit() || matches!(c, '#' | '*' | '_' | '[' | ']' | '(' | ')' | '<' | ':' | ' ');
     let is_sign = |c| matches!(c, '*' | '_' | ']' | '>' | ')');
@@ -114,7 +116,7 @@ fn speaker<'a>(line: Cursor<'a>, name: &str) -> Found<'a> {
     let begin = if name.starts_with(may_be_before) { line } else { line.past(may_be_before, MAX_BESIDE)? };
     let Some(after_name) = begin.after_any_case(name)? else { return Ok(None) };
     let before = line.until(begin);
-    // An item of a list.
+    // A list item.
     if before.contains("* ") {
         return Ok(None);
     }
@@ -129,18 +131,18 @@ fn speaker<'a>(line: Cursor<'a>, name: &str) -> Found<'a> {
         end = aside.past(|c| is_sign(c) || c == ' ', MAX_SIGNS)?;
     }
     let Some(end) = first([":", "："], |colon| end.after(colon))? else { return Ok(None) };
-    // Signs that are open before the name and not closed after it close after the colon.
+    // Emphasis that opens before the name and is not closed after it closes after the colon.
     let end = if signs.is_empty() && before.contains(['*', '_']) { end.past(is_sign, MAX_SIGNS)? } else { end };
     end.past(is_space, MAX_SIGNS).map(Some)
 }
 
-/// The same of the name of a role in a chat, as in `User:`. Roles are capitalised, because other lists use the same words.
+/// Like `speaker`, for a role as in `User:`. Only the capitalised form counts, because lists use the same words in small letters.
 fn role<'a>(line: Cursor<'a>, role: &str) -> Found<'a> {
     let is_capital = |end: &Cursor<'_>| line.until(*end).contains(role);
     Ok(speaker(line, role)?.filter(is_capital))
 }
 
-/// The place after a line that is a name alone.
+/// The position after a line that consists of a name alone.
 fn heading<'a>(line: Cursor<'a>, name: &str) -> Found<'a> {
     let is_sign = |c| matches!(c, '*' | '_' | '#' | '[' | ']' | '<' | '>' | ' ');
     match line.past(is_sign, MAX_SIGNS)?.after_any_case(name)? {
@@ -149,7 +151,7 @@ fn heading<'a>(line: Cursor<'a>, name: &str) -> Found<'a> {
     }
 }
 
-/// A name without the signs around it.
+/// A name without decoration around it.
 fn plain(name: &str) -> &str {
     name.trim_matches(|c: char| !c.is_alphanumeric())
 }

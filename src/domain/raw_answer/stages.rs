@@ -1,34 +1,34 @@
-//! An answer passes several stages, one after the other.
+//! Chains the stages that an answer passes.
 
 use std::collections::BTreeSet;
 
 use super::Trimmed;
 use super::cursor::{Cursor, More};
 
-/// What happens with a text up to this place.
+/// What a stage does with the text up to a position.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step<'a> {
     Say(Cursor<'a>),
     Cut(Trimmed, Cursor<'a>),
-    /// This is said in its place.
+    /// Outputs a replacement for the text.
     Instead(&'static str, Cursor<'a>),
-    /// Neither this nor anything before is said.
+    /// Discards this text and everything before it.
     Restart(Trimmed, Cursor<'a>),
 }
 
 pub(super) trait Stage {
-    /// Decides about the text that begins here, which is not empty. `is_begin`: nothing is said yet.
+    /// Decides about the text that begins here; it is not empty. `is_begin`: nothing has been output yet.
     fn step<'a>(&mut self, text: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More>;
 }
 
-/// What takes the text that a stage says.
+/// Receives the text that a stage outputs.
 pub(super) trait Sink {
     fn take(&mut self, text: &str, is_whole: bool);
 
-    /// Everything before was not said.
+    /// Discards all text received so far.
     fn restart(&mut self);
 
-    /// Whether nothing is said yet.
+    /// Whether no text has been output yet.
     fn is_empty(&self) -> bool;
 }
 
@@ -46,7 +46,7 @@ impl Sink for String {
     }
 }
 
-/// A stage, its text up to now, and what follows it.
+/// A stage, its input so far, and the next stage or sink.
 #[derive(Clone, Debug)]
 pub(super) struct Chain<S, N> {
     pub stage: S,

@@ -1,42 +1,42 @@
-//! Recognises the marks of models at a place in an answer.
+//! Recognises the markers of models in an answer.
 
 use super::Trimmed;
 use super::cursor::{Cursor, Found, More, first};
 use crate::marks::{AROUND_NAMES, END_OF_DETAILS, PAIRS, TAGS, TURNS};
 use crate::text::first_bytes;
 
-/// At most this many bytes of attributes are in a tag, and of a header in one of Harmony's channels.
+/// The maximum length of a tag's attributes and of a Harmony channel header, in bytes.
 const MAX_HEADER: usize = 256;
-/// The longest name of a mark, in bytes.
+/// The maximum length of a marker's name, in bytes.
 const MAX_NAME: usize = 40;
-/// The marks around the header of a channel of Harmony (OpenAI, "OpenAI harmony response format").
+/// The markers around a channel header in the OpenAI harmony response format.
 const CHANNEL: &str = "<|channel|>";
 const MESSAGE: &str = "<|message|>";
-/// What is left of the header of the final channel, if a server removes the marks.
+/// The rest of the final channel's header if a server removes the markers.
 const BARE_FINAL: &str = "assistantfinal";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Something begins that is not said.
+    /// Hidden text begins.
     Open(Family),
-    /// It ends.
+    /// Hidden text ends.
     Close(Family),
-    /// A channel of Harmony begins whose words are said.
+    /// A Harmony channel begins whose text is part of the answer.
     Final,
-    /// A turn, or a text, begins or ends.
+    /// A turn or a document begins or ends.
     Turn,
 }
 
-/// Marks that open and close each other.
+/// Markers that open and close each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
-    /// Tags in angle brackets. A model may mix their names.
+    /// Tags in angle brackets. A model may open with one name and close with another one.
     Tag(Trimmed),
-    /// A line of [`PAIRS`].
+    /// The index of an entry in [`PAIRS`].
     Pair(usize),
-    /// A channel of Harmony.
+    /// A Harmony channel.
     Channel(Trimmed),
-    /// A channel of Harmony whose marks the server removed: `analysis…assistantfinal…`.
+    /// A Harmony channel without its markers, which the server removed: `analysis…assistantfinal…`.
     Bare,
 }
 
@@ -49,7 +49,7 @@ impl Family {
         }
     }
 
-    /// The place after the mark that closes this, if the text begins with it. What closes a channel may belong to what follows.
+    /// The position after the closing marker, if it begins here. A marker that also begins the next channel is not consumed.
     pub fn close(self, text: Cursor<'_>) -> Found<'_> {
         let (closing, following): (&[&str], &[&str]) = match self {
             Self::Tag(kind) => {
@@ -65,10 +65,10 @@ impl Family {
     }
 }
 
-/// A mark, and the place after it.
+/// A marker and the position after it.
 type FoundMark<'a> = Result<Option<(Mark, Cursor<'a>)>, More>;
 
-/// The mark that a text begins with.
+/// The marker that begins here.
 pub(super) fn mark(text: Cursor<'_>) -> FoundMark<'_> {
     for find in [channel, tag, literal, turn] {
         if let Some(found) = find(text)? {
@@ -78,7 +78,8 @@ pub(super) fn mark(text: Cursor<'_>) -> FoundMark<'_> {
     Ok(None)
 }
 
-/// The beginning of an answer in Harmony's channels whose marks the server removed. The word alone is a word, so that something must be joined to it.
+/// The beginning of an answer in Harmony channels without markers. A channel's name alone is an ordinary word, so it counts only
+/// with a role before it or text joined to it.
 pub(super) fn bare_channel(text: Cursor<'_>) -> FoundMark<'_> {
     let (thoughts, call) = (Mark::Open(Family::Bare), Mark::Open(Family::Channel(Trimmed::ToolCall)));
     let name = text.after("assistant")?.unwrap_or(text);
@@ -93,7 +94,7 @@ pub(super) fn bare_channel(text: Cursor<'_>) -> FoundMark<'_> {
     Ok(None)
 }
 
-/// A header of Harmony: a channel's name, whom it is for, and `<|message|>`. Without that, the name alone is the header.
+/// A Harmony header: the channel's name, the recipient, and `<|message|>`. Without `<|message|>`, the name alone is the header.
 fn channel(text: Cursor<'_>) -> FoundMark<'_> {
     let Some(begin) = text.after(CHANNEL)? else { return Ok(None) };
     let name = begin.past(|c| c.is_ascii_alphabetic(), MAX_NAME)?;
@@ -108,7 +109,8 @@ fn channel(text: Cursor<'_>) -> FoundMark<'_> {
     Ok(Some((mark, end.after(MESSAGE)?.unwrap_or(end))))
 }
 
-/// A tag in angle brackets, by its name: `<think>`, `</ think >`, `<think type="hidden">`, `<think/>`. Calls of tools have many names.
+/// A tag in angle brackets, recognised by its name: `<think>`, `</ think >`, `<think type="hidden">`, `<think/>`. Tool calls have
+/// many names.
 fn tag(text: Cursor<'_>) -> FoundMark<'_> {
     let Some(begin) = text.after("<")? else { return Ok(None) };
     let start = begin.past(|c| matches!(c, ' ' | '/'), 4)?;
@@ -130,7 +132,7 @@ fn tag(text: Cursor<'_>) -> FoundMark<'_> {
     Ok(Some((if is_closing { Mark::Close(family) } else { Mark::Open(family) }, after)))
 }
 
-/// A mark of another shape.
+/// A marker with a fixed text.
 fn literal(text: Cursor<'_>) -> FoundMark<'_> {
     let of_pair = |(at, (open, close, _)): (usize, &(&'static str, &'static str, _))| {
         [(*open, Mark::Open(Family::Pair(at))), (*close, Mark::Close(Family::Pair(at)))]
@@ -144,7 +146,7 @@ fn literal(text: Cursor<'_>) -> FoundMark<'_> {
     Ok(None)
 }
 
-/// A mark that begins or ends a turn, whatever its name is. At the end of the answer it may be cut off.
+/// A marker that begins or ends a turn, with any name inside. At the end of the answer it may be truncated.
 fn turn(text: Cursor<'_>) -> FoundMark<'_> {
     for (open, close) in AROUND_NAMES {
         let Some(begin) = text.after(open)? else { continue };

@@ -1,4 +1,4 @@
-//! Leaves out of an answer what is not said: thoughts, channels, calls of tools, and what follows the end of the turn.
+//! Drops the hidden parts of an answer: thoughts, channels, tool calls, and everything after the end of the turn.
 
 use super::Trimmed;
 use super::code::{Place, object_length, span};
@@ -9,23 +9,24 @@ use crate::marks::PROMPT_PARTS;
 use crate::text::first_bytes;
 use crate::vote_fields::begins_with_field;
 
-/// What may begin a mark, or code.
+/// The first characters of markers and of code.
 const BEGINNINGS: [char; 6] = ['<', '[', ']', '&', '\u{25c1}', '`'];
-/// Signs around a mark that is only mentioned.
+/// Signs around a marker that is only mentioned.
 const QUOTES: [char; 13] = ['"', '\'', '“', '”', '„', '«', '»', '‘', '’', '「', '」', '(', ')'];
-/// What follows a mark in prose.
+/// Punctuation after a marker that is mentioned in prose.
 const PUNCTUATION: [char; 12] = ['.', ',', ';', ':', '!', '?', ')', '…', '。', '，', '、', '；'];
-/// The names of a turn's author that a header gives before the words, and those of somebody else's turn.
+/// The author names in a turn's header, before the words: the companion's own roles, and those of other authors.
 const OWN_ROLES: [&str; 5] = ["assistant", "model", "chatbot", "bot", "ai"];
 const OTHER_ROLES: [&str; 5] = ["user", "human", "system", "tool", "observation"];
 
-/// What an answer is for. In JSON objects marks are words.
+/// The use of an answer. In both cases, markers inside JSON objects are ordinary text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Thoughts, and JSON objects, begin lines.
+    /// A statement. Thoughts and JSON objects count only at the beginning of a line.
     #[default]
     Words,
-    /// Thoughts, and JSON objects, may be anywhere. What begins like a vote and is no JSON counts as an object that does not end.
+    /// A decision. Thoughts and JSON objects count anywhere. Text that begins like a vote but is not JSON counts as an object
+    /// that is never closed.
     Decision,
 }
 
@@ -33,9 +34,9 @@ pub(super) enum Purpose {
 enum Phase {
     #[default]
     Words,
-    /// In a JSON object that is so long that it counts as one that does not end.
+    /// In a JSON object that is longer than the limit and therefore counts as never closed.
     Object,
-    /// In what is not said.
+    /// In hidden text.
     Hidden(Family),
     /// After the end of the turn.
     After,
@@ -46,14 +47,14 @@ pub(super) struct Visible {
     purpose: Purpose,
     phase: Phase,
     place: Place,
-    /// A mark that begins a turn was the last thing before the words.
+    /// Only white space has followed a marker that begins a turn.
     is_after_turn: bool,
-    /// A thought's opening mark is among the words.
+    /// An opening marker of a thought is part of the words.
     has_mentioned: bool,
-    /// A tag is removed from before the words.
+    /// A tag was removed before the words.
     has_tag: bool,
     pub has_final: bool,
-    /// The end of the text before the last closing mark without an opening one, in bytes.
+    /// The end of the text before the last closing marker without an opening one, in bytes.
     pub unopened: Option<usize>,
 }
 
@@ -120,7 +121,7 @@ impl Visible {
         {
             return self.meet(mark, text, end, is_begin);
         }
-        // A line break ends a piece, so that the next one begins a line.
+        // Output up to a line break, so that the next step starts at the beginning of a line.
         let may_begin = |c| rest.starts_with('\n') || c == '\n' || BEGINNINGS.contains(&c) || c == '{' && is_decision;
         let next = rest.char_indices().skip(1).find(|(_, c)| may_begin(*c));
         Ok(Step::Say(next.map_or(text.end(), |(length, _)| text.moved(length))))
@@ -141,7 +142,7 @@ impl Visible {
         if is_begin { Step::Cut(Trimmed::Channel, end) } else { Step::Restart(Trimmed::Channel, end) }
     }
 
-    /// What may be left of a turn's header before the words.
+    /// Handles the remains of a turn's header before the words.
     fn header<'a>(&mut self, text: Cursor<'a>) -> Result<Option<Step<'a>>, More> {
         if self.is_after_turn {
             if let Some(end) = first(OWN_ROLES, |role| after_role(text, role))? {
@@ -157,7 +158,7 @@ impl Visible {
         }))
     }
 
-    /// What a mark among the words does.
+    /// Handles a marker among the words.
     fn meet<'a>(&mut self, mark: Mark, text: Cursor<'a>, end: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More> {
         let is_line_start = self.place.is_line_start();
         if let Mark::Open(Family::Tag(Trimmed::Form)) | Mark::Close(Family::Tag(Trimmed::Form)) = mark {
@@ -175,7 +176,7 @@ impl Visible {
             return Ok(if is_thought { self.hide(family, end) } else { Step::Say(end) });
         }
         let is_thought = matches!(mark, Mark::Close(family) if family.kind() == Trimmed::Thought);
-        // Many write in small letters after a thought that the endpoint began itself.
+        // Many models begin in lower case after a thought that the endpoint opened, so lower case is no sign of a mention then.
         let may_go_on = !is_thought || self.has_mentioned;
         if self.is_mention(text, end, may_go_on)? {
             return Ok(Step::Say(end));
@@ -200,7 +201,7 @@ impl Visible {
         })
     }
 
-    /// Whether a mark is only mentioned: between quotation marks, or within a sentence that goes on after it.
+    /// Whether a marker is only mentioned: it is quoted, or the sentence continues after it.
     fn is_mention(&self, text: Cursor<'_>, end: Cursor<'_>, may_go_on: bool) -> Result<bool, More> {
         if self.place.is_line_start() || !text.before().ends_with(char::is_whitespace) {
             return is_quoted(text, end);
@@ -211,7 +212,7 @@ impl Visible {
         Ok(goes_on && self.purpose == Purpose::Words)
     }
 
-    /// Nothing is said after the end of the turn. Only if the final channel begins there, what was before it was not said.
+    /// Drops everything after the end of the turn. If the final channel begins there, the text before it is discarded instead.
     fn after<'a>(&mut self, text: Cursor<'a>) -> Result<Step<'a>, More> {
         let next = text.rest().find('<').filter(|_| !self.has_final);
         if next == Some(0)
@@ -223,7 +224,7 @@ impl Visible {
     }
 }
 
-/// The place after the name of a role in a header, and after what separates it from the words.
+/// The position after a role's name in a header and its separator.
 fn after_role<'a>(text: Cursor<'a>, role: &str) -> Found<'a> {
     let Some(end) = text.after_any_case(role)? else { return Ok(None) };
     Ok(match end.next()? {
@@ -233,7 +234,7 @@ fn after_role<'a>(text: Cursor<'a>, role: &str) -> Found<'a> {
     })
 }
 
-/// The place up to which something that is hidden goes on, as far as it is there, and whether it ends there.
+/// The position up to which hidden text is known to reach, and whether it ends there.
 fn hidden(family: Family, text: Cursor<'_>) -> Result<(Cursor<'_>, bool), More> {
     let may_end = |c| BEGINNINGS.contains(&c) || c == 'a' && family == Family::Bare;
     let next = text.rest().find(may_end).map_or(text.end(), |length| text.moved(length));
@@ -249,7 +250,7 @@ fn hidden(family: Family, text: Cursor<'_>) -> Result<(Cursor<'_>, bool), More> 
     })
 }
 
-/// Whether a thought that begins here ends, or is longer than what is held back.
+/// Whether the thought that begins here is closed, or longer than the limit for held text.
 fn ends(family: Family, begin: Cursor<'_>) -> Result<bool, More> {
     let (mut at, mut is_closed) = (begin, begin.rest().len() > MAX_HELD);
     while !is_closed && !at.rest().is_empty() {
@@ -258,14 +259,15 @@ fn ends(family: Family, begin: Cursor<'_>) -> Result<bool, More> {
     if is_closed { Ok(true) } else { at.at_end(false) }
 }
 
-/// Whether a quotation mark opens before a mark, and one is after it.
+/// Whether a marker is surrounded by quotation marks.
 fn is_quoted(text: Cursor<'_>, end: Cursor<'_>) -> Result<bool, More> {
     let mut before = text.before().chars().rev();
     let is_quote = |c: char| QUOTES.contains(&c);
     Ok(before.next().is_some_and(is_quote) && before.next().is_none_or(char::is_whitespace) && end.next()?.is_some_and(is_quote))
 }
 
-/// The place after a JSON object. A vote without quotation marks is no JSON, and reaches to the end, as one does that does not end.
+/// The position after a JSON object. A vote without quotation marks is not JSON and reaches to the end of the text, like an
+/// object that is not closed.
 fn object(text: Cursor<'_>, purpose: Purpose) -> Found<'_> {
     let inside = text.rest()[1..].trim_start();
     if inside.is_empty() {

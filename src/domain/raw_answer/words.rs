@@ -1,4 +1,4 @@
-//! Takes the companion's words out of what is visible of an answer: without its own name, and without the lines of others.
+//! Extracts the companion's own words from the visible text: without its name, and without lines of other speakers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,37 +14,37 @@ use crate::text::{first_bytes, is_invisible, is_joining};
 
 /// The maximum length of a statement, in characters.
 pub(crate) const MAX_CHARS: usize = 20_000;
-/// A first line that is a decision is at most this long, in bytes.
+/// The maximum length of a first line that is a decision, in bytes.
 const MAX_VERDICT: usize = 20;
 /// Quotation marks that may surround a whole statement.
 const QUOTES: [(char, char); 7] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』'), ('\'', '\'')];
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
-    /// Before the words.
+    /// Before the first word.
     #[default]
     Begin,
     Words,
-    /// The answer shows lines of several speakers: all of them are its words.
+    /// The answer deliberately shows lines of several speakers. All of them are part of the statement.
     Scene,
-    /// Somebody else speaks, so that nothing more is read.
+    /// Another speaker's line began, so the rest is ignored.
     Over,
 }
 
-/// Takes out the words. It does not matter in which pieces the text comes.
+/// Extracts the words. How the text is split into pieces makes no difference.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Words {
     speakers: Arc<Speakers>,
     phase: Phase,
-    /// What is undecided.
+    /// Text that waits for a decision.
     head: String,
     place: Place,
     /// The words so far. They only grow.
     pub words: String,
-    /// White space and hidden characters that belong to the words only if others follow.
+    /// White space and invisible characters that are output only if visible text follows.
     gap: String,
     chars: usize,
-    /// How often words were taken back.
+    /// How often words were discarded.
     pub restarts: usize,
     pub trimmed: BTreeSet<Trimmed>,
 }
@@ -103,7 +103,7 @@ impl Words {
         self.phase == Phase::Over
     }
 
-    /// The whole words.
+    /// The complete words.
     pub fn finish(mut self) -> String {
         if !self.words.is_empty() {
             self.words.push_str(self.gap.trim_end());
@@ -111,7 +111,7 @@ impl Words {
         self.words
     }
 
-    /// Up to where the next text is said, or what of it is cut out.
+    /// The end of the next piece of text, and its kind if it is cut.
     fn step<'a>(&mut self, text: Cursor<'a>) -> Result<(Cursor<'a>, Option<Trimmed>), More> {
         let rest = text.rest();
         if !self.place.is_line_start() {
@@ -128,9 +128,9 @@ impl Words {
         Ok((self.place.code(text)?.unwrap_or_else(|| line_end(text)), None))
     }
 
-    /// What a line begins with that is not said, and where it ends.
+    /// The end of the text to cut at the beginning of this line, and its kind. `None` if nothing is cut.
     fn line<'a>(&mut self, text: Cursor<'a>) -> Result<Option<(Cursor<'a>, Trimmed)>, More> {
-        // "Here is the score:"
+        // An announced list or dialogue: "Here is the score:"
         let last_line = self.words.lines().next_back().unwrap_or_default();
         let is_announced = last_line.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']);
         let block = fence(text)?;
@@ -140,7 +140,7 @@ impl Words {
         if let Some(kind) = if is_call { Some(Trimmed::ToolCall) } else { form } {
             return Ok(Some(self.end(text, kind)));
         }
-        // Models write such a word at the end, without having said nothing.
+        // Models append such a word to a statement, so the words before it are kept.
         if is_silence(text, "")? && text.rest().contains('_') {
             return Ok(Some((text.end(), Trimmed::Silence)));
         }
@@ -161,7 +161,7 @@ impl Words {
         Ok(Some(self.end(text, Trimmed::OtherSpeaker)))
     }
 
-    /// Nothing more is said.
+    /// Ignores the rest of the answer.
     fn end<'a>(&mut self, text: Cursor<'a>, kind: Trimmed) -> (Cursor<'a>, Trimmed) {
         self.phase = Phase::Over;
         (text.end(), kind)
@@ -187,7 +187,8 @@ impl Words {
     }
 }
 
-/// What is left of an answer without what stands before or around its words, and what that is. `None`: the words begin.
+/// Removes one layer before or around the words. Returns the remaining text, and the kind of the removed text. `None` if the
+/// words begin here.
 fn begin(text: Cursor<'_>, speakers: &Speakers) -> Result<Option<(String, Option<Trimmed>)>, More> {
     if is_silence(text, speakers.name())? {
         return Ok(Some((String::new(), Some(Trimmed::Silence))));
@@ -211,7 +212,7 @@ fn begin(text: Cursor<'_>, speakers: &Speakers) -> Result<Option<(String, Option
     Ok(quoted(text)?.map(|inside| (inside.to_owned(), None)))
 }
 
-/// What is between quotation marks around the whole text.
+/// The text between quotation marks that surround the whole answer.
 fn quoted(text: Cursor<'_>) -> Result<Option<&str>, More> {
     let Some((open, close)) = QUOTES.iter().find(|(open, _)| text.rest().starts_with(*open)) else { return Ok(None) };
     let begin = text.moved(open.len_utf8());
@@ -220,7 +221,7 @@ fn quoted(text: Cursor<'_>) -> Result<Option<&str>, More> {
     if is_whole { text.at_end(Some(begin.until(end))) } else { Ok(None) }
 }
 
-/// What a JSON object that a line begins with is. `None`: words.
+/// Classifies the JSON object at the beginning of a line. `None` if it is part of the words.
 fn object(text: Cursor<'_>) -> Result<Option<Trimmed>, More> {
     let rest = text.rest();
     if !rest.starts_with('{') {

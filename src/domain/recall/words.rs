@@ -1,4 +1,4 @@
-//! Splits texts into words, and the words into what is the same in all their forms.
+//! Splits texts into words, and reduces the words to their stems.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_script::{Script, UnicodeScript as _};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// A word, as a hash. Two different words are rarely the same one.
+/// The hash of a word. Collisions are rare.
 pub type Word = u32;
 
-/// The languages whose forms of words are known.
+/// The stemmers of the supported languages.
 pub struct Words {
     stemmers: Vec<Stemmer>,
 }
@@ -27,20 +27,20 @@ impl Words {
         words
     }
 
-    /// A reader of several texts.
+    /// A reader for several texts.
     pub fn reader(&self) -> WordReader<'_> {
         WordReader { stemmers: &self.stemmers, known: HashMap::new() }
     }
 }
 
-/// Reads the words of texts. What a word of letters is in all its forms is found once.
+/// Reads the words of texts. Caches the stems of each word.
 pub struct WordReader<'a> {
     stemmers: &'a [Stemmer],
     known: HashMap<Box<str>, Box<[Word]>>,
 }
 
 impl WordReader<'_> {
-    /// Adds the words of a text.
+    /// Appends the words of a text.
     pub(super) fn read(&mut self, text: &str, words: &mut Vec<Word>) {
         if text.is_ascii() {
             return text.to_ascii_lowercase().unicode_words().for_each(|word| self.stems(word, words));
@@ -60,7 +60,7 @@ impl WordReader<'_> {
         }
     }
 
-    /// Adds what is the same in all forms of a word, by each language.
+    /// Appends the stems of a word, one for each language.
     fn stems(&mut self, word: &str, words: &mut Vec<Word>) {
         if let Some(known) = self.known.get(word) {
             return words.extend(known);
@@ -79,7 +79,7 @@ impl WordReader<'_> {
     }
 }
 
-/// Adds the pairs of neighbouring characters, because nothing tells where words end.
+/// Appends the pairs of neighbouring characters, because word boundaries are not marked.
 fn pairs(run: &str, words: &mut Vec<Word>) {
     let mut starts = run.char_indices().map(|(at, _)| at).chain([run.len()]);
     let (mut first, mut second) = (starts.next().unwrap_or_default(), starts.next().unwrap_or_default());
@@ -94,7 +94,7 @@ fn pairs(run: &str, words: &mut Vec<Word>) {
     }
 }
 
-/// Whether a character belongs to a script that is written without spaces, or with endings for which no stemmer is there.
+/// Whether a character belongs to a script that is written without spaces, or to one with inflections but without a stemmer.
 fn is_of_spaceless_script(char: char) -> bool {
     !char.is_ascii()
         && char.is_alphanumeric()

@@ -1,12 +1,13 @@
-//! Recognises what a statement does when it brings little that is new: it says goodbye, thanks, agrees, or vows affection (docs/design/closing.md
-//! C-12).
+//! Recognises statements with little new content: farewells, thanks, agreement, and declarations of affection
+//! (docs/design/closing.md C-12).
 //!
-//! The lists hold phrases in lower case, separated by `|`, in English, German, Spanish and French. The judge compares whole words.
+//! The lists contain phrases in lower case, separated by `|`, in English, German, Spanish and French. The judge compares whole
+//! words.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Phrases that say goodbye, anywhere in a statement.
+/// Phrases of farewell, anywhere in a statement.
 static FAREWELLS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::of([
         "bye|byebye|goodbye|good bye|good night|goodnight|g'night|night night|nighty night|gn|farewell|cya|see ya|see you|ttyl|laters|toodles|cheerio|\
@@ -26,7 +27,7 @@ static FAREWELLS: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-/// Phrases that thank, or answer thanks, anywhere in a statement.
+/// Phrases of thanks, and answers to them, anywhere in a statement.
 static THANKS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::of([
         "thanks|thank|thx|grateful|gratitude|appreciate|appreciated|welcome|my pleasure|pleasure was|pleasure is|don't mention it|no problem|no worries|\
@@ -38,7 +39,7 @@ static THANKS: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-/// Phrases that agree, at the beginning of a statement.
+/// Phrases of agreement, at the beginning of a statement.
 static AGREEMENTS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::of([
         "yes|yeah|yep|yup|exactly|absolutely|definitely|totally|indeed|right|true|truly|so true|very true|agreed|i agree|agree|couldn't agree more|\
@@ -56,7 +57,7 @@ static AGREEMENTS: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-/// Phrases that vow affection, anywhere in a statement.
+/// Phrases of affection, anywhere in a statement.
 static AFFECTIONS: LazyLock<Phrases> = LazyLock::new(|| {
     Phrases::of([
         "love you|adore you|miss you|missed you|never leave|never be apart|always be|always together|by your side|your side|without you|stay with you|\
@@ -67,16 +68,16 @@ static AFFECTIONS: LazyLock<Phrases> = LazyLock::new(|| {
     ])
 });
 
-/// Beginnings that build on what was said. They are no agreement.
+/// Beginnings that build on the previous statement. They are no agreement.
 static ADDITIONS: LazyLock<Phrases> = LazyLock::new(|| Phrases::of(["yes and|yeah and", "ja und", "sí y", "oui et"]));
 
-/// Words that may stand before an agreement.
+/// Words that may precede an agreement.
 const INTERJECTIONS: [&str; 20] = [
     "oh", "ooh", "ah", "aw", "aww", "haha", "hehe", "lol", "well", "hmm", "mm", "ok", "okay", "and", "but", "so", "wow", "hey",
     "ach", "ay",
 ];
 
-/// Words that strengthen others and tell nothing by themselves.
+/// Words that intensify others and have no content of their own.
 const INTENSIFIERS: [&str; 20] = [
     "truly",
     "simply",
@@ -100,16 +101,16 @@ const INTENSIFIERS: [&str; 20] = [
     "tan",
 ];
 
-/// In a statement with more words than this, a phrase is no act: there is room for something new.
+/// A statement with more words than this has no acts: it has room for new content.
 const MOST_WORDS: usize = 60;
-/// A farewell of at most this many words is nothing but a farewell.
+/// A farewell of at most this many words counts as a bare farewell.
 const BARE_WORDS: usize = 5;
 
-/// What a statement does.
+/// The acts of a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Acts {
     is_farewell: bool,
-    /// It is a farewell and has at most five words.
+    /// Whether it is a farewell of at most five words.
     is_bare_farewell: bool,
     is_thanks: bool,
     is_agreement: bool,
@@ -117,7 +118,7 @@ pub(super) struct Acts {
 }
 
 impl Acts {
-    /// The acts of a statement, from its words without stage directions. A statement that asks something is no agreement.
+    /// The acts of a statement, from its words without stage directions. A statement that contains a question is no agreement.
     pub(super) fn of(words: &[String], asks: bool) -> Self {
         if words.len() > MOST_WORDS {
             return Self::default();
@@ -134,9 +135,10 @@ impl Acts {
     }
 }
 
-/// How much some statements do the same act, from 0 to 1.
+/// How uniformly some statements perform the same act, from 0 to 1.
 ///
-/// A bare farewell counts 1/4, another farewell 1/5. The other acts count only if all statements do the same one; then each counts 1/5.
+/// A bare farewell counts 1/4, another farewell 1/5. The other acts count only if all statements perform the same one; then each
+/// counts 1/5.
 pub(super) fn sameness(acts: &[Acts]) -> f64 {
     // Twentieths are exact, fractions are not.
     let weight = |acts: &Acts| if acts.is_bare_farewell { 5 } else { u32::from(acts.is_farewell) * 4 };
@@ -148,7 +150,7 @@ pub(super) fn sameness(acts: &[Acts]) -> f64 {
     f64::from(farewells.max(others).min(20)) / 20.0
 }
 
-/// Whether a word only agrees with others or strengthens them.
+/// Whether a word only agrees or intensifies.
 pub(super) fn is_filler(word: &str) -> bool {
     INTERJECTIONS.contains(&word) || INTENSIFIERS.contains(&word) || AGREEMENTS.contain(word)
 }

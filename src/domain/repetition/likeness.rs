@@ -1,4 +1,4 @@
-//! Measures how alike two statements are: by their trigrams, and by their content words (docs/design/closing.md C-12).
+//! Measures the likeness of two statements by their trigrams and by their content words (docs/design/closing.md C-12).
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,24 @@ use super::super::common_words::is_function_word;
 use super::acts::{self, Acts};
 use super::numbers::numbers;
 
-/// A share of common trigrams from which on two statements are the same.
+/// The share of common trigrams from which on two statements are the same.
 const SAME_TRIGRAMS: f64 = 0.7;
-/// A share of common content words from which on two statements are the same.
+/// The share of common content words from which on two statements are the same.
 const SAME_WORDS: f64 = 0.9;
 
-/// Endings that a word loses, if three characters or more remain. The first one that fits counts.
+/// The endings that are removed from a word if at least three characters remain. The first match counts.
 const ENDINGS: [&str; 9] = ["'s", "ingly", "ing", "edly", "ed", "ly", "es", "s", "e"];
 
-/// Three characters in a row, or a whole text that has fewer.
+/// Three consecutive characters, or a whole text that has fewer.
 type Trigram = [Option<char>; 3];
 
-/// What the judge knows of a statement.
+/// The features of a statement.
 pub(super) struct Features {
     trigrams: BTreeSet<Trigram>,
     content: BTreeSet<String>,
-    /// The content words that are said, without those that only agree or intensify.
+    /// The spoken content words, without those that only agree or intensify.
     pub(super) told: BTreeSet<String>,
-    /// In their order.
+    /// In the order of the text.
     numbers: Vec<String>,
     /// Fenced code blocks, such as the board of a game.
     code: String,
@@ -58,7 +58,7 @@ impl Features {
         self.numbers != other.numbers || self.code != other.code
     }
 
-    /// Whether it says all that the statement before says, which has three content words at least, and more.
+    /// Whether it contains all content words of the statement before, which has at least three, and further ones.
     pub(super) fn extends(&self, before: &Self) -> bool {
         before.content.len() >= 3 && before.content.len() < self.content.len() && before.content.is_subset(&self.content)
     }
@@ -68,7 +68,7 @@ impl Features {
         self.content.iter().filter(|word| before.iter().all(|statement| !statement.content.contains(*word))).count()
     }
 
-    /// Whether it tells something that none of these statements tells.
+    /// Whether it has a spoken content word that none of these statements has.
     pub(super) fn tells_more_than(&self, before: &[Self]) -> bool {
         self.told.iter().any(|word| before.iter().all(|statement| !statement.told.contains(word)))
     }
@@ -86,19 +86,20 @@ impl Features {
     }
 }
 
-/// Whether statements are single letters, and not always the same one.
+/// Whether the statements are single letters, and not always the same one.
 pub(super) fn spells(statements: &[Features]) -> bool {
     statements.iter().all(Features::is_letter) && statements.windows(2).any(|pair| pair[0].trigrams != pair[1].trigrams)
 }
 
-/// The words of a text, in lower case: letters and digits, with apostrophes between them. Three or more equal characters in a row become one.
+/// The words of a text, in lower case: letters and digits, with apostrophes between them. Three or more equal consecutive
+/// characters become one.
 fn words(text: &str) -> Vec<String> {
     let lower = text.to_lowercase().replace('’', "'");
     let raw = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').map(|word| word.trim_matches('\''));
     raw.filter(|word| !word.is_empty()).map(shorten).collect()
 }
 
-/// Replaces three or more equal characters in a row by one.
+/// Replaces three or more equal consecutive characters by one.
 fn shorten(word: &str) -> String {
     let mut short = String::with_capacity(word.len());
     let mut rest = word.chars().peekable();
@@ -112,7 +113,7 @@ fn shorten(word: &str) -> String {
     short
 }
 
-/// A text without its fenced code blocks, and these. A text that is nothing else stays.
+/// The text without its fenced code blocks, and the blocks. A text that consists only of code is not split.
 fn without_code(text: &str) -> (String, String) {
     let blocks: Vec<&str> = text.split("```").collect();
     let of = |first: usize| blocks.iter().skip(first).step_by(2).copied().collect::<String>();
@@ -120,7 +121,7 @@ fn without_code(text: &str) -> (String, String) {
     if words(&talk).is_empty() { (text.to_owned(), String::new()) } else { (talk, code) }
 }
 
-/// A text without what stands between two asterisks, such as `*smiles*`. An asterisk without a partner stays.
+/// The text without stage directions between asterisks, such as `*smiles*`. A single asterisk is kept.
 fn without_directions(text: &str) -> String {
     let mut spoken = String::with_capacity(text.len());
     let mut rest = text;

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// Number words, separated by spaces: English, German, Spanish, French. "One", "first" and "second" are left out: they mostly count nothing.
+/// Number words, separated by spaces: English, German, Spanish, French. "One", "first" and "second" are left out, because they
+/// mostly count nothing.
 static NUMBER_WORDS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| LISTS.iter().flat_map(|list| list.split(' ')).collect());
 const LISTS: [&str; 4] = [
     "zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty \
@@ -18,10 +19,10 @@ const LISTS: [&str; 4] = [
 /// The endings of German compounds such as "neunundneunzig".
 const GERMAN_TENS: [&str; 8] =
     ["undzwanzig", "unddreißig", "undvierzig", "undfünfzig", "undsechzig", "undsiebzig", "undachtzig", "undneunzig"];
-/// Chinese and Japanese numerals, which stand among other characters without spaces.
+/// Chinese and Japanese numerals, which occur among other characters without spaces.
 const IDEOGRAPHS: &str = "〇零一二三四五六七八九十百千万";
 
-/// The numbers among these words, in their order: number words, and runs of digits or ideographs within words.
+/// The numbers among these words, in order: number words, and runs of digits or ideographs within words.
 pub(super) fn numbers(words: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for word in words {

@@ -11,20 +11,20 @@ use crate::vote_fields::{DECIDING, begins_with_field, is_field};
 /// The objects of a text.
 #[derive(Debug, Default)]
 pub(super) struct Found<'a> {
-    /// The valid objects, in order. An object that has no end has its complete fields. Objects inside an object are not searched for.
+    /// The valid objects, in order. A truncated object has its complete fields. Objects inside an object are not listed.
     pub objects: Vec<Object>,
-    /// The text before each of these objects, back to where an object before it ends.
+    /// The text before each of these objects, back to the end of the previous object.
     pub before: Vec<&'a str>,
-    /// The text around everything that begins as an object.
+    /// The text around all beginnings of objects.
     pub prose: Vec<&'a str>,
     /// Whether an object begins anywhere, complete or not.
     pub has_begun: bool,
-    /// Whether an object begins that cannot be read.
+    /// Whether an object begins that is unreadable.
     pub is_unreadable: bool,
 }
 
 impl Found<'_> {
-    /// The same, with each object that only wraps another one replaced by the inner one.
+    /// Replaces each object that only wraps another one by the inner one.
     pub fn unwrapped(self) -> Self {
         Self { objects: self.objects.into_iter().map(Object::unwrapped).collect(), ..self }
     }
@@ -34,7 +34,7 @@ impl Found<'_> {
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Object {
     pub fields: BTreeMap<String, Field>,
-    /// The fields that occur twice, with different values.
+    /// The fields that occur twice with different values.
     pub contradicting: BTreeSet<String>,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Field {
 }
 
 impl Object {
-    /// The value of a field. A field that holds an object or a list gives null.
+    /// The value of a field. Null if the field is an object or a list.
     pub fn get(&self, name: &str) -> Option<&Value> {
         match self.fields.get(name)? {
             Field::Object(_) | Field::List(_) => Some(&Value::Null),
@@ -55,7 +55,7 @@ impl Object {
         }
     }
 
-    /// Whether one of the fields that decide occurs twice, with different values.
+    /// Whether one of the deciding fields occurs twice with different values.
     pub fn contradicts_itself(&self) -> bool {
         DECIDING.iter().any(|name| self.contradicting.contains(*name))
     }
@@ -65,7 +65,7 @@ impl Object {
         self.fields.keys().all(|name| is_field(name))
     }
 
-    /// The innermost object, if each object holds only the next one: `{"vote": {…}}`.
+    /// The innermost object, if each object contains only the next one: `{"vote": {…}}`.
     fn unwrapped(mut self) -> Self {
         while self.fields.len() == 1
             && !self.contradicts_itself()
@@ -105,11 +105,11 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// Searches a text once, from its start.
+/// Finds the objects of a text in one pass.
 ///
-/// An object begins with a brace and a quotation mark or the name of a field of a vote, because a brace alone may be anything in prose. Frequent
-/// mistakes of models are tolerated: other quotation marks or none, a quotation mark inside a text, a comment, an extra comma, a line break inside a
-/// text, a bare word, Python's `True`, or a number out of range. The last two count as text.
+/// An object begins with a brace and a quotation mark or the name of a vote's field, because a brace alone is common in prose.
+/// Frequent mistakes of models are tolerated: other quotation marks or none, a quotation mark inside a text, a comment, an extra
+/// comma, a line break inside a text, a bare word, Python's `True`, or a number out of range. The last two count as text.
 pub(super) fn find(text: &str) -> Found<'_> {
     let mut found = Found::default();
     let (mut from, mut at) = (0, 0);
@@ -131,7 +131,7 @@ pub(super) fn find(text: &str) -> Found<'_> {
                         found.objects.push(object);
                         found.before.push(before);
                     }
-                    // What a vote quotes must not be read in its place.
+                    // A quotation inside an unreadable vote must not be parsed instead of the vote.
                     Err(_) if is_vote && !inside.starts_with('"') => {
                         found.is_unreadable = true;
                         return found;
@@ -155,7 +155,7 @@ pub(super) fn find(text: &str) -> Found<'_> {
     found
 }
 
-/// A text without the comments and the white space at its beginning.
+/// Removes comments and white space at the beginning of a text.
 fn without_comments(text: &str) -> &str {
     let mut text = text.trim_start();
     while let Some(length) = comment(text) {
@@ -164,7 +164,7 @@ fn without_comments(text: &str) -> &str {
     text
 }
 
-/// The length of the comment that a text begins with.
+/// The length of the comment at the beginning of a text. `None` if there is none.
 fn comment(text: &str) -> Option<usize> {
     let end = match text.as_bytes() {
         [b'/', b'/', ..] | [b'#', ..] => text.find('\n'),
@@ -176,23 +176,23 @@ fn comment(text: &str) -> Option<usize> {
 
 /// One object as strict JSON.
 enum Rewritten {
-    /// The object has an end.
+    /// The object is complete.
     Complete {
         output: String,
         /// The end of the object in the text, in bytes.
         end: usize,
     },
-    /// The object has no end: first with everything that is there, then with its complete fields only.
+    /// The object is truncated: first with all of its text, then with only its complete fields.
     Cut([String; 2]),
 }
 
 /// Rewrites one object as strict JSON.
 struct StrictWriter<'a> {
     text: &'a str,
-    /// What is written, in bytes.
+    /// The number of bytes that are processed.
     at: usize,
     output: String,
-    /// The length of the output that ends with a complete field.
+    /// The length of the output up to the last complete field.
     complete: usize,
     depth: usize,
     /// Whether a comma must precede the next value.
@@ -202,7 +202,7 @@ struct StrictWriter<'a> {
 }
 
 impl<'a> StrictWriter<'a> {
-    /// The object that a text begins with.
+    /// Rewrites the object at the beginning of a text.
     fn run(text: &'a str) -> Rewritten {
         let mut writer = Self { text, at: 0, output: String::new(), complete: 0, depth: 0, comma: false, words: None };
         while let Some(c) = writer.rest().chars().next() {
@@ -229,7 +229,7 @@ impl<'a> StrictWriter<'a> {
         &self.text[self.at..]
     }
 
-    /// Handles a character outside texts. Returns whether the object ends with it.
+    /// Processes a character outside texts. Returns whether the object ends with it.
     fn take(&mut self, c: char) -> bool {
         let is_structure = matches!(c, ',' | ':' | ';' | '{' | '}' | '[' | ']' | '\n' | '\r');
         let is_word = c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_');
@@ -286,7 +286,7 @@ impl<'a> StrictWriter<'a> {
         }
     }
 
-    /// Copies a text up to its end: a quotation mark that something of the object follows. False if it has no end.
+    /// Copies a text up to its end: a quotation mark followed by more of the object. Returns false if the text is truncated.
     fn quote(&mut self, closing: &[char]) -> bool {
         self.output.push('"');
         while let Some(c) = self.rest().chars().next() {
@@ -324,7 +324,7 @@ impl<'a> StrictWriter<'a> {
     }
 }
 
-/// The quotation marks that close a text which this one opens.
+/// The quotation marks that can close a text which `open` opens.
 const fn closing(open: char) -> Option<&'static [char]> {
     match open {
         '"' => Some(&['"']),

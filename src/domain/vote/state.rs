@@ -1,4 +1,4 @@
-//! A State (docs/design/turn-taking.md T-4): what a companion publishes in a round, and what external companions post.
+//! A State (docs/design/turn-taking.md T-4): the vote that a companion publishes in a round, or that an external companion posts.
 
 use schemars::JsonSchema;
 use serde::de::{Deserializer, Error};
@@ -12,16 +12,16 @@ use super::super::named::named;
 use super::super::text::first;
 use super::Vote;
 
-/// The highest importance; the lowest is 0.
+/// The maximum importance. The minimum is 0.
 pub const MOST_IMPORTANCE: f64 = 10.0;
 
-/// The largest influence of the mood on the tolerance for interruptions, in both directions.
+/// The maximum influence of the mood on the tolerance for interruptions, in both directions.
 pub const MOST_MOOD: f64 = 0.2;
 
-/// The longest id, in characters.
+/// The maximum length of an id, in characters.
 const MOST_ID_CHARS: usize = 64;
 
-/// A companion's vote in a round. It is parsed strictly: an error names the field, what is wrong and what is allowed.
+/// A companion's vote in a round. Parsing is strict: an error names the field, the problem and the allowed values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct State {
@@ -32,26 +32,27 @@ pub struct State {
     #[serde(deserialize_with = "message_id")]
     #[schemars(extend("pattern" = "^[0-9]{1,64}$"))]
     pub message_id: String,
-    /// Whether it wants to speak.
+    /// Whether the companion wants to speak.
     #[serde(deserialize_with = "stance")]
     pub state: Stance,
-    /// How much the conversation needs what it would say, 0 to 10.
+    /// How urgently the conversation needs the statement, 0 to 10.
     #[serde(deserialize_with = "importance")]
     #[schemars(range(min = 0.0, max = MOST_IMPORTANCE))]
     pub importance: f64,
-    /// Whether the previous speaker called on it.
+    /// Whether the previous speaker called on the companion.
     #[serde(deserialize_with = "selected")]
     pub selected: bool,
-    /// The closing stage. `none` if it is missing.
+    /// The closing stage. Defaults to `none`.
     #[serde(default, deserialize_with = "closing")]
     pub closing: Stage,
-    /// How much more it puts up with interruptions of what it says aloud than usual, −0.2 to 0.2 (docs/design/voice.md A-32). 0 if it is missing.
+    /// How much more than usual the companion tolerates interruptions of its speech, −0.2 to 0.2 (docs/design/voice.md A-32).
+    /// Defaults to 0.
     #[serde(default, skip_serializing_if = "is_usual", deserialize_with = "mood")]
     #[schemars(range(min = -MOST_MOOD, max = MOST_MOOD))]
     pub mood: f64,
 }
 
-/// Whether a mood is the usual one, which is left out of records.
+/// Whether a mood is the usual one, which records omit.
 pub fn is_usual(mood: &f64) -> bool {
     *mood == 0.0
 }
@@ -68,7 +69,8 @@ named! {
 }
 
 impl State {
-    /// The State of a vote. It is `speak` if the vote is a YES. It is selected if the vote says so, or an unsettled message addresses the companion.
+    /// The State of a vote. It is `speak` if the vote is a YES. It is selected if the vote says so, or if an unsettled message
+    /// addresses the companion.
     pub fn voted(vote: &Vote, from: CompanionId, message_id: String, is_addressed: bool) -> Self {
         Self {
             from,
@@ -81,7 +83,7 @@ impl State {
         }
     }
 
-    /// The State of a companion that was not asked, or whose answer did not arrive. It listens, and its stage stays.
+    /// The State of a companion that was not asked, or whose answer did not arrive. It listens, and keeps its stage.
     pub fn listening(from: CompanionId, message_id: String, is_addressed: bool, closing: Stage) -> Self {
         Self { from, message_id, state: Stance::Listen, importance: 0.0, selected: is_addressed, closing, mood: 0.0 }
     }
@@ -132,7 +134,7 @@ fn mood<'de, D: Deserializer<'de>>(given: D) -> Result<f64, D::Error> {
     number.ok_or_else(|| invalid("mood", &value, "a number from -0.2 to 0.2 (0 when left out)"))
 }
 
-/// An error that names a field, what is wrong with it and what is allowed.
+/// An error that names a field, the problem and the allowed values.
 fn invalid<E: Error>(field: &str, value: &Value, allowed: &str) -> E {
     const SHOWN_CHARS: usize = 40;
     let problem = match value {

@@ -1,4 +1,4 @@
-//! Takes the answer of one call for several companions apart, into one vote for each (docs/design/turn-taking.md T-23).
+//! Splits the answer of one call for several companions into one vote for each (docs/design/turn-taking.md T-23).
 
 #[cfg(test)]
 mod tests;
@@ -19,23 +19,24 @@ use crate::vote_fields::is_field;
 /// The fields in which an object may name its companion.
 const NAMING: [&str; 5] = ["id", "companion", "name", "from", "character"];
 
-/// A companion whose vote was asked for.
+/// A companion that was asked for its vote.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Voter {
     pub id: CompanionId,
     pub name: Arc<str>,
 }
 
-/// The parts of an answer, each as the answer that its companion alone would have given: its object with the fields of a vote, or its lines.
-/// [`read`](super::read) parses it. Parts that are missing,
-/// unreadable or contradicted are left out.
+/// Splits an answer into the parts of the companions. Each part has the form of an answer to a single companion: an object with
+/// the fields of a vote, or lines of text. [`read`](super::read) parses it. Missing, unreadable and contradictory parts are left
+/// out.
 ///
-/// A part is found by the id of its companion, or by its name: in the field that holds it, in a field of its own (`id`, `name`, …), or in the words
-/// before it. Objects around the parts, and lists of them, do not matter. Without any object, a line that begins with an id or a name and a colon begins a
-/// part, in two lines as in a plain answer. Companions that were not asked are ignored.
+/// A part is matched by the id or the name of its companion: in the name of the field that contains it, in one of its fields
+/// (`id`, `name`, …), or in the words before it. Objects and lists around the parts are skipped. Without any object, a line that
+/// begins with an id or a name and a colon begins a part, in two lines as in a plain answer. Companions that were not asked are
+/// ignored.
 ///
-/// A part is contradicted by what contradicts one vote: a second part for the same companion that differs, a field that occurs twice, a sentence beside
-/// the objects that ends in the opposite word, or what comes before the end of a thought that never began.
+/// The contradictions are those of a single vote: a second, different part for the same companion, a field that occurs twice, a
+/// sentence beside the objects that ends with the opposite verdict, or the text before the end of a thought that was not opened.
 pub fn parts(text: &str, voters: &[Voter], words: Words<'_>) -> BTreeMap<CompanionId, String> {
     let seen = raw_answer::decision(first_bytes(text, MAX_SEARCHED_BYTES));
     let earlier = seen.unopened.map(|before| Parts::of(before, voters, words));
@@ -50,10 +51,10 @@ pub fn parts(text: &str, voters: &[Voter], words: Words<'_>) -> BTreeMap<Compani
     agreed.collect()
 }
 
-/// The parts that a text holds.
+/// The parts of a text.
 #[derive(Default)]
 struct Parts<'a> {
-    /// By the places of their companions among those that were asked.
+    /// By the indices of their companions among the voters.
     of: BTreeMap<usize, Vec<Part>>,
     /// The text around the objects.
     prose: Vec<&'a str>,
@@ -90,7 +91,7 @@ impl<'a> Parts<'a> {
         parts
     }
 
-    /// The part of one companion that counts: the first readable one, if nothing contradicts it.
+    /// The part of one companion that counts: the first readable one, if there is no contradiction.
     fn agreed<'p>(&self, parts: &'p [Part], words: Words<'_>) -> Option<&'p Part> {
         let mut readable = parts.iter().filter(|part| part.is_readable());
         let part = readable.next()?;
@@ -163,7 +164,7 @@ fn naming(object: &Object, voters: &[Voter]) -> Option<usize> {
     NAMING.iter().find_map(|name| named(object.get(name)?.as_str()?, voters))
 }
 
-/// The companion that a label stands for, by its place: by its id, else by its name if no other has the same, whatever marks are around and in it.
+/// The index of the companion with this label. It is matched by id, else by a name that no other voter has, ignoring punctuation.
 fn named(label: &str, voters: &[Voter]) -> Option<usize> {
     let plain = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
     let id = label.trim().to_lowercase();

@@ -1,4 +1,4 @@
-//! What happened to a spoken reply, in words.
+//! Sentences about a spoken reply.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::domain::voice::interruption::Interrupted;
 use crate::story::Subject;
 use crate::texts::Language;
 
-/// A statement that was to be spoken. `heard`: the words that had started to be heard.
+/// A statement that was to be spoken. `heard` is the text whose playback started.
 pub(super) fn statement(message: &Message, heard: &str, who: &Subject) -> Told {
     let text = cut(&message.text);
     if message.modality.is_text() {
@@ -20,7 +20,7 @@ pub(super) fn statement(message: &Message, heard: &str, who: &Subject) -> Told {
     who.tell("why.course.said_aloud", &[("text", &text)]).and(written).and(cut_off(message, who.language))
 }
 
-/// Somebody talked into it, or stopped it.
+/// An interruption or a stop.
 pub(super) fn interrupted(interrupted: &Interrupted, by: Option<&str>, who: &Subject) -> Told {
     let by = by.map_or_else(|| who.say("why.somebody", &[]), str::to_owned);
     let at = span(Duration::from_millis(interrupted.at_ms), who.language);
@@ -28,7 +28,7 @@ pub(super) fn interrupted(interrupted: &Interrupted, by: Option<&str>, who: &Sub
     verdict.and(Some(who.tell("why.interrupted.at", &[("time", &at)])))
 }
 
-/// Where a statement was cut off, by whom, and what nobody heard. None if it was not.
+/// The position and the author of a cut, and the text that was not played. `None` if the statement was not cut off.
 pub(super) fn cut_off(message: &Message, language: Language) -> Option<Told> {
     let known = message.cut.as_ref()?;
     let ended = match &known.by {

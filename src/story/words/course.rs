@@ -1,4 +1,4 @@
-//! What followed from a decision, in words.
+//! Sentences about the consequences of a decision.
 
 use super::{Told, aloud, author, cut, moved, name_of, span, statement_failed};
 use crate::domain::conversation::DELETED;
@@ -11,7 +11,7 @@ use crate::ports::backend::decisions::StoryLine;
 use crate::story::Subject;
 use crate::story::course::{Consequence, Course};
 
-/// What an event meant for the companion.
+/// The line for the consequence of an event. `None` if there is none.
 pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course: &Course, who: &Subject) -> Option<StoryLine> {
     let what = match consequence {
         Consequence::Change(what) => Some(what),
@@ -63,7 +63,7 @@ pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course:
     Some(who.tell(key, &[]).line(recorded, kind))
 }
 
-/// What people were told with the statement of this reply, if this event says that.
+/// The line for a disclosure with the statement of this reply. `None` for other events.
 pub(crate) fn disclosed(recorded: &Recorded, reply: Option<Ticket>, who: &Subject) -> Option<StoryLine> {
     let Event::Disclosed(disclosed) = &recorded.event else { return None };
     (Some(disclosed.ticket) == reply).then(|| who.tell("why.course.disclosed", &[]).line(recorded, "disclosed"))
@@ -81,7 +81,7 @@ fn statement(message: &Message, course: &Course, who: &Subject) -> Told {
     Told { setting, ..told.and(message.truncated.then(|| who.tell("why.course.truncated", &[]))) }
 }
 
-/// More was said before it began to speak.
+/// The reply was extended because people said more before it began to be spoken.
 fn extended(course: &Course, who: &Subject) -> Option<Told> {
     let quote = |message: &Message| {
         Told::new(who.language, "why.message.said", &[("who", &author(message, who.language)), ("text", &cut(&message.text))])

@@ -1,4 +1,4 @@
-//! What happened to a message for one companion, in words.
+//! Sentences about the outcome of a message for one companion.
 
 use super::aloud::cut_off;
 use super::{Told, cut, statement_failed};
@@ -9,7 +9,7 @@ use crate::ports::backend::decisions::{Outcome, StoryLine};
 use crate::story::Subject;
 use crate::texts::Language;
 
-/// It was its turn to answer the message. `is_read`: the record was read to its end.
+/// The companion owed an answer to the message. `is_read`: the record was read to its end.
 pub(crate) fn owed(who: &Subject, ending: Option<&Recorded>, is_read: bool) -> (Outcome, String) {
     let (outcome, key) = match ending.map(|ending| &ending.event) {
         Some(Event::Said { message, .. }) if is_redacted(message) => (Outcome::Answered, "why.fate.answer_deleted"),
@@ -31,7 +31,7 @@ pub(crate) fn owed(who: &Subject, ending: Option<&Recorded>, is_read: bool) -> (
     (outcome, who.say(key, &[]))
 }
 
-/// That the message was edited, deleted or, as a dead letter, tried again. None if it was edited to nothing.
+/// The line for an edit, a deletion, or the retry of a dead letter. `None` if the message was edited to an empty text.
 pub(crate) fn changed(recorded: &Recorded, retried_as: Option<Seq>, language: Language) -> Option<StoryLine> {
     let told = match (&recorded.event, retried_as) {
         (Event::Edited { text, .. }, _) if text.is_empty() => return None,
@@ -42,7 +42,7 @@ pub(crate) fn changed(recorded: &Recorded, retried_as: Option<Seq>, language: La
     Some(told.line(recorded, "changed"))
 }
 
-/// Something else happened before the message was settled. `retried_as`: the copy of a dead letter.
+/// Another event came before the message was settled. `retried_as` is the copy of a dead letter.
 pub(crate) fn lost(who: &Subject, by: &Event, was_asked: bool, retried_as: Option<Seq>) -> (Outcome, String) {
     let (outcome, key) = match (by, retried_as) {
         (Event::Joined { .. }, _) => (Outcome::Absent, "why.fate.late"),

@@ -12,7 +12,7 @@ use crate::ports::backend::decisions::StoryLine;
 use crate::settings::companion::Companion;
 use crate::story::Subject;
 
-/// If a question comes this long after its message, it had to wait for a round or a statement.
+/// A question that comes this long after its message had to wait for a round or a statement.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Why a question was asked. `before` are the events before it, oldest first.
@@ -43,7 +43,7 @@ pub(crate) fn question_line(who: &Subject, asked: &Recorded, evaluated: &Evaluat
     told.and(next).line(asked, "evaluate")
 }
 
-/// The message of this number, and the number of the message that it answers.
+/// The message with this number, and the number of the message that it answers.
 fn find_message(before: &[Recorded], seq: Seq) -> Option<(&Message, Option<Seq>)> {
     let at = before.binary_search_by_key(&seq, |recorded| recorded.seq).ok()?;
     let Event::Said { message, reply_to, .. } = &before[at].event else { return None };
@@ -67,7 +67,7 @@ fn is_named(id: &CompanionId, settings: &Companion, text: &str) -> bool {
     names.is_ok_and(|names| !names.find(text).is_empty())
 }
 
-/// Why a question repeats an earlier one, if it does.
+/// The sentence for a repeated question. `None` for a new one.
 fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Recorded]) -> Option<Told> {
     let earlier = before.iter().rev().filter(|recorded| recorded.seq < asked);
     for recorded in earlier.take_while(|recorded| recorded.seq > evaluated.message) {

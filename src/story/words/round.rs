@@ -1,4 +1,4 @@
-//! A round in words: who wanted to speak, and who was chosen and why.
+//! Sentences about a round: the votes, the selected speaker, and the rule.
 
 use super::{Name, listed};
 use crate::domain::event::RoundClosed;
@@ -7,7 +7,8 @@ use crate::domain::vote::{Stance, State};
 use crate::story::rounds::RoundCourse;
 use crate::texts::Language;
 
-/// What the companions that were asked wanted, and who was chosen to speak. None if only one was asked: its decision says it all.
+/// The votes of the companions that were asked, and the selected speaker. `None` if only one was asked, because its decision has
+/// the same content.
 pub(crate) fn closed(round: &RoundCourse, closed: &RoundClosed, name: Name<'_>, language: Language) -> Option<String> {
     if closed.states.iter().filter(|state| round.was_asked(&state.from)).count() < 2 {
         return None;

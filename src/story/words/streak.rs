@@ -1,4 +1,4 @@
-//! How many statements companions had made in a row.
+//! Counts the consecutive statements of companions.
 
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
@@ -6,8 +6,8 @@ use crate::domain::message::{Message, Role};
 use crate::domain::turn::bid::{Ending, What};
 use crate::domain::turn::bids::Bids;
 
-/// The statements before a decision, counted like the loop guard counts them, and whether there were more: a statement that was already being written
-/// when a person spoke does not count.
+/// The number of statements before a decision by the rules of the loop guard, and whether there were more. A statement that was
+/// already in progress when a person spoke does not count.
 pub(super) fn in_a_row(before: &[Recorded]) -> (u64, bool) {
     let (mut bids, mut newest_human) = (Bids::default(), Seq::NONE);
     let (mut said, mut counted) = (0_u64, 0_u64);
@@ -16,7 +16,7 @@ pub(super) fn in_a_row(before: &[Recorded]) -> (u64, bool) {
         if matches!(&recorded.event, Event::Said { message, .. } if is_human(message)) {
             (said, counted, newest_human) = (0, 0, recorded.seq);
         } else if matches!(recorded.event, Event::ReplyOwed { again: Some(_), .. }) {
-            // The statement that is replaced does not count.
+            // A replaced statement does not count.
             (said, counted) = (said.saturating_sub(1), counted.saturating_sub(1));
         }
         for change in bids.apply(recorded).iter().filter(|change| change.what == What::Ended(Ending::Posted)) {
