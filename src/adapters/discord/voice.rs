@@ -1,10 +1,7 @@
-//! The connection to one voice call: from a server's address and a token to the Opus packets of people, and from the audio of companions to packets.
-//!
-//! [`Connection`] decides everything and does nothing itself: messages, datagrams and the time go in, [`Effect`]s come out. [`VoiceConnection`] is the
-//! task with the sockets that carries the effects out.
-//!
-//! The documentation that it follows: Discord's "Voice", gateway version 8, and "Opcodes and Status Codes"; the DAVE protocol, version 1.1; RFC 3550
-//! (RTP).
+//! The connection to one voice call. It receives people's Opus packets and sends companions' speech.
+//! [`Connection`] makes all decisions and performs no IO: messages, datagrams and the time are inputs, [`Effect`]s are outputs. [`VoiceConnection`]
+//! is the handle of the task that owns the sockets and carries out the effects.
+//! References: Discord's "Voice", gateway version 8, and "Opcodes and Status Codes"; the DAVE protocol, version 1.1; RFC 3550 (RTP).
 
 mod closing;
 mod connection;
