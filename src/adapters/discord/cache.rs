@@ -243,7 +243,7 @@ impl Cache {
         self.0.lock().guilds.get(&guild)?.joined_at
     }
 
-    /// Whether it is known if a channel is a thread, and of which parent.
+    /// Whether the type of a channel is known: a thread with its parent, or no thread.
     pub fn has_channel(&self, channel: Snowflake) -> bool {
         self.0.lock().channels.get(&channel).is_some_and(|cached| cached.target.is_some())
     }

@@ -62,7 +62,7 @@ pub struct Dependencies {
     pub options: Options,
     /// The voice channels that the bot enters by itself when a person is in them.
     pub automatic: BTreeSet<Snowflake>,
-    /// Whether a notice tells the people in a call that companions listen.
+    /// Whether a notice is posted in each call, saying that companions listen.
     pub tells_people: bool,
 }
 
@@ -510,7 +510,7 @@ impl Shared {
 }
 
 /// The waits before each lookup of a voice state. The main gateway usually reports the state first. In a resumed session, however, it never reports
-/// people who were in a call before this process started.
+/// people already in a call when this process started.
 fn waits_before_lookups(is_reported: bool) -> impl Iterator<Item = Duration> {
     let at_once = (!is_reported).then_some(Duration::ZERO);
     at_once.into_iter().chain((0..MOST_LOOKUPS).map(|tried| LOOKUP_AFTER * 2_u32.pow(tried)))

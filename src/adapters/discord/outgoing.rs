@@ -1,4 +1,4 @@
-//! Renders a companion's statement for Discord: splits it to Discord's limits, and mentions only people who may be mentioned.
+//! Renders a companion's statement for Discord: splits it to Discord's limits, and allows mentions only of mentionable people.
 
 #[cfg(test)]
 mod tests;

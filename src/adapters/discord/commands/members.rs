@@ -41,7 +41,7 @@ impl CommandHandler {
         Ok(lines.join("\n"))
     }
 
-    /// Describes what is known to prevent companions from reading and speaking in a channel.
+    /// Describes the known obstacles to reading and speaking in a channel.
     pub(super) fn obstacles(&self, at: &ChannelContext) -> Vec<String> {
         let missing = at.missing().unwrap_or_default();
         let mut lines = words::needs(&missing);

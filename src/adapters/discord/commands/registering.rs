@@ -50,7 +50,7 @@ impl CommandHandler {
         }
     }
 
-    /// Registers what is missing or different. Returns whether there was any.
+    /// Registers missing and different commands. Returns whether there were any.
     async fn register_once(&self) -> Result<bool, Failed> {
         let rest = self.discord.rest();
         let Application { id: application, description, .. } = rest.ask(Request::application()).await?;

@@ -48,7 +48,7 @@ For people who may manage the channel:
 
 Only you see the answers to these commands, except for what you say to a companion.";
 
-/// What is stored and what users can do about it. Appended to the operator's own text.
+/// Explains which data is stored and what users can do about it. Appended to the operator's own text.
 pub(super) const ABOUT: &str = "\
 Companions read what is said in their channels, and it is kept on the machine of the bot; AI models get what they need to answer it. \
 A companion's message has the tag *APP* beside its name.

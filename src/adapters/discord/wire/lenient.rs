@@ -18,7 +18,7 @@ pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer:
     Ok(raws.into_iter().take(MAX_ITEMS).filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect())
 }
 
-/// A number that identifies a kind. Unknown numbers beyond the range of `u8` become the largest one.
+/// Parses a number that identifies a kind. Numbers above 255 become 255, which is also unknown.
 pub(super) fn kind<'de, D: Deserializer<'de>, T: From<u8>>(deserializer: D) -> Result<T, D::Error> {
     Ok(kind_of(u64::deserialize(deserializer)?))
 }
