@@ -228,6 +228,7 @@ impl<M> Backfill<M> {
     }
 
     /// Counts a call that is not part of the plan.
+    ///
     /// # Errors
     /// Returns an error if the rate limit does not permit the call. The error is the earliest moment for it.
     pub fn call(&mut self, now: Moment) -> Result<(), Moment> {

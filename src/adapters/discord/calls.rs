@@ -1,9 +1,11 @@
 //! Voice calls: decides which voice channel the bot joins in each guild, and runs the connections.
+//!
 //! * `guild`: tracks the people in the voice channels of a guild and decides the bot's target channel. It performs no IO.
 //! * `connection`: the connection to one call, run by the core.
 //! * `speaker`: plays the companions' speech and estimates how much of it people have heard. `numbers`: continuous packet numbers per person.
 //! * `status`: a guild's call as status output shows it. `notice`: posts notices to the people in a call. `kept`: state that is persisted for the
 //!   next process.
+//!
 //! The core runs each connection as part of its call, so a connection that fails or hangs does not affect the others.
 
 mod connection;
@@ -190,6 +192,7 @@ impl Calls {
     }
 
     /// Enters a channel on a user's command.
+    ///
     /// # Errors
     /// Returns an error if no companion is in the channel, or if the limit of concurrent calls is reached.
     pub async fn join(&self, guild: Snowflake, channel: Snowflake) -> Result<(), Refused> {

@@ -1,4 +1,5 @@
 //! Checks whether Discord would work, without opening a session. Reports what works, what does not, and how to fix it.
+//!
 //! The check never identifies, so it does not use up the daily limit of identifies. It changes nothing on Discord.
 
 mod account;
@@ -45,7 +46,9 @@ pub enum Servers {
 }
 
 /// Runs all checks and returns the report.
+///
 /// Each request takes at most `request_timeout_secs`. If Discord cannot be reached, no further requests are made.
+///
 /// # Errors
 /// Returns an error if the address or the token in the settings is invalid.
 pub async fn check(

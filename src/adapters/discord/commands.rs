@@ -1,4 +1,5 @@
 //! Handles the slash command `/tertulia`.
+//!
 //! * `registered`: the commands as registered with Discord, with all their texts; `registering` registers them.
 //! * `interaction`: parses interactions.
 //! * `recent`: detects repeated interactions.

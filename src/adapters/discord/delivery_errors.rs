@@ -13,6 +13,7 @@ use crate::domain::moment::Moment;
 const MAX_CHANNELS: usize = 10_000;
 
 /// The last delivery error of each channel, until a message is posted there.
+///
 /// It is kept only in memory. After a restart, the next failing statement records it again.
 #[derive(Debug, Default)]
 pub struct DeliveryErrors(Mutex<BTreeMap<Snowflake, Entry>>);

@@ -132,6 +132,7 @@ struct Shared {
 impl Gateway {
     /// Creates the gateway from the settings and the bot's token. It sends nothing yet. Must be called within a runtime, after a TLS provider was
     /// installed.
+    ///
     /// # Errors
     /// Returns an error if the gateway's address is invalid, or if this machine has no root certificates.
     pub fn new(settings: &Settings, token: &SecretString, parts: Parts) -> Result<Self, Problem> {

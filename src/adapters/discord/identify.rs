@@ -31,6 +31,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const ESTABLISHED_AFTER: Duration = Duration::from_secs(5);
 
 /// The identifies of the last day. They are stored, so that they count across restarts.
+///
 /// An identify is stored before it is sent. It counts even if it is not sent after that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -69,6 +70,7 @@ pub enum Permission {
 
 impl IdentifyHistory {
     /// Asks whether an identify is permitted, and counts it if so.
+    ///
     /// Both Discord's count and our own must permit it. Discord's count includes other programs with this token. Our count includes identifies
     /// after Discord's answer.
     pub fn request(&mut self, shard: u32, limit: &IdentifyLimit, now: Moment) -> Permission {
@@ -152,6 +154,7 @@ pub const fn advice(code: CloseCode) -> &'static str {
 
 /// Decides the next step after a connection ended with this close code, or without one (Discord's documentation, "Opcodes and Status Codes",
 /// "Gateway Close Event Codes").
+///
 /// After an unknown code, the session is resumed, because an attempt is free and Discord reports a lost session. 1000 and 1001 end the session only
 /// if we send them ("Gateway", "Disconnecting"). Discord and the proxies in front of it send 1001 to request a new connection.
 pub fn after_close(code: Option<u16>) -> NextStep {
@@ -188,6 +191,7 @@ pub fn identify_pause(failed: u32, has_worked: bool, left: u32, jitter: f64) -> 
 
 /// Whether an ended connection counts as a failure to connect: it had no session, or lost the session soon without an event. `session_lasted` is
 /// how long it had a session. `has_received_event` says whether an event other than READY and RESUMED arrived.
+///
 /// A link that breaks repeatedly does not increase the pause if each connection delivers missed events.
 pub fn failed_to_connect(session_lasted: Option<Duration>, has_received_event: bool) -> bool {
     session_lasted.is_none_or(|lasted| !has_received_event && lasted < ESTABLISHED_AFTER)

@@ -61,6 +61,7 @@ pub enum Sender {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Incoming {
     /// A message from a person or another bot. A webhook that is not ours counts as a bot.
+    ///
     /// The text has names in place of markup, and descriptions of attachments in brackets. It has at most about 8,000 characters. The own words
     /// contain no markup and no attachments, because a companion must not be addressed by a mentioned person's name, an emoji, a file or a
     /// forwarded text. The mentions are users, without roles, everyone and our bot. If a message mentions our bot, it addresses all companions,
@@ -154,6 +155,7 @@ pub fn readable_words(typed: &str, names: &impl NameLookup) -> Option<String> {
 }
 
 /// Whether messages of this type belong to the conversation: plain messages, replies, and bots' answers to commands.
+///
 /// The first message of a thread (`ThreadStarterMessage`) repeats a message of the parent channel, so it does not count. The first message of a
 /// forum post is a plain one.
 pub const fn is_conversation(kind: MessageType) -> bool {
@@ -162,6 +164,7 @@ pub const fn is_conversation(kind: MessageType) -> bool {
 }
 
 /// Finds the sender of a message.
+///
 /// A webhook is not a user, whatever name and picture it uses. A webhook of our application is ours: for messages of webhooks that an application
 /// created, Discord reports the application.
 pub fn sender(origin: &Origin<'_>, bot: Bot) -> Sender {

@@ -1,4 +1,5 @@
 //! Converts a shard's gateway events into inbound events for the core: messages, edits and deletions, in order for each channel.
+//!
 //! Events about guilds and channels update the cache at once (`intake/guilds.rs`). Events to be journaled are queued in their channel's lane
 //! (`intake/lanes.rs`). Lanes run concurrently; each lane handles its events in sequence. An event's receipt is acknowledged once all work for the
 //! event is on record. A channel that may have missed messages catches up first (`intake/catching_up.rs`).

@@ -88,6 +88,7 @@ pub enum Ask {
 }
 
 /// All rate limits. Permits requests and records their results, without waiting itself.
+///
 /// The limit of a window is unknown until its first request is answered, so that request is sent alone. A limit for one resource does not delay
 /// other resources.
 #[derive(Debug)]
@@ -285,6 +286,7 @@ impl PerSecond {
 
 impl Bucket {
     /// Updates the window from a response.
+    ///
     /// A window begins with its first request, so only the response to that request starts a window. A response that arrives after the end of its
     /// window is ignored. Responses may arrive out of order: within a window, the lower count is the newer one.
     fn learn(&mut self, answer: Window, was_first_of_window: bool, now: Moment) {

@@ -20,6 +20,7 @@ const REFUSED_WHOLE: [(&str, char, char); 2] = [("everyone", 'e', 'é'), ("here"
 
 /// The display name of a person: the first of `names` that is visible after [`plain`]. Callers pass the nickname in the guild, the global display
 /// name and the username, in this order.
+///
 /// If no name is visible, the result is `user` with the last four digits of the id, so that it stays the same.
 pub fn shown<'a>(names: impl IntoIterator<Item = &'a str>, id: Snowflake) -> String {
     let plain = names.into_iter().map(plain).find(|name| !name.is_empty());
@@ -73,6 +74,7 @@ fn plainer(name: &str) -> String {
 }
 
 /// Converts a companion's name to a webhook's username: 1 to 80 characters, plain, without words that Discord refuses.
+///
 /// Discord refuses `clyde` and `discord` anywhere in a username, and since 2022 also the names that are forbidden for users. Such words get one
 /// accent and look nearly the same. A name without visible characters becomes `companion`.
 pub fn username(name: &str) -> String {

@@ -59,6 +59,7 @@ pub struct Part {
 }
 
 /// Renders a statement as one or more parts, in order. Empty if nothing in it is visible.
+///
 /// `@Name` of a mentionable person becomes a mention, which notifies the person once per statement. `:name:` of a guild's emoji becomes the emoji.
 /// Ids of other people, roles and everyone look the same, but notify no one. Links always show their target. Headings become bold lines.
 pub fn render(statement: &str, mentionables: &Mentionables) -> Vec<Part> {

@@ -77,6 +77,7 @@ struct TypingRefusal {
 
 impl Discord {
     /// Creates a client for one bot. It sends only while the lease is held.
+    ///
     /// # Errors
     /// Returns an error if the address or the token cannot be used.
     pub fn new(settings: &Settings, token: SecretString, clock: Arc<dyn Clock>, lease: Arc<dyn Lease>) -> Result<Self, Problem> {

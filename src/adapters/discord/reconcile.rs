@@ -56,12 +56,15 @@ pub enum Verdict {
 }
 
 /// Finds the outcome of a part whose request may have been sent. A message matches the part if all of these conditions hold:
+///
 /// * It comes from the same speaker.
 /// * It is newer than `newest_known`.
 /// * It has the same content, and was not edited.
 /// * It is not in `taken`, the messages that are already on record.
+///
 /// The oldest match counts. If no content matches, the speaker's oldest message with withheld content counts as the match: only we post as this
 /// speaker, and the speaker's earlier messages are on record.
+///
 /// A part without a match is missing if the history is complete and every message of the speaker is identified. Otherwise it is unconfirmed.
 pub fn reconcile(
     content: &str,

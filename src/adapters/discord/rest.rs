@@ -1,4 +1,5 @@
 //! The client of Discord's REST API. It obeys the rate limits, sends each request once, and fails after the request timeout.
+//!
 //! The client does not retry: only the caller knows whether a request may safely arrive twice. [`Failed`] says whether the request may have
 //! arrived.
 
@@ -116,6 +117,7 @@ pub(super) struct ErrorBody {
 
 impl Rest {
     /// Creates a client for `api_url` with this token. A request may take `request_timeout_secs`. The `Date` headers of responses update `clocks`.
+    ///
     /// # Errors
     /// Returns an error if the address or the token is not usable.
     pub fn new(settings: &Settings, token: SecretString, clocks: Arc<Clocks>, lease: Arc<dyn Lease>) -> Result<Self, Problem> {
@@ -185,6 +187,7 @@ impl Rest {
     }
 
     /// Sends an optional request. Returns `None` without sending it if it would have to wait for the limits.
+    ///
     /// # Errors
     /// See [`Failed`].
     pub async fn try_send(&self, request: &Request) -> Result<Option<Vec<u8>>, Failed> {

@@ -18,6 +18,7 @@ const PREFIX: &str = "discord:";
 const DIRECT_PREFIX: &str = "dm:discord:";
 
 /// A Discord id of a message, user, channel, guild, webhook, role or emoji. Never 0.
+///
 /// Message ids increase with time, so they order the messages of a channel. In JSON they are strings, as in Discord's API; numbers are accepted,
 /// too. The format is described in Discord's documentation, "API Reference", "Snowflakes".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

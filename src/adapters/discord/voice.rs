@@ -1,6 +1,8 @@
 //! The connection to one voice call. It receives people's Opus packets and sends companions' speech.
+//!
 //! [`Connection`] makes all decisions and performs no IO: messages, datagrams and the time are inputs, [`Effect`]s are outputs. [`VoiceConnection`]
 //! is the handle of the task that owns the sockets and carries out the effects.
+//!
 //! References: Discord's "Voice", gateway version 8, and "Opcodes and Status Codes"; the DAVE protocol, version 1.1; RFC 3550 (RTP).
 
 mod closing;

@@ -45,7 +45,9 @@ struct Listed {
 
 impl Webhooks {
     /// Returns the webhook of a channel (not of a thread): the cached one, or else our application's oldest one there, or else a new one.
+    ///
     /// Calls for the same channel run one after the other, so that concurrent first calls create only one webhook.
+    ///
     /// # Errors
     /// Returns an error if Discord refuses to list or create webhooks in the channel. After `Unknown`, a webhook may have been created; the next
     /// call finds it.
@@ -64,6 +66,7 @@ impl Webhooks {
     }
 
     /// Returns the webhook of a channel, if it exists. Creates none.
+    ///
     /// # Errors
     /// Returns an error if Discord refuses to list webhooks in the channel.
     pub async fn get(&self, rest: &Rest, application: Snowflake, channel: Snowflake) -> Result<Option<Webhook>, Failed> {

@@ -1,4 +1,5 @@
 //! Parses interactions: the user, the channel and the requested action.
+//!
 //! Discord fills in interactions according to the registered commands. Those may be older or newer than this server, so every field is checked.
 
 mod payload;

@@ -1,4 +1,5 @@
 //! The commands registered with Discord, with all their texts: `/tertulia`, its subcommands and options, and the entry in the menu of a message.
+//!
 //! Translations of the texts belong here, too.
 
 use serde_json::{Map, Value, json};

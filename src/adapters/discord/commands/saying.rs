@@ -1,4 +1,5 @@
 //! Relays messages from users to companions: `/tertulia say`, and *Ask a companion about this* in the menu of a message.
+//!
 //! Both work without the Message Content intent. The answer to the command shows the message to the whole channel. The message is journaled under
 //! that answer's id, so deleting the answer deletes the message.
 

@@ -35,6 +35,7 @@ pub struct Queue<'a> {
 
 impl Commands {
     /// Queues a command. It is sent soon, unless the connection ends.
+    ///
     /// # Errors
     /// Returns an error if an id is not a Discord id, no connection has a session, or the queue is full.
     pub fn send(&self, command: &Command) -> Result<(), Unsent> {

@@ -75,6 +75,7 @@ struct Hello {
 }
 
 /// Parses a frame.
+///
 /// # Errors
 /// Returns an error if the frame is invalid. The error contains no part of it.
 pub fn parse(text: &str) -> Result<Frame, InvalidFrame> {

@@ -29,6 +29,7 @@ impl Inflate {
     }
 
     /// Decompresses a message. Returns its frame, or `None` if the frame continues in the next message.
+    ///
     /// # Errors
     /// See [`Garbled`].
     pub fn take(&mut self, message: &[u8]) -> Result<Option<String>, Garbled> {

@@ -44,6 +44,7 @@ impl Intents {
     }
 
     /// Requests the application and its enabled intents, unless they are known.
+    ///
     /// # Errors
     /// Returns an error if Discord cannot be reached or refuses the request.
     pub async fn load_application(&self, discord: &Discord) -> Result<(), Failed> {

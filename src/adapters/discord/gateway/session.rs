@@ -40,6 +40,7 @@ impl SessionStore {
     }
 
     /// Loads the stored session. Returns `None` if there is none or it is invalid; then the shard identifies.
+    ///
     /// # Errors
     /// Returns an error if the note cannot be read.
     pub async fn load(&self) -> Result<Option<Session>, NoteError> {
@@ -50,6 +51,7 @@ impl SessionStore {
     }
 
     /// Stores a session, or removes the stored one.
+    ///
     /// # Errors
     /// Returns an error if the note cannot be written.
     pub async fn save(&self, session: Option<&Session>) -> Result<(), NoteError> {

@@ -50,6 +50,7 @@ struct Heartbeats {
 
 impl GatewaySocket {
     /// Opens a connection.
+    ///
     /// # Errors
     /// Returns the reason if no connection was established.
     pub async fn open(url: &str, connector: &Connector) -> Result<Self, String> {

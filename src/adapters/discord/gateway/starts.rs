@@ -103,6 +103,7 @@ impl Starts {
     }
 
     /// Requests the current limits.
+    ///
     /// # Errors
     /// Returns an error if Discord cannot be reached or refuses the token.
     pub async fn refresh(&self) -> Result<GatewayInfo, Disconnected> {
@@ -125,6 +126,7 @@ impl Starts {
 
     /// Waits until this shard may connect in order to identify. The shard with the lowest number is first. `report` receives the reason for a long
     /// wait.
+    ///
     /// # Errors
     /// Returns an error if the limits cannot be requested, or the stored identifies cannot be read.
     pub async fn wait_for_slot(&self, shard: u32, report: impl Fn(String)) -> Result<Slot<'_>, Disconnected> {
@@ -156,6 +158,7 @@ impl Starts {
     }
 
     /// Waits until an identify is permitted. Counts and stores it before it is sent.
+    ///
     /// # Errors
     /// Returns an error if no identify is permitted, or if it could not be stored.
     pub async fn reserve_identify(&self, shard: u32) -> Result<(), Disconnected> {

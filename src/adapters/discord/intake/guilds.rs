@@ -288,6 +288,7 @@ impl SharedIntake {
 
     /// Looks up the guild and the channel of a message if they are not cached. If the session was resumed, Discord reported them only to an earlier
     /// process.
+    ///
     /// In a channel with companions, a message waits for the guild's lookup only if it refers to a role or channel by id. Otherwise, the guild is
     /// looked up in the background.
     pub(super) async fn look_up_missing(&self, guild: Option<Snowflake>, channel: Snowflake, has_references: bool) {

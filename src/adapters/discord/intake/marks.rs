@@ -1,5 +1,6 @@
 //! Marks: up to which message each channel was received. They are needed for messages that are not journaled, such as those of
 //! ignored bots.
+//!
 //! Marks only save requests after downtime. If a mark is lost, the same messages are read again.
 
 use std::collections::BTreeMap;

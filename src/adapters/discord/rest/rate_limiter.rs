@@ -32,6 +32,7 @@ impl RateLimiter {
     }
 
     /// Waits until a request may be sent.
+    ///
     /// # Errors
     /// Returns an error if the request may not be sent before `by`. The error is the remaining wait, if known.
     pub async fn acquire<'a>(&'a self, route: &'a Route, by: Instant) -> Result<Permit<'a>, Option<Duration>> {

@@ -18,6 +18,7 @@ pub struct Datagrams(UdpSocket);
 
 impl Datagrams {
     /// Opens a socket to this address.
+    ///
     /// # Errors
     /// Returns an error if the machine cannot open a socket, or has no route to the address.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
@@ -45,6 +46,7 @@ impl Datagrams {
     }
 
     /// Sends a datagram without waiting.
+    ///
     /// # Errors
     /// Returns an error if the datagram cannot leave this machine now.
     pub fn send(&self, datagram: &[u8]) -> io::Result<usize> {
@@ -53,6 +55,7 @@ impl Datagrams {
     }
 
     /// Receives the next datagram.
+    ///
     /// # Errors
     /// Returns an error if the system reports that an earlier datagram was not delivered.
     pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -1,4 +1,5 @@
 //! End-to-end encryption of a call: the group that shares the keys, the transitions between keys, and the encryption of frames.
+//!
 //! The protocol is DAVE, its implementation is davey. davey logs keys, and a warning for every frame that a key does not decrypt, so its logs are
 //! suppressed.
 

@@ -1,4 +1,5 @@
 //! Attributes packets to speakers: by the key that decrypts them, or by the user that the voice server named.
+//!
 //! With end-to-end encryption, only a key proves who speaks. The name that the server gives for a stream is just the first guess.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -1,4 +1,5 @@
 //! The messages of the voice gateway, version 8 (Discord's documentation, "Voice Opcodes"; the DAVE protocol, "Voice Gateway Opcodes").
+//!
 //! Parsing is lenient: ids may be strings or numbers; unknown fields and messages are ignored.
 
 use std::net::IpAddr;

@@ -36,6 +36,7 @@ pub enum NoPacket {
 }
 
 /// Parses the header of a datagram.
+///
 /// # Errors
 /// Returns an error if the datagram is not an audio packet, or is too short.
 pub fn parse(datagram: &[u8]) -> Result<Header, NoPacket> {

@@ -1,4 +1,5 @@
 //! The encryption between us and the voice server (Discord's documentation, "Transport Encryption Modes").
+//!
 //! The nonce is a 32-bit number. A packet ends with it. In the cipher's nonce, it comes first, followed by zeros.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
