@@ -39,7 +39,7 @@ pub struct GuildVoice {
 pub struct Present {
     pub channel: Snowflake,
     pub name: Arc<str>,
-    /// Whether the person is muted, by anyone.
+    /// Whether the person's audio is off: muted by the person or a moderator, or suppressed in the audience of a stage.
     pub is_muted: bool,
 }
 

@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(20);
 /// The capacity of the event channel. Half of it is reserved for events other than packets of people. Events that do not fit are dropped and
 /// counted.
 const EVENTS: usize = 1_024;
-/// The capacity of the command channel. The task receives commands at once, so the channel fills up only if the task hangs.
+/// The capacity of the command channel. The task receives commands at once; a command that does not fit is dropped.
 const COMMANDS: usize = 1_024;
 /// Longer than any datagram of audio.
 const DATAGRAM_BYTES: usize = 4 << 10;

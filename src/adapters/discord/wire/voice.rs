@@ -45,7 +45,7 @@ pub struct VoiceMember {
 }
 
 impl VoiceState {
-    /// Whether the user is muted, by anyone.
+    /// Whether the user's audio is off: muted by the user or a moderator, or suppressed.
     pub const fn is_muted(&self) -> bool {
         self.mute || self.self_mute || self.suppress
     }
