@@ -1,4 +1,4 @@
-//! Plans which messages to read after downtime: the order of channels and pages, and what to leave out as a recorded gap.
+//! Plans the backfill after downtime: the order of channels and pages, and the gaps for messages that are not read.
 
 #[cfg(test)]
 mod tests;
@@ -9,22 +9,22 @@ use std::time::Duration;
 use super::snowflake::Snowflake;
 use crate::domain::moment::Moment;
 
-/// The most messages that Discord returns in one page (documentation, "Get Channel Messages").
+/// The limit of messages per page (documentation, "Get Channel Messages").
 const PAGE: u32 = 100;
-/// How often a page is requested before its channel is given up.
+/// The number of attempts to request a page before its channel is given up.
 const MOST_TRIES: u32 = 8;
-/// The most channels that are partly read at a time. It bounds the memory for their messages, however many channels are behind.
+/// The limit of partly read channels. It limits the memory for their messages, however many channels are behind.
 const MOST_OPEN: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// The newest messages to read per channel. 0 reads nothing and records the missed messages as a gap.
     pub messages: u32,
-    /// The greatest age of a message that is read.
+    /// The maximum age of a message to read.
     pub age: Duration,
-    /// REST calls a second. Discord allows 50 for everything that the bot does.
+    /// The limit of REST calls per second. Discord allows 50 for all requests of the bot.
     pub calls_per_second: usize,
-    /// Calls in flight at a time, each for another guild.
+    /// The limit of calls in flight, each for a different guild.
     pub at_once: usize,
 }
 
@@ -35,9 +35,9 @@ pub struct Behind {
     pub channel: Snowflake,
     /// `None` for a direct message, which is a guild of its own.
     pub guild: Option<Snowflake>,
-    /// The newest message, as Discord reports it with the channel (`last_message_id`).
+    /// The newest message, as Discord reports it for the channel (`last_message_id`).
     pub newest: Snowflake,
-    /// The newest message that was accepted; before the first one, the time at which the bot began to listen.
+    /// The newest accepted message. Before the first one, the id for the time when the bot began to listen.
     pub accepted: Snowflake,
 }
 
@@ -45,33 +45,33 @@ pub struct Behind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub channel: Snowflake,
-    /// Only messages with smaller ids are returned, the newest of them.
+    /// The page has the newest messages with smaller ids.
     pub before: Snowflake,
     /// 1 to 100.
     pub limit: u32,
 }
 
-/// What the caller must do next.
+/// The next step for the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next<M> {
     /// Request this page.
     Ask(Request),
     Filled(Filled<M>),
-    /// Nothing to request before this moment, unless an answer arrives.
+    /// Request nothing before this moment, unless an answer arrives earlier.
     WaitUntil(Moment),
-    /// Nothing to request until an answer arrives.
+    /// Request nothing until an answer arrives.
     AwaitAnswer,
     Over,
 }
 
-/// What was read of a channel.
+/// A channel whose backfill is finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filled<M> {
-    /// Messages that arrived live in this channel meanwhile come after these.
+    /// Live messages that arrived in this channel meanwhile come after these.
     pub channel: Snowflake,
-    /// The oldest first.
+    /// Oldest first.
     pub messages: Vec<M>,
-    /// The messages that were left out, to be recorded.
+    /// The range of messages that were not read, to be recorded.
     pub gap: Option<Gap>,
 }
 
@@ -85,7 +85,7 @@ pub struct Gap {
     pub why: Left,
 }
 
-/// Why messages were left out.
+/// Why messages were not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Left {
     /// More messages were missed than [`Limits::messages`].
@@ -94,48 +94,49 @@ pub enum Left {
     TooOld,
     /// Discord refused the request, or the channel is gone.
     Refused,
-    /// Discord returned nothing, though it reported a newest message: the newest messages were deleted, or the bot may not read the history.
+    /// Discord returned an empty page, though it had reported a newest message. Either the newest messages were deleted, or the bot may not read
+    /// the history.
     NothingShown,
-    /// The channel was given up after repeated requests without an answer.
+    /// Repeated requests had no answer.
     Unreachable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// 403 or 404: a retry changes nothing.
+    /// 403 or 404: a retry would fail, too.
     Refused,
     /// 429, 5xx or no answer: retry at this moment.
     Later(Moment),
 }
 
-/// The plan. It says what to do next and takes the results; it never waits.
+/// The plan. It returns the next step and receives the results. It never waits itself.
 #[derive(Debug)]
 pub struct Backfill<M> {
     limits: Limits,
-    /// The channels of each guild that are not read yet, the most recently used first.
+    /// The unfinished channels of each guild, the most recently used first.
     guilds: BTreeMap<Snowflake, Vec<Reading<M>>>,
     /// Guilds in the order in which they are served.
     guild_order: VecDeque<Snowflake>,
     filled: VecDeque<Filled<M>>,
-    /// The calls of the last second.
+    /// The calls of the last second, oldest first.
     recent_calls: VecDeque<Moment>,
 }
 
 #[derive(Debug)]
 struct Reading<M> {
     behind: Behind,
-    /// Nothing older is read.
+    /// Messages up to this id are not read.
     floor: Snowflake,
-    /// Everything from here on is read.
+    /// Messages from this id on have been read.
     before: Snowflake,
-    /// The newest first.
+    /// Newest first.
     messages: Vec<(Snowflake, M)>,
     tries: u32,
     stage: Stage,
 }
 
 impl<M> Reading<M> {
-    /// Whether messages of it are held in memory, or will be when the answer arrives.
+    /// Whether the channel's messages are in memory, or will be once the answer arrives.
     const fn is_open(&self) -> bool {
         !self.messages.is_empty() || matches!(self.stage, Stage::Requested(_))
     }
@@ -158,8 +159,8 @@ impl<M> Backfill<M> {
         }
     }
 
-    /// Adds a channel with missed messages, unless it is being read already. If all of them are older than the limit, by Discord's time of day,
-    /// the channel is finished at once with a gap.
+    /// Adds a channel with missed messages, unless it is being read already. If all of its messages exceed the maximum age by Discord's clock, the
+    /// channel is finished at once with a gap.
     pub fn add(&mut self, behind: Behind, now: Moment, on_discord: Moment) {
         if behind.newest <= behind.accepted || self.is_filling(behind.channel) {
             return;
@@ -183,13 +184,13 @@ impl<M> Backfill<M> {
         }
     }
 
-    /// Whether a channel is not read yet. Live messages of such a channel have to wait.
+    /// Whether a channel's backfill is unfinished. Live messages of such a channel must wait.
     pub fn is_filling(&self, channel: Snowflake) -> bool {
         let is_this = |filled: &Filled<M>| filled.channel == channel;
         self.guilds.values().flatten().any(|reading| reading.behind.channel == channel) || self.filled.iter().any(is_this)
     }
 
-    /// Returns what to do now. Guilds take turns, a page each.
+    /// Returns the next step. Guilds take turns, one page each.
     pub fn next(&mut self, now: Moment) -> Next<M> {
         if let Some(filled) = self.filled() {
             return Next::Filled(filled);
@@ -207,7 +208,7 @@ impl<M> Backfill<M> {
         }
         for index in 0..self.guild_order.len() {
             let Some(request) = self.next_request(self.guild_order[index], may_open, now) else { continue };
-            // The guilds before this one had nothing to request, and keep their turn.
+            // The skipped guilds had nothing to request, and keep their turn.
             let guild = self.guild_order.remove(index);
             self.guild_order.extend(guild);
             self.recent_calls.push_back(now);
@@ -221,7 +222,7 @@ impl<M> Backfill<M> {
         next.map_or(Next::AwaitAnswer, Next::WaitUntil)
     }
 
-    /// Takes a channel that is read, for callers that may not request anything more.
+    /// Removes and returns a finished channel, for callers that may not send further requests.
     pub fn filled(&mut self) -> Option<Filled<M>> {
         self.filled.pop_front()
     }
@@ -229,7 +230,7 @@ impl<M> Backfill<M> {
     /// Counts a call that is not part of the plan.
     ///
     /// # Errors
-    /// The rate limit leaves no room for it before the returned moment.
+    /// Returns an error if the rate limit does not permit the call. The error is the earliest moment for it.
     pub fn call(&mut self, now: Moment) -> Result<(), Moment> {
         if let Some(at) = self.next_call_at(now) {
             return Err(at);
@@ -238,7 +239,7 @@ impl<M> Backfill<M> {
         Ok(())
     }
 
-    /// Takes a page that arrived: the messages with their ids, in any order.
+    /// Handles a page: the messages with their ids, in any order.
     pub fn answered(&mut self, channel: Snowflake, page: Vec<(Snowflake, M)>, now: Moment) {
         let limit = self.limits.messages as usize;
         let Some((guild, position)) = self.position_of(channel) else { return };
@@ -273,7 +274,7 @@ impl<M> Backfill<M> {
         reading.stage = Stage::Ready(now);
     }
 
-    /// Takes the failure of a request.
+    /// Handles a failed request.
     pub fn failed(&mut self, channel: Snowflake, failure: Failure) {
         let Some((guild, position)) = self.position_of(channel) else { return };
         let Some(reading) = self.guilds.get_mut(&guild).map(|channels| &mut channels[position]) else { return };
@@ -289,7 +290,7 @@ impl<M> Backfill<M> {
         }
     }
 
-    /// Drops the channels that are gone. Nothing more of them is read, and no gap is recorded.
+    /// Removes channels without recording gaps.
     pub fn forget(&mut self, gone: impl Fn(&Behind) -> bool) {
         for channels in self.guilds.values_mut() {
             channels.retain(|reading| !gone(&reading.behind));
@@ -297,7 +298,7 @@ impl<M> Backfill<M> {
         self.clear_empty();
     }
 
-    /// When the next call may be made, if not now.
+    /// When the next call may be made. `None`: now.
     fn next_call_at(&mut self, now: Moment) -> Option<Moment> {
         while self.recent_calls.front().is_some_and(|at| now.since(*at) >= Duration::from_secs(1)) {
             self.recent_calls.pop_front();
@@ -306,8 +307,7 @@ impl<M> Backfill<M> {
         Some(*first + Duration::from_secs(1))
     }
 
-    /// The next page of a guild, unless a page of it is in flight. If no further channel may be opened, only channels that are open already
-    /// are considered.
+    /// The next page of a guild, unless one is in flight. If `may_open` is false, only partly read channels are considered.
     fn next_request(&mut self, guild: Snowflake, may_open: bool, now: Moment) -> Option<Request> {
         let most = self.limits.messages;
         let channels = self.guilds.get_mut(&guild)?;
@@ -317,7 +317,7 @@ impl<M> Backfill<M> {
         let is_ready = |reading: &Reading<M>| matches!(reading.stage, Stage::Ready(at) if at <= now);
         let reading = channels.iter_mut().find(|reading| is_ready(reading) && (may_open || reading.is_open()))?;
         let read = u32::try_from(reading.messages.len()).unwrap_or(u32::MAX);
-        // One message more than the limit shows whether further messages were missed.
+        // One message more than the limit shows whether there are further missed messages.
         let limit = most.saturating_sub(read).saturating_add(1).min(PAGE);
         reading.stage = Stage::Requested(limit);
         Some(Request { channel: reading.behind.channel, before: reading.before, limit })

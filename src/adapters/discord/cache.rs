@@ -1,7 +1,7 @@
 //! A cache of guilds and channels. Gateway events and responses to requests fill it; it requests nothing itself.
 //!
-//! It is kept small, because there may be thousands of guilds. A channel takes about 150 bytes. A guild with sixty channels, twenty-five
-//! roles and thirty emojis takes 16 KB. Of people it holds only the ids and names of the latest speakers.
+//! The cache is compact, because there may be thousands of guilds. A channel takes about 150 bytes. A guild with sixty channels, twenty-five roles
+//! and thirty emojis takes 16 KB. Of people, it stores only the ids and names of the latest speakers.
 
 mod guild;
 
@@ -23,10 +23,10 @@ use crate::domain::id::ChannelId;
 use crate::domain::moment::Moment;
 use crate::ports::inbound_events::ChannelRef;
 
-/// The most people of a channel who may be mentioned: the latest speakers.
+/// The limit of mentionable people per channel: the latest speakers.
 const MAX_PEOPLE: usize = 24;
 
-/// Guilds and channels. Any entry may be missing: callers request it, or do without.
+/// Guilds and channels. Any entry may be missing; callers then request the data or proceed without it.
 #[derive(Debug, Default)]
 pub struct Cache(Mutex<Entries>);
 
@@ -42,15 +42,15 @@ struct CachedChannel {
     guild: Option<Snowflake>,
     newest: Option<Snowflake>,
     target: Option<WebhookTarget>,
-    /// Its name. For a direct message: the name of the person.
+    /// The channel's name. For a direct message, the person's name.
     name: Option<Box<str>>,
     topic: Option<Box<str>>,
     is_direct: bool,
-    /// The latest speakers, the newest last.
+    /// The latest speakers, newest last.
     people: Vec<Snowflake>,
 }
 
-/// Where to post through a webhook for a channel.
+/// The channel and thread for posting through a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WebhookTarget {
     /// The channel that owns the webhooks: the channel itself, or a thread's parent.
@@ -60,7 +60,7 @@ pub struct WebhookTarget {
 }
 
 impl Cache {
-    /// Records a message of a channel, or the one that Discord reports as its last.
+    /// Records a message of a channel, or the last message that Discord reports for the channel.
     pub fn message_seen(&self, channel: Snowflake, message: Snowflake) {
         let mut entries = self.0.lock();
         let cached = entries.channels.entry(channel).or_default();
@@ -72,19 +72,19 @@ impl Cache {
         self.0.lock().channels.get(&channel)?.newest
     }
 
-    /// Records that a channel is a thread of `parent`, or no thread.
+    /// Records whether a channel is a thread of `parent`.
     pub fn set_parent(&self, channel: Snowflake, parent: Option<Snowflake>) -> WebhookTarget {
         let target = WebhookTarget { root: parent.unwrap_or(channel), thread: parent.map(|_| channel) };
         self.0.lock().channels.entry(channel).or_default().target = Some(target);
         target
     }
 
-    /// Where to post for a channel, if that is known.
+    /// The webhook target of a channel, if known.
     pub fn webhook_target(&self, channel: Snowflake) -> Option<WebhookTarget> {
         self.0.lock().channels.get(&channel)?.target
     }
 
-    /// Records that a person spoke in a channel, and so may be mentioned there. The person who spoke least recently is dropped.
+    /// Records that a person spoke in a channel and is now mentionable there. If the list is full, the person who spoke least recently is dropped.
     pub fn person_spoke(&self, guild: Option<Snowflake>, channel: Snowflake, user: Snowflake, name: &str) {
         let mut entries = self.0.lock();
         let cached = entries.channels.entry(channel).or_default();
@@ -98,14 +98,14 @@ impl Cache {
         entries.guilds.entry(guild).or_default().remember_person(user, name);
     }
 
-    /// Removes a person who opted out from those who may be mentioned.
+    /// Removes a person who has opted out from the mentionable people.
     pub fn person_opted_out(&self, channel: Snowflake, user: Snowflake) {
         if let Some(cached) = self.0.lock().channels.get_mut(&channel) {
             cached.people.retain(|other| *other != user);
         }
     }
 
-    /// The people and emojis that a statement in a channel may mention; empty if nothing is known.
+    /// The people and emojis that a statement in a channel may mention. Empty if nothing is known.
     pub fn mentionables(&self, channel: Snowflake) -> Mentionables {
         let entries = self.0.lock();
         let of_guild = |cached: &CachedChannel| entries.guilds.get(&cached.guild?);
@@ -115,7 +115,7 @@ impl Cache {
         Mentionables { people, emojis: Arc::clone(&guild.emojis) }
     }
 
-    /// The guild of a channel, if it is known.
+    /// The guild of a channel, if known.
     pub fn guild_of(&self, channel: Snowflake) -> Option<Snowflake> {
         self.0.lock().channels.get(&channel)?.guild
     }
@@ -133,7 +133,7 @@ impl Cache {
         }
     }
 
-    /// The title of a channel for people: `#general · Home`, `post · #forum · Home`, `direct message with Ana`.
+    /// The title of a channel for display: `#general · Home`, `post · #forum · Home`, `direct message with Ana`.
     pub fn title(&self, channel: &ChannelId) -> Option<String> {
         let entries = self.0.lock();
         let cached = entries.channels.get(&Snowflake::of_channel(channel)?)?;
@@ -149,7 +149,7 @@ impl Cache {
         Some(parent.map_or_else(|| format!("{name} · {guild}"), |parent| format!("{name} · #{parent} · {guild}")))
     }
 
-    /// What a channel is for, or the channel or forum that a thread is in.
+    /// The topic of a channel. For a thread, the topic of its channel or forum.
     pub fn topic(&self, channel: &ChannelId) -> Option<String> {
         let entries = self.0.lock();
         let channel = Snowflake::of_channel(channel)?;
@@ -225,7 +225,7 @@ impl Cache {
         self.0.lock().guilds.entry(guild).or_default().set_emojis(emojis);
     }
 
-    /// Whether Discord reported the guild itself, and not only a part of it.
+    /// Whether Discord reported the guild itself, not only parts of it.
     pub fn has_guild(&self, guild: Snowflake) -> bool {
         self.0.lock().guilds.get(&guild).is_some_and(CachedGuild::is_complete)
     }
@@ -238,12 +238,12 @@ impl Cache {
         names
     }
 
-    /// When the bot was invited to a guild, if that is known.
+    /// When the bot was invited to a guild, if known.
     pub fn joined_at(&self, guild: Snowflake) -> Option<Moment> {
         self.0.lock().guilds.get(&guild)?.joined_at
     }
 
-    /// Whether it is known what a channel is: a thread with its parent, or no thread.
+    /// Whether the type of a channel is known: a thread with its parent, or no thread.
     pub fn has_channel(&self, channel: Snowflake) -> bool {
         self.0.lock().channels.get(&channel).is_some_and(|cached| cached.target.is_some())
     }
@@ -265,13 +265,13 @@ impl Cache {
         gone
     }
 
-    /// The names of one guild, or of direct messages (none). Names of other guilds are not found.
+    /// A name lookup for one guild. It finds no names of other guilds. For direct messages (`None`), it finds none.
     pub const fn names(&self, guild: Option<Snowflake>) -> Names<'_> {
         Names { cache: self, guild }
     }
 }
 
-/// The names of one guild.
+/// A name lookup for one guild.
 #[derive(Clone, Copy, Debug)]
 pub struct Names<'a> {
     cache: &'a Cache,

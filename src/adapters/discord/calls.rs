@@ -1,12 +1,12 @@
-//! The calls of voice channels: where the bot belongs, and the connections that take it there.
+//! Voice calls: decides which voice channel the bot joins in each guild, and runs the connections.
 //!
-//! * `guild`: who is in the voice channels of a guild, and in which one the bot belongs. It decides and does nothing.
+//! * `guild`: tracks the people in the voice channels of a guild and decides the bot's target channel. It performs no IO.
 //! * `connection`: the connection to one call, run by the core.
-//! * `speaker`: plays what companions say, and knows how far it was heard. `numbers`: the numbers of a person's packets.
-//! * `status`: where the bot is, and who is heard. `notice`: tells people that companions listen, and what does not work. `kept`: what the next
-//!   process has to know.
+//! * `speaker`: plays the companions' speech and estimates how much of it people have heard. `numbers`: continuous packet numbers per person.
+//! * `status`: a guild's call as status output shows it. `notice`: posts notices to the people in a call. `kept`: state that is persisted for the
+//!   next process.
 //!
-//! The core runs each connection as part of its call, so one that fails or hangs disturbs no other.
+//! The core runs each connection as part of its call, so a connection that fails or hangs does not affect the others.
 
 mod connection;
 mod guild;
@@ -46,15 +46,15 @@ use crate::ports::inbound_events::ChannelRef;
 use crate::ports::notes::Notes;
 use crate::ports::platform_call::{Ended, PlatformCalls};
 
-/// When the bot tries again to leave a channel, because its connection was down.
+/// The pause between attempts to leave a channel. The first attempt fails if the gateway is down.
 const LEAVES_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How often Discord is asked where somebody is, and how long after the voice server has named the person. The wait doubles each time.
+/// How often a person's voice state is requested, and the wait before the first request. The wait doubles each time.
 const MOST_LOOKUPS: u32 = 4;
 const LOOKUP_AFTER: Duration = Duration::from_secs(1);
-/// How often the bot looks whether it still belongs where it is.
+/// How often the bot checks that its target channels are still right.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// What the calls need.
+/// The dependencies of [`Calls`].
 pub struct Dependencies {
     pub discord: Arc<Discord>,
     pub calls: Arc<dyn PlatformCalls>,
@@ -62,9 +62,9 @@ pub struct Dependencies {
     pub audio: Arc<dyn Audio>,
     pub notes: Arc<dyn Notes>,
     pub options: Options,
-    /// The voice channels that the bot enters as soon as somebody is in them.
+    /// The voice channels that the bot enters by itself when a person is in them.
     pub automatic: BTreeSet<Snowflake>,
-    /// Whether the people of a call are told that companions listen.
+    /// Whether a notice is posted in each call, saying that companions listen.
     pub tells_people: bool,
 }
 
@@ -74,13 +74,13 @@ pub struct Calls(Arc<Shared>);
 
 pub struct Shared {
     parts: Dependencies,
-    /// Whether what the process before has kept is being read.
+    /// Whether reading the persisted state has begun.
     comes_back: AtomicBool,
-    /// Whether that is known. Before, the bot enters no channel by itself.
+    /// Whether the persisted state was read. Until then, the bot enters no channel by itself.
     is_back: AtomicBool,
-    /// Held while a note is written.
+    /// Serializes writes of the persisted state.
     keeping: tokio::sync::Mutex<()>,
-    /// What sends commands to the main gateway.
+    /// Sends commands to the main gateway.
     gateway: OnceLock<Arc<dyn Gateway>>,
     guilds: Mutex<BTreeMap<Snowflake, Entry>>,
 }
@@ -90,25 +90,25 @@ struct Entry {
     voice: GuildVoice,
     changes: watch::Sender<()>,
     begun: Option<Begun>,
-    /// Why the bot is not where it belongs.
+    /// Why the bot is not in its target channel.
     trouble: Option<String>,
-    /// How often something changed that may let it in there.
+    /// Counts changes that may let the bot into the target channel.
     chances: u64,
     told: Option<ToldPeople>,
-    /// Whether they are being told.
+    /// Whether the notice is still being posted.
     is_telling: bool,
-    /// What is in the note.
+    /// The persisted state, as it was last written.
     kept: Kept,
 }
 
-/// The call that was begun.
+/// The call that the core runs for the guild.
 struct Begun {
     channel: Snowflake,
     is_connected: bool,
-    /// Since when the bot is in the call. It stays while a connection is made again.
+    /// When the bot entered the call. Reconnecting does not change it.
     since: Option<Instant>,
     live: Option<Live>,
-    /// What its people were told that does not work.
+    /// The troubles that were already reported in the channel's text.
     told: BTreeSet<Trouble>,
 }
 
@@ -124,19 +124,20 @@ impl Calls {
         }))
     }
 
-    /// Commands leave through this gateway. Until it is set, no call is entered.
+    /// Sets the gateway that sends commands. Before that, the bot enters no call.
     pub fn set_gateway(&self, gateway: Arc<dyn Gateway>) {
         let _ = self.0.gateway.set(gateway);
     }
 
-    /// `READY`, `RESUMED`: commands can be sent. The bot comes back into the calls of the process before. Must be called within a runtime.
+    /// Handles `READY` and `RESUMED`: commands can be sent now. The first time, the bot rejoins the calls of the previous process. Must be called
+    /// within a runtime.
     pub fn connected(&self) {
         if !self.0.comes_back.swap(true, Ordering::Relaxed) {
             let (shared, calls) = (self.0.clone(), Arc::downgrade(&self.0));
             tokio::spawn(async move {
                 shared.come_back().await;
                 drop(shared);
-                // Companions may come and go without a command of Discord.
+                // Membership may change without any event from Discord.
                 loop {
                     sleep(LOOK_EVERY).await;
                     let Some(shared) = calls.upgrade() else { return };
@@ -146,58 +147,59 @@ impl Calls {
         }
     }
 
-    /// `VOICE_STATE_UPDATE`.
+    /// Handles `VOICE_STATE_UPDATE`.
     pub fn voice_state(&self, state: &VoiceState) {
         let Some(guild) = state.guild_id else { return };
         let bot = self.0.parts.discord.user();
         let before = self.channel_of(guild, state.user_id);
         self.change(guild, |shared, voice| voice.update(state, bot, |channel| shared.is_automatic(channel), Instant::now()));
         if let Some(left) = before.filter(|before| state.channel_id != Some(*before)) {
-            // The channel may have been full.
+            // The channel may have been full; now a place is free.
             self.0.try_again(guild, |wanted| wanted == left);
         }
     }
 
-    /// `VOICE_SERVER_UPDATE`.
+    /// Handles `VOICE_SERVER_UPDATE`.
     pub fn voice_server(&self, server: VoiceServer) {
         self.change(server.guild_id, |_, voice| voice.update_server(server, Instant::now()));
     }
 
-    /// `GUILD_CREATE`: all who are in voice channels.
+    /// Handles `GUILD_CREATE`: `states` are all voice states of the guild.
     pub fn guild_reported(&self, guild: Snowflake, states: &[VoiceState]) {
         let bot = self.0.parts.discord.user();
         self.change(guild, |shared, voice| voice.replace(states, bot, |channel| shared.is_automatic(channel), Instant::now()));
     }
 
-    /// A channel is gone.
+    /// Handles the deletion of a channel.
     pub fn channel_gone(&self, guild: Snowflake, channel: Snowflake) {
         self.change(guild, |_, voice| voice.remove_channel(channel));
     }
 
-    /// The bot was removed from a guild.
+    /// Handles the bot's removal from a guild.
     pub fn guild_gone(&self, guild: Snowflake) {
         self.change(guild, |_, voice| *voice = GuildVoice::default());
     }
 
-    /// What the bot may do in the guild has changed, or a channel of it: the bot may be let into the call in which it belongs.
+    /// Handles a change of permissions in the guild or in one of its channels. The bot tries again to enter its target channel.
     pub fn access_changed(&self, guild: Snowflake) {
         self.0.try_again(guild, |_| true);
     }
 
-    /// Companions came into channels of the guild, or left them: the bot enters the call in which it belongs now, and leaves one that has none.
+    /// Handles a change of membership in channels of the guild. The bot enters a channel that has companions now, and leaves one that has none
+    /// left.
     pub fn companions_changed(&self, guild: Snowflake) {
         self.0.look_again_in(guild);
     }
 
-    /// Enters a channel, because somebody asked for it.
+    /// Enters a channel on a user's command.
     ///
     /// # Errors
-    /// No companion is in the channel, or there are as many calls as there may be.
+    /// Returns an error if no companion is in the channel, or if the limit of concurrent calls is reached.
     pub async fn join(&self, guild: Snowflake, channel: Snowflake) -> Result<(), Refused> {
         if !self.0.parts.calls.has_companions(&channel.channel()) {
             return Err(Refused::not_found("no companion is in the channel".to_owned()));
         }
-        // What failed before says nothing of this attempt.
+        // The error of an earlier attempt does not apply to this one.
         self.0.guilds.lock().get_mut(&guild).into_iter().for_each(|entry| entry.trouble = None);
         let begun = self.0.change(guild, |voice| voice.join(channel, Instant::now()));
         self.0.try_again(guild, |_| true);
@@ -205,26 +207,26 @@ impl Calls {
         begun
     }
 
-    /// Leaves the call of a guild. False: there is none.
+    /// Leaves the call of a guild. Returns false if there was none.
     pub async fn leave(&self, guild: Snowflake) -> bool {
         let was_there = self.0.leave(guild);
         self.0.keep(guild).await;
         was_there
     }
 
-    /// The voice channel in which somebody is.
+    /// The voice channel that a user is in.
     pub fn channel_of(&self, guild: Snowflake, user: Snowflake) -> Option<Snowflake> {
         self.0.guilds.lock().get(&guild)?.voice.channel_of(user)
     }
 
     fn change(&self, guild: Snowflake, change: impl FnOnce(&Shared, &mut GuildVoice)) {
-        // What is refused is logged, and tried again with the next change.
+        // Errors were logged; the next change tries again.
         let _ = self.0.change(guild, |voice| change(&self.0, voice));
     }
 }
 
 impl Shared {
-    /// Changes what is known of a guild, tells its connection, and begins the call in which the bot belongs now.
+    /// Applies a change to the state of a guild, notifies its connection, and begins the call of the target channel.
     fn change(self: &Arc<Self>, guild: Snowflake, change: impl FnOnce(&mut GuildVoice)) -> Result<(), Refused> {
         let wanted = {
             let mut guilds = self.guilds.lock();
@@ -239,18 +241,18 @@ impl Shared {
         begun
     }
 
-    /// Looks again in which calls the bot belongs.
+    /// Updates the target channels of all guilds.
     fn look_again(self: &Arc<Self>) {
         let known: Vec<_> = self.guilds.lock().keys().copied().collect();
         known.into_iter().for_each(|guild| self.look_again_in(guild));
     }
 
     fn look_again_in(self: &Arc<Self>, guild: Snowflake) {
-        // What is refused is logged.
+        // Errors were logged.
         let _ = self.change(guild, |voice| voice.look_again(|channel| self.is_automatic(channel), Instant::now()));
     }
 
-    /// The bot may be let into the channel in which it belongs: unless it is in the call, it tries at once.
+    /// Retries at once to enter the target channel, if `concerns` it and the bot is not connected.
     fn try_again(&self, guild: Snowflake, concerns: impl FnOnce(Snowflake) -> bool) {
         let channel = {
             let mut guilds = self.guilds.lock();
@@ -264,12 +266,12 @@ impl Shared {
         self.parts.calls.try_again(&channel.channel());
     }
 
-    /// How often something changed that may let the bot into the channel in which it belongs.
+    /// The number of changes that may have let the bot into its target channel.
     fn chances(&self, guild: Snowflake) -> u64 {
         self.guilds.lock().get(&guild).map_or(0, |entry| entry.chances)
     }
 
-    /// The call in which the bot belongs is refused.
+    /// Gives up the target channel, because the core refused the call.
     fn give_up(self: &Arc<Self>, guild: Snowflake, refused: &Refused) {
         let is_stray = {
             let mut guilds = self.guilds.lock();
@@ -281,7 +283,7 @@ impl Shared {
                 tracing::warn!(%guild, %refused, "a voice channel is not entered");
                 entry.trouble = trouble;
             }
-            // A moderator has moved it there. Of a call that was begun, the connection leaves.
+            // A moderator moved the bot there. If a call was begun for that channel, its connection leaves instead.
             let is_stray = entry.voice.place().is_some_and(|(place, _)| entry.begun_in() != Some(place));
             if is_stray {
                 entry.voice.forget_session();
@@ -293,7 +295,7 @@ impl Shared {
         }
     }
 
-    /// Leaves the voice channel in which the bot is.
+    /// Leaves the bot's voice channel. Retries until the command is sent or the bot has a target channel again.
     fn leave_channel(self: &Arc<Self>, guild: Snowflake) {
         let Err(unsent) = self.send(guild, None) else { return };
         tracing::warn!(%guild, %unsent, "the bot does not leave a voice channel yet");
@@ -310,7 +312,7 @@ impl Shared {
         });
     }
 
-    /// Whether the bot enters a channel by itself.
+    /// Whether the bot enters a channel without a user's command.
     fn is_automatic(&self, channel: Snowflake) -> bool {
         self.is_back.load(Ordering::Relaxed)
             && self.parts.automatic.contains(&channel)
@@ -330,7 +332,7 @@ impl Shared {
 
     fn leave(self: &Arc<Self>, guild: Snowflake) -> bool {
         let was_wanted = self.guilds.lock().get_mut(&guild).is_some_and(|entry| entry.voice.wanted(Instant::now()).is_some());
-        // Nothing is begun that could be refused.
+        // Leaving begins no call, so there is no error.
         let _ = self.change(guild, GuildVoice::leave);
         was_wanted
     }
@@ -339,7 +341,7 @@ impl Shared {
         self.guilds.lock().get(&guild).map(|entry| entry.changes.subscribe())
     }
 
-    /// The core has ended the call of a channel.
+    /// Handles the end of a channel's call by the core.
     fn end_call(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
         let is_wanted = |entry: &mut Entry| entry.voice.wanted(Instant::now()).is_some_and(|wanted| wanted.channel == channel);
         if self.guilds.lock().get_mut(&guild).is_some_and(is_wanted) {
@@ -348,8 +350,7 @@ impl Shared {
         self.leave_unless_wanted(guild, channel);
     }
 
-    /// Leaves a channel in which the bot does not belong any more: it is wanted elsewhere or nowhere, or the last companion has left. Returns whether
-    /// that is so.
+    /// Leaves a channel if it is not the target channel any more, or if it has no companions left. Returns whether it left.
     fn leave_unless_wanted(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) -> bool {
         let has_companions = self.parts.calls.has_companions(&channel.channel());
         let leaves = {
@@ -364,7 +365,7 @@ impl Shared {
             }
             entry.begun.take_if(|begun| begun.channel == channel);
             entry.told = entry.told.filter(|told| told.channel != channel);
-            // Entering another channel leaves this one.
+            // Entering another channel implies leaving this one.
             let is_elsewhere = wanted.is_some_and(|wanted| wanted.channel != channel);
             let leaves = !is_elsewhere && entry.voice.place().is_some_and(|(place, _)| place == channel);
             if leaves {
@@ -379,7 +380,7 @@ impl Shared {
         true
     }
 
-    /// The way into the call of a channel, if the bot belongs there.
+    /// How far the bot is let into the call of a channel. [`Way::Closed`] if another channel is the target.
     fn way(&self, guild: Snowflake, channel: Snowflake) -> Way {
         let way = self.guilds.lock().get(&guild).map_or(Way::Closed, |entry| entry.voice.way());
         match way {
@@ -388,7 +389,7 @@ impl Shared {
         }
     }
 
-    /// The address of a call into which the bot is let.
+    /// The voice server to connect to.
     fn server(&self, guild: Snowflake, admitted: Admitted) -> Option<Server> {
         Some(Server {
             endpoint: without_scheme(&admitted.endpoint).to_owned(),
@@ -400,12 +401,12 @@ impl Shared {
         })
     }
 
-    /// Whether it is known where somebody is.
+    /// Whether a user's voice channel is known.
     fn knows(&self, guild: Snowflake, user: Snowflake) -> bool {
         self.guilds.lock().get(&guild).is_some_and(|entry| entry.voice.channel_of(user).is_some())
     }
 
-    /// Asks Discord where somebody is. `None`: in no voice channel.
+    /// Requests a user's voice state from Discord. Returns `None` if the user is in no voice channel, or was reported meanwhile.
     async fn look_up(&self, guild: Snowflake, user: Snowflake) -> Option<VoiceState> {
         let is_reported = self.guilds.lock().get(&guild).is_some_and(|entry| entry.voice.is_reported());
         for wait in waits_before_lookups(is_reported) {
@@ -422,10 +423,10 @@ impl Shared {
         None
     }
 
-    /// Somebody was found in a voice channel.
+    /// Applies a voice state that was looked up.
     fn found(self: &Arc<Self>, guild: Snowflake, state: &VoiceState) {
         let bot = self.parts.discord.user();
-        // What is refused is logged, and tried again with the next change.
+        // Errors were logged; the next change tries again.
         let _ = self.change(guild, |voice| voice.update(state, bot, |channel| self.is_automatic(channel), Instant::now()));
     }
 
@@ -435,7 +436,7 @@ impl Shared {
         people.map(|(user, present)| (user, present.clone())).collect()
     }
 
-    /// Whether nobody hears the bot in a channel, or it hears nobody.
+    /// Whether the bot cannot be heard in a channel, or cannot hear.
     fn is_silenced(&self, guild: Snowflake, channel: Snowflake) -> bool {
         let place = self.guilds.lock().get(&guild).and_then(|entry| entry.voice.place());
         place.is_some_and(|(place, silence)| place == channel && silence.is_any())
@@ -445,7 +446,7 @@ impl Shared {
         self.guilds.lock().get(&guild)?.voice.alone_until()
     }
 
-    /// Asks Discord to let the bot in. A place that it may have from before is given up first.
+    /// Asks Discord to let the bot into a channel. Leaves first, in case a voice session of an earlier connection is still open.
     fn ask(&self, guild: Snowflake, channel: Snowflake) -> Result<(), Unsent> {
         self.forget_session(guild, channel);
         self.send(guild, None)?;
@@ -457,7 +458,7 @@ impl Shared {
         gateway.send(Command::VoiceState { guild: guild.guild(), channel: channel.map(Snowflake::channel) })
     }
 
-    /// The session of a call is of no use any more: the next connection needs a new one. That of another channel is kept.
+    /// Discards the voice session of a channel, so the next connection needs a new one. The session of another channel is kept.
     fn forget_session(&self, guild: Snowflake, channel: Snowflake) {
         let mut guilds = self.guilds.lock();
         let Some(entry) = guilds.get_mut(&guild) else { return };
@@ -467,7 +468,7 @@ impl Shared {
         }
     }
 
-    /// Discord does not let the bot into a voice channel.
+    /// Counts a voice channel that Discord did not let the bot into.
     fn count_not_let_in(&self) {
         self.parts.options.instruments.voice_refusals.add(1, ["channel"]);
     }
@@ -489,7 +490,7 @@ impl Shared {
         }
     }
 
-    /// Raises the hand on a stage. In any other channel a permission is missing, and Discord refuses this.
+    /// Requests to speak on a stage. In other channels Discord refuses this request, because there a permission is missing.
     fn ask_to_speak(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
         let shared = self.clone();
         tokio::spawn(async move {
@@ -511,25 +512,25 @@ impl Shared {
     }
 }
 
-/// The waits before Discord is asked where somebody is. The main gateway usually tells it first, but never of those who were there before this process,
-/// if its session was resumed.
+/// The waits before each lookup of a voice state. The main gateway usually reports the state first. In a resumed session, however, it never reports
+/// people already in a call when this process started.
 fn waits_before_lookups(is_reported: bool) -> impl Iterator<Item = Duration> {
     let at_once = (!is_reported).then_some(Duration::ZERO);
     at_once.into_iter().chain((0..MOST_LOOKUPS).map(|tried| LOOKUP_AFTER * 2_u32.pow(tried)))
 }
 
-/// Discord names a host and a port. Proxies and tests put a scheme before them.
+/// Removes the scheme. Discord gives a host and a port; proxies and tests put a scheme before them.
 fn without_scheme(endpoint: &str) -> &str {
     endpoint.split_once("://").map_or(endpoint, |(_, host)| host)
 }
 
 impl Entry {
-    /// The channel whose call was begun.
+    /// The channel of the begun call.
     fn begun_in(&self) -> Option<Snowflake> {
         self.begun.as_ref().map(|begun| begun.channel)
     }
 
-    /// The call, if it is that of this channel.
+    /// The begun call, if it is in this channel.
     fn call_in(&mut self, channel: Snowflake) -> Option<&mut Begun> {
         self.begun.as_mut().filter(|begun| begun.channel == channel)
     }

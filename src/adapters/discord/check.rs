@@ -1,6 +1,6 @@
-//! Checks whether Discord would work, without opening a session: what is good, what is not, and what to click.
+//! Checks whether Discord would work, without opening a session. Reports what works, what does not, and how to fix it.
 //!
-//! The check never identifies, so it uses none of the day's identifies. It changes nothing on Discord.
+//! The check never identifies, so it does not use up the daily limit of identifies. It changes nothing on Discord.
 
 mod account;
 mod calls;
@@ -28,7 +28,8 @@ pub use self::report::{Figures, Line, Named, Report, State};
 
 /// The scopes of the invitation ("OAuth2", "Bot Users"; "Application Commands", "Authorizing Your Application").
 const SCOPES: &str = "bot+applications.commands";
-/// Slash commands must be answered within three seconds, including the way in both directions and our own work.
+/// Above this, slash commands may miss Discord's limit of three seconds, which includes the network in both directions and our
+/// own work.
 const SLOW: Duration = Duration::from_millis(1_000);
 /// Advice if Discord cannot be reached.
 const REACH: &str =
@@ -39,17 +40,17 @@ const TRY_LATER: &str = "Try again in some minutes; https://discordstatus.com sh
 /// Which servers to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Servers {
-    /// The first this many of the servers that the bot is in, at most 200.
+    /// The first servers that the bot is in, up to this number, at most 200.
     First(usize),
     These(Vec<Snowflake>),
 }
 
-/// Checks everything and reports the results.
+/// Runs all checks and returns the report.
 ///
-/// Every request takes at most `request_timeout_secs`. If Discord cannot be reached, no more requests are made.
+/// Each request takes at most `request_timeout_secs`. If Discord cannot be reached, no further requests are made.
 ///
 /// # Errors
-/// The address or the token in the settings is invalid.
+/// Returns an error if the address or the token in the settings is invalid.
 pub async fn check(
     settings: &Settings,
     token: SecretString,
@@ -71,7 +72,7 @@ pub async fn check(
     Ok(checking.report)
 }
 
-/// The link that invites an application's bot, with the permissions that it needs and no others.
+/// The invitation link for an application's bot. It requests exactly the permissions that the bot needs.
 pub fn invitation(application: Snowflake) -> String {
     let permissions = permissions::invitation().bits();
     format!("https://discord.com/oauth2/authorize?client_id={application}&scope={SCOPES}&permissions={permissions}")
@@ -82,14 +83,14 @@ struct Checking<'a> {
     settings: &'a Settings,
     clocks: Arc<Clocks>,
     report: Report,
-    /// How long each answer took.
+    /// The duration of each successful request.
     took: Vec<Duration>,
     /// The channels of `discord.voice_channels` that were found.
     found_calls: BTreeSet<Snowflake>,
 }
 
 impl Checking<'_> {
-    /// Sends a request, and measures how long its answer takes.
+    /// Sends a request, and measures how long the answer takes.
     async fn ask<T: serde::de::DeserializeOwned>(&mut self, request: Request) -> Result<T, Failed> {
         let began = Instant::now();
         let answer = self.rest.ask(request).await;
@@ -120,7 +121,7 @@ impl Checking<'_> {
         });
     }
 
-    /// Checks how long answers take. The first answer is left out if there are more, because it includes the connection.
+    /// Checks how long answers take. If there are several, the first one is excluded, because it includes connecting.
     fn latency(&mut self) {
         let first = self.took.first().copied().unwrap_or_default();
         let mut later = self.took.split_off(self.took.len().min(1));
@@ -146,12 +147,12 @@ fn failed_line(about: &'static str, failed: &Failed) -> Line {
         }
         Failed::NotNow { after: None, .. } => Line::problem(about, text).click(REACH),
         Failed::Unknown { .. } => Line::problem(about, text).click(TRY_LATER),
-        // The refusal's own text says what to click.
+        // The text of a refusal contains its fix.
         Failed::Refused(_) => Line::problem(about, text),
     }
 }
 
-/// Whether any other request would fail now as well.
+/// Whether other requests would fail now, too.
 fn is_out_of_reach(failed: &Failed) -> bool {
     !matches!(failed, Failed::Refused(_))
 }

@@ -1,7 +1,7 @@
-//! Compares this machine's clock with Discord's, so that a wrong local clock makes no message seem too old or too new.
+//! Compares this machine's clock with Discord's, so that the age of messages is right even if the local clock is wrong.
 //!
-//! Every answer from Discord carries its time (`Date`). Between two answers the measured difference stays valid as long as the local clock
-//! advances at the same rate as the monotonic timer. If the clock was set meanwhile, the difference is unknown until the next answer.
+//! Every response from Discord contains its time (`Date`). Between two responses, the measured difference stays valid as long as the local
+//! clock advances at the same rate as the monotonic timer. If the clock was set meanwhile, the difference is unknown until the next response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use super::snowflake::Snowflake;
 use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 
-/// Clocks that differ by less agree: `Date` has whole seconds, and the answer takes time to arrive.
+/// Clocks that differ by less than this agree. `Date` has whole seconds, and responses take time to arrive.
 const AGREES: Duration = Duration::from_secs(5);
-/// Clocks that differed agree again only below this limit, so that a difference near [`AGREES`] is not logged with each answer.
+/// Clocks that differed agree again only below this limit. Otherwise, a difference near [`AGREES`] would be logged with each response.
 const AGREES_AGAIN: Duration = Duration::from_secs(3);
-/// The `Date` of an answer that took longer is too imprecise.
+/// The `Date` of a response that took longer than this is too imprecise.
 const LONGEST_EXCHANGE: Duration = Duration::from_secs(5);
 /// The resolution of `Date`: it omits fractions of a second.
 const UNIT: Duration = Duration::from_secs(1);
-/// If the local clock and the timer advanced by amounts that differ by more, the clock was set, or the machine slept.
+/// If the local clock and the timer advanced by amounts that differ by more than this, the clock was set or the machine slept.
 const JUMPED: Duration = Duration::from_secs(2);
 
-/// How long an answer is waited for before Discord is asked for its time again.
+/// How long to wait for a response before Discord's time is requested again.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
 pub struct Clocks {
@@ -41,7 +41,7 @@ struct Measured {
     timer: Instant,
 }
 
-/// By how many microseconds this machine's clock is ahead of Discord's. Below zero it is behind.
+/// How far this machine's clock is ahead of Discord's, in microseconds. Negative if it is behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference(i64);
 
@@ -50,8 +50,8 @@ impl Clocks {
         Self { clock, last: Mutex::default(), asked: Mutex::default() }
     }
 
-    /// Takes the `Date` of an answer that arrives now. `sent` and `timer` are the times of its request. A difference is logged when it
-    /// begins or ends.
+    /// Updates the difference from the `Date` of a response that arrives now. `sent` and `timer` are the times of its request. Logs when a
+    /// difference begins or ends.
     pub fn answered(&self, date: &str, sent: Moment, timer: Instant) {
         let Some(made) = moment(date).filter(|_| timer.elapsed() <= LONGEST_EXCHANGE) else { return };
         let took = timer.elapsed();
@@ -77,13 +77,14 @@ impl Clocks {
         }
     }
 
-    /// The last measured difference. None if the clock was set since: the difference is unknown then.
+    /// The last measured difference. [`Difference::NONE`] if the clock was set since, because the difference is then unknown.
     pub fn difference(&self) -> Difference {
         let last = *self.last.lock();
         last.filter(|last| !self.was_set(last)).map_or(Difference::NONE, |last| last.difference)
     }
 
-    /// Whether Discord is to be asked for its time now, because this machine's clock was set since its last answer.
+    /// Whether to request Discord's time now, because this machine's clock was set since the last response. Returns true at most once in 30
+    /// seconds.
     pub fn must_ask(&self) -> bool {
         if self.last.lock().is_none_or(|last| !self.was_set(&last)) {
             return false;
@@ -121,10 +122,10 @@ impl Clocks {
 pub const CLICK: &str = "Synchronise the machine's clock by NTP (systemd-timesyncd, chrony), or set it.";
 
 impl Difference {
-    /// The clocks agree within the limits.
+    /// No difference: the clocks agree within the limits.
     pub const NONE: Self = Self(0);
 
-    /// Compares the time of an answer with the local time in the middle of its exchange. Clocks agree if they differ by less than `agrees`.
+    /// Compares the time in a response with the local time in the middle of the exchange. Clocks agree if they differ by less than `agrees`.
     fn of(made: Moment, sent: Moment, took: Duration, agrees: Duration) -> Self {
         let micros = |moment: Moment| i64::try_from(moment.as_micros()).unwrap_or(i64::MAX);
         let ahead = micros(sent + took / 2) - micros(made + UNIT / 2);
@@ -143,7 +144,7 @@ impl Difference {
         }
     }
 
-    /// Converts a moment of Discord's clock to this machine's.
+    /// Converts a moment from Discord's clock to this machine's.
     const fn here(self, on_discord: Moment) -> Moment {
         Moment::from_micros(on_discord.as_micros().saturating_add_signed(self.0))
     }

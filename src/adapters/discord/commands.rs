@@ -1,15 +1,15 @@
-//! Handles `/tertulia`: what people request by slash commands, and the answers.
+//! Handles the slash command `/tertulia`.
 //!
 //! * `registered`: the commands as registered with Discord, with all their texts; `registering` registers them.
-//! * `interaction`: parses who requests what, and where.
-//! * `recent`: finds repeated interactions.
+//! * `interaction`: parses interactions.
+//! * `recent`: detects repeated interactions.
 //! * `answering`: sends answers, within three seconds.
-//! * `choosing`: finds the named companion, and the choices to offer while somebody types.
+//! * `choosing`: finds companions by name, and answers autocomplete requests.
 //! * `members`: adds and removes companions, sets their interjection level, and pauses them.
-//! * `persons`: what people decide about themselves.
-//! * `saying`: what people say to companions by a command.
-//! * `status`, `why`: describe a channel. `recall`: finds what was said in it. `voice`: calls.
-//! * `words`: sentences that several answers share.
+//! * `persons`: the commands `forget me`, `ignore me` and `export-me`.
+//! * `saying`: relays messages from users to companions.
+//! * `status`, `why`: describe a channel. `recall`: searches its messages. `voice`: calls.
+//! * `words`: texts shared by several answers.
 
 mod answering;
 mod choosing;
@@ -65,20 +65,20 @@ use crate::texts::Language;
 const AT_ONCE: usize = 64;
 /// Commands in progress for one guild.
 const AT_ONCE_IN_A_GUILD: usize = 8;
-/// Files with people's data in memory.
+/// Exported files in memory.
 const FILES_AT_ONCE: usize = 4;
-/// Autocomplete requests in progress. Discord sends one for every key that is pressed.
+/// Autocomplete requests in progress. Discord sends one per keystroke.
 const TYPING_AT_ONCE: usize = 64;
 /// Rejections in progress. Further rejected interactions are counted and get no answer.
 const REJECTIONS_AT_ONCE: usize = 256;
-/// A command that takes longer is answered later. Half of the time that Discord waits is left for the network.
+/// If a command takes longer, a deferred response is sent first. Half of the time that Discord waits is left for the network.
 const ANSWERED_LATER: Duration = Duration::from_millis(1_500);
-/// Choices that take longer are not sent. The next key sends a new request.
+/// If choices take longer, they are not sent. The next keystroke sends a new request.
 const CHOICES_LATER: Duration = Duration::from_secs(2);
-/// The longest time that a command may take. An answer can be sent for fifteen minutes.
+/// The time limit of a command. Discord accepts an answer for fifteen minutes.
 const LONGEST: Duration = Duration::from_secs(600);
-/// Discord repeats interactions after a lost connection. One that is older than this may be too late to answer: it is answered with a deferred
-/// response before the work begins.
+/// Discord repeats interactions after a lost connection. An interaction older than this may be too late to answer, so a deferred response is sent
+/// before the work begins.
 const FRESH: Duration = Duration::from_secs(2);
 
 /// The slash commands of one bot. Clones share their state.
@@ -92,7 +92,7 @@ struct CommandHandler {
     inbound_events: Arc<dyn InboundEvents>,
     /// `None`: there are no calls.
     calls: Option<Calls>,
-    /// Messages that somebody wants to ask a companion about, until the person chooses the companion.
+    /// Messages that users want to ask a companion about. They wait until the user chooses the companion.
     questions: Questions,
     /// The companions of direct messages. `None`: the first companion.
     direct_companions: Option<Vec<CompanionId>>,
@@ -118,7 +118,7 @@ struct Pending<'a> {
 /// The text of an answer, by the outcome of the command.
 enum Answer {
     Done(String),
-    /// The same with a file, and with the slot that bounds how many files are in memory.
+    /// Text and a file, with the slot that limits how many files are in memory.
     File {
         text: String,
         file: File,
@@ -126,7 +126,7 @@ enum Answer {
     },
     /// The command is not allowed or not possible; the text says why.
     Refused(String),
-    /// The command failed because of a fault of ours or of the backend.
+    /// The command failed because of an internal error.
     Failed(String),
 }
 
@@ -285,7 +285,7 @@ impl CommandHandler {
         }
     }
 
-    /// Sends an answer that no other one follows. Returns the outcome to count: this one, if the answer arrives.
+    /// Sends the only answer to an interaction. Returns the outcome to count: `outcome`, if the answer arrives.
     async fn send_only_answer(&self, pending: Pending<'_>, body: &Value, outcome: &'static str) -> &'static str {
         self.send_first_answer(pending, body).await.map_or_else(|outcome| outcome, |()| outcome)
     }
@@ -378,7 +378,7 @@ impl CommandHandler {
         }
     }
 
-    /// An application's commands can be in a guild in which its bot is not a member. Nothing works there until somebody invites it.
+    /// An application's commands may be installed in a guild without its bot. There, commands are refused with a link to invite the bot.
     async fn refuse_in_guilds_without_bot(&self, at: &ChannelContext) -> Result<(), Answer> {
         let Some(guild) = at.guild.filter(|guild| !self.discord.cache().has_guild(*guild)) else { return Ok(()) };
         match self.discord.rest().send(&Request::guild(guild)).await {
@@ -434,7 +434,7 @@ impl From<Refused> for Answer {
     }
 }
 
-/// Without what a person said.
+/// Shows the text but not the file, which holds a person's messages.
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())

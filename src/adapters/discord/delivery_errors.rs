@@ -1,4 +1,4 @@
-//! Remembers the last delivery error of each channel, for status replies and so that each error is logged once.
+//! Stores the last delivery error of each channel, for status replies and to log each error only once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,25 +9,25 @@ use tokio::time::Instant;
 use super::snowflake::Snowflake;
 use crate::domain::moment::Moment;
 
-/// The most channels to remember. Above this, the oldest error is dropped.
+/// The limit of stored channels. Beyond it, the oldest error is dropped.
 const MAX_CHANNELS: usize = 10_000;
 
-/// The last delivery error of each channel in which nothing was posted since.
+/// The last delivery error of each channel, until a message is posted there.
 ///
-/// It is not stored: after a restart, the next statement that fails records it again.
+/// It is kept only in memory. After a restart, the next failing statement records it again.
 #[derive(Debug, Default)]
 pub struct DeliveryErrors(Mutex<BTreeMap<Snowflake, Entry>>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryError {
     pub at: Moment,
-    /// The reason in plain words, with what to click in Discord.
+    /// The reason, with its fix in Discord, as a text for users.
     pub why: String,
-    /// Set if every message would be refused: nothing is sent to the channel before about this moment.
+    /// Set if every message would be refused. Until about this moment, nothing is sent to the channel.
     pub retry_at: Option<Moment>,
 }
 
-/// An error, and until when it blocks its channel. The deadline is monotonic, so setting the clock does not move it.
+/// An error, and until when it blocks its channel. The time is monotonic, so setting the clock does not affect it.
 #[derive(Debug)]
 struct Entry {
     error: DeliveryError,
@@ -35,8 +35,8 @@ struct Entry {
 }
 
 impl DeliveryErrors {
-    /// Records that a message could not be delivered to a channel. `pause` is given if every message would be refused: it blocks the
-    /// channel for that long. Returns whether the reason differs from the last one there.
+    /// Records that a message could not be delivered to a channel. `pause` is set if every message would be refused; it blocks the channel for that
+    /// time. Returns whether the reason differs from the last one for the channel.
     pub fn record(&self, channel: Snowflake, why: &str, at: Moment, pause: Option<Duration>) -> bool {
         let mut entries = self.0.lock();
         let error = DeliveryError { at, why: why.to_owned(), retry_at: pause.map(|pause| at + pause) };
@@ -49,17 +49,17 @@ impl DeliveryErrors {
         before.is_none_or(|before| before.error.why != why)
     }
 
-    /// Clears a channel's error: a message was posted, or the channel is gone. Returns whether there was one.
+    /// Clears a channel's error, because a message was posted or the channel is gone. Returns whether there was one.
     pub fn clear(&self, channel: Snowflake) -> bool {
         self.0.lock().remove(&channel).is_some()
     }
 
-    /// Whether every message to a channel is known to be refused, and the pause is not over.
+    /// Whether a channel is paused because every message would be refused.
     pub fn is_blocked(&self, channel: Snowflake) -> bool {
         self.0.lock().get(&channel).and_then(|entry| entry.blocked_until).is_some_and(|until| Instant::now() < until)
     }
 
-    /// Ends the pause of these channels, because something changed there: the next message is tried.
+    /// Ends the pause of channels where something changed. The next message is tried.
     pub fn unblock(&self, concerns: impl Fn(Snowflake) -> bool) {
         for (_, entry) in self.0.lock().iter_mut().filter(|(channel, _)| concerns(**channel)) {
             entry.blocked_until = None;
@@ -72,7 +72,7 @@ impl DeliveryErrors {
         self.0.lock().is_empty()
     }
 
-    /// The last error of a channel, if nothing was posted there since.
+    /// The last error of a channel, unless a message was posted since.
     pub fn last(&self, channel: Snowflake) -> Option<DeliveryError> {
         self.0.lock().get(&channel).map(|entry| entry.error.clone())
     }

@@ -1,4 +1,4 @@
-//! An event that Discord sends over the gateway, on its way from the connection to the intake.
+//! An event from Discord's gateway, as the connection passes it to the intake.
 
 use std::fmt;
 
@@ -10,27 +10,27 @@ use serde_json::value::RawValue;
 pub struct Dispatch {
     /// The event's name, such as `MESSAGE_CREATE`.
     pub kind: String,
-    /// The event's data, not parsed yet.
+    /// The event's data, unparsed.
     pub data: Box<RawValue>,
-    /// Used once the event can no longer be lost.
+    /// Must be acknowledged once the event can no longer be lost.
     pub receipt: Receipt,
 }
 
-/// Acknowledges one event, so that Discord need not send it again. Dropping it without [`Receipt::kept`] ends the connection; the next
+/// Acknowledges one event, so that Discord need not send it again. Dropping it without [`Receipt::kept`] ends the connection, and the next
 /// connection resumes before the event.
 pub struct Receipt(Option<Box<dyn FnOnce(Fate) + Send>>);
 
-/// What became of an event.
+/// The fate of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is on record, or there was nothing to store.
+    /// The event is on record, or needs no storage.
     Kept,
     /// Discord must send it again.
     Lost,
 }
 
 impl Receipt {
-    /// Creates a receipt that reports the event's fate with `report`.
+    /// Creates a receipt that reports the event's fate by calling `report`.
     pub fn new(report: impl FnOnce(Fate) + Send + 'static) -> Self {
         Self(Some(Box::new(report)))
     }
@@ -57,9 +57,9 @@ impl fmt::Debug for Receipt {
     }
 }
 
-/// Handles the events that one shard receives. Each life of a connection has its own intake.
+/// Handles the events that one shard receives. Each connection has its own intake.
 #[async_trait]
 pub trait Intake: Send + 'static {
-    /// Takes an event. Waits while there is no room, which slows the connection down. The order within a channel is preserved.
+    /// Handles an event. Waits while the queue is full, which slows the connection down. Preserves the order within a channel.
     async fn take(&mut self, dispatch: Dispatch);
 }

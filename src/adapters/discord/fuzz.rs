@@ -109,7 +109,7 @@ pub fn message(bytes: &[u8]) {
 
     match classify(&message, us, &()) {
         Incoming::Message(inbound_message) => {
-            // The author and role of the message match its origin.
+            // The author and role must match the message's origin.
             assert_eq!(inbound_message.id.as_deref(), Some(&*message.id.to_string()));
             let author = message.author.id;
             assert_ne!(inbound_message.from.role, Role::Companion, "another author passes for a companion");
@@ -220,7 +220,7 @@ pub fn said(bytes: &[u8]) {
     assert!(parts.len() <= 12 + text.len() / 100, "{} parts of {} bytes", parts.len(), text.len());
 }
 
-/// Whether a text contains a role's mark: `<@&5>`. Discord accepts no other form.
+/// Whether a text mentions a role: `<@&5>`. Discord accepts no other form.
 fn mentions_role(content: &str) -> bool {
     content.split("<@&").skip(1).any(|after| {
         let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -236,7 +236,7 @@ pub fn heads() -> Vec<Vec<u8>> {
     ])
 }
 
-/// Applies answers one after the other: waits are bounded, and every wait ends.
+/// Applies responses one after the other. Asserts that waits are bounded and that every wait ends.
 pub fn limits(bytes: &[u8]) {
     let all = text(bytes);
     let mut limits = Limits::default();

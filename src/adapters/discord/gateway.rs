@@ -1,4 +1,4 @@
-//! Runs the connections to Discord's gateway. A shard resumes its session over many connections, also across restarts.
+//! Runs the connections to Discord's gateway. A shard keeps its session over many connections and across restarts.
 
 mod commands;
 mod connection;
@@ -48,32 +48,32 @@ use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::gateway::GatewayRecorder;
 
-/// The gateway's address if neither the settings nor Discord name one (Discord's documentation, "Gateway", "Connecting").
+/// The gateway's address if neither the settings nor Discord give one (Discord's documentation, "Gateway", "Connecting").
 const DEFAULT_URL: &str = "wss://gateway.discord.gg";
-/// Frames that cannot be parsed are logged once in this time.
+/// The interval between log entries about frames that cannot be parsed.
 const INVALID_FRAMES_LOGGED_EVERY: Duration = Duration::from_secs(60);
 
-/// Creates the intake for the events of one shard.
+/// Creates the intake for a connection of a shard.
 pub type MakeIntake = Arc<dyn Fn(Shard) -> Box<dyn Intake> + Send + Sync>;
 
 /// Timeouts and intervals. Everything except tests uses the default.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
-    /// Between two identifies that share a rate limit key of `max_concurrency`.
+    /// The interval between two identifies that share a rate limit key of `max_concurrency`.
     pub apart: Duration,
     /// The factor for the pauses between attempts.
     pub pauses: f64,
-    /// Until a connection is open and HELLO arrives.
+    /// The time limit for opening a connection and receiving HELLO.
     pub hello: Duration,
-    /// From HELLO, an identify or the last replayed event until there is a session.
+    /// The time limit from HELLO, an identify or the last replayed event until the session begins.
     pub session: Duration,
-    /// For the open receipts when a connection ends.
+    /// How long to wait for open receipts when a connection ends.
     pub receipts: Duration,
-    /// For an intake that has no room.
+    /// How long an intake may have no room before the connection ends.
     pub stuck: Duration,
-    /// Between two writes of a session's position.
+    /// The interval between two writes of a session's position.
     pub notes: Duration,
-    /// How long a session has to last, so that its identify does not count as failed.
+    /// How long a session must last, so that its identify does not count as failed.
     pub lasting: Duration,
 }
 
@@ -93,12 +93,12 @@ impl Default for Times {
 }
 
 pub struct Parts {
-    /// The outbound side. It learns here which bot it is.
+    /// The client for requests. The gateway sets the bot's ids in it.
     pub discord: Arc<Discord>,
     /// Stores sessions and identifies.
     pub notes: Arc<dyn Notes>,
     pub clock: Arc<dyn Clock>,
-    /// For jitter in pauses.
+    /// The source of jitter for pauses.
     pub rng: Arc<dyn Rng>,
     pub recorder: GatewayRecorder,
     pub make_intake: MakeIntake,
@@ -114,7 +114,7 @@ struct Shared {
     shards: Option<NonZeroU32>,
     /// `None`: the address that Discord announces.
     url: Option<String>,
-    /// Whether the server is not ready after Discord has stopped for good.
+    /// Whether the server becomes unready once Discord has stopped permanently.
     is_required: bool,
     token: SecretString,
     /// The custom status of the bot.
@@ -123,9 +123,9 @@ struct Shared {
     starts: Starts,
     intents: Intents,
     statuses: Statuses,
-    /// The queues of the connections that have a session.
+    /// The command queues of connections with a session.
     commands: Commands,
-    /// When invalid frames were logged last, and how many have arrived since.
+    /// When invalid frames were last logged, and how many arrived since.
     invalid_frames: Mutex<(Option<Instant>, u64)>,
 }
 
@@ -134,7 +134,7 @@ impl Gateway {
     /// installed.
     ///
     /// # Errors
-    /// The gateway's address is invalid, or this machine has no root certificates.
+    /// Returns an error if the gateway's address is invalid, or if this machine has no root certificates.
     pub fn new(settings: &Settings, token: &SecretString, parts: Parts) -> Result<Self, Problem> {
         let url = settings.gateway()?.map(|url| url.as_str().trim_end_matches('/').to_owned());
         let intents = Intents::new(settings.message_content);
@@ -177,7 +177,7 @@ impl Port for Gateway {
         match (info, shared.shards) {
             (Ok(_), Some(shards)) => Ok(shards),
             (Ok(info), None) => Ok(info.shards),
-            // A stored session can be resumed without this answer.
+            // A stored session can be resumed without the gateway's limits.
             (Err(Disconnected::Later { .. }), Some(shards)) => Ok(shards),
             (Err(why), _) => Err(why),
         }
@@ -208,14 +208,14 @@ impl Port for Gateway {
 }
 
 impl Shared {
-    /// Why this server may not be connected now, if another node is.
+    /// Returns an error if another node is connected, so this server must not be.
     fn forbidden(&self) -> Option<Disconnected> {
         let is_permitted = self.parts.discord.rest().is_permitted();
         let later = || Disconnected::Later { after: None, detail: "another node is connected to Discord".to_owned() };
         (!is_permitted).then(later)
     }
 
-    /// Requests which application this is, if that is unknown.
+    /// Requests the application, unless it is known.
     async fn load_application(&self) -> Result<(), Failed> {
         self.intents.load_application(&self.parts.discord).await
     }
@@ -229,7 +229,7 @@ impl Shared {
         self.url.clone().or_else(|| self.starts.url()).unwrap_or_else(|| DEFAULT_URL.to_owned())
     }
 
-    /// Logs at intervals that frames could not be parsed, without their content.
+    /// Logs invalid frames at intervals, without their content.
     fn log_invalid_frame(&self, shard: Shard, why: InvalidFrame) {
         let mut state = self.invalid_frames.lock();
         let (last, count) = &mut *state;

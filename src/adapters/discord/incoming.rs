@@ -1,4 +1,4 @@
-//! Classifies a Discord message: its sender, its text in a form that a model can read, and whom it addresses.
+//! Classifies a Discord message: finds its sender, its text in a form for models, and its addressees.
 
 mod attached;
 
@@ -19,16 +19,16 @@ use crate::domain::message::{Author, Quoted, Role};
 use crate::domain::text::shortened_with;
 use crate::ports::inbound_events::{Answered, InboundMessage, ReplyTo};
 
-/// The longest text of a message, in characters. Discord allows 4,000; names in place of ids make it longer.
+/// The length limit of a message's text, in characters. Discord allows 4,000, but names in place of ids make a text longer.
 const MAX_CHARS: usize = 8_000;
-/// Replaces markup in [`InboundMessage::own_words`]. It is not a word character, so that it does not become part of a name.
+/// Replaces markup in [`InboundMessage::own_words`]. It is not a word character, so it does not become part of a name.
 const MARKUP_PLACEHOLDER: char = '\u{fffc}';
 /// A zero width space that breaks a mention such as `@everyone`. `outgoing` inserts it.
 pub(super) const MENTION_BREAKER: char = '\u{200b}';
 
 /// Looks up the names of users, roles and channels in a message's markup.
 pub trait NameLookup {
-    /// A user's name. It is called only for users that the message itself does not list.
+    /// The name of a user. Called only for users that the message itself does not list.
     fn person(&self, _: Snowflake) -> Option<String> {
         None
     }
@@ -43,13 +43,13 @@ pub trait NameLookup {
     }
 }
 
-/// Knows no names.
+/// A lookup that finds no names.
 impl NameLookup for () {}
 
 /// The sender of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// One of our companions, with the name that its webhook used. None: the bot itself.
+    /// One of our companions, with the name that its webhook used. `None`: the bot itself.
     Ours(Option<String>),
     /// A person, another bot or another webhook.
     Other(Author),
@@ -57,15 +57,17 @@ pub enum Sender {
     System,
 }
 
-/// How a message is handled.
+/// How to handle a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// A message from a person or another bot. A webhook that is not ours counts as a bot. The text has names in place of markup, and descriptions of
-    /// attachments in brackets; it has at most about 8,000 characters. The own words have no markup and no attachments: the name of a mentioned
-    /// person, an emoji, a file or a forwarded text must not address a companion. The mentions are users, without roles, everyone and our bot. It
-    /// addresses all companions if it mentions our bot, which stands for no particular companion.
+    /// A message from a person or another bot. A webhook that is not ours counts as a bot.
+    ///
+    /// The text has names in place of markup, and descriptions of attachments in brackets. It has at most about 8,000 characters. The own words
+    /// contain no markup and no attachments, because a companion must not be addressed by a mentioned person's name, an emoji, a file or a
+    /// forwarded text. The mentions are users, without roles, everyone and our bot. If a message mentions our bot, it addresses all companions,
+    /// because the bot represents no particular one.
     Message(Box<InboundMessage>),
-    /// Our own message: it is on record as a statement already.
+    /// Our own message. It is already on record as a statement.
     Ours(Option<String>),
     Ignored(IgnoreReason),
 }
@@ -73,15 +75,16 @@ pub enum Incoming {
 /// Why a message is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoreReason {
-    /// It reports an event: a new member, a pinned message, a new thread.
+    /// The message reports an event: a new member, a pinned message, a new thread.
     NotConversation,
-    /// A bot shows that it is thinking, or answers one person only.
+    /// A bot shows that it is thinking, or answers only one person.
     NotPublic,
-    /// It has no readable content: it has only embeds, or Discord withholds it because the application lacks the Message Content intent.
+    /// The message has no readable content. It has only embeds, or Discord withholds the content because the application lacks the Message Content
+    /// intent.
     Empty,
 }
 
-/// Classifies a message. Edited messages are classified in the same way.
+/// Classifies a message. Edited messages are classified the same way.
 pub fn classify(message: &Message, bot: Bot, names: &impl NameLookup) -> Incoming {
     if message.flags.is_some_and(|flags| flags.intersects(MessageFlags::EPHEMERAL | MessageFlags::LOADING)) {
         return Incoming::Ignored(IgnoreReason::NotPublic);
@@ -114,7 +117,7 @@ pub fn classify(message: &Message, bot: Bot, names: &impl NameLookup) -> Incomin
     }))
 }
 
-/// The beginning of a message that is replied to. None: nothing of it can be read, or nobody is known to have said it.
+/// The beginning of a message that is replied to. `None` if it has no readable text or no known sender.
 fn quoted(message: &Message, sender: &Sender, names: &impl NameLookup) -> Option<Quoted> {
     let from = match sender {
         Sender::Ours(name) => Author { id: "".into(), name: name.as_deref()?.into(), role: Role::Companion },
@@ -132,11 +135,11 @@ fn answered(sender: Sender) -> Option<Answered> {
     }
 }
 
-/// The text of a message for models, and the text that its author typed. None: it has no readable content.
+/// The text of a message for models, and the text that its author typed. `None`: the message has no readable content.
 pub fn readable_text(message: &Message, names: &impl NameLookup) -> Option<(String, String)> {
     let reader = Reader { message: Some(message), names };
     let content = message.content().trim();
-    // What the server says below a companion's statement is not the companion's.
+    // The server's notice below a companion's statement is not part of the statement.
     let is_of_program = message.webhook_id.is_some() || message.author.bot == Some(true);
     let (text, own_words) = reader.read(if is_of_program { without_notice(content) } else { content });
     let mut lines = vec![text];
@@ -145,24 +148,25 @@ pub fn readable_text(message: &Message, names: &impl NameLookup) -> Option<(Stri
     (!lines.is_empty()).then(|| (cut(&lines.join("\n"), MAX_CHARS), cut(&own_words, MAX_CHARS)))
 }
 
-/// A typed text for models. None: nothing in it is readable.
+/// A typed text for models. `None`: it has no readable content.
 pub fn readable_words(typed: &str, names: &impl NameLookup) -> Option<String> {
     let (text, _) = Reader { message: None, names }.read(typed.trim());
     (!text.trim().is_empty()).then(|| cut(&text, MAX_CHARS))
 }
 
-/// Whether messages of this type belong to the conversation: plain messages, replies, and answers of bots to commands.
+/// Whether messages of this type belong to the conversation: plain messages, replies, and bots' answers to commands.
 ///
-/// The first message of a thread (`ThreadStarterMessage`) repeats a message of its parent channel. The first message of a forum post is a plain one.
+/// The first message of a thread (`ThreadStarterMessage`) repeats a message of the parent channel, so it does not count. The first message of a
+/// forum post is a plain one.
 pub const fn is_conversation(kind: MessageType) -> bool {
     use MessageType::{ChatInputCommand, ContextMenuCommand, Regular, Reply};
     matches!(kind, Regular | Reply | ChatInputCommand | ContextMenuCommand)
 }
 
-/// The sender of a message.
+/// Finds the sender of a message.
 ///
-/// The author of a webhook's message is not a user, whatever its name and picture. A webhook of our application is ours: Discord reports the
-/// application with each message of a webhook that it created.
+/// A webhook is not a user, whatever name and picture it uses. A webhook of our application is ours: for messages of webhooks that an application
+/// created, Discord reports the application.
 pub fn sender(origin: &Origin<'_>, bot: Bot) -> Sender {
     let author = origin.author;
     if author.id == bot.user {
@@ -185,7 +189,7 @@ struct Reader<'a, K> {
 }
 
 impl<K: NameLookup> Reader<'_, K> {
-    /// The text for models, and the typed text.
+    /// The text for models, and the text as typed.
     fn read(&self, content: &str) -> (String, String) {
         let mut text = String::with_capacity(content.len());
         let mut own = String::with_capacity(content.len());
@@ -212,7 +216,7 @@ impl<K: NameLookup> Reader<'_, K> {
             }
             Mark::Role(id) => {
                 let name = self.names.role(*id).and_then(cleaned);
-                // The name of Discord's role for everyone includes its `@`.
+                // The name of Discord's role for everyone already contains the `@`.
                 format!("@{}", name.as_deref().map_or("unknown-role", |name| name.trim_start_matches('@')))
             }
             Mark::Channel(id) => format!("#{}", self.names.channel(*id).and_then(cleaned).as_deref().unwrap_or("unknown")),
@@ -230,12 +234,12 @@ impl<K: NameLookup> Reader<'_, K> {
     }
 }
 
-/// A cleaned name, if anything visible is left of it.
+/// The cleaned name. `None` if nothing visible is left.
 fn cleaned(name: String) -> Option<String> {
     Some(plain(&name)).filter(|name| !name.is_empty())
 }
 
-/// A time in UTC, with the precision of its style; none if it is outside the calendar.
+/// A time in UTC, with the precision of its style. `None` if it is outside the calendar's range.
 fn time(secs: i64, style: char) -> Option<String> {
     let at = Timestamp::from_second(secs).ok()?;
     let format = match style {
@@ -247,12 +251,12 @@ fn time(secs: i64, style: char) -> Option<String> {
     Some(at.strftime(format).to_string())
 }
 
-/// Removes the characters that `outgoing` inserts to break mentions.
+/// Removes the characters that `outgoing` inserts to disarm mentions.
 fn without_mention_breakers(text: &str) -> String {
     text.replace(&format!("@{MENTION_BREAKER}"), "@").replace(&format!("<{MENTION_BREAKER}"), "<")
 }
 
-/// A text cut to a length, with a sign that it was cut.
+/// Cuts a text to a length, and marks that it was cut.
 fn cut(text: &str, most_chars: usize) -> String {
     shortened_with(text, most_chars, " […]").into_owned()
 }

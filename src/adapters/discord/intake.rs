@@ -1,8 +1,8 @@
-//! Turns a shard's gateway events into inbound events for the core: messages, edits and deletions, in the order of each channel.
+//! Converts a shard's gateway events into inbound events for the core: messages, edits and deletions, in order for each channel.
 //!
-//! Events about guilds and channels update the cache at once (`intake/guilds.rs`). Events to be journaled wait in the lane of their channel
-//! (`intake/lanes.rs`): lanes run concurrently, and each handles one thing after the other. An event's receipt is stored once everything that
-//! follows from the event is on record. A channel that may have missed messages catches up first (`intake/catching_up.rs`).
+//! Events about guilds and channels update the cache at once (`intake/guilds.rs`). Events to be journaled are queued in their channel's lane
+//! (`intake/lanes.rs`). Lanes run concurrently; each lane handles its events in sequence. An event's receipt is acknowledged once all work for the
+//! event is on record. A channel that may have missed messages catches up first (`intake/catching_up.rs`).
 
 mod catching_up;
 mod guilds;
@@ -41,7 +41,7 @@ use crate::ports::notes::Notes;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
 
-/// The most channels that are checked for missed messages at the same time.
+/// The limit of concurrent checks of channels for missed messages.
 const MAX_CONCURRENT_LOOKUPS: usize = 32;
 
 /// Accepts an interaction (INTERACTION_CREATE) without blocking.
@@ -49,23 +49,23 @@ pub type Interactions = Arc<dyn Fn(Box<RawValue>) + Send + Sync>;
 
 /// The dependencies of the intake.
 pub struct Dependencies {
-    /// The client, for requests, and its cache, which the intake updates.
+    /// The client for requests. The intake updates its cache.
     pub discord: Arc<Discord>,
-    /// Receives the inbound events.
+    /// Receives inbound events.
     pub inbound_events: Arc<dyn InboundEvents>,
-    /// Stores how far each channel was received.
+    /// Stores up to which message each channel was received.
     pub notes: Arc<dyn Notes>,
     pub clock: Arc<dyn Clock>,
-    /// How much the backfill reads after a downtime.
+    /// The limits of the backfill after downtime.
     pub settings: Settings,
     pub instruments: Instruments,
     /// Handles interactions.
     pub interactions: Interactions,
-    /// The calls of voice channels. `None`: none is entered.
+    /// The calls in voice channels. `None`: the bot enters none.
     pub calls: Option<Calls>,
 }
 
-/// The part of the intake that all shards of one bot share. Its tasks end when it and all its intakes are dropped.
+/// The part of the intake that all shards of one bot share. Its tasks end when it and all intakes are dropped.
 pub struct SharedIntake {
     discord: Arc<Discord>,
     inbound_events: Arc<dyn InboundEvents>,
@@ -78,9 +78,9 @@ pub struct SharedIntake {
     lookups: Arc<guilds::Lookups>,
     background_lookups: guilds::BackgroundLookups,
     guilds_with_members: guilds::GuildsWithMembers,
-    /// By shard. They outlive connections, because a resumed session does not report its guilds again.
+    /// By shard. They outlive connections, because Discord does not report guilds again in a resumed session.
     guilds: Mutex<BTreeMap<Shard, Arc<Mutex<Guilds>>>>,
-    /// Whether the backfill is on. If it is off, no message may be left to it.
+    /// Whether the backfill is on. If it is off, no message may be deferred to it.
     backfills: bool,
 }
 
@@ -96,7 +96,7 @@ pub struct Intake {
 struct Unreadable(serde_json::Error);
 
 impl SharedIntake {
-    /// Must be called within a Tokio runtime, because it spawns tasks.
+    /// Must be called within a Tokio runtime, because tasks are spawned.
     pub fn new(shared: Dependencies) -> Arc<Self> {
         let Dependencies { discord, inbound_events, notes, clock, settings, instruments, interactions, calls } = shared;
         Arc::new(Self {
@@ -118,13 +118,13 @@ impl SharedIntake {
 }
 
 impl Intake {
-    /// The intake of a new connection of a shard.
+    /// Creates the intake for a new connection of a shard.
     pub fn new(shared: &Arc<SharedIntake>, shard: Shard) -> Self {
         let guilds = shared.guilds_of(shard);
         Self { shared: Arc::clone(shared), shard, lanes: Lanes::new(shared), guilds }
     }
 
-    /// Applies an event to the cache, and returns the work that follows from it, in order.
+    /// Applies an event to the cache. Returns the resulting work, in order.
     fn apply(&mut self, kind: &str, data: Box<RawValue>) -> Result<Vec<Work>, Unreadable> {
         let text = data.get();
         self.end_pauses(kind, text)?;
@@ -198,14 +198,14 @@ impl dispatch::Intake for Intake {
 }
 
 impl SharedIntake {
-    /// Counts and logs an event that cannot be parsed. The error itself is not logged, because it would quote the event.
+    /// Counts and logs an event that cannot be parsed. The error is not logged, because it would quote the event.
     fn unreadable(&self, kind: &str, error: &serde_json::Error) {
         self.instruments.discord_unreadable.add(1, crate::telemetry::instruments::NONE);
         tracing::warn!(event = kind, byte = error.column(), "an event from Discord cannot be parsed; it is ignored");
     }
 }
 
-/// Tells the calls of voice channels what concerns them.
+/// Passes an event to the voice calls, if it concerns them.
 fn tell_calls(calls: &Calls, kind: &str, text: &str) -> Result<(), Unreadable> {
     match kind {
         "READY" | "RESUMED" => calls.connected(),

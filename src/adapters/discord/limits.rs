@@ -1,5 +1,5 @@
-//! Decides when a request to Discord's REST API may be sent: by route and resource, for the bot and for this address as a whole, and before
-//! Discord blocks the address.
+//! Decides when a request to Discord's REST API may be sent. It obeys the limits per route and resource and the global limits of the bot and of
+//! this machine's address. It stops before Discord would block the address.
 
 #[cfg(test)]
 mod tests;
@@ -9,20 +9,21 @@ use std::time::Duration;
 
 use crate::domain::moment::Moment;
 
-/// Requests a second that a bot may send, and an address without a bot token (Discord's documentation, "Rate Limits", "Global Rate Limit").
+/// The global limits in requests per second, of a bot and of an address without a bot token (Discord's documentation, "Rate Limits", "Global Rate
+/// Limit").
 pub const GLOBAL_PER_SECOND: usize = 50;
-/// After this many invalid requests nothing is sent for a while. At 10,000 in ten minutes Discord blocks the address.
+/// After this many invalid requests, nothing is sent for a while. After 10,000 in ten minutes, Discord would block the address.
 pub const INVALID_STOP: u32 = 5_000;
 /// After this many invalid requests only required requests should be sent.
 pub const INVALID_CAREFUL: u32 = 1_000;
 const INVALID_WINDOW: Duration = Duration::from_secs(600);
 /// Invalid requests within this time are counted together.
 const INVALID_SPAN: Duration = Duration::from_secs(10);
-/// The wait after a 429 that names none.
+/// The wait after a 429 that gives none.
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
-/// The longest wait, whatever an answer says.
+/// The upper limit of waits, whatever a response demands.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
-/// At this number of buckets, idle ones are dropped.
+/// Idle buckets are dropped when there are at least this many buckets.
 const MANY_BUCKETS: usize = 4_096;
 
 /// The key under which a request is counted.
@@ -32,7 +33,7 @@ pub struct Route {
     pub name: &'static str,
     /// The first id of the path (with the token, for a webhook). Channels, guilds and webhooks are counted separately.
     pub resource: String,
-    /// The account whose requests a second it counts towards.
+    /// The account whose global limit the request counts towards.
     pub account: Account,
 }
 
@@ -47,38 +48,38 @@ pub enum Account {
     None,
 }
 
-/// The rate limit information of an answer.
+/// The rate limit information of a response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// The status. 429 means too many requests; 401 and 403 are invalid requests, too.
+    /// The HTTP status. 429 means too many requests. 401, 403 and most 429 count as invalid requests.
     pub status: u16,
     /// `X-RateLimit-Bucket`
     pub bucket: Option<String>,
     /// `X-RateLimit-Remaining`
     pub remaining: Option<u32>,
-    /// `X-RateLimit-Reset-After`, in seconds. Unlike `X-RateLimit-Reset` it needs no clock that agrees with Discord's.
+    /// `X-RateLimit-Reset-After`, in seconds. Unlike `X-RateLimit-Reset`, it does not depend on synchronized clocks.
     pub reset_after_secs: Option<f64>,
-    /// `Retry-After`, or `retry_after` in the body, whichever is longer, in seconds.
+    /// In seconds: `Retry-After`, or `retry_after` in the body, whichever is longer.
     pub retry_after_secs: Option<f64>,
-    /// `X-RateLimit-Scope`, which is sent only with a 429.
+    /// `X-RateLimit-Scope`, present only with a 429.
     pub scope: Option<Scope>,
 }
 
 /// The limit that a 429 reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The bot's limit on this route and resource.
+    /// The bot's limit for this route and resource.
     User,
-    /// The bot's limit on everything.
+    /// The bot's global limit.
     Global,
-    /// The resource's limit for all its users. It does not count as invalid.
+    /// The resource's limit for all its users. It does not count as an invalid request.
     Shared,
 }
 
 /// Whether a request may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Now. It is counted: report its result.
+    /// Now. The request is counted; report its result.
     Go,
     /// Not before this moment.
     WaitUntil(Moment),
@@ -86,10 +87,10 @@ pub enum Ask {
     AwaitAnswer,
 }
 
-/// All rate limits. It permits requests and takes their results; it never waits.
+/// All rate limits. Permits requests and records their results, without waiting itself.
 ///
-/// The limit of a window is unknown before the answer to its first request, so that request is sent alone. A limit on one resource does not
-/// delay other resources.
+/// The limit of a window is unknown until its first request is answered, so that request is sent alone. A limit for one resource does not delay
+/// other resources.
 #[derive(Debug)]
 pub struct Limits {
     per_second: usize,
@@ -98,7 +99,7 @@ pub struct Limits {
     buckets: BTreeMap<(String, String), Bucket>,
     bot: PerSecond,
     address: PerSecond,
-    /// Nothing is sent before this: a proxy in front of Discord's API limits the address.
+    /// Nothing is sent before this, because a proxy in front of Discord's API limits the address.
     closed_until: Moment,
     invalid: InvalidRequests,
 }
@@ -106,9 +107,9 @@ pub struct Limits {
 /// The global limit of one account.
 #[derive(Clone, Debug)]
 struct PerSecond {
-    /// The requests of the last second.
+    /// The requests of the last second, oldest first.
     sent: VecDeque<Moment>,
-    /// Nothing of the account is sent before this.
+    /// No request of the account is sent before this.
     closed_until: Moment,
 }
 
@@ -116,14 +117,14 @@ struct PerSecond {
 struct Bucket {
     window: Option<Window>,
     in_flight: u32,
-    /// The only request in flight is the first of a window.
+    /// Whether the only request in flight is the first of a window.
     is_first_of_window: bool,
     closed_until: Moment,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    /// Remaining requests, without those in flight.
+    /// The remaining requests, minus those in flight.
     remaining: u32,
     resets_at: Moment,
 }
@@ -135,7 +136,7 @@ impl Default for Limits {
 }
 
 impl Answer {
-    /// How long the sender must wait, if the answer says so: at most a day.
+    /// The wait that the response demands, at most a day. `None` if it demands none.
     pub fn wait(&self) -> Option<Duration> {
         let wait = self.retry_after_secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
         wait.map(|wait| wait.min(LONGEST_WAIT))
@@ -143,7 +144,7 @@ impl Answer {
 }
 
 impl Limits {
-    /// Limits with this many requests a second for each account. Discord allows more for large bots.
+    /// `per_second` is the limit of requests per second for each account. Discord allows more for large bots.
     pub fn new(per_second: usize) -> Self {
         Self {
             per_second: per_second.max(1),
@@ -156,7 +157,7 @@ impl Limits {
         }
     }
 
-    /// Requests permission for a request, and counts it if it is granted.
+    /// Asks whether a request may be sent now, and counts it if so.
     pub fn ask(&mut self, route: &Route, now: Moment) -> Ask {
         if let Caution::Stop(until) = self.invalid.caution(now) {
             return Ask::WaitUntil(until);
@@ -194,11 +195,12 @@ impl Limits {
         Ask::Go
     }
 
-    /// Takes the answer to a request.
+    /// Records the response to a request.
     pub fn answered(&mut self, route: &Route, answer: &Answer, now: Moment) {
         let was_first_of_window = self.ended(route);
         let key = self.key(route);
-        // Requests in flight must end in the bucket in which they were counted. The first request of a window is alone, so the bucket is soon empty.
+        // Requests in flight must end in the bucket in which they were counted. The first request of a window is sent alone, so the bucket soon
+        // becomes empty.
         let is_empty = self.buckets.get(&key).is_none_or(|bucket| bucket.in_flight == 0);
         if let Some(name) = &answer.bucket
             && is_empty
@@ -218,23 +220,23 @@ impl Limits {
         let until = now + wait(answer.retry_after_secs);
         let names_its_bucket = answer.bucket.is_some() || matches!(answer.scope, Some(Scope::User | Scope::Shared));
         if answer.scope == Some(Scope::Global) {
-            // An answer to an interaction has no account. Its 429 concerns the address.
+            // An answer to an interaction has no account. Its 429 applies to the address.
             let account = if route.account == Account::Bot { &mut self.bot } else { &mut self.address };
             account.closed_until = account.closed_until.max(until);
         } else if !names_its_bucket {
-            // It was sent by a proxy in front of Discord's API, and concerns the address.
+            // A proxy in front of Discord's API sent it, so it applies to the address.
             self.closed_until = self.closed_until.max(until);
         } else {
             bucket.closed_until = bucket.closed_until.max(until);
         }
     }
 
-    /// Ends a request without an answer. Discord may have counted it.
+    /// Records that a request got no response. Discord may have counted it.
     pub fn unanswered(&mut self, route: &Route) {
         self.ended(route);
     }
 
-    /// How careful to be because of invalid requests.
+    /// The caution required because of invalid requests.
     pub fn caution(&mut self, now: Moment) -> Caution {
         self.invalid.caution(now)
     }
@@ -269,7 +271,7 @@ impl PerSecond {
         Self { sent: VecDeque::new(), closed_until: Moment::ZERO }
     }
 
-    /// Counts a request. If there are too many, returns when the next one is possible.
+    /// Counts a request. If the limit is reached, returns when the next request is possible instead.
     fn count(&mut self, most: usize, now: Moment) -> Option<Moment> {
         while self.sent.front().is_some_and(|at| now.since(*at) >= Duration::from_secs(1)) {
             self.sent.pop_front();
@@ -283,10 +285,10 @@ impl PerSecond {
 }
 
 impl Bucket {
-    /// Takes the limit from an answer.
+    /// Updates the window from a response.
     ///
-    /// A window begins with its first request, so only that answer starts one. An answer that arrives after the end of its window is ignored.
-    /// Answers may overtake each other: within a window the lower count is the newer.
+    /// A window begins with its first request, so only the response to that request starts a window. A response that arrives after the end of its
+    /// window is ignored. Responses may arrive out of order: within a window, the lower count is the newer one.
     fn learn(&mut self, answer: Window, was_first_of_window: bool, now: Moment) {
         let remaining = answer.remaining.saturating_sub(self.in_flight);
         if let Some(window) = self.window.filter(|window| now < window.resets_at) {
@@ -298,31 +300,31 @@ impl Bucket {
     }
 }
 
-/// How careful to be because of invalid requests.
+/// The caution required because of invalid requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caution {
     /// No restriction.
     None,
-    /// Only required requests: no typing indicators, for example.
+    /// Send only required requests, and no typing indicators, for example.
     Careful,
-    /// Nothing until this moment.
+    /// Send nothing before this moment.
     Stop(Moment),
 }
 
-/// Counts what Discord calls invalid requests: the answers 401, 403 and 429, except a 429 with the scope `shared`.
+/// Counts what Discord calls invalid requests: responses with 401, 403 and 429, except a 429 with the scope `shared`.
 #[derive(Clone, Debug, Default)]
 pub struct InvalidRequests {
-    /// The beginning of each span, and its number of invalid requests.
+    /// The start of each span, and its number of invalid requests.
     spans: VecDeque<(Moment, u32)>,
 }
 
 impl InvalidRequests {
-    /// Whether an answer counts as invalid.
+    /// Whether a response counts as invalid.
     pub const fn counts(status: u16, scope: Option<Scope>) -> bool {
         matches!(status, 401 | 403) || (status == 429 && !matches!(scope, Some(Scope::Shared)))
     }
 
-    /// Counts an answer if it is invalid.
+    /// Counts a response if it is invalid.
     pub fn note(&mut self, status: u16, scope: Option<Scope>, now: Moment) {
         if !Self::counts(status, scope) {
             return;
@@ -333,7 +335,7 @@ impl InvalidRequests {
         }
     }
 
-    /// The number in the last ten minutes. It may include slightly older ones.
+    /// The number of invalid requests in the last ten minutes. It may include slightly older ones.
     pub fn count(&mut self, now: Moment) -> u32 {
         while self.spans.front().is_some_and(|(begun, _)| now.since(*begun) >= INVALID_WINDOW + INVALID_SPAN) {
             self.spans.pop_front();
@@ -341,7 +343,7 @@ impl InvalidRequests {
         self.spans.iter().fold(0, |sum: u32, (_, count)| sum.saturating_add(*count))
     }
 
-    /// The caution that follows from the count.
+    /// The caution required at the current count.
     pub fn caution(&mut self, now: Moment) -> Caution {
         let mut count = self.count(now);
         if count < INVALID_CAREFUL {
@@ -360,7 +362,7 @@ impl InvalidRequests {
     }
 }
 
-/// The wait that an answer names, within bounds.
+/// The wait that a response demands, within bounds.
 fn wait(secs: Option<f64>) -> Duration {
     let wait = secs.and_then(|secs| Duration::try_from_secs_f64(secs).ok());
     wait.unwrap_or(if secs.is_some_and(|secs| secs > 0.0) { LONGEST_WAIT } else { DEFAULT_WAIT }).min(LONGEST_WAIT)

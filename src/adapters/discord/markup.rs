@@ -1,22 +1,22 @@
-//! Splits a text from Discord into plain text, code, links, and the marks that Discord shows as something else.
+//! Splits a text from Discord into plain text, code, links, and marks, which Discord displays in another form.
 
 use super::snowflake::Snowflake;
 
-/// The longest mark, in bytes. The longest that Discord makes is a command with a name of three times 32 characters.
+/// The length limit of a mark, in bytes. Discord's longest mark is a command with a name of three times 32 characters.
 const LONGEST_MARK: usize = 512;
 
-/// A piece of a text. The pieces in order are the whole text.
+/// A piece of a text. Concatenated, the pieces form the whole text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
     /// Plain text, including other Markdown.
     Plain(&'a str),
     /// A backslash and the character that it escapes.
     Escaped(&'a str),
-    /// Code, with its backticks. Nothing in it is interpreted.
+    /// Code, including its backticks. Its content is not interpreted.
     Code(&'a str),
-    /// A link, `http://` or `https://`.
+    /// A link with `http://` or `https://`.
     Link(&'a str),
-    /// A mark that Discord shows as something else: its text, and its meaning.
+    /// A mark: its source text and its meaning.
     Mark(&'a str, Mark<'a>),
 }
 
@@ -39,7 +39,7 @@ pub enum Mark<'a> {
     Time {
         /// Seconds since the Unix epoch.
         secs: i64,
-        /// The style in which it is shown. The default is `f`.
+        /// The display style. The default is `f`.
         style: char,
     },
     /// `</name:1>`, with subcommands `</name sub:1>`.
@@ -67,7 +67,7 @@ impl<'a> Piece<'a> {
 struct Pieces<'a> {
     rest: &'a str,
     before: Option<char>,
-    /// Whether the rest of this line has no further single backticks, and no further double ones.
+    /// Whether the rest of this line is known to have no further single backticks, and no further double ones.
     unclosed: [bool; 2],
 }
 
@@ -79,7 +79,7 @@ impl<'a> Iterator for Pieces<'a> {
         let bytes = self.rest.as_bytes();
         while at < bytes.len() {
             match self.special(at) {
-                // The plain text before it is returned first.
+                // The plain text before this piece is returned first.
                 Ok(_) if at > 0 => return Some(Piece::Plain(self.take(at))),
                 Ok(piece) => {
                     self.take(piece.text().len());
@@ -100,7 +100,8 @@ impl<'a> Pieces<'a> {
         piece
     }
 
-    /// The special piece at this position, or else the number of plain bytes: at least one, always whole characters.
+    /// The special piece at this position. If there is none, the number of bytes of plain text: at least one, and only whole
+    /// characters.
     fn special(&mut self, at: usize) -> Result<Piece<'a>, usize> {
         let rest = &self.rest[at..];
         let first = rest.chars().next().ok_or(1_usize)?;
@@ -145,12 +146,12 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// The number of backticks at the beginning.
+/// The number of backticks at the start.
 fn run(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| **byte == b'`').count()
 }
 
-/// The end of the first run of backticks for which `closes` is true.
+/// The end of the first run of backticks whose length satisfies `closes`.
 fn closing(text: &str, closes: impl Fn(usize) -> bool) -> Option<usize> {
     let mut at = 0;
     while let Some(distance) = text[at..].find('`') {
@@ -163,7 +164,7 @@ fn closing(text: &str, closes: impl Fn(usize) -> bool) -> Option<usize> {
     None
 }
 
-/// The end of a link: white space, an angle bracket, a backtick, or a parenthesis that it did not open.
+/// The end of a link: at white space, an angle bracket, a backtick, or a parenthesis that the link did not open.
 fn link_end(text: &str, start: usize) -> usize {
     let mut depth = 0_usize;
     for (distance, c) in text[start..].char_indices() {
@@ -178,10 +179,10 @@ fn link_end(text: &str, start: usize) -> usize {
     text.len()
 }
 
-/// Parses the mark at the beginning of a text.
+/// Parses a mark at the start of a text.
 fn mark(text: &str) -> Option<(&str, Mark<'_>)> {
     let window = text.as_bytes().get(..LONGEST_MARK).unwrap_or(text.as_bytes());
-    // A mark contains no other mark.
+    // Marks are not nested.
     let end = 1 + window[1..].iter().position(|byte| matches!(byte, b'>' | b'<' | b'\n'))?;
     if window[end] != b'>' {
         return None;
@@ -221,7 +222,7 @@ fn read_mark(inside: &str) -> Option<Mark<'_>> {
     (!page.is_empty() && is_page).then_some(Mark::Page(page))
 }
 
-/// Whether an emoji may have this name: 2 to 32 ASCII letters, digits and underscores.
+/// Whether a name is valid for an emoji: 2 to 32 ASCII letters, digits and underscores.
 pub fn is_emoji_name(name: &str) -> bool {
     (2..=32).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }

@@ -1,37 +1,37 @@
-//! Cleans people's names, and changes companions' names so that Discord accepts them.
+//! Cleans people's names, and adapts companions' names to Discord's rules.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use super::snowflake::Snowflake;
 
-/// The longest name of a person, in characters. Discord allows 32, and 80 for a webhook's name.
+/// The length limit of a person's name, in characters. Discord allows 32, and 80 for a webhook's name.
 const MAX_NAME_CHARS: usize = 80;
-/// The characters of a name that are read. Hidden characters may make a name longer than Discord's limits.
+/// The limit of characters read of a name. With hidden characters, a name may be longer than Discord's limits.
 const MAX_READ_CHARS: usize = 1_000;
-/// The combining marks in a row that a name keeps: enough for every script, too few to cover the lines around it.
+/// The limit of combining marks in a row. It suffices for every script, but the marks cannot cover neighbouring lines.
 const MAX_COMBINING_MARKS: usize = 3;
-/// The longest name of a webhook, in characters (Discord's documentation, "Webhook Resource", "Create Webhook").
+/// The length limit of a webhook's name, in characters (Discord's documentation, "Webhook Resource", "Create Webhook").
 const MAX_USERNAME_CHARS: usize = 80;
-/// Words that Discord refuses anywhere in a webhook's name, with the letter to replace in them, and its replacement.
+/// Words that Discord refuses anywhere in a webhook's name, each with the letter to replace and its replacement.
 const REFUSED_WITHIN: [(&str, char, char); 2] = [("discord", 'i', 'í'), ("clyde", 'e', 'é')];
-/// Whole names that Discord refuses, in the same form.
+/// Names that Discord refuses as a whole, in the same form.
 const REFUSED_WHOLE: [(&str, char, char); 2] = [("everyone", 'e', 'é'), ("here", 'e', 'é')];
 
-/// The display name of a person: the first of `names` that is visible after [`plain`]. Callers pass the nickname in the guild, the global
-/// display name and the username, in this order.
+/// The display name of a person: the first of `names` that is visible after [`plain`]. Callers pass the nickname in the guild, the global display
+/// name and the username, in this order.
 ///
-/// If no name is visible, it is `user` and the last four digits of the id, so that it stays the same.
+/// If no name is visible, the result is `user` with the last four digits of the id, so that it stays the same.
 pub fn shown<'a>(names: impl IntoIterator<Item = &'a str>, id: Snowflake) -> String {
     let plain = names.into_iter().map(plain).find(|name| !name.is_empty());
     plain.unwrap_or_else(|| format!("user {}", id.get() % 10_000))
 }
 
-/// A name without characters that hide, reverse or cover the text around it: control characters, direction marks, invisible characters,
-/// stacked accents. White space becomes single spaces. Composed (NFC), at most 80 characters; empty if nothing visible is left.
+/// Removes characters that hide, reverse or cover the text around a name: control characters, direction marks, invisible characters, stacked
+/// accents. White space becomes single spaces. The result is composed (NFC) and has at most 80 characters. It is empty if nothing visible is left.
 pub fn plain(name: &str) -> String {
     let mut plain: String = name.chars().take(MAX_READ_CHARS).collect();
-    // Removing a character may bring characters together that compose. Repeat until nothing changes.
+    // After removing characters, their neighbours may compose. Repeat until nothing changes.
     loop {
         let plainer = plainer(&plain);
         if plainer == plain {
@@ -55,7 +55,7 @@ fn plainer(name: &str) -> String {
             }
             false
         } else if is_joiner(c) {
-            // It may be visible: within emoji, and in scripts other than Latin.
+            // The joiner may be visible: in emoji, and in scripts other than Latin.
             has_letter && last.is_some_and(|last| !last.is_ascii() && !is_joiner(last))
         } else if is_combining_mark(c) {
             marks += 1;
@@ -73,10 +73,10 @@ fn plainer(name: &str) -> String {
     if visible.chars().any(|c| !is_blank(c)) { visible.to_owned() } else { String::new() }
 }
 
-/// A companion's name as a webhook's username: 1 to 80 characters, plain, without words that Discord refuses.
+/// Converts a companion's name to a webhook's username: 1 to 80 characters, plain, without words that Discord refuses.
 ///
-/// Discord refuses `clyde` and `discord` anywhere in it, and since 2022 also names that no user may have. These get one accent and look
-/// nearly the same. A name without visible characters becomes `companion`.
+/// Discord refuses `clyde` and `discord` anywhere in a username, and since 2022 also the names that are forbidden for users. Such words get one
+/// accent and look nearly the same. A name without visible characters becomes `companion`.
 pub fn username(name: &str) -> String {
     let mut name = plain(name);
     for (word, from, to) in REFUSED_WITHIN {
@@ -89,7 +89,7 @@ pub fn username(name: &str) -> String {
             change(&mut name, 0, word.len(), from, to);
         }
     }
-    // Users' names may not contain these (documentation, "Usernames and Nicknames"). Some of these rules apply to webhooks too.
+    // These are forbidden in users' names (documentation, "Usernames and Nicknames"). Some of these rules apply to webhooks, too.
     let name: String = name
         .chars()
         .map(|c| match c {
@@ -105,12 +105,12 @@ pub fn username(name: &str) -> String {
     if name.is_empty() { "companion".to_owned() } else { name.to_owned() }
 }
 
-/// Whether Discord treats two names as equal: it trims them and collapses white space.
+/// Whether Discord treats two names as equal. It trims them and collapses white space.
 pub fn is_same(left: &str, right: &str) -> bool {
     left.split_whitespace().eq(right.split_whitespace())
 }
 
-/// Whether a character is invisible, changes how others are shown, or ends a line.
+/// Whether a character is invisible, changes how others are displayed, or ends a line.
 pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -120,17 +120,17 @@ pub(super) fn is_hidden(c: char) -> bool {
         || is_noncharacter(c)
 }
 
-/// Whether it is one of Unicode's 66 noncharacters.
+/// Whether a character is one of Unicode's 66 noncharacters.
 pub(super) fn is_noncharacter(c: char) -> bool {
     matches!(c, '\u{fdd0}'..='\u{fdef}') || (c as u32) & 0xfffe == 0xfffe
 }
 
-/// Whether it joins or separates its neighbours and is visible only through them. Includes variation selectors.
+/// Whether a character joins or separates its neighbours and has no visible form of its own. Includes variation selectors.
 fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Whether it is drawn as nothing: joiners, spaces, Hangul fillers, the empty Braille pattern.
+/// Whether a character has no visible form: joiners, spaces, Hangul fillers, the empty Braille pattern.
 fn is_blank(c: char) -> bool {
     is_joiner(c) || matches!(c, ' ' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' | '\u{2800}')
 }

@@ -1,4 +1,4 @@
-//! Renders a companion's statement for Discord: parts within Discord's limits, which mention only people who may be mentioned.
+//! Renders a companion's statement for Discord: splits it to Discord's limits, and allows mentions only of mentionable people.
 
 #[cfg(test)]
 mod tests;
@@ -12,39 +12,39 @@ use super::names::is_noncharacter;
 use super::snowflake::Snowflake;
 use crate::domain::split::split;
 
-/// The longest message, in characters (Discord's documentation, "Messages Resource", "Create Message"). Discord counts code points
-/// (discord-api-docs issue 1315); [`split`] counts UTF-16 code units, which are never fewer.
+/// The length limit of a message, in characters (Discord's documentation, "Messages Resource", "Create Message"). Discord counts code points
+/// (discord-api-docs issue 1315); [`split`] counts UTF-16 code units, of which there are never fewer.
 const LIMIT: usize = 2_000;
-/// Room for the backslash before a part that begins like a heading.
+/// Room for the backslash before a part that would begin as a heading.
 const ESCAPE_ROOM: usize = 1;
-/// The most people that one statement may mention. Further names stay plain text, even if somebody talks a model into mentioning everyone.
+/// The limit of people mentioned in one statement. Further names stay plain text. This prevents a prompt from making a model mention everyone.
 const MAX_MENTIONS: usize = 10;
-/// Replaces markup while a text is split. `FILLER` pads it to the markup's length, so that the split does not cut through markup.
+/// Replaces markup while a text is split. `FILLER` pads it to the markup's length, so that the split does not cut markup.
 const PLACEHOLDER: char = '\u{fdd0}';
 const FILLER: char = '\u{fe00}';
-/// Markup of a line in small print.
+/// The markup for a line in small print.
 const SMALL_PRINT: &str = "-# ";
-/// How the line of the server begins, by which it is told from the words of a companion.
+/// The prefix of the server's notice. It distinguishes the notice from the companion's words.
 const NOTICE: &str = "-# \u{24d8} ";
-/// The prefix of the custom id of the help button, before the id of the person.
+/// The prefix of the help button's custom id. The person's id follows.
 pub const HELP_FOR: &str = "help:";
-/// Mentions of everyone, without the `@`.
+/// The words that mention everyone after an `@`.
 const EVERYONE: [&str; 2] = ["everyone", "here"];
 
 /// The people and emojis that a statement may mention.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mentionables {
-    /// The people who took part in the conversation and may be mentioned, if the settings and the person allow it: the id and the name that
-    /// companions see (`User::shown`). No bots.
+    /// The people who took part in the conversation, if the settings and the person allow mentions: the id and the name that companions see
+    /// (`User::shown`). Bots are not included.
     pub people: Vec<(Snowflake, Arc<str>)>,
-    /// The guild's usable emojis; none in a direct message.
+    /// The guild's usable emojis. Empty in a direct message.
     pub emojis: Arc<[Emoji]>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Emoji {
     pub id: Snowflake,
-    /// Its name, without colons.
+    /// The emoji's name, without colons.
     pub name: Box<str>,
     pub animated: bool,
 }
@@ -52,16 +52,16 @@ pub struct Emoji {
 /// One message of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Its content: 1 to 2,000 characters, at least one of them visible.
+    /// The content: 1 to 2,000 characters, at least one of them visible.
     pub content: String,
-    /// The users that it mentions. `allowed_mentions` is always `parse: []` and these, so that roles and everyone cannot be mentioned.
+    /// The users mentioned in the part. `allowed_mentions` is always `parse: []` with these users, so roles and everyone cannot be mentioned.
     pub mentions: Vec<Snowflake>,
 }
 
-/// The parts of a statement, in order; none if nothing in it is visible.
+/// Renders a statement as one or more parts, in order. Empty if nothing in it is visible.
 ///
-/// `@Name` of a mentionable person becomes a mention, which notifies once in a statement. `:name:` of a guild's emoji shows the emoji. Ids of
-/// other people, roles and everyone look the same, but notify nobody. Links always show their target, and headings become bold lines.
+/// `@Name` of a mentionable person becomes a mention, which notifies the person once per statement. `:name:` of a guild's emoji becomes the emoji.
+/// Ids of other people, roles and everyone look the same, but notify no one. Links always show their target. Headings become bold lines.
 pub fn render(statement: &str, mentionables: &Mentionables) -> Vec<Part> {
     let mut rendering = Rendering { mentionables, text: String::new(), marks: Vec::new(), mentioned: BTreeSet::new() };
     let clean: String = statement.replace(['\u{2028}', '\u{2029}'], "\n").chars().filter(|c| !is_dropped(*c)).collect();
@@ -71,7 +71,7 @@ pub fn render(statement: &str, mentionables: &Mentionables) -> Vec<Part> {
     let mut marks = rendering.marks.into_iter();
     let mut mentioned = BTreeSet::new();
     let mut parts = Vec::new();
-    // Discord finds these everywhere, also in code and after a backslash.
+    // Discord detects mentions everywhere, even in code and after a backslash.
     for part in split(&without_everyone_mentions(&without_mentions(&rendering.text)), LIMIT - ESCAPE_ROOM) {
         let mut mentions = Vec::new();
         let mut content = fill_placeholders(&part, || {
@@ -90,7 +90,7 @@ pub fn render(statement: &str, mentionables: &Mentionables) -> Vec<Part> {
 }
 
 impl Part {
-    /// The same with what the server itself says in small print below it, as text that mentions nobody. None: it would be too long.
+    /// Appends the server's notice in small print, without mentions. `None` if the result is too long.
     pub fn with_notice(mut self, notice: Option<&str>) -> Option<Self> {
         if let Some(notice) = notice {
             self.content += &format!("\n{NOTICE}{}", without_everyone_mentions(&without_mentions(notice)));
@@ -99,19 +99,19 @@ impl Part {
     }
 }
 
-/// A content without what [`Part::with_notice`] added.
+/// Removes the notice that [`Part::with_notice`] appended.
 pub fn without_notice(content: &str) -> &str {
     content.rsplit_once('\n').filter(|(_, last)| last.starts_with(NOTICE)).map_or(content, |(said, _)| said)
 }
 
-/// Whether two contents are the same to Discord. It trims them, drops invisible characters, and may rewrite a mention in the newer form.
-/// So only visible characters are compared.
+/// Whether two contents are the same to Discord. Discord trims contents, drops invisible characters, and may rewrite a mention in the newer form.
+/// Therefore only visible characters are compared.
 pub fn is_same(sent: &str, read: &str) -> bool {
     let visible = |text: &str| text.replace("<@!", "<@").chars().filter(|c| is_visible(*c)).collect::<String>();
     visible(sent) == visible(read)
 }
 
-/// Markup that a placeholder in the text stands for.
+/// Markup that a placeholder in the text represents.
 struct Placeholder {
     text: String,
     user: Option<Snowflake>,
@@ -140,7 +140,7 @@ impl Rendering<'_> {
             Mark::User(_) | Mark::Role(_) => self.text.push_str(&raw.replacen('<', &format!("<{MENTION_BREAKER}"), 1)),
             Mark::Emoji { id, name } => match self.mentionables.emojis.iter().find(|emoji| emoji.id == *id) {
                 Some(emoji) => self.emoji(emoji),
-                // An emoji of another guild: Discord would show only its name, if anything.
+                // An emoji of another guild. Discord would show at most its name.
                 None => self.text.push_str(&format!(":{name}:")),
             },
             Mark::Channel(_) | Mark::Time { .. } | Mark::Command(_) | Mark::Page(_) => {
@@ -159,7 +159,7 @@ impl Rendering<'_> {
                 b'@' => self.at_sign(rest),
                 b':' => self.colon(rest),
                 _ => {
-                    // A space between prevents a link with a label, which would hide its target.
+                    // A space prevents a link with a label, which would hide its target.
                     self.text.push_str(if rest.starts_with("](") { "] " } else { "]" });
                     1
                 }
@@ -168,7 +168,7 @@ impl Rendering<'_> {
         self.text.push_str(&text[at..]);
     }
 
-    /// Renders the text that begins with an `@`. Returns how many bytes it consumed.
+    /// Renders a text that begins with `@`. Returns how many bytes were consumed.
     fn at_sign(&mut self, rest: &str) -> usize {
         if mentions_everyone(&rest[1..]) {
             self.text.push('@');
@@ -183,7 +183,7 @@ impl Rendering<'_> {
         1
     }
 
-    /// The person whose name the text begins with, by the longest match; none if several people have that name.
+    /// The person whose name the text begins with, by the longest match. `None` if several people have that name.
     fn named(&self, rest: &str) -> Option<(Snowflake, usize)> {
         let matching = self.mentionables.people.iter().filter_map(|(id, name)| Some((*id, length_of(rest, name)?)));
         let found: Vec<_> = matching.collect();
@@ -195,7 +195,7 @@ impl Rendering<'_> {
 
     fn colon(&mut self, rest: &str) -> usize {
         let name = rest[1..].find(':').map(|end| &rest[1..=end]);
-        // Only digits: a time such as 10:30:00.
+        // A name of digits only is part of a time such as 10:30:00.
         let emoji = name.filter(|name| is_emoji_name(name) && !name.bytes().all(|byte| byte.is_ascii_digit()));
         let emoji = emoji
             .and_then(|name| self.mentionables.emojis.iter().filter(|emoji| *emoji.name == *name).min_by_key(|emoji| emoji.id));
@@ -234,7 +234,7 @@ impl Rendering<'_> {
     }
 }
 
-/// A part with its placeholders replaced by their markup.
+/// Replaces the placeholders of a part by their markup.
 fn fill_placeholders(part: &str, mut next: impl FnMut() -> Option<String>) -> String {
     let mut content = String::with_capacity(part.len());
     let mut rest = part;
@@ -250,7 +250,7 @@ fn fill_placeholders(part: &str, mut next: impl FnMut() -> Option<String>) -> St
     content
 }
 
-/// Turns headings into bold lines, and small print into plain text: people do not chat in either. Code is unchanged.
+/// Turns headings into bold lines and small print into plain text, because neither is usual in chat. Code is unchanged.
 fn without_headings(statement: &str) -> String {
     let mut out = String::with_capacity(statement.len());
     let mut at_start = true;
@@ -278,9 +278,8 @@ fn without_headings(statement: &str) -> String {
     out
 }
 
-/// The position of a line's heading or small print markup, the markup, and the text after it.
-///
-/// It may come after the markup of a quote or a list, which stays.
+/// The position of a line's heading or small-print markup, the markup, and the text after it. The markup may come after that of a quote or a list,
+/// which stays.
 fn heading(line: &str) -> Option<(usize, &'static str, &str)> {
     let mut at = line.len() - line.trim_start_matches(' ').len();
     loop {
@@ -294,7 +293,7 @@ fn heading(line: &str) -> Option<(usize, &'static str, &str)> {
     }
 }
 
-/// Inserts an invisible character into each mention.
+/// Disarms each mention with an invisible character.
 fn without_mentions(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (index, rest) in text.split('<').enumerate() {
@@ -308,8 +307,8 @@ fn without_mentions(text: &str) -> String {
     out
 }
 
-/// Whether it is the inside of a mention: an id, with a sign before it for a role. Numbers that are too large or begin with a zero count
-/// too, because Discord does not promise to reject them.
+/// Whether `inside` is the inside of a mention: an id, with a sign before it for a role. Numbers that are too large or begin with a zero count too,
+/// because Discord does not promise to reject them.
 fn is_mention(inside: &str) -> bool {
     let id = inside.strip_prefix(['&', '!']).unwrap_or(inside);
     !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())
@@ -334,7 +333,7 @@ fn mentions_everyone(rest: &str) -> bool {
         .any(|word| rest.as_bytes().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes())))
 }
 
-/// The bytes that a name takes at the beginning of a text, if it is there as a whole word. Case is ignored.
+/// The length in bytes of a name at the beginning of a text, if it is a whole word there. Case is ignored.
 fn length_of(text: &str, name: &str) -> Option<usize> {
     let mut rest = text.chars();
     for expected in name.chars() {
@@ -352,7 +351,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether a character is dropped: Discord would strip it, it reverses the text around it, or it has a special meaning here.
+/// Whether a character is removed: Discord would strip it, it reverses the text around it, or it has a special meaning in this module.
 fn is_dropped(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
         || matches!(c, MENTION_BREAKER | '\u{feff}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -1,4 +1,4 @@
-//! Computes what a member may do in a channel, and what the bot needs there.
+//! Computes a member's permissions in a channel, and which of the bot's needs they do not cover.
 
 #[cfg(test)]
 mod tests;
@@ -11,30 +11,30 @@ use super::snowflake::Snowflake;
 use super::wire::{Server, ServerChannel, ServerMember, ServerRole};
 use crate::domain::moment::Moment;
 
-/// What nobody may do who may not write.
+/// Permissions that require the permission to send messages.
 const FOR_WRITERS_ONLY: Permissions = Permissions::MENTION_EVERYONE
     .union(Permissions::SEND_TTS_MESSAGES)
     .union(Permissions::ATTACH_FILES)
     .union(Permissions::EMBED_LINKS);
 
-/// Where people write.
+/// The kind of channel for text messages.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
     Text,
-    /// A voice or stage channel, which has a text chat too.
+    /// A voice or stage channel, which also has a text chat.
     Voice,
-    /// A thread, or a post in a forum. If it is locked, only moderators may write.
+    /// A thread, or a post in a forum. If it is locked, only moderators may write in it.
     Thread {
         is_locked: bool,
     },
 }
 
-/// Whether it is a voice or stage channel, which has a text chat too.
+/// Whether a channel is a voice or stage channel, which also has a text chat.
 pub const fn is_voice(kind: ChannelType) -> bool {
     matches!(kind, ChannelType::GuildVoice | ChannelType::GuildStageVoice)
 }
 
-/// The permissions of the member with this id in a guild, before the overwrites of a channel.
+/// The permissions of a member in a guild, before a channel's overwrites.
 pub fn in_guild(guild: &Server, id: Snowflake, member: &ServerMember) -> Permissions {
     if guild.owner_id == id {
         return Permissions::all();
@@ -45,7 +45,7 @@ pub fn in_guild(guild: &Server, id: Snowflake, member: &ServerMember) -> Permiss
     if permissions.contains(Permissions::ADMINISTRATOR) { Permissions::all() } else { permissions }
 }
 
-/// A member's effective permissions in a channel, with implied permissions and a timeout taken into account.
+/// A member's effective permissions in a channel, considering implied permissions and timeouts.
 pub fn in_channel(guild: &Server, id: Snowflake, member: &ServerMember, channel: &ServerChannel, now: Moment) -> Permissions {
     let base = in_guild(guild, id, member);
     if base.contains(Permissions::ADMINISTRATOR) {
@@ -65,7 +65,7 @@ pub fn in_channel(guild: &Server, id: Snowflake, member: &ServerMember, channel:
     if permissions.contains(Permissions::SEND_MESSAGES) { permissions } else { permissions - FOR_WRITERS_ONLY }
 }
 
-/// Applies the overwrite of `@everyone`, then those of all roles together, then the member's own. In each step, allow wins over deny.
+/// Applies the overwrite of `@everyone`, then those of all roles together, then the member's own. In each step, allow takes precedence over deny.
 fn overwritten(
     base: Permissions,
     guild: Snowflake,
@@ -88,7 +88,7 @@ fn overwritten(
     })
 }
 
-/// Something that the bot must be able to do in a channel, the most important first.
+/// Something that the bot must be able to do in a channel. Ordered by importance, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
     /// Receive messages.
@@ -99,19 +99,19 @@ pub enum Need {
     Speak,
     /// Give companions their own names and pictures.
     Webhooks,
-    /// Post in a thread that moderators locked.
+    /// Post in a thread that moderators have locked.
     Unlocked,
-    /// Read messages of a downtime, and check whether its own messages arrived.
+    /// Read messages missed during downtime, and check whether its own messages arrived.
     ReadBack,
-    /// Show the typing indicator, and post where there can be no webhook.
+    /// Show the typing indicator, and post where webhooks are impossible.
     Send,
-    /// The same as [`Need::Send`], in a thread.
+    /// [`Need::Send`] in a thread.
     SendInThreads,
-    /// Register slash commands, which the invitation allows.
+    /// Register slash commands. The invitation allows it.
     Commands,
 }
 
-/// The click that allows something in a channel.
+/// Instructions for allowing a permission in a channel.
 macro_rules! allow {
     ($permission:literal) => {
         concat!("Edit Channel > Permissions > add the bot > allow ", $permission, ".")
@@ -119,8 +119,8 @@ macro_rules! allow {
 }
 
 impl Need {
-    /// The permission that meets it, and two sentences for the people who run the guild: what does not work without it, and what to click.
-    /// The check, the commands, the calls and the texts of refusals read this table.
+    /// The required permission, and two sentences for the guild's administrators: what does not work without the permission, and how to grant it.
+    /// The check, the commands, the calls and the refusal texts use this table.
     const fn entry(self) -> (Permissions, &'static str, &'static str) {
         match self {
             Self::Listen => (
@@ -167,13 +167,13 @@ impl Need {
         }
     }
 
-    /// What does not work without it, and what to click.
+    /// What does not work without the permission, and how to grant it.
     pub const fn explanation(self) -> (&'static str, &'static str) {
         let (_, without, click) = self.entry();
         (without, click)
     }
 
-    /// Whether companions cannot speak here without it.
+    /// Whether companions cannot speak in the channel without the permission.
     pub const fn is_vital(self) -> bool {
         matches!(self, Self::Listen | Self::Enter | Self::Webhooks | Self::Unlocked)
     }
@@ -191,13 +191,13 @@ pub fn invitation() -> Permissions {
         .collect()
 }
 
-/// What the bot needs to take part in the call of a voice channel and does not have. On a stage, a moderator decides who speaks.
+/// The first need for a voice channel's call that the bot's permissions do not cover. On a stage, moderators decide who speaks.
 pub fn missing_in_call(permissions: Permissions, is_stage: bool) -> Option<Need> {
     let needs = [Some(Need::Listen), Some(Need::Enter), (!is_stage).then_some(Need::Speak)];
     needs.into_iter().flatten().find(|need| need.is_missing(permissions))
 }
 
-/// What the bot needs in a channel and does not have, the most important first.
+/// The needs that the bot's permissions do not cover in a channel, the most important first.
 pub fn missing(permissions: Permissions, place: Place) -> Vec<Need> {
     let is_locked = matches!(place, Place::Thread { is_locked: true }) && Need::Unlocked.is_missing(permissions);
     let write = if matches!(place, Place::Thread { .. }) { Need::SendInThreads } else { Need::Send };
@@ -212,7 +212,7 @@ pub fn missing(permissions: Permissions, place: Place) -> Vec<Need> {
     let lacks = |(need, concerns): (Need, bool)| (concerns && need.is_missing(permissions)).then_some(need);
     let mut needs: Vec<Need> = needed.into_iter().filter_map(lacks).collect();
     if let Some(Need::Listen | Need::Enter) = needs.first() {
-        // Without this permission the others cannot be seen.
+        // Without this permission, Discord hides the others.
         needs.truncate(1);
     }
     needs

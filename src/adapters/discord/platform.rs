@@ -1,4 +1,4 @@
-//! Discord as a chat platform: statements are posted through a webhook of their channel, in direct messages by the bot.
+//! Discord as a chat platform. Statements are posted through a webhook of their channel; in direct messages, by the bot itself.
 
 mod inbound_events;
 mod reading;
@@ -35,19 +35,19 @@ use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
 use crate::texts::{self, Language};
 
-/// Shorter than Discord's limit of 2,000 characters, so that there is room for what `outgoing.rs` adds.
+/// Shorter than Discord's limit of 2,000 characters, to leave room for what `outgoing.rs` adds.
 const MAX_PART_CHARS: usize = 1_900;
 /// How long Discord shows the typing indicator (Discord's documentation, "Channels Resource", "Trigger Typing Indicator").
 const TYPING_SHOWS: Duration = Duration::from_secs(10);
-/// The first pause after Discord refused the typing indicator in a channel. It doubles with each refusal, because each one counts as an
-/// invalid request.
+/// The first pause after Discord refused the typing indicator in a channel. It doubles with each refusal, because each refusal counts as an invalid
+/// request.
 const TYPING_PAUSE: Duration = Duration::from_secs(600);
 const MAX_TYPING_PAUSE: Duration = Duration::from_secs(24 * 3_600);
-/// The most channels with a pause. Above this, the one whose pause ends soonest is dropped.
+/// The limit of channels with a pause. Beyond it, the pause that ends first is dropped.
 const MAX_TYPING_REFUSALS: usize = 10_000;
-/// The pause after Discord refused every message in a channel. Until it is over, no model is called for the channel.
+/// The pause after a refusal that applies to every message in a channel. During it, no model is called for the channel.
 const POSTING_PAUSE: Duration = Duration::from_secs(600);
-/// The assumed difference between our clock and Discord's, where the newest message of a channel is unknown.
+/// The assumed maximal difference between our clock and Discord's, for channels whose newest message is unknown.
 const CLOCKS_APART: Duration = Duration::from_secs(60);
 
 pub struct Discord {
@@ -57,14 +57,14 @@ pub struct Discord {
     delivery_errors: DeliveryErrors,
     bot: OnceCell<Bot>,
     typing_refusals: Mutex<BTreeMap<Snowflake, TypingRefusal>>,
-    /// Whether the newest session has the Message Content intent. None: unknown.
+    /// Whether the newest session has the Message Content intent. `None`: unknown.
     reads_all: Mutex<Option<bool>>,
     clocks: Arc<Clocks>,
     mention_people: bool,
     embed_links: bool,
-    /// What people are told about the bot: that it is AI, who runs it, and where the privacy text is.
+    /// The bot's introduction to users: that it is AI, who runs it, and where the privacy text is.
     about: Arc<str>,
-    /// What somebody at risk is shown. None: the text of the person's language.
+    /// The help shown to a person at risk. `None`: the built-in text in the person's language.
     crisis_text: Option<Arc<str>>,
 }
 
@@ -76,10 +76,10 @@ struct TypingRefusal {
 }
 
 impl Discord {
-    /// A client for one bot, which sends only while the lease is held. It sends nothing yet.
+    /// Creates a client for one bot. It sends only while the lease is held.
     ///
     /// # Errors
-    /// The address or the token cannot be used.
+    /// Returns an error if the address or the token cannot be used.
     pub fn new(settings: &Settings, token: SecretString, clock: Arc<dyn Clock>, lease: Arc<dyn Lease>) -> Result<Self, Problem> {
         let clocks = Arc::new(Clocks::new(clock));
         Ok(Self {
@@ -98,29 +98,29 @@ impl Discord {
         })
     }
 
-    /// The same client, recording its metrics with these instruments.
+    /// Records the client's metrics with these instruments.
     pub fn measured(self, instruments: Instruments) -> Self {
         Self { rest: self.rest.measured(instruments), ..self }
     }
 
-    /// The same client, which tells people this about itself, and shows this to somebody at risk.
+    /// Sets the bot's introduction, and the help for people at risk.
     pub fn introduced(self, about: String, crisis_text: Option<Arc<str>>) -> Self {
         Self { about: about.into(), crisis_text, ..self }
     }
 
-    /// What somebody at risk is shown who reads this language.
+    /// The help for a person at risk who reads this language.
     pub(super) fn crisis_text(&self, language: &str) -> String {
         self.crisis_text.as_deref().map_or_else(|| texts::help(language), str::to_owned)
     }
 
-    /// What people are told about the bot.
+    /// The bot's introduction to users.
     pub(super) fn about(&self) -> &str {
         &self.about
     }
 
-    /// Sets the bot's ids, as a session reported them. Without this they are requested when they are needed.
+    /// Sets the bot's ids, as a session reported them. Without this call, they are requested when needed.
     pub fn set_bot(&self, bot: Bot) {
-        // The ids never change, so a second call can be ignored.
+        // The ids never change, so errors of further calls are ignored.
         let _ = self.bot.set(bot);
     }
 
@@ -134,12 +134,12 @@ impl Discord {
         &self.cache
     }
 
-    /// Discord reported a change of a channel's webhooks: the next statement fetches them again.
+    /// Handles a change of a channel's webhooks. The next statement fetches them again.
     pub fn webhooks_changed(&self, channel: Snowflake) {
         self.webhooks.invalidate(channel);
     }
 
-    /// Drops everything about a channel: it is gone, or the bot left its guild.
+    /// Drops all data about a channel, because it was deleted or the bot left its guild.
     pub fn channel_gone(&self, channel: Snowflake) {
         self.webhooks.remove_channel(channel);
         self.cache.remove_channel(channel);
@@ -147,8 +147,8 @@ impl Discord {
         self.clear_typing_refusal(channel);
     }
 
-    /// The bot's permissions changed in a guild, or in one of its channels and the threads in it: channels that refused every message are
-    /// tried again with the next statement.
+    /// Handles a change of the bot's permissions in a guild, or in one of its channels and that channel's threads. Delivery errors of these
+    /// channels no longer block posting, so the next statement is tried.
     pub fn access_changed(&self, guild: Snowflake, channel: Option<Snowflake>) {
         let is_affected = |other: Snowflake| match channel {
             Some(channel) => other == channel || self.cache.webhook_target(other).is_some_and(|target| target.root == channel),
@@ -170,7 +170,7 @@ impl Discord {
         self.clocks.now()
     }
 
-    /// The bot's ids. They are requested once, unless [`Self::set_bot`] was called.
+    /// The bot's ids. Requested once, unless [`Self::set_bot`] was called.
     ///
     /// # Errors
     /// See [`Failed`].
@@ -181,13 +181,13 @@ impl Discord {
             .copied()
     }
 
-    /// The channel that owns a channel's webhooks, from the cache or requested once.
+    /// The channel that owns a channel's webhooks. Cached, or requested once.
     async fn webhook_target(&self, channel: Snowflake) -> Result<WebhookTarget, Failed> {
         if let Some(target) = self.cache.webhook_target(channel) {
             return Ok(target);
         }
         let found: wire::Channel = self.rest.ask(Request::channel(channel)).await?;
-        // A thread must not be taken for a channel.
+        // Without a type, the channel might be a thread.
         if found.kind.is_none() {
             return Err(Failed::NotNow {
                 after: None,
@@ -197,7 +197,7 @@ impl Discord {
         Ok(self.cache.set_parent(channel, found.parent()))
     }
 
-    /// A part as it is sent, with the server's notice in small print below it; none if nothing in the text is visible.
+    /// Renders a part, with the server's notice in small print below it. `None` if nothing in the text is visible.
     fn rendered_part(&self, channel: Snowflake, text: &str, notice: Option<&str>) -> Option<outgoing::Part> {
         let mut mentionables = self.cache.mentionables(channel);
         if !self.mention_people {
@@ -206,7 +206,7 @@ impl Discord {
         let mut parts = render(text, &mentionables);
         let is_one = parts.len() <= 1;
         let rendered = parts.pop()?.with_notice(notice).filter(|_| is_one);
-        // With mentions and emojis rendered, the part is too long. Send the plain text, which mentions nobody.
+        // With mentions and emojis rendered, the part is too long. The plain text is sent instead, which mentions no one.
         rendered.or_else(|| outgoing::Part { content: text.to_owned(), mentions: Vec::new() }.with_notice(notice))
     }
 }
@@ -230,7 +230,7 @@ impl ChatPlatform for Discord {
         }
     }
 
-    /// Always some for a channel of Discord. Where no message is known yet, it is an id older than anything sent from now on.
+    /// Always `Some` for a Discord channel. If no message is known, returns an id older than any message sent from now on.
     fn newest(&self, channel: &ChannelId, on_record: &[Arc<str>]) -> Option<Arc<str>> {
         let channel = Snowflake::of_channel(channel)?;
         let long_ago = || Snowflake::at(self.now() - CLOCKS_APART);
@@ -242,7 +242,7 @@ impl ChatPlatform for Discord {
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
         let channel = Snowflake::of_channel(&part.channel);
         let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is not a channel of Discord", part.channel)))?;
-        // An empty part is no fault of the channel, so it is not recorded as its error.
+        // An empty part is not the channel's fault, so it is not recorded as a delivery error.
         let rendered = self.rendered_part(channel, &part.text, part.notice.as_deref());
         let rendered = rendered.ok_or_else(|| NotSent::Refused("nothing in the text is visible".to_owned()))?;
         let sent = self.post(channel, part, &rendered).await;
@@ -255,7 +255,7 @@ impl ChatPlatform for Discord {
             }
             Err(NotSent::Refused(why)) => (why, None),
             Err(NotSent::Unpostable(why)) => (why, Some(POSTING_PAUSE)),
-            // The caller retries these.
+            // The caller retries.
             Err(NotSent::Later { .. } | NotSent::Unknown { .. }) => return sent,
         };
         if self.delivery_errors.record(channel, why, self.clocks.here(), pause) {
@@ -351,7 +351,7 @@ impl Discord {
         }
     }
 
-    /// Ends the pause of the typing indicator: it worked in this channel, or something changed there.
+    /// Ends the pause of the typing indicator, because it worked in this channel or something changed there.
     pub(super) fn clear_typing_refusal(&self, channel: Snowflake) {
         self.typing_refusals.lock().remove(&channel);
     }

@@ -9,7 +9,7 @@ use super::names;
 use super::outgoing::is_same;
 use super::snowflake::Snowflake;
 
-/// The identity that a reply was sent under.
+/// The identity under which a reply was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker<'a> {
     /// This webhook, with this name (from [`names::username`]).
@@ -18,30 +18,30 @@ pub enum Speaker<'a> {
     Bot(Snowflake),
 }
 
-/// The messages that were read back from the channel.
+/// The messages that were read from the channel's history.
 #[derive(Clone, Debug)]
 pub struct History<'a> {
-    /// The messages after the newest one that was known before sending, in any order.
+    /// The messages after the newest one known before sending, in any order.
     pub messages: Vec<ReadMessage<'a>>,
-    /// Whether these are all: no page is missing, and the bot may read the history. Without that permission Discord returns an empty
-    /// list, so the caller must check it ([`super::permissions`]).
+    /// Whether the list is complete: no page is missing, and the bot may read the history. Without that permission, Discord returns an empty list,
+    /// so the caller must check it ([`super::permissions`]).
     pub is_complete: bool,
 }
 
-/// A message that was read back.
+/// A message that was read from the history.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadMessage<'a> {
     pub id: Snowflake,
     /// The webhook that posted it.
     pub webhook: Option<Snowflake>,
     pub author: Snowflake,
-    /// The shown name of its author.
+    /// The displayed name of its author.
     pub username: &'a str,
-    /// Its content; also empty if Discord withholds it.
+    /// The content. Empty also if Discord withholds it.
     pub content: &'a str,
-    /// Discord withholds the content of this message of ours, so only its author and order show whether it is a part.
+    /// Whether Discord withholds the content of this message of ours. Then only its author and order show whether it is a part.
     pub is_withheld: bool,
-    /// Whether it was edited, so that its content may differ from what was sent.
+    /// Whether the message was edited, so its content may differ from what was sent.
     pub is_edited: bool,
 }
 
@@ -49,23 +49,23 @@ pub struct ReadMessage<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Posted(Snowflake),
-    /// It was not posted: send it.
+    /// The part was not posted and may be sent.
     Missing,
-    /// It may have been posted: do not send it.
+    /// The part may have been posted and must not be sent.
     Unconfirmed,
 }
 
-/// Finds the outcome of a part with this content, whose request may have been sent. A message matches it if all of this is true:
+/// Finds the outcome of a part whose request may have been sent. A message matches the part if all of these conditions hold:
 ///
 /// * It comes from the same speaker.
 /// * It is newer than `newest_known`.
-/// * It shows the same content, and was not edited.
-/// * It is not in `taken`, the messages that are on record already.
+/// * It has the same content, and was not edited.
+/// * It is not in `taken`, the messages that are already on record.
 ///
-/// The oldest match counts. If no content matches, it is the speaker's oldest message with withheld content: nobody else posts as this
-/// speaker, and what the speaker posted before is on record.
+/// The oldest match counts. If no content matches, the speaker's oldest message with withheld content counts as the match: only we post as this
+/// speaker, and the speaker's earlier messages are on record.
 ///
-/// A part without a match is missing if the history is complete and every message of the speaker is identified; else it is unconfirmed.
+/// A part without a match is missing if the history is complete and every message of the speaker is identified. Otherwise it is unconfirmed.
 pub fn reconcile(
     content: &str,
     speaker: &Speaker<'_>,

@@ -1,4 +1,4 @@
-//! Explains Discord's refusals in plain words: what does not work, and what to click.
+//! Explains Discord's refusals to users: what does not work, and how to fix it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::permissions::Need;
 
-/// The most characters of Discord's own message that are shown.
+/// The limit of characters shown of Discord's own message.
 const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Discord's error codes that the adapter handles (Discord's documentation, "Opcodes and Status Codes", "JSON Error Codes").
 pub mod code {
     pub const UNKNOWN_GUILD: u32 = 10_004;
-    /// The bot is not in the guild, or does not see the channel.
+    /// The bot is not in the guild, or cannot see the channel.
     pub const MISSING_ACCESS: u32 = 50_001;
     pub const UNKNOWN_CHANNEL: u32 = 10_003;
     pub const UNKNOWN_MESSAGE: u32 = 10_008;
@@ -26,11 +26,11 @@ pub mod code {
     pub const INVALID_WEBHOOK_TOKEN: u32 = 50_027;
 }
 
-/// The most invalid fields that are named.
+/// The limit of invalid fields that are named.
 const MAX_FIELDS: usize = 3;
 
-/// The invalid fields and Discord's message for each, to append to its main message: `: username: Must be … ; embeds.0.title: …`. Empty if
-/// it names none ("Opcodes and Status Codes", "JSON", "Error Messages" in "API Reference").
+/// The invalid fields with Discord's message for each, to append to its main message: `: username: Must be … ; embeds.0.title: …`. Empty if Discord
+/// names none ("Opcodes and Status Codes", "JSON", "Error Messages" in "API Reference").
 pub fn wrong_fields(errors: &Value) -> String {
     let mut found = Vec::new();
     collect(errors, &mut Vec::new(), &mut found);
@@ -54,13 +54,13 @@ fn collect<'a>(errors: &'a Value, path: &mut Vec<&'a str>, found: &mut Vec<Strin
     }
 }
 
-/// For a channel without room for the bot's webhook: what is wrong, and what to click.
+/// The problem and its fix, for a channel without room for the bot's webhook.
 pub const NO_ROOM_FOR_WEBHOOK: (&str, &str) = (
     "The channel has 15 webhooks, as many as Discord allows, and none is the bot's.",
     "Edit Channel > Integrations > Webhooks > delete one that nobody needs.",
 );
 
-/// A request that Discord refused for good.
+/// A permanent refusal of a request by Discord.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     /// The HTTP status, 300 to 499.
@@ -72,18 +72,18 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// A refusal with Discord's own message, cut to what is shown.
+    /// `message` is Discord's own message; it is shortened for display.
     pub fn new(status: u16, code: u32, message: &str) -> Self {
         let plain = message.chars().map(|c| if c.is_control() { ' ' } else { c });
         Self { status, code, message: plain.take(MAX_MESSAGE_CHARS).collect() }
     }
 
-    /// Whether a guild was asked for in which the bot is not a member.
+    /// Whether the bot is not a member of the requested guild.
     pub const fn means_not_a_member(&self) -> bool {
         matches!(self.code, code::UNKNOWN_GUILD | code::MISSING_ACCESS)
     }
 
-    /// Its kind, one of a closed list: `permission`, `gone`, `full`, `locked`, `blocked`, `closed`, `token`, `invalid`, `other`.
+    /// The kind of refusal: `permission`, `gone`, `full`, `locked`, `blocked`, `closed`, `token`, `invalid` or `other`.
     pub const fn kind(&self) -> &'static str {
         match (self.code, self.status) {
             (30_001..=30_999, _) => "full",
@@ -99,22 +99,22 @@ impl Refusal {
         }
     }
 
-    /// Whether every other message in the same channel would be refused too, until somebody changes something.
+    /// Whether every other message in the same channel would be refused too, until a setting is changed.
     pub fn blocks_all_messages(&self) -> bool {
-        // Slow mode ends on its own.
+        // Slow mode ends without intervention.
         let is_slow_mode = matches!(self.code, 20_016 | 20_028);
-        // Nobody can write in a channel of this kind.
+        // This kind of channel has no messages.
         let is_no_text_channel = matches!(self.code, 50_008 | 50_024 | 40_058 | 220_001);
         let is_blocked = matches!(self.kind(), "permission" | "gone" | "full" | "locked" | "closed" | "token");
         is_no_text_channel || (is_blocked && !is_slow_mode)
     }
 
-    /// Whether it means that the webhook cannot be used any more.
+    /// Whether the webhook is no longer usable.
     pub const fn is_webhook_gone(&self) -> bool {
         matches!(self.code, code::UNKNOWN_WEBHOOK | code::INVALID_WEBHOOK_TOKEN)
     }
 
-    /// The text of the refusal. If a permission is missing, it names the one that `need` requires.
+    /// The text of the refusal. If a permission is missing, the text names the one that `need` requires.
     pub fn explain(&self, need: Need) -> String {
         if self.code == 50_013 {
             let (what, click) = need.explanation();
@@ -123,7 +123,7 @@ impl Refusal {
         self.to_string()
     }
 
-    /// What it means and what to click; none if only Discord's own message explains it.
+    /// The meaning of the refusal and its fix. `None` if only Discord's own message explains it.
     fn explanation(&self) -> Option<Cow<'static, str>> {
         let (full, make_room) = NO_ROOM_FOR_WEBHOOK;
         let (locked, unlock) = Need::Unlocked.explanation();

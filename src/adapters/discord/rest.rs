@@ -1,6 +1,7 @@
-//! The client of Discord's REST API. It keeps the rate limits, sends each request once, and gives up after the request timeout.
+//! The client of Discord's REST API. It obeys the rate limits, sends each request once, and fails after the request timeout.
 //!
-//! Nothing is retried here: only the caller knows whether a request may safely arrive twice. [`Failed`] says whether it can have arrived.
+//! The client does not retry: only the caller knows whether a request may safely arrive twice. [`Failed`] says whether the request may have
+//! arrived.
 
 mod metrics;
 mod rate_limiter;
@@ -39,17 +40,17 @@ use crate::telemetry::instruments::Instruments;
 const VERSION: &str = "v10";
 /// Connecting fails after this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longer responses are rejected. A hundred messages with all their embeds are shorter.
+/// The size limit of a response. A hundred messages with all their embeds are smaller.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
-/// The most characters of a parse error that are shown.
+/// The limit of characters shown of a parse error.
 const MAX_ERROR_CHARS: usize = 200;
-/// A server error that comes sooner than this is not a timeout of a proxy before Discord: the request has ended, or ends soon.
+/// A server error that arrives sooner than this is not the timeout of a proxy in front of Discord. Then the request has ended or ends soon.
 const QUICK_FAILURE: Duration = Duration::from_secs(3);
-/// After such a quick server error, the request can still take effect for at most this long.
+/// After such a quick server error, the request may take effect for at most this long.
 const LATE_EFFECT: Duration = Duration::from_secs(5);
-/// What was sent under a lease and is not acknowledged by then is given up by the system.
+/// The system gives up data sent under a lease if the data is not acknowledged within this time.
 const SENT_WITHIN: Duration = Duration::from_secs(3);
-/// Why a request is not sent.
+/// The error of a request without the lease.
 const NOT_OURS: &str = "another node posts now";
 /// A connection is closed when a keep-alive ping is unanswered for this long.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -57,26 +58,26 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Why a request failed, and whether it can have taken effect.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Failed {
-    /// It had no effect, and may be retried.
+    /// The request had no effect, and may be retried.
     #[error("{detail}")]
     NotNow {
-        /// How long to wait before the retry, if that is known.
+        /// How long to wait before the retry, if known.
         after: Option<Duration>,
         detail: String,
     },
-    /// It may have taken effect.
+    /// The request may have taken effect.
     #[error("{detail}")]
     Unknown {
         detail: String,
-        /// If it has not taken effect after this time, it never will.
+        /// A request that has not taken effect within this time never will.
         within: Duration,
     },
-    /// Discord refused it for good.
+    /// Discord refused the request permanently.
     #[error("{0}")]
     Refused(Refusal),
 }
 
-/// Discord's REST API, as one bot uses it.
+/// The client of Discord's REST API for one bot.
 pub struct Rest {
     client: Client,
     /// Without a trailing slash.
@@ -87,7 +88,7 @@ pub struct Rest {
     timeout: Duration,
     user_agent: String,
     clocks: Arc<Clocks>,
-    /// Without it nothing is sent.
+    /// Requests are sent only while this lease is held.
     lease: Arc<dyn Lease>,
     rate_limiter: RateLimiter,
     metrics: Metrics,
@@ -98,7 +99,7 @@ struct RawResponse {
     limits: Answer,
     /// Its `Date` header.
     date: Option<String>,
-    /// The error says why the body could not be read.
+    /// The body, or why it could not be read.
     body: Result<Vec<u8>, String>,
 }
 
@@ -109,17 +110,16 @@ pub(super) struct ErrorBody {
     #[serde(default)]
     pub message: String,
     retry_after: Option<f64>,
-    /// The errors of single fields.
+    /// The errors of individual fields.
     #[serde(default)]
     errors: Value,
 }
 
 impl Rest {
-    /// A client for `api_url` with this token; each request may take `request_timeout_secs`. The `Date` headers of responses update
-    /// `clocks`.
+    /// Creates a client for `api_url` with this token. A request may take `request_timeout_secs`. The `Date` headers of responses update `clocks`.
     ///
     /// # Errors
-    /// The address or the token cannot be used.
+    /// Returns an error if the address or the token is not usable.
     pub fn new(settings: &Settings, token: SecretString, clocks: Arc<Clocks>, lease: Arc<dyn Lease>) -> Result<Self, Problem> {
         let url = settings.api()?;
         let authorization = HeaderValue::from_str(&format!("Bot {}", token.expose_secret()));
@@ -141,17 +141,17 @@ impl Rest {
         })
     }
 
-    /// The same client, recording its metrics with these instruments.
+    /// Records the client's metrics with these instruments.
     pub fn measured(self, instruments: Instruments) -> Self {
         Self { metrics: Metrics(instruments), ..self }
     }
 
-    /// Whether this server may act on Discord now.
+    /// Whether this server may act on Discord now, because it holds the lease.
     pub fn is_permitted(&self) -> bool {
         self.lease.is_held()
     }
 
-    /// How long a request may take. A request that was sent longer ago has arrived, or never will.
+    /// How long a request may take. A request sent longer ago has arrived or never will.
     pub const fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -186,7 +186,7 @@ impl Rest {
         self.send_permitted(request, permit).await
     }
 
-    /// Sends an optional request. Returns none, without sending it, if it would have to wait for the limits.
+    /// Sends an optional request. Returns `None` without sending it if it would have to wait for the limits.
     ///
     /// # Errors
     /// See [`Failed`].
@@ -259,10 +259,10 @@ impl Rest {
     fn read(&self, response: RawResponse, took: Duration) -> Result<Vec<u8>, Failed> {
         let RawResponse { limits, body, .. } = response;
         match limits.status {
-            // It took effect, even if the body cannot be read.
+            // The request took effect, even if the body cannot be read.
             200..=299 => body.map_err(|detail| Failed::Unknown { detail, within: Duration::ZERO }),
             429 => Err(Failed::NotNow { after: limits.wait(), detail: "Discord answered 429: too many requests".to_owned() }),
-            // A proxy before Discord answers with these too, so it is unknown whether the request reached Discord.
+            // Proxies in front of Discord also answer with these, so it is unknown whether the request reached Discord.
             status @ (408 | 500..) => {
                 let left = self.timeout.saturating_sub(took);
                 let within = if took < QUICK_FAILURE { left.min(LATE_EFFECT) } else { left };
@@ -276,7 +276,7 @@ impl Rest {
         }
     }
 
-    /// A text from outside without the bot's token and without control characters, which a terminal would obey.
+    /// Removes the bot's token and control characters from a text that was received.
     fn sanitized(&self, text: &str) -> String {
         spaced(&text.replace(self.token.expose_secret(), "***"))
     }
@@ -290,7 +290,7 @@ impl fmt::Debug for Rest {
 
 fn client(url: &Url, timeout: Duration, lease: &Arc<dyn Lease>) -> reqwest::Result<Client> {
     let builder = http_client::builder(url, &[]);
-    // Connecting takes a while, after which the lease may have run out. What was sent is given up by the system soon.
+    // The lease may run out while connecting. The system soon gives up data that was sent before.
     let builder = if lease.holder().is_some() {
         builder.tcp_user_timeout(SENT_WITHIN).connector_layer(OnlyWhileHeld(lease.clone()))
     } else {
@@ -300,7 +300,7 @@ fn client(url: &Url, timeout: Duration, lease: &Arc<dyn Lease>) -> reqwest::Resu
     Client::new(url, builder.connect_timeout(CONNECT_TIMEOUT.min(timeout / 2)), Some(KEEP_ALIVE))
 }
 
-/// Lets no connection be made without a lease.
+/// Fails connection attempts without a lease.
 #[derive(Clone)]
 struct OnlyWhileHeld(Arc<dyn Lease>);
 
@@ -339,8 +339,8 @@ where
     }
 }
 
-/// The failure of a connection. After one that broke, the request may still arrive `within` this time. The URL is left out, because a
-/// webhook's URL holds its token.
+/// Converts the failure of a connection. If the connection broke, the request may still arrive `within` this time. The URL is omitted, because a
+/// webhook's URL contains its token.
 fn connection_failure(error: http_client::Failed, within: Duration) -> Failed {
     let reason = error.reason;
     if error.is_connect {
@@ -352,8 +352,8 @@ fn connection_failure(error: http_client::Failed, within: Duration) -> Failed {
     Failed::Unknown { detail: format!("the connection to Discord broke: {reason}"), within }
 }
 
-/// The rate limit information of a response: from its headers (Discord's documentation, "Rate Limits", "Header Format"), and for a 429 from its
-/// body too.
+/// Parses the rate limit information of a response from its headers (Discord's documentation, "Rate Limits", "Header Format"), and for a 429 also
+/// from its body.
 pub(super) fn limits_of(status: u16, headers: &HeaderMap, body: &[u8]) -> Answer {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let error: ErrorBody = if status == 429 { serde_json::from_slice(body).unwrap_or_default() } else { ErrorBody::default() };

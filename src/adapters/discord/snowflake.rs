@@ -1,4 +1,4 @@
-//! Discord's ids: the time and shard that they encode, and the guilds, channels and people that they name here.
+//! Discord's ids: conversions to the time and shard that they encode, and to our ids of guilds, channels and people.
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -12,28 +12,28 @@ use crate::domain::moment::Moment;
 
 /// Discord's epoch, in Unix milliseconds: the start of 2015.
 const EPOCH_MS: u64 = 1_420_070_400_000;
-/// The prefix of ids of guilds, channels and people here.
+/// The prefix of our ids for Discord's guilds, channels and people.
 const PREFIX: &str = "discord:";
-/// The prefix of the guild id of a direct message.
+/// The prefix of our guild id for a direct message.
 const DIRECT_PREFIX: &str = "dm:discord:";
 
-/// Discord's id of a message, user, channel, guild, webhook, role or emoji. Never 0.
+/// A Discord id of a message, user, channel, guild, webhook, role or emoji. Never 0.
 ///
-/// Message ids increase with time, so they order the messages of a channel. They are strings in JSON, as in Discord's API; numbers are parsed
-/// too. The layout is described in Discord's documentation, "API Reference", "Snowflakes".
+/// Message ids increase with time, so they order the messages of a channel. In JSON they are strings, as in Discord's API; numbers are accepted,
+/// too. The format is described in Discord's documentation, "API Reference", "Snowflakes".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Snowflake(NonZeroU64);
 
-/// The text is not an id of Discord.
+/// The text is not a Discord id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("is not an id of Discord's; those are numbers from 1 to 18446744073709551615 without sign, spaces or leading zeros")]
 pub struct NotASnowflake;
 
 impl Snowflake {
-    /// The largest possible id, newer than all others.
+    /// The largest possible id. It is newer than all others.
     pub const MAX: Self = Self(NonZeroU64::MAX);
 
-    /// The id with this number; none for 0.
+    /// The id with this number. `None` for 0.
     pub const fn new(id: u64) -> Option<Self> {
         match NonZeroU64::new(id) {
             Some(id) => Some(Self(id)),
@@ -41,7 +41,7 @@ impl Snowflake {
         }
     }
 
-    /// The smallest id of this moment. Everything older has a smaller id.
+    /// The smallest id of this moment. All earlier ids are smaller.
     pub const fn at(moment: Moment) -> Self {
         let since_epoch_ms = (moment.as_micros() / 1_000).saturating_sub(EPOCH_MS);
         // Forty-two bits hold the time until the year 2154.
@@ -56,7 +56,7 @@ impl Snowflake {
         self.0.get()
     }
 
-    /// The time of its creation, in whole milliseconds.
+    /// The creation time, in whole milliseconds.
     pub const fn time(self) -> Moment {
         Moment::from_micros(((self.get() >> 22) + EPOCH_MS) * 1_000)
     }
@@ -65,7 +65,7 @@ impl Snowflake {
         Self(self.0.saturating_add(1))
     }
 
-    /// The id before this one. The first one is 1.
+    /// The id before this one. 1 for the first id.
     pub fn previous(self) -> Self {
         Self(NonZeroU64::new(self.0.get() - 1).unwrap_or(self.0))
     }
@@ -88,12 +88,12 @@ impl Snowflake {
         format!("{PREFIX}{self}").into()
     }
 
-    /// The guild that stands for the direct message channel with this id.
+    /// The guild that represents the direct message channel with this id.
     pub fn direct_guild(self) -> GuildId {
         format!("{DIRECT_PREFIX}{self}").into()
     }
 
-    /// The user with this id. It cannot equal a companion's id, because those have no colon.
+    /// The user with this id. It cannot equal a companion's id, because companions' ids contain no colon.
     pub fn person(self) -> PersonId {
         format!("{PREFIX}{self}").into()
     }
@@ -103,22 +103,22 @@ impl Snowflake {
         channel.as_str().starts_with(PREFIX)
     }
 
-    /// Discord's id of a channel; none if the channel is on another platform.
+    /// The Discord id of a channel. `None` if the channel is on another platform.
     pub fn of_channel(channel: &ChannelId) -> Option<Self> {
         channel.as_str().strip_prefix(PREFIX)?.parse().ok()
     }
 
-    /// Discord's id of a guild; none if it is on another platform, or a direct message.
+    /// The Discord id of a guild. `None` if the guild is on another platform or represents a direct message.
     pub fn of_guild(guild: &GuildId) -> Option<Self> {
         guild.as_str().strip_prefix(PREFIX)?.parse().ok()
     }
 
-    /// Discord's id of the direct message channel that a guild stands for; none for any other guild.
+    /// The Discord id of the direct message channel that a guild represents. `None` for any other guild.
     pub fn of_direct_guild(guild: &GuildId) -> Option<Self> {
         guild.as_str().strip_prefix(DIRECT_PREFIX)?.parse().ok()
     }
 
-    /// Discord's id of a person; none if the person is on another platform.
+    /// The Discord id of a person. `None` if the person is on another platform.
     pub fn of_person(person: &str) -> Option<Self> {
         person.strip_prefix(PREFIX)?.parse().ok()
     }
@@ -167,7 +167,7 @@ impl Visitor<'_> for SnowflakeVisitor {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Snowflake, E> {
-        // Do not quote the value: it may be a text that a person wrote.
+        // The error does not quote the value, which may be text written by a person.
         text.parse().map_err(|_| E::invalid_type(Unexpected::Other("a text"), &self))
     }
 

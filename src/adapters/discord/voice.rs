@@ -1,10 +1,9 @@
-//! The connection to one voice call: from a server's address and a token to the Opus packets of people, and from the audio of companions to packets.
+//! The connection to one voice call. It receives people's Opus packets and sends companions' speech.
 //!
-//! [`Connection`] decides everything and does nothing itself: messages, datagrams and the time go in, [`Effect`]s come out. [`VoiceConnection`] is the
-//! task with the sockets that carries the effects out.
+//! [`Connection`] makes all decisions and performs no IO: messages, datagrams and the time are inputs, [`Effect`]s are outputs. [`VoiceConnection`]
+//! is the handle of the task that owns the sockets and carries out the effects.
 //!
-//! The documentation that it follows: Discord's "Voice", gateway version 8, and "Opcodes and Status Codes"; the DAVE protocol, version 1.1; RFC 3550
-//! (RTP).
+//! References: Discord's "Voice", gateway version 8, and "Opcodes and Status Codes"; the DAVE protocol, version 1.1; RFC 3550 (RTP).
 
 mod closing;
 mod connection;

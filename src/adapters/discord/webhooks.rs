@@ -1,4 +1,4 @@
-//! One webhook per channel. It is created when it is first needed, and found again by the id of the application that owns it.
+//! Manages one webhook per channel. It is created when first needed, and found again by the id of the owning application.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,10 +14,10 @@ use tokio::sync::Mutex as AsyncMutex;
 use super::rest::{Failed, Request, Rest};
 use super::snowflake::Snowflake;
 
-/// The webhook's name in the channel's settings. Companions speak under their own names.
+/// The webhook's name in the channel's settings. Companions post under their own names.
 const NAME: &str = "tertulia";
 
-/// A webhook that can be posted through.
+/// A webhook with its token.
 #[derive(Clone)]
 pub struct Webhook {
     pub id: Snowflake,
@@ -31,7 +31,7 @@ pub struct Webhooks(Mutex<BTreeMap<Snowflake, Arc<Entry>>>);
 #[derive(Default)]
 struct Entry {
     webhook: AsyncMutex<Option<Webhook>>,
-    /// Discord reported a change since it was fetched.
+    /// Whether Discord reported a change since the webhook was fetched.
     is_stale: AtomicBool,
 }
 
@@ -44,12 +44,13 @@ struct Listed {
 }
 
 impl Webhooks {
-    /// The webhook of a channel (not of a thread): the cached one, else the oldest of our application's there, else a new one.
+    /// Returns the webhook of a channel (not of a thread): the cached one, or else our application's oldest one there, or else a new one.
     ///
     /// Calls for the same channel run one after the other, so that concurrent first calls create only one webhook.
     ///
     /// # Errors
-    /// Discord does not list or create webhooks there. After `Unknown`, one may have been created; the next call finds it.
+    /// Returns an error if Discord refuses to list or create webhooks in the channel. After `Unknown`, a webhook may have been created; the next
+    /// call finds it.
     pub async fn get_or_create(&self, rest: &Rest, application: Snowflake, channel: Snowflake) -> Result<Webhook, Failed> {
         let entry = self.entry(channel);
         let mut cached = entry.webhook.lock().await;
@@ -64,10 +65,10 @@ impl Webhooks {
         Ok(cached.insert(webhook).clone())
     }
 
-    /// The webhook of a channel, if it exists. None is created.
+    /// Returns the webhook of a channel, if it exists. Creates none.
     ///
     /// # Errors
-    /// Discord does not list webhooks there.
+    /// Returns an error if Discord refuses to list webhooks in the channel.
     pub async fn get(&self, rest: &Rest, application: Snowflake, channel: Snowflake) -> Result<Option<Webhook>, Failed> {
         let entry = self.entry(channel);
         let mut cached = entry.webhook.lock().await;
@@ -79,7 +80,7 @@ impl Webhooks {
         self.entry(channel).webhook.lock().await.as_ref().map(|webhook| webhook.id)
     }
 
-    /// Removes a webhook from the cache, because it cannot be used any more.
+    /// Removes a webhook from the cache, because it is no longer usable.
     pub async fn remove(&self, channel: Snowflake, webhook: Snowflake) {
         let entry = self.entry(channel);
         let mut cached = entry.webhook.lock().await;
@@ -89,15 +90,15 @@ impl Webhooks {
         }
     }
 
-    /// Marks a channel's webhook as stale, because Discord reported a change: it is fetched again when it is next needed. The entry and its
-    /// lock stay, so that a call in progress and a later one cannot create two webhooks.
+    /// Marks a channel's webhook as stale, because Discord reported a change. It is fetched again when next needed. The entry and its lock stay, so
+    /// that a call in progress and a later one cannot create two webhooks.
     pub fn invalidate(&self, channel: Snowflake) {
         if let Some(entry) = self.0.lock().get(&channel) {
             entry.is_stale.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Removes a channel that is gone.
+    /// Removes a deleted channel.
     pub fn remove_channel(&self, channel: Snowflake) {
         self.0.lock().remove(&channel);
     }
@@ -108,7 +109,7 @@ impl Webhooks {
 }
 
 impl Entry {
-    /// The cached webhook, else the oldest of our application's there.
+    /// Returns the cached webhook, or else our application's oldest one in the channel.
     async fn find(
         &self,
         cached: &mut Option<Webhook>,

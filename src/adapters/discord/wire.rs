@@ -1,4 +1,4 @@
-//! Parses Discord's objects leniently: a field that is not needed may be missing, unknown, or of another type.
+//! Parses Discord's objects leniently: an optional field may be missing, unknown, or of another type.
 //!
 //! Fields that decide the sender and the recipients of a message are parsed strictly: an object without them is rejected. Source: Discord's
 //! documentation, "Gateway Events", "Messages Resource", "Channels Resource", "Guild Resource", "Application Resource".

@@ -8,7 +8,7 @@ use super::super::snowflake::Snowflake;
 use super::super::wire;
 use crate::domain::moment::Moment;
 
-/// The most people whose names are kept: the latest speakers.
+/// The limit of stored people's names: the latest speakers.
 const MAX_PEOPLE: usize = 256;
 
 #[derive(Debug, Default)]
@@ -17,9 +17,9 @@ pub(super) struct CachedGuild {
     /// The role that only our bot has.
     pub own_role: Option<Snowflake>,
     pub emojis: Arc<[Emoji]>,
-    /// In order of their ids.
+    /// Ordered by id.
     roles: Vec<(Snowflake, Box<str>)>,
-    /// The newest last.
+    /// Newest last.
     people: Vec<(Snowflake, Arc<str>)>,
     is_complete: bool,
     /// When the bot was invited.
@@ -27,7 +27,7 @@ pub(super) struct CachedGuild {
 }
 
 impl CachedGuild {
-    /// Whether Discord reported the guild itself, and not only a part of it.
+    /// Whether Discord reported the guild itself, not only parts of it.
     pub const fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -38,7 +38,7 @@ impl CachedGuild {
         if let Some(name) = &reported.name {
             self.name = Some(plain(name)).filter(|name| !name.is_empty()).map(Into::into);
         }
-        // Every guild has at least one role. Without any, the event did not contain the roles.
+        // Every guild has at least one role. If there is none, the event did not include the roles.
         if !reported.roles.is_empty() {
             self.own_role = reported.roles.iter().find(|role| bot.is_some() && role.bot() == bot).map(|role| role.id);
             self.roles = reported.roles.iter().map(|role| (role.id, name_of(role))).collect();

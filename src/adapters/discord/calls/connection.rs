@@ -1,4 +1,5 @@
-//! The bot's connection to the call of one voice channel: enters it, tells the core who is there and what they say, and plays what companions say.
+//! The bot's connection to the call of one voice channel. It enters the channel, reports people and their audio to the core, and plays the
+//! companions' speech.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -22,23 +23,23 @@ use crate::ports::backend::Refused;
 use crate::ports::call_room::{Line, PersonAction};
 use crate::ports::platform_call::{CallConnection, Ended, PlatformCall};
 
-/// How long Discord may take to let the bot in. It does not answer at all if the bot may not enter.
+/// How long Discord may take to let the bot in. If the bot may not enter, Discord does not answer at all.
 const LET_IN_WITHIN: Duration = Duration::from_secs(10);
-/// How long to wait for the voice server of a channel that the bot is already in. Then it leaves and joins again.
+/// How long to wait for the voice server of a channel that the bot is already in. After that, the bot leaves and rejoins.
 const SERVER_WITHIN: Duration = Duration::from_secs(2);
-/// How long to wait for another voice server after one has gone.
+/// How long to wait for another voice server after one is gone.
 const SERVER_BACK_WITHIN: Duration = Duration::from_secs(60);
-/// After the voice server has disconnected the bot: how long to wait for the main gateway to report a move or a removal.
+/// After the voice server disconnects the bot: how long to wait until the main gateway reports a move or a removal.
 const TOLD_WITHIN: Duration = Duration::from_secs(3);
-/// After the voice server has refused the connection: how long to wait for the main gateway to name another server.
+/// After the voice server refuses the connection: how long to wait until the main gateway names another server.
 const OTHER_SERVER_WITHIN: Duration = Duration::from_millis(500);
-/// The shortest time between two requests to join.
+/// The shortest time between two join commands.
 const ASK_EVERY: Duration = Duration::from_secs(2);
-/// A session that lasted this long, with somebody else in the call, works.
+/// A session counts as working if it lasted this long with another participant in the call.
 const WORKS_AFTER: Duration = Duration::from_secs(5);
-/// The wait before somebody is reported again whom the core could not take.
+/// The wait before a person is reported again, if the core could not accept the person.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// The most people who are looked up at a time.
+/// The limit of concurrent lookups of voice states.
 const MOST_LOOKUPS: usize = 200;
 
 pub struct Connection {
@@ -47,7 +48,7 @@ pub struct Connection {
     channel: Snowflake,
 }
 
-/// Somebody whom the core knows to be in the call.
+/// A person that the core has accepted into the call.
 struct Person {
     line: Arc<dyn Line>,
     is_muted: bool,
@@ -57,24 +58,24 @@ struct Person {
 type Entering = BoxFuture<'static, (Snowflake, Option<Arc<dyn Line>>)>;
 type LookingUp = BoxFuture<'static, (Snowflake, Option<VoiceState>)>;
 
-/// The people of a call.
+/// The people in a call.
 struct People {
     call: Arc<dyn PlatformCall>,
     here: BTreeMap<Snowflake, Person>,
     entering: FuturesUnordered<Entering>,
-    /// Those who are being reported. They may leave, and come back, meanwhile.
+    /// The users being reported. Meanwhile they may leave and come back.
     reported: BTreeSet<Snowflake>,
-    /// Those of them who are still here.
+    /// The users of `reported` that are still in the channel.
     awaited: BTreeMap<Snowflake, Present>,
-    /// Those for whom there was no room. They are reported again when somebody leaves.
+    /// The users that the core refused because the call is full. They are reported again when a person leaves.
     refused: BTreeSet<Snowflake>,
 }
 
 /// How one connection to a voice server ended.
 enum Next {
-    /// The call ends, or is connected again later.
+    /// The call ends, or reconnects later.
     End(Ended),
-    /// The server is gone, or will not be that of the call any more. It goes on with the one that Discord names.
+    /// The server is gone or was replaced. The call continues on the server that Discord names.
     AnotherServer,
 }
 
@@ -83,10 +84,10 @@ impl Connection {
         Self { shared, guild, channel }
     }
 
-    /// Waits until Discord lets the bot in. `None`: the bot does not belong there any more.
+    /// Waits until Discord lets the bot in. Returns `None` if the channel is not the target any more.
     async fn let_in(&self, changes: &mut watch::Receiver<()>) -> Result<Option<Server>, Ended> {
         let began = Instant::now();
-        // When, and how many chances there had been.
+        // When the bot last asked, and the value of `chances` then.
         let mut asked: Option<(Instant, u64)> = None;
         let mut unsent = None;
         loop {
@@ -107,7 +108,7 @@ impl Connection {
                 (Way::Soon | Way::Closed, Some((at, _))) if at.elapsed() < ASK_EVERY => (at + ASK_EVERY, false),
                 (Way::Soon | Way::Closed, _) => {
                     let sent = match asked {
-                        // A place that it is about to get must not be given up.
+                        // Leaving first would give up a place that Discord is about to grant.
                         Some(_) => self.shared.send(self.guild, Some(self.channel)),
                         None => self.shared.ask(self.guild, self.channel),
                     };
@@ -118,7 +119,7 @@ impl Connection {
             };
             let is_late = timeout_at(until, changes.changed()).await.is_err();
             if is_late && gives_up {
-                // Whatever is known of a place has led nowhere.
+                // The session, if any, is useless.
                 self.shared.forget_session(self.guild, self.channel);
                 return Err(lost(match unsent {
                     _ if is_gone => "Discord names no server for the call".to_owned(),
@@ -200,10 +201,10 @@ impl Connection {
         changes: &mut watch::Receiver<()>,
     ) -> Next {
         let mut connected_at: Option<Instant> = None;
-        // The connection was told to move, and is not connected there yet.
+        // Whether the connection was moved to another server but is not connected there yet.
         let mut is_moving = false;
         let mut silenced = None;
-        // Those whom the voice server names.
+        // The users that the voice server has named.
         let mut named = BTreeSet::new();
         let mut unknown = VecDeque::new();
         let mut lookups: FuturesUnordered<LookingUp> = FuturesUnordered::new();
@@ -239,7 +240,7 @@ impl Connection {
                     Some(Event::Left(user)) => _ = Snowflake::new(user).map(|user| named.remove(&user)),
                     Some(Event::EndToEnd(is_on)) => self.shared.set_end_to_end(self.guild, self.channel, is_on),
                     Some(Event::Resuming | Event::Resumed) => {}
-                    // Its server had ended the call before it learned where to go on.
+                    // The old server ended the call before the connection moved to the new one.
                     Some(Event::Ended(ended)) if is_moving && ended.may_continue_on_another_server() => return Next::AnotherServer,
                     Some(Event::Ended(ended)) => {
                         let has_lasted = connected_at.is_some_and(|at| at.elapsed() >= WORKS_AFTER);
@@ -276,19 +277,19 @@ impl Connection {
                     speaker.heard(Instant::now()).into_iter().for_each(|told| line.report(told));
                 }
                 () = sleep_until(alone_until.unwrap_or_else(Instant::now)), if alone_until.is_some() => {
-                    // Looks at the time by itself.
+                    // The handler of `changes` checks whether the bot was alone for too long.
                     changes.mark_changed();
                 }
             }
         }
     }
 
-    /// Whether Discord has named another server, or has taken this one away.
+    /// Whether Discord has named another server or withdrawn this one.
     fn has_server_changed(&self, server: &Server) -> bool {
         matches!(self.shared.way(self.guild, self.channel), Way::Gone) || self.newer_server(server).is_some()
     }
 
-    /// The server of the call, if it is another one now.
+    /// The server of the call, if it is not `than`.
     fn newer_server(&self, than: &Server) -> Option<Server> {
         let Way::Open(admitted) = self.shared.way(self.guild, self.channel) else { return None };
         self.shared.server(self.guild, admitted).filter(|newer| !newer.is_same(than))
@@ -299,7 +300,7 @@ impl Connection {
         async move { (user, shared.look_up(guild, user).await) }.boxed()
     }
 
-    /// The voice server ended the connection.
+    /// Decides how to continue after the voice server ended the connection.
     async fn ended(&self, ended: voice::Ended, has_worked: bool, server: &Server, changes: &mut watch::Receiver<()>) -> Next {
         use voice::Ended as Why;
         let detail = format!("the voice server ended the connection: {ended}");
@@ -319,7 +320,8 @@ impl Connection {
         }
     }
 
-    /// Waits until the main gateway tells that the bot was moved or sent out, or that the call has another server. False: it does not.
+    /// Waits until the main gateway reports that the bot was moved or removed, or that the call has another server. Returns false if it reports
+    /// nothing in time.
     async fn is_told_why(&self, server: &Server, changes: &mut watch::Receiver<()>, within: Duration) -> bool {
         let deadline = Instant::now() + within;
         loop {
@@ -349,7 +351,7 @@ impl People {
         }
     }
 
-    /// Reports who came, left, and muted or unmuted themselves.
+    /// Reports changes to the core: people who entered, left, muted or unmuted.
     fn follow(&mut self, present: BTreeMap<Snowflake, Present>) {
         let before = self.here.len();
         self.here.retain(|user, person| {
@@ -388,7 +390,7 @@ impl People {
             return;
         };
         let Some(present) = present else {
-            // Gone meanwhile.
+            // The person left meanwhile.
             return line.report(PersonAction::Leave);
         };
         if present.is_muted {
@@ -403,7 +405,7 @@ impl People {
         person.line.push_packet(number, &heard.opus);
     }
 
-    /// There is another connection to a voice server.
+    /// Prepares for audio from a new connection.
     fn reconnected(&mut self) {
         self.here.values_mut().for_each(|person| person.numbers.reconnected());
     }
@@ -415,7 +417,7 @@ impl People {
     }
 }
 
-/// Reports somebody until the core takes it. `None`: the call is full.
+/// Reports a person until the core answers. Returns `None` if the call is full.
 async fn enter(call: Arc<dyn PlatformCall>, user: Snowflake, author: Author) -> (Snowflake, Option<Arc<dyn Line>>) {
     loop {
         match call.enter(author.clone()).await {

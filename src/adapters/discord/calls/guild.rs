@@ -1,4 +1,4 @@
-//! One guild's voice channels: who is in them, and in which one the bot belongs.
+//! Tracks the people in one guild's voice channels, and decides the target channel: the one that the bot should be in.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use tokio::time::Instant;
 use super::super::snowflake::Snowflake;
 use super::super::wire::{VoiceServer, VoiceState};
 
-/// How long the bot stays in a call in which nobody else is.
+/// How long the bot stays alone in a call.
 pub const ALONE_FOR: Duration = Duration::from_secs(60);
-/// Discord reports a new channel and its voice server at about the same time, in either order. A server that was reported longer ago belongs to the
-/// channel before.
+/// Discord reports the bot's new channel and its voice server at about the same time, in either order. A server that was reported earlier than this
+/// belongs to the previous channel.
 const TOLD_TOGETHER_WITHIN: Duration = Duration::from_secs(1);
 
 /// The voice channels of one guild.
@@ -20,30 +20,30 @@ const TOLD_TOGETHER_WITHIN: Duration = Duration::from_secs(1);
 pub struct GuildVoice {
     /// The people, without bots.
     people: BTreeMap<Snowflake, Present>,
-    /// Whether Discord has told all who are in voice channels. A session that is resumed in a new process tells only who moves.
+    /// Whether Discord has sent all voice states of the guild. If a new process resumes a session, Discord sends only changes.
     is_reported: bool,
-    /// Where the bot is, and the session of its gateway connection.
+    /// The bot's own voice state: its channel and its session.
     own: Option<Own>,
-    /// The newest server of the call. If it is not the first one of the bot's place: when Discord told it.
+    /// The newest voice server. The time is set unless it is the first server since the bot entered its channel.
     server: Option<(VoiceServer, Option<Instant>)>,
-    /// The channel in which the bot belongs.
+    /// The target channel.
     wanted: Option<Wanted>,
-    /// A channel that the bot was sent out of. It does not enter it by itself before everybody has left it.
+    /// A channel that the bot was sent out of. The bot does not enter it by itself until all people have left it.
     dismissed: Option<Snowflake>,
-    /// Since when nobody else is in the wanted channel.
+    /// When the bot became alone in the target channel.
     alone_since: Option<Instant>,
 }
 
-/// Somebody in a voice channel.
+/// A person in a voice channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Present {
     pub channel: Snowflake,
     pub name: Arc<str>,
-    /// Whether nothing of the person is heard.
+    /// Whether the person's audio is off: muted by the person or a moderator, or suppressed in the audience of a stage.
     pub is_muted: bool,
 }
 
-/// The bot's own place.
+/// The bot's own voice state.
 #[derive(Clone, Debug)]
 struct Own {
     channel: Snowflake,
@@ -51,14 +51,14 @@ struct Own {
     silence: Silence,
 }
 
-/// What keeps the bot from being heard in a call, or from hearing. Then companions answer in writing.
+/// Reasons why the bot cannot be heard in a call, or cannot hear. Companions then answer in writing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Silence {
-    /// It may not speak: in the audience of a stage, or without the permission.
+    /// The bot may not speak: it is in the audience of a stage, or lacks the permission.
     pub is_suppressed: bool,
-    /// A moderator has muted it.
+    /// A moderator muted the bot.
     pub is_muted: bool,
-    /// A moderator has deafened it.
+    /// A moderator deafened the bot.
     pub is_deafened: bool,
 }
 
@@ -67,42 +67,42 @@ impl Silence {
         Self { is_suppressed: state.suppress, is_muted: state.mute, is_deafened: state.deaf }
     }
 
-    /// Whether anything does.
+    /// Whether any of the reasons applies.
     pub const fn is_any(self) -> bool {
         self.is_suppressed || self.is_muted || self.is_deafened
     }
 }
 
-/// The channel in which the bot belongs, and why.
+/// The target channel and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     pub channel: Snowflake,
     pub by: By,
 }
 
-/// Why the bot belongs in a channel.
+/// Why a channel is the target channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// Somebody asked for it.
+    /// A user asked for it.
     Command,
-    /// Somebody is in a channel that the settings name.
+    /// The settings name the channel, and a person is in it.
     Setting,
 }
 
-/// The way into the call of the wanted channel.
+/// How far the bot is let into the call of the target channel.
 #[derive(Clone, Debug)]
 pub enum Way {
-    /// The bot is let in.
+    /// The bot can connect.
     Open(Admitted),
-    /// The bot is in the channel. Discord will name the server.
+    /// The bot is in the channel. Discord has not yet named the voice server.
     Soon,
-    /// The server is gone. Discord will name another one.
+    /// The voice server is gone. Discord will name another one.
     Gone,
-    /// The bot is not in the channel, as far as is known.
+    /// The bot is not known to be in the channel.
     Closed,
 }
 
-/// What a connection to a call needs to know.
+/// The credentials and the address for a connection to a call.
 #[derive(Clone, Debug)]
 pub struct Admitted {
     pub channel: Snowflake,
@@ -112,7 +112,7 @@ pub struct Admitted {
 }
 
 impl GuildVoice {
-    /// Somebody entered, changed, or left. `is_automatic` are the channels that the bot enters by itself.
+    /// Applies one voice state: a user entered, changed or left. `is_automatic` selects the channels that the bot enters by itself.
     pub fn update(&mut self, state: &VoiceState, bot: Option<Snowflake>, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
         self.note(state, bot, now);
         self.settle(is_automatic, now);
@@ -143,7 +143,7 @@ impl GuildVoice {
     fn update_own(&mut self, state: &VoiceState, now: Instant) {
         let before = self.own.take();
         let Some(channel) = state.channel_id else {
-            // A moderator disconnected the bot, or it left.
+            // A moderator disconnected the bot, or the bot left.
             self.server = None;
             if before.is_some_and(|before| self.wanted.is_some_and(|wanted| wanted.channel == before.channel)) {
                 self.leave();
@@ -156,24 +156,25 @@ impl GuildVoice {
         self.own = Some(Own { channel, session: state.session_id.clone(), silence: Silence::of(state) });
     }
 
-    /// A moderator moved the bot.
+    /// Handles a move of the bot by a moderator. If it was in the target channel, the new channel becomes the target.
     fn moved(&mut self, before: Snowflake, channel: Snowflake, now: Instant) {
         if let Some(wanted) = self.wanted.as_mut().filter(|wanted| wanted.channel == before) {
             wanted.channel = channel;
         }
-        // The first server of the place before is of no use here. A later one may have been told before the new place.
+        // The first server of the previous channel is useless here. A later server may belong to the new channel, because Discord may name it
+        // before the move.
         let is_new = |told_at: Instant| now.saturating_duration_since(told_at) < TOLD_TOGETHER_WITHIN;
         let server = self.server.take().filter(|(_, told_at)| told_at.is_some_and(is_new));
         self.server = server.map(|(server, _)| (server, None));
     }
 
-    /// The server of the call was named, or has gone.
+    /// Applies a new voice server. One without an endpoint is gone.
     pub fn update_server(&mut self, server: VoiceServer, now: Instant) {
         let is_later = self.own.is_some() && self.server.is_some();
         self.server = Some((server, is_later.then_some(now)));
     }
 
-    /// A new session, or the guild came back: these are all who are in voice channels.
+    /// Replaces all voice states, after a new session or when the guild became available again.
     pub fn replace(
         &mut self,
         states: &[VoiceState],
@@ -187,14 +188,15 @@ impl GuildVoice {
         let own_state = states.iter().find(|state| Some(state.user_id) == bot);
         let own = own_state.and_then(|state| state.channel_id);
         if let Some(before) = self.own.take_if(|before| Some(before.channel) != own) {
-            // The connection was lost together with the session. Whatever was wanted is wanted still, there or where a moderator moved the bot.
+            // The voice connection was lost together with the gateway session. The target stays, or becomes the channel that a moderator moved the
+            // bot to.
             own.into_iter().for_each(|channel| self.moved(before.channel, channel, now));
             self.server = None;
         }
         if let Some((own, state)) = self.own.as_mut().zip(own_state) {
             own.silence = Silence::of(state);
         }
-        // Discord does not repeat the server of a channel in which the bot already was. The bot enters anew to learn it.
+        // Discord does not name the voice server again if the bot was already in the channel. The bot rejoins to get it.
         for state in states.iter().filter(|state| Some(state.user_id) != bot) {
             self.note(state, bot, now);
         }
@@ -202,51 +204,51 @@ impl GuildVoice {
         self.settle(is_automatic, now);
     }
 
-    /// A voice channel is gone.
+    /// Removes a deleted voice channel.
     pub fn remove_channel(&mut self, channel: Snowflake) {
         self.people.retain(|_, present| present.channel != channel);
         self.dismissed = self.dismissed.filter(|dismissed| *dismissed != channel);
         self.wanted = self.wanted.filter(|wanted| wanted.channel != channel);
     }
 
-    /// The bot belongs in this channel, because somebody asked for it.
+    /// Makes a channel the target, on a user's command.
     pub fn join(&mut self, channel: Snowflake, now: Instant) {
         self.wanted = Some(Wanted { channel, by: By::Command });
         self.alone_since = None;
         self.settle(|_| false, now);
     }
 
-    /// The bot belongs in no channel. It enters this one by itself only after everybody has left it.
+    /// Removes the target. The bot enters that channel by itself only after all people have left it.
     pub fn leave(&mut self) {
         self.dismissed = self.wanted.take().map(|wanted| wanted.channel).or(self.dismissed);
         self.end_dismissal();
     }
 
-    /// Ends the dismissal from a channel that everybody has left.
+    /// Ends the dismissal from a channel once it is empty.
     fn end_dismissal(&mut self) {
         self.dismissed = self.dismissed.filter(|dismissed| self.people(*dismissed).next().is_some());
     }
 
-    /// The bot does not enter the channel in which it belongs. It may look again at any time.
+    /// Removes the target without a dismissal. The bot may enter the channel again at any time.
     pub fn give_up(&mut self) {
         self.wanted = None;
     }
 
-    /// Looks again whether the bot enters a channel by itself.
+    /// Checks again whether the bot should enter a channel by itself.
     pub fn look_again(&mut self, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
-        // After a restart it is not known who is where before Discord tells it.
+        // After a restart, voice states are unknown until Discord sends them.
         if !self.people.is_empty() {
             self.settle(is_automatic, now);
         }
     }
 
-    /// The channel in which the bot belongs, and the one that it was sent out of.
+    /// The target channel, and the channel that the bot was dismissed from.
     pub const fn wanted_and_dismissed(&self) -> (Option<Wanted>, Option<Snowflake>) {
         (self.wanted, self.dismissed)
     }
 
-    /// What the process before knew: the channel into which somebody asked the bot, the one that it entered by itself, and the one that it was
-    /// sent out of. Who is in the channels may be unknown still.
+    /// Restores the state of the previous process: the channel that a user asked the bot into, the channel that it entered by itself, and the one
+    /// that it was dismissed from. The people in the channels may still be unknown.
     pub fn restore(&mut self, asked: Option<Snowflake>, entered: Option<Snowflake>, dismissed: Option<Snowflake>, now: Instant) {
         if self.wanted.is_none() && self.dismissed.is_none() {
             self.dismissed = dismissed;
@@ -257,7 +259,7 @@ impl GuildVoice {
         }
     }
 
-    /// The channel in which the bot belongs now. It leaves one in which it was alone for [`ALONE_FOR`].
+    /// The target channel. Removes it first if the bot has been alone there for [`ALONE_FOR`].
     pub fn wanted(&mut self, now: Instant) -> Option<Wanted> {
         if self.alone_until().is_some_and(|until| until <= now) {
             self.wanted = None;
@@ -266,12 +268,12 @@ impl GuildVoice {
         self.wanted
     }
 
-    /// When the bot leaves unless somebody enters.
+    /// When the bot leaves unless a person enters.
     pub fn alone_until(&self) -> Option<Instant> {
         self.wanted.and(self.alone_since).map(|since| since + ALONE_FOR)
     }
 
-    /// The way into the call of the wanted channel.
+    /// How far the bot is let into the call of the target channel.
     pub fn way(&self) -> Way {
         let Some(own) = self.own.as_ref().filter(|own| self.wanted.is_some_and(|wanted| wanted.channel == own.channel)) else {
             return Way::Closed;
@@ -282,12 +284,12 @@ impl GuildVoice {
         Way::Open(Admitted { channel: own.channel, session, token, endpoint })
     }
 
-    /// The session of the call is of no use any more.
+    /// Discards the voice session of the call.
     pub fn forget_session(&mut self) {
         (self.own, self.server) = (None, None);
     }
 
-    /// Where the bot is, and what keeps it from being heard or hearing there.
+    /// The bot's channel, and the reasons why it cannot be heard or cannot hear there.
     pub fn place(&self) -> Option<(Snowflake, Silence)> {
         self.own.as_ref().map(|own| (own.channel, own.silence))
     }
@@ -297,17 +299,17 @@ impl GuildVoice {
         self.people.iter().filter(move |(_, present)| present.channel == channel).map(|(user, present)| (*user, present))
     }
 
-    /// Whether Discord has told all who are in voice channels.
+    /// Whether Discord has sent all voice states of the guild.
     pub const fn is_reported(&self) -> bool {
         self.is_reported
     }
 
-    /// The voice channel in which somebody is.
+    /// The voice channel that a user is in.
     pub fn channel_of(&self, user: Snowflake) -> Option<Snowflake> {
         self.people.get(&user).map(|present| present.channel)
     }
 
-    /// Decides whether the bot enters a channel by itself, and since when it is alone.
+    /// Chooses a target channel if there is none, and updates since when the bot is alone.
     fn settle(&mut self, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
         if self.wanted.is_none() {
             let is_wanted = |channel: &Snowflake| Some(*channel) != self.dismissed && is_automatic(*channel);

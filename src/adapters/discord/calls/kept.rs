@@ -1,4 +1,4 @@
-//! What of a guild's calls the next process has to know, as a note.
+//! The state of a guild's calls that survives a restart, stored as a note.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,36 +9,36 @@ use tokio::time::Instant;
 use super::super::snowflake::Snowflake;
 use super::{Entry, Shared};
 
-/// The notes of all guilds begin so.
+/// The prefix of the notes' names.
 const NOTE: &str = "voice/";
 
-/// What the next process has to know of a guild.
+/// The persisted state of a guild.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
-    /// The channel into which somebody asked the bot.
+    /// The target channel, if a user asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<Snowflake>,
-    /// The channel that the bot entered by itself.
+    /// The target channel, if the bot entered it by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entered: Option<Snowflake>,
-    /// The channel that the bot was sent out of.
+    /// The channel that the bot was dismissed from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dismissed: Option<Snowflake>,
-    /// The channel whose people were told that companions listen.
+    /// The last notice that companions listen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<ToldPeople>,
 }
 
-/// The people of a channel were told that companions listen.
+/// A posted notice that companions listen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldPeople {
     pub channel: Snowflake,
-    /// When, in seconds since 1970.
+    /// When it was posted, in seconds since 1970.
     pub at: u64,
 }
 
 impl Shared {
-    /// Has the note of a guild brought up to date, if something has changed.
+    /// Starts to write the note of a guild if it has changed.
     pub(super) fn keep_changes(self: &Arc<Self>, guild: Snowflake) {
         let is_changed = self.guilds.lock().get(&guild).is_some_and(|entry| entry.kept != entry.to_keep());
         if is_changed {
@@ -47,7 +47,7 @@ impl Shared {
         }
     }
 
-    /// Goes on where the process before was.
+    /// Restores the state of the previous process and rejoins its calls.
     pub(super) async fn come_back(self: &Arc<Self>) {
         let kept = self.kept().await;
         let were_called: Vec<_> =
@@ -65,15 +65,15 @@ impl Shared {
         for guild in were_called {
             let is_wanted = |entry: &mut Entry| entry.voice.wanted(Instant::now()).is_some();
             if !self.guilds.lock().get_mut(&guild).is_some_and(is_wanted) {
-                // A session that was resumed would keep the bot in a call in which it does not belong any more.
+                // If the session was resumed, the bot would otherwise stay in a call that is not its target any more.
                 self.leave_channel(guild);
             }
         }
     }
 
-    /// Brings the note of a guild up to date.
+    /// Writes the note of a guild if it has changed.
     pub(super) async fn keep(&self, guild: Snowflake) {
-        // One after the other, so that the newest is written last.
+        // Writes are serialized, so the newest state is written last.
         let _turn = self.keeping.lock().await;
         let (kept, before) = {
             let mut guilds = self.guilds.lock();
@@ -100,7 +100,7 @@ impl Shared {
         }
     }
 
-    /// What the process before has kept, by guild.
+    /// Reads the persisted state of all guilds.
     async fn kept(&self) -> Vec<(Snowflake, Kept)> {
         let notes = match self.parts.notes.all(None, NOTE).await {
             Ok(notes) => notes,

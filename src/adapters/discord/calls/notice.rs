@@ -1,4 +1,5 @@
-//! Tells the people of a call, in the text of its channel: once that companions listen, and how to opt out; and once what does not work.
+//! Posts notices in the text chat of a voice channel: that companions listen and how to opt out, and which speech service fails. Each is posted
+//! once per call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +15,13 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::call_room::{Description, Trouble};
 use crate::ports::chat_platform::NotSent;
 
-/// After a restart a notice that is younger is not repeated, unless the bot has left the call since.
+/// A notice is not repeated within this time after a restart, unless the bot has left the call since.
 const HOLDS_SECS: u64 = 6 * 3_600;
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(2);
 
 impl Shared {
-    /// The bot has entered a call. Its people are told once.
+    /// Posts the notice that companions listen, unless it was posted recently.
     pub(super) fn tell_people(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
         if !self.parts.tells_people {
             return;
@@ -64,13 +65,13 @@ impl Shared {
                 Err(NotSent::Unknown { .. }) if tried < TRIES => None,
                 outcome => return outcome,
             };
-            // Discord takes a message with the same nonce once.
+            // Retrying is safe: Discord accepts only one message with the same nonce.
             sleep(after.unwrap_or_default().max(PAUSE * tried)).await;
             tried += 1;
         }
     }
 
-    /// A service for speech fails. The people of the call are told once, unless another service takes over.
+    /// Posts once per call that a speech service fails, unless another service has taken over.
     pub(super) fn tell_trouble(self: &Arc<Self>, guild: Snowflake, channel: Snowflake, trouble: Trouble) {
         let Some(text) =
             trouble_text(trouble).filter(|_| self.parts.calls.describe(&channel.channel()).troubles.contains(&trouble))
@@ -101,7 +102,7 @@ impl Shared {
     }
 }
 
-/// What people are told when a service fails. Other troubles concern one person, or are told elsewhere.
+/// The notice for a failed service. `None`: the trouble concerns only one person, or is reported elsewhere.
 const fn trouble_text(trouble: Trouble) -> Option<&'static str> {
     Some(match trouble {
         Trouble::RecognitionFailed => {

@@ -1,11 +1,11 @@
-//! Keeps the frame numbers of a person's packets continuous over all streams and connections in which they come.
+//! Keeps the frame numbers of a person's packets continuous across streams and connections.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Each stream starts at a number of its own. An offset is added, so that a new stream continues after the one before, with the gap by our clock in
-/// frames of 20 ms.
+/// Each stream starts at its own number. An offset makes a new stream continue after the previous one. The gap between them is measured by our
+/// clock, in frames of 20 ms.
 #[derive(Debug, Default)]
 pub struct Numbers {
     current: Option<Stream>,
@@ -13,17 +13,17 @@ pub struct Numbers {
 
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// `None`: the connection over which it came has ended.
+    /// `None`: the connection that carried the stream has ended.
     line: Option<u64>,
-    /// What is added to its numbers.
+    /// Added to the numbers of the stream's packets.
     offset: u32,
-    /// The newest number that was handed on, and when.
+    /// The newest number that was returned.
     newest: u32,
     at: Instant,
 }
 
 impl Numbers {
-    /// The number of a packet that came now.
+    /// Returns the continuous number of a packet that arrived at `now`.
     pub fn of(&mut self, line: u64, number: u32, now: Instant) -> u32 {
         let offset = match self.current {
             Some(current) if current.line == Some(line) => current.offset,
@@ -43,7 +43,7 @@ impl Numbers {
         number
     }
 
-    /// What comes now comes over another connection, whose streams are counted from the beginning again.
+    /// Prepares for a new connection, which counts its lines from the start again.
     pub const fn reconnected(&mut self) {
         if let Some(current) = &mut self.current {
             current.line = None;

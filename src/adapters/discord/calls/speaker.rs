@@ -1,4 +1,4 @@
-//! Plays what companions say in a call of Discord, and estimates how far it was heard.
+//! Plays the companions' speech in a Discord call, and estimates how much of it people have heard.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use super::super::voice::{Sent, VoiceConnection};
 use crate::ports::audio::SPOKEN_FRAME;
 use crate::ports::call_room::{End, Listener, Packet, PersonAction, Trouble, View};
 
-/// From when a frame leaves this machine to when people hear it.
+/// The estimated delay between sending a frame and people hearing it.
 const HEARD_AFTER: Duration = Duration::from_millis(200);
 const FRAME: Duration = Duration::from_millis(20);
-/// The frames that wait for a connection at most: the core gives a reply up earlier.
+/// The limit of frames that wait for a connection. The core gives up a reply before this is reached.
 const MOST_UNSENT: usize = 500;
 
-/// What the core plays a call with.
+/// The core's listener for a call: plays replies through the current connection.
 pub struct Speaker {
     playing: Mutex<Playing>,
-    /// Called when the core has ended the call.
+    /// Called when the core ends the call.
     on_end: Box<dyn Fn() + Send + Sync>,
-    /// Called when something does not work.
+    /// Called when a speech service fails.
     on_trouble: Box<dyn Fn(Trouble) + Send + Sync>,
 }
 
@@ -32,13 +32,13 @@ struct Playing {
     reply: u32,
     /// The position of the first frame after `before`.
     from: Duration,
-    /// The frames of the reply that were sent before it was resumed.
+    /// The number of the reply's frames that were sent before it was resumed.
     before: u32,
-    /// The frames of the reply that were sent.
+    /// The number of the reply's frames that were sent.
     sent: u32,
-    /// The frames of the reply that were not sent yet, oldest first. The next connection sends them if this one ends.
+    /// The frames of the reply that are not sent yet, oldest first. If the connection ends, the next one sends them.
     unsent: VecDeque<Box<[i16; SPOKEN_FRAME]>>,
-    /// The positions that will have been heard, oldest first.
+    /// The positions that people will have heard, each with its time, oldest first.
     positions: VecDeque<(Instant, PersonAction)>,
 }
 
@@ -47,11 +47,11 @@ impl Speaker {
         Self { playing: Mutex::default(), on_end: Box::new(on_end), on_trouble: Box::new(on_trouble) }
     }
 
-    /// From now on this connection plays, beginning with what the one before has not sent. `None`: none does.
+    /// Sets the connection that plays. It starts with the frames that the previous one has not sent. `None`: nothing plays.
     pub fn set_connection(&self, connection: Option<Arc<VoiceConnection>>) {
         let mut playing = self.playing.lock();
         if let Some(connection) = &connection {
-            // It counts from 0.
+            // A new connection counts the sent frames from 0.
             playing.from = playing.position();
             (playing.before, playing.sent) = (0, 0);
             let frames: Vec<_> = playing.unsent.iter().map(|frame| **frame).collect();
@@ -60,7 +60,7 @@ impl Speaker {
         playing.connection = connection;
     }
 
-    /// So much of a reply was sent.
+    /// Records how many frames of a reply were sent.
     pub fn note_sent(&self, sent: Sent, now: Instant) {
         let mut playing = self.playing.lock();
         let reply = playing.reply;
@@ -75,12 +75,12 @@ impl Speaker {
         playing.positions.push_back((now + HEARD_AFTER, PersonAction::Played { reply, position }));
     }
 
-    /// When a position will have been heard.
+    /// When the next position will have been heard.
     pub fn next_heard(&self) -> Option<Instant> {
         self.playing.lock().positions.front().map(|(at, _)| *at)
     }
 
-    /// The positions that have been heard.
+    /// Removes and returns the positions that have been heard.
     pub fn heard(&self, now: Instant) -> Vec<PersonAction> {
         let positions = &mut self.playing.lock().positions;
         let heard = positions.iter().take_while(|(at, _)| *at <= now).count();
@@ -135,7 +135,7 @@ impl Listener for Speaker {
             playing.unsent.push_back(packet.samples.clone());
         }
         if let Some(connection) = &playing.connection {
-            // More than half a minute of audio never waits, because the core is at most 100 ms ahead.
+            // The connection's limit of half a minute of audio is never reached, because the core is at most 100 ms ahead.
             connection.play(packet.reply.into(), vec![*packet.samples]);
         }
     }

@@ -1,4 +1,4 @@
-//! Where the bot is in a guild, who is heard there, and what does not work.
+//! The status of a guild's call: the bot's channel, the people in it, and what does not work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,49 +11,49 @@ use super::guild::{By, Present, Silence};
 use super::{Calls, Entry, Shared};
 use crate::ports::call_room::Description;
 
-/// The connection to a call.
+/// A connection to a call, open or being opened.
 pub struct Live {
     connection: Arc<VoiceConnection>,
     is_end_to_end: bool,
-    /// It was encrypted end to end, and is not any more.
+    /// Whether the call was encrypted end to end earlier and is not any more.
     is_downgraded: bool,
 }
 
-/// Where the bot is in a guild, and why not.
+/// The status of a guild's call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// The channel in which the bot belongs.
+    /// The target channel.
     pub channel: Snowflake,
-    /// Whether somebody asked for it, or the settings do.
+    /// True if a user asked for the call, false if the settings name the channel.
     pub is_asked_for: bool,
     pub is_connected: bool,
     pub silence: Silence,
     /// Whether the call is encrypted end to end.
     pub is_end_to_end: bool,
-    /// Whether it was, and is not any more.
+    /// Whether the call was encrypted end to end earlier and is not any more.
     pub is_downgraded: bool,
     /// How long the bot has been in the call.
     pub lasted: Option<Duration>,
-    /// The people who are there.
+    /// The people in the channel, without bots.
     pub people: Vec<(Snowflake, Present)>,
-    /// Of the newest connection.
+    /// The counters of the newest connection.
     pub counts: Counts,
-    /// Why it is not connected, if that is known.
+    /// Why the bot is not connected, if known.
     pub trouble: Option<String>,
 }
 
 impl Calls {
-    /// Where the bot is in a guild. `None`: it belongs in no call.
+    /// The status of a guild's call. `None`: the bot has no target channel.
     pub fn status(&self, guild: Snowflake) -> Option<Status> {
         self.0.guilds.lock().get_mut(&guild)?.status()
     }
 
-    /// The services that hear and speak in a channel.
+    /// The speech services of a channel.
     pub fn speech(&self, channel: Snowflake) -> Description {
         self.0.parts.calls.describe(&channel.channel())
     }
 
-    /// Waits until the bot is in the call of a channel, until it is known why not, or until the time is over.
+    /// Waits until the bot is connected to the call of a channel, the reason for a failure is known, or `within` has passed.
     pub async fn settled(&self, guild: Snowflake, channel: Snowflake, within: Duration) -> Option<Status> {
         let deadline = Instant::now() + within;
         let mut changes = self.0.subscribe(guild)?;
@@ -92,7 +92,7 @@ impl Entry {
 }
 
 impl Shared {
-    /// A connection to a call is being made.
+    /// Registers the connection of a call.
     pub(super) fn opened(&self, guild: Snowflake, channel: Snowflake, connection: Arc<VoiceConnection>) {
         if let Some(begun) = self.guilds.lock().get_mut(&guild).and_then(|entry| entry.call_in(channel)) {
             begun.live = Some(Live { connection, is_end_to_end: false, is_downgraded: false });

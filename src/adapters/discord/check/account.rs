@@ -1,4 +1,4 @@
-//! Checks the token and its application: what it may read, and how many identifies are left.
+//! Checks the token and its application: which intents are enabled, and how many identifies are left.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use super::report::span;
 use super::{Checking, Line, Named, is_out_of_reach};
 use crate::settings::discord::MessageContent;
 
-/// Discord refuses a session with more guilds ("Gateway", "Sharding").
+/// The limit of guilds per session. Above it, Discord refuses the session ("Gateway", "Sharding").
 const GUILDS_PER_SHARD: u64 = 2_500;
-/// With fewer identifies than for this many starts of all shards, the check warns.
+/// The check warns if the remaining identifies do not suffice for this many starts of all shards.
 const STARTS_TO_SPARE: u32 = 5;
 /// Required since June 2026 ("Getting Started with Privileged Intent Review").
 const REVIEW_DUE: &str = "once 10,000 users share a server with the bot, Discord has to approve it, again every year";
@@ -26,11 +26,11 @@ const CONTENT_CLICK: &str =
     "Developer Portal > the application > Bot > Privileged Gateway Intents > Message Content Intent > on > Save.";
 
 impl Checking<'_> {
-    /// Checks the token and its application. `None` if there is no point in further requests.
+    /// Checks the token and its application. Returns `None` if further requests would be useless.
     pub(super) async fn account(&mut self) -> Option<Application> {
         let user: User = match self.ask(Request::get("GET /users/@me", "", "/users/@me".to_owned())).await {
             Ok(user) => user,
-            // The failure says nothing about the token.
+            // This failure does not concern the token.
             Err(failed) if is_out_of_reach(&failed) => return self.give_up("discord", &failed),
             Err(failed) => return self.give_up("token", &failed),
         };

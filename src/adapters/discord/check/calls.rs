@@ -1,4 +1,4 @@
-//! Checks the voice channels that the bot enters by itself: whether they are voice channels, and whether it may enter and speak there.
+//! Checks the voice channels in `discord.voice_channels`: whether they are voice channels, and whether the bot may enter them and speak there.
 
 use twilight_model::channel::ChannelType;
 use twilight_model::guild::Permissions;
@@ -12,7 +12,7 @@ const COPY_ID: &str =
     "In Discord, User Settings > Advanced > Developer Mode > on; then right-click the voice channel > Copy Channel ID.";
 
 impl Checking<'_> {
-    /// Checks those of one server.
+    /// Checks the configured channels of one server.
     pub(super) fn calls(
         &mut self,
         server: &Named,
@@ -28,7 +28,7 @@ impl Checking<'_> {
         }
     }
 
-    /// Reports those that are in none of so many servers.
+    /// Reports configured channels that are in none of the `checked` servers.
     pub(super) fn unknown_calls(&mut self, checked: usize) {
         let settings = self.settings;
         let are_all = self.report.figures.servers.is_some_and(|servers| servers <= checked as u64);
@@ -48,7 +48,7 @@ impl Checking<'_> {
     }
 }
 
-/// What is to be said about a channel that the settings name.
+/// The result for a configured channel.
 fn line(kind: ChannelType, permissions: Permissions) -> Line {
     let is_stage = kind == ChannelType::GuildStageVoice;
     if !is_voice(kind) {

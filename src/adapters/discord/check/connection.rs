@@ -1,4 +1,4 @@
-//! Connects to the gateway until its HELLO, and disconnects before it would have to identify.
+//! Connects to the gateway, waits for HELLO, and disconnects without identifying.
 
 use tokio::time::{Instant, timeout};
 use tokio_websockets::Connector;
@@ -46,7 +46,7 @@ impl Checking<'_> {
     }
 }
 
-/// Connects as the server does, waits for HELLO and disconnects.
+/// Connects as the server would, waits for HELLO, and disconnects.
 async fn hello(url: &str) -> Result<(), String> {
     let connector = Connector::new().map_err(|error| error.to_string())?;
     let mut socket = GatewaySocket::open(url.trim_end_matches('/'), &connector).await?;

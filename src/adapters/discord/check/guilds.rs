@@ -1,4 +1,4 @@
-//! Checks servers: in which channels companions could speak, and what the bot lacks in the others.
+//! Checks servers: in which channels companions could speak, and which permissions are missing in the others.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use super::super::wire::{Application, Server, ServerChannel, ServerMember, WithI
 use super::report::State;
 use super::{Checking, Line, Named, Servers, is_out_of_reach};
 
-/// Servers in one page ("User Resource", "Get Current User Guilds").
+/// The number of servers per page ("User Resource", "Get Current User Guilds").
 const PAGE: usize = 200;
-/// After this many servers in a row that Discord does not answer for, the check makes no further requests.
+/// After this many failed servers in a row, the check makes no further requests.
 const MOST_FAILED_SERVERS: usize = 2;
-/// The most webhooks that a channel can have ("Webhook Resource", "Create Webhook").
+/// The limit of webhooks in a channel ("Webhook Resource", "Create Webhook").
 const MOST_WEBHOOKS: usize = 15;
 
 #[derive(Deserialize)]
@@ -32,13 +32,13 @@ struct Webhook {
 struct Findings {
     /// Channels in which companions could speak.
     speakable: usize,
-    /// Channels that the bot sees.
+    /// Channels that the bot can see.
     seen: usize,
-    /// Channels that it does not see or may not enter.
+    /// Channels that the bot cannot see or enter.
     hidden: usize,
-    /// Each missing permission, with the channels that lack it.
+    /// The missing permissions, each with the channels where it is missing.
     lacking: BTreeMap<Need, Vec<Named>>,
-    /// Channels that have too many webhooks for the bot to add its own.
+    /// Channels with too many webhooks for the bot to create one.
     full: Vec<Named>,
 }
 
@@ -77,14 +77,15 @@ impl Checking<'_> {
         }
         self.unknown_calls(checked);
         if any_works && !were_named {
-            // If companions can speak in one server, a server that excludes them does not need to be fixed.
+            // If companions can speak in one server, missing permissions in other servers may be intended, so they are only
+            // warnings.
             for line in self.report.lines[begin..].iter_mut().filter(|line| line.about == "permissions") {
                 line.state = line.state.min(State::Warning);
             }
         }
     }
 
-    /// The first servers that the bot is in. Adds a line about how many there are.
+    /// The first servers that the bot is in. Also reports how many there are.
     async fn joined(&mut self, first: usize) -> Option<Vec<Snowflake>> {
         let path = format!("/users/@me/guilds?limit={PAGE}");
         let joined: Vec<WithId> = match self.ask(Request::get("GET /users/@me/guilds", "", path)).await {
@@ -94,7 +95,7 @@ impl Checking<'_> {
                 return None;
             }
         };
-        // A page that is not full lists all servers. Discord's own count is only approximate.
+        // A page that is not full lists all servers. Discord's own count is approximate.
         let approximate = self.report.figures.servers.filter(|_| joined.len() >= PAGE);
         let count = approximate.unwrap_or(joined.len() as u64);
         self.report.figures.servers = Some(count);
@@ -107,7 +108,7 @@ impl Checking<'_> {
         Some(joined.into_iter().take(first).map(|joined| joined.id).collect())
     }
 
-    /// Checks one server. True if companions could speak in some channel of it.
+    /// Checks one server. Returns whether companions could speak in at least one of its channels.
     async fn server(&mut self, application: &Application, id: Snowflake) -> Result<bool, Failed> {
         let server: Server = self.ask(Request::guild(id)).await?;
         let bot = self.report.figures.bot.as_ref().map_or(application.id, |bot| bot.id);
@@ -117,7 +118,7 @@ impl Checking<'_> {
         let in_server = in_guild(&server, bot, &member);
         let named = Named::new(id, &server.name);
         let webhooks = match self.webhooks(in_server, id).await {
-            // The permissions do not show this requirement.
+            // This requirement does not show in the permissions.
             Err(Failed::Refused(refusal)) if refusal.code == code::TWO_FACTORS => {
                 self.note(Line::problem("permissions", refusal.to_string()).of(&named));
                 return Ok(false);
@@ -144,7 +145,7 @@ impl Checking<'_> {
         Ok(findings.speakable > 0)
     }
 
-    /// Whether Discord lets the bot register commands there.
+    /// Whether the bot may register commands in the server.
     async fn has_commands(&mut self, application: &Application, id: Snowflake) -> Result<bool, Failed> {
         let name = "GET /applications/{application}/guilds/{guild}/commands";
         let path = format!("/applications/{}/guilds/{id}/commands", application.id);
@@ -163,7 +164,7 @@ impl Checking<'_> {
         }
         let request = Request::get("GET /guilds/{guild}/webhooks", id, format!("/guilds/{id}/webhooks"));
         match self.ask(request).await {
-            // The permission was removed in the meantime.
+            // The permission was removed meanwhile.
             Err(Failed::Refused(refusal)) if refusal.status == 403 && refusal.code != code::TWO_FACTORS => Ok(Vec::new()),
             other => other,
         }
@@ -178,7 +179,7 @@ impl Checking<'_> {
             Line::good("permissions", format!("{text}{needless}")).of(server)
         } else {
             let line = Line::problem("permissions", text).of(server);
-            // If the bot sees some channels, the next lines say why companions cannot speak there.
+            // If the bot can see some channels, the next lines explain why companions cannot speak there.
             if *seen > 0 { line } else { line.click(Need::Listen.explanation().1) }
         });
         for (need, channels) in lacking {
@@ -192,7 +193,7 @@ impl Checking<'_> {
     }
 }
 
-/// Checks what the bot lacks in each channel in which people can talk.
+/// Finds missing permissions in each channel for text messages.
 fn examine(
     permissions: impl Fn(&ServerChannel) -> Permissions,
     channels: &[ServerChannel],
@@ -203,7 +204,7 @@ fn examine(
     for listed in channels.iter().filter(|listed| can_hold_messages(listed.kind)) {
         let place = if is_voice(listed.kind) { Place::Voice } else { Place::Text };
         let needs = missing(permissions(listed), place);
-        // Many channels are not meant for a bot. That it cannot see one is not a problem.
+        // Many channels are not meant for a bot, so not seeing one is not a problem.
         if needs.iter().any(|need| matches!(need, Need::Listen | Need::Enter)) {
             findings.hidden += 1;
             continue;
@@ -224,7 +225,7 @@ fn examine(
     findings
 }
 
-/// Whether people can write there, or in its posts.
+/// Whether people can write messages in the channel or its posts.
 fn can_hold_messages(kind: ChannelType) -> bool {
     CHANNEL_TYPES.contains(&kind) && !kind.is_thread()
 }

@@ -9,9 +9,9 @@ use super::super::names;
 use super::super::snowflake::Snowflake;
 use crate::domain::text::{first, spaced};
 
-/// Channels that a line names. Further ones are counted.
+/// The limit of channels named in a line. Further channels are only counted.
 const MOST_NAMED: usize = 8;
-/// A line's text is cut after this many characters, because some of it comes from Discord.
+/// The length limit of a line's text, in characters, because some of the text comes from Discord.
 const MOST_CHARS: usize = 600;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -23,22 +23,22 @@ pub struct Report {
     pub lines: Vec<Line>,
 }
 
-/// The figures that Discord returned, or that were measured.
+/// Figures that Discord returned, or that the check measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
     pub bot: Option<Named>,
     pub application: Option<Named>,
-    /// Servers that the bot is in. Discord's own count is approximate.
+    /// The number of servers that the bot is in. Discord's own count is approximate.
     pub servers: Option<u64>,
-    /// Connections that Discord recommends.
+    /// The number of connections that Discord recommends.
     pub shards: Option<u32>,
-    /// Identifies that are left until the reset.
+    /// The remaining identifies until the reset.
     pub identifies_left: Option<u32>,
-    /// Seconds until the number of identifies is reset.
+    /// Seconds until the reset of the identifies.
     pub identifies_reset_in_secs: Option<u64>,
-    /// Identifies that may be made within five seconds.
+    /// The number of identifies allowed within five seconds.
     pub max_concurrency: Option<u32>,
-    /// Milliseconds that an answer of the REST API takes.
+    /// Milliseconds that the REST API takes to answer.
     pub answer_ms: Option<u64>,
     /// Milliseconds until the gateway sent HELLO.
     pub hello_ms: Option<u64>,
@@ -51,12 +51,12 @@ pub struct Named {
     pub name: String,
 }
 
-/// Ordered from good to bad.
+/// The state of a line, ordered from good to bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     Good,
-    /// It works, except for something.
+    /// It works with restrictions.
     Warning,
     Problem,
 }
@@ -67,12 +67,12 @@ pub struct Line {
     /// The subject: `discord`, `token`, `intents`, `permissions`, …
     pub about: &'static str,
     pub said: String,
-    /// What to do about it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub click: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<Named>,
-    /// The affected channels, all of them.
+    /// All affected channels.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<Named>,
 }

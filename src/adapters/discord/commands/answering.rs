@@ -1,4 +1,4 @@
-//! Sends answers to interactions: within three seconds, or a deferred response first and the answer later.
+//! Sends answers to interactions: within three seconds, or as a deferred response with a later answer.
 
 use std::time::Duration;
 
@@ -17,24 +17,24 @@ use crate::rest::{Failed, Request};
 use crate::snowflake::Snowflake;
 use crate::wire::WithId;
 
-/// Discord waits three seconds for the first answer (Discord's documentation, "Receiving and Responding", "Responding to an Interaction");
-/// a later one has no effect.
+/// The time limit of the first answer. Discord waits three seconds (Discord's documentation, "Receiving and Responding", "Responding to an
+/// Interaction"); a later answer has no effect.
 const WAITS: Duration = Duration::from_millis(2_900);
-/// A request that takes longer is repeated. Discord's answer to the second one shows whether the first arrived.
+/// The timeout of a request. After it, the request is repeated; Discord's answer then shows whether the first request arrived.
 const TRY: Duration = Duration::from_millis(900);
 /// The pause between attempts.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Attempts to send a deferred answer. Nobody waits for it by the second.
+/// Attempts to send a deferred answer, for which time is less critical.
 const LATER_TRIES: u32 = 5;
 /// How long Discord accepts a deferred answer (Discord's documentation, "Receiving and Responding", "Followup Messages").
 const TAKEN_FOR: Duration = Duration::from_secs(15 * 60);
 
-/// Discord's code for an interaction that was answered before.
+/// Discord's error code for an interaction that was already answered.
 const ALREADY_ANSWERED: u32 = 40_060;
 /// Attempts to look up the message of an answer.
 const LOOKS: u32 = 3;
 
-/// A companion to choose: `name` is shown, `value` is sent.
+/// A companion to choose from: `name` is shown, `value` is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub name: String,
@@ -44,11 +44,11 @@ pub(super) struct Choice {
 /// The result of a first answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FirstAnswer {
-    /// The person sees the answer.
+    /// The user sees the answer.
     Arrived,
-    /// Another process answered, or this one did before it was restarted.
+    /// Another process answered, or this program did before it was restarted.
     AlreadyAnswered,
-    /// The answer did not arrive and cannot arrive any more.
+    /// The answer has not arrived, and it is too late to send it again.
     Lost,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn deferred() -> Value {
     response(DeferredChannelMessageWithSource, &json!({ "flags": MessageFlags::EPHEMERAL }))
 }
 
-/// A deferred response that everybody in the channel sees.
+/// A deferred response that all people in the channel see.
 pub(super) fn deferred_for_all() -> Value {
     json!({ "type": DeferredChannelMessageWithSource })
 }
@@ -104,7 +104,7 @@ impl CommandHandler {
                     return FirstAnswer::Lost;
                 }
                 Ok(Err(Failed::NotNow { after, detail })) => {
-                    // The request did not arrive.
+                    // The request was not processed.
                     let after = after.unwrap_or(PAUSE).max(PAUSE);
                     if Instant::now() + after >= by {
                         tracing::debug!(interaction = %handle.id, %detail, "a command cannot be answered in time");
@@ -123,7 +123,7 @@ impl CommandHandler {
         FirstAnswer::Lost
     }
 
-    /// The id of the message that a deferred answer becomes. `None` if it cannot be looked up.
+    /// The id of the message that a deferred response becomes. `None` if the lookup fails.
     pub(super) async fn message_of(&self, handle: &Handle) -> Option<Snowflake> {
         for tried in 1..=LOOKS {
             let request = Request::original_answer(handle.application, handle.id, &handle.token);
@@ -140,10 +140,10 @@ impl CommandHandler {
         None
     }
 
-    /// Sends a deferred answer. True if the person sees it.
+    /// Sends the answer after a deferred response. Returns whether it arrived.
     pub(super) async fn edit_answer(&self, handle: &Handle, answer: &Answer) -> bool {
         let text = answer.text();
-        // Links that somebody else wrote get no preview under the bot's name.
+        // Links in text by other people get no preview under the bot's name.
         let body = json!({ "content": fitted(text), "allowed_mentions": AllowedMentions::default(), "flags": MessageFlags::SUPPRESS_EMBEDS });
         for tried in 1..=LATER_TRIES {
             let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone(), answer.file());

@@ -1,4 +1,4 @@
-//! Finds the companion that somebody names, and the choices to offer while somebody types.
+//! Finds companions by name, and the choices for autocomplete.
 
 use super::answering::Choice;
 use super::interaction::{ChannelContext, Typing};
@@ -6,13 +6,12 @@ use super::words::{listed, verbatim};
 use super::{Answer, CommandHandler, registered};
 use crate::ports::backend::room::{CompanionView, Room, RoomCompanion};
 
-/// The most choices that Discord shows, and the most characters of each (Discord's documentation, "Application Commands", "Application Command Option
-/// Choice").
+/// The limits of choices and of the characters in each (Discord's documentation, "Application Commands", "Application Command Option Choice").
 const MOST_CHOICES: usize = 25;
 const LONGEST_CHOICE: usize = 100;
 
 impl CommandHandler {
-    /// The companions that match the typed text. Empty if the backend cannot list them.
+    /// The companions that match the typed text. Empty if the backend fails.
     pub(super) async fn choices(&self, typing: &Typing, here: &ChannelContext) -> Vec<Choice> {
         let at = typing.at.as_ref().unwrap_or(here);
         let present = self.room_or_future_room(at).await.ok().flatten().map(|room| room.companions).unwrap_or_default();
@@ -42,7 +41,7 @@ impl CommandHandler {
     }
 }
 
-/// A companion as a member without overrides.
+/// Represents a companion as a member without overrides.
 pub(super) fn as_member(companion: CompanionView) -> RoomCompanion {
     let CompanionView {
         id, name, aliases, interjection, quiet_hours, starts_after, max_turns, repetition, model, picture, ..
@@ -83,8 +82,8 @@ pub(super) fn find<'a>(all: &'a [RoomCompanion], typed: &str) -> Option<&'a Room
         .or_else(|| all.iter().find(|companion| companion.aliases.iter().any(|alias| matches(alias))))
 }
 
-/// The companions with the typed text in a name: first those whose name or id begins with it, then those with an alias that does, then the rest.
-/// Otherwise the order is kept.
+/// The companions that match the typed text: first those with a name or id that begins with it, then those with an alias that begins with it, then
+/// those with a name or alias that contains it. Otherwise the order is kept.
 pub(super) fn offered(all: &[RoomCompanion], typed: &str) -> Vec<Choice> {
     let typed = typed.trim().to_lowercase();
     let rank = |companion: &RoomCompanion| {

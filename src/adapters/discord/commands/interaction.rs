@@ -1,6 +1,6 @@
-//! Parses interactions: who requests what, and where.
+//! Parses interactions: the user, the channel and the requested action.
 //!
-//! Discord fills them in according to the registered commands. They are parsed with care, because the registered commands may be older or newer.
+//! Discord fills in interactions according to the registered commands. Those may be older or newer than this server, so every field is checked.
 
 mod payload;
 
@@ -25,7 +25,7 @@ use crate::ports::inbound_events::ChannelRef;
 use crate::snowflake::Snowflake;
 use crate::wire;
 
-/// The most characters of typed text that are used: what Discord allows in an option with autocomplete.
+/// The limit of characters used of typed text, which is what Discord allows in an option with autocomplete.
 const LONGEST_TYPED: usize = 100;
 
 #[derive(Debug)]
@@ -49,26 +49,26 @@ pub(super) struct Person {
 pub(super) struct Handle {
     pub id: Snowflake,
     pub application: Snowflake,
-    /// A secret: it allows anybody to answer.
+    /// A secret: anyone who has it can answer the interaction.
     pub token: SecretString,
 }
 
 #[derive(Debug)]
 pub(super) enum Action {
     Command(Command),
-    /// Somebody wants to ask a companion about a message.
+    /// A user wants to ask a companion about a message.
     Ask(Box<wire::Message>),
-    /// Somebody chose the companion that is asked about a message. `question` is the interaction that requested it.
+    /// A user chose the companion to ask about a message. `question` is the interaction that requested it.
     Choose {
         question: Snowflake,
         companion: String,
     },
-    /// Somebody wants to read what this person is offered, in this language.
+    /// A user wants to read the help offered to `person`, in this language.
     Help {
         person: Snowflake,
         language: String,
     },
-    /// Somebody types a companion's name.
+    /// A user types a companion's name (autocomplete).
     Typing(Typing),
     /// Not supported. `choices` is true if Discord waits for choices.
     Unknown {
@@ -111,7 +111,7 @@ pub(super) enum Command {
         on: bool,
     },
     ExportMe,
-    /// Brings companions into the call of a voice channel. `None`: the channel in which the person is.
+    /// Brings companions into the call of a voice channel. `None`: the user's voice channel.
     VoiceJoin {
         to: Option<ChannelContext>,
     },
@@ -125,10 +125,10 @@ pub(super) enum Command {
     Help,
 }
 
-/// A companion's name that somebody is typing.
+/// A companion's name that a user is typing.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Typing {
-    /// The command that it is an option of.
+    /// The command that has the name as an option.
     pub command: &'static str,
     pub typed: String,
     /// The chosen channel. `None`: the channel in which the command is typed.
@@ -142,7 +142,7 @@ pub(super) struct ChannelContext {
     /// `None` in a direct message.
     pub guild: Option<Snowflake>,
     pub kind: Option<ChannelType>,
-    /// The channel of a thread.
+    /// A thread's parent channel.
     pub parent: Option<Snowflake>,
     pub is_locked: bool,
     /// The permissions of the user of the command.
@@ -212,7 +212,7 @@ impl ChannelContext {
         self.kind.is_some_and(ChannelType::is_thread)
     }
 
-    /// Whether it has a call.
+    /// Whether the channel has calls.
     pub fn is_voice(&self) -> bool {
         self.kind.is_some_and(permissions::is_voice)
     }
@@ -221,34 +221,34 @@ impl ChannelContext {
         matches!(self.kind, Some(ChannelType::GuildStageVoice))
     }
 
-    /// What the bot needs to take part in the channel's call and does not have, as far as that is known.
+    /// The first permission that the bot lacks for the channel's call. `None` if it lacks none, or its permissions are unknown.
     pub fn missing_in_call(&self) -> Option<Need> {
         permissions::missing_in_call(self.bot_permissions?, self.is_stage())
     }
 
-    /// Whether the bot may have to be invited before it can see the channel.
+    /// Whether the thread is private, so the bot may see it only after being added to it.
     pub fn is_hidden(&self) -> bool {
         let sees_all = Permissions::MANAGE_THREADS | Permissions::ADMINISTRATOR;
         self.kind == Some(ChannelType::PrivateThread)
             && !self.bot_permissions.is_some_and(|permissions| permissions.intersects(sees_all))
     }
 
-    /// Whether its messages are in posts.
+    /// Whether messages in the channel are written in posts.
     pub const fn is_forum(&self) -> bool {
         matches!(self.kind, Some(ChannelType::GuildForum | ChannelType::GuildMedia))
     }
 
-    /// Whether companions can be members of it. They cannot in categories, for example.
+    /// Whether companions can be members of the channel. They cannot be members of categories, for example.
     pub fn can_have_members(&self) -> bool {
         self.kind.is_none_or(|kind| kind == ChannelType::Private || CHANNEL_TYPES.contains(&kind))
     }
 
-    /// Whether the user has this permission. In a direct message the user has all.
+    /// Whether the user has this permission. In a direct message, users have all permissions.
     const fn user_may(&self, permission: Permissions) -> bool {
         self.is_direct() || self.user_permissions.intersects(Permissions::ADMINISTRATOR.union(permission))
     }
 
-    /// Whether the user may read what was said before.
+    /// Whether the user may read earlier messages.
     pub const fn user_may_read_history(&self) -> bool {
         self.user_may(Permissions::READ_MESSAGE_HISTORY)
     }
@@ -263,12 +263,12 @@ impl ChannelContext {
         self.user_may(Permissions::VIEW_CHANNEL)
     }
 
-    /// Whether the user may write messages in the channel. Saying something by a command requires it.
+    /// Whether the user may write messages in the channel. `/tertulia say` requires it.
     pub fn user_may_write(&self) -> bool {
         self.user_may(if self.is_thread() { Permissions::SEND_MESSAGES_IN_THREADS } else { Permissions::SEND_MESSAGES })
     }
 
-    /// What the bot needs in the channel and does not have. `None` if that is unknown.
+    /// The permissions that the bot lacks in the channel. `None` if they are unknown.
     pub fn missing(&self) -> Option<Vec<Need>> {
         if self.is_direct() {
             return Some(Vec::new());
@@ -283,10 +283,10 @@ impl ChannelContext {
     }
 }
 
-/// The prefix of the id of the list in which somebody chooses a companion. The id of the interaction follows.
+/// The prefix of a list's `custom_id`. The id of the interaction follows.
 const QUESTION: &str = "ask:";
 
-/// The id of the list in which somebody chooses a companion, for this interaction.
+/// The `custom_id` of the list from which the user chooses a companion for this question.
 pub(super) fn list_of(question: Snowflake) -> String {
     format!("{QUESTION}{question}")
 }
@@ -320,9 +320,9 @@ impl Payload {
         })
     }
 
-    /// What is requested. `None` if it is not supported.
+    /// The requested action. `None` if it is not supported.
     fn action(mut self, kind: InteractionType, here: &ChannelContext) -> Option<Action> {
-        // There is no bot in a group.
+        // Bots cannot be in groups.
         if here.kind == Some(ChannelType::Group) {
             return None;
         }
@@ -362,7 +362,7 @@ impl Payload {
         }
     }
 
-    /// The channel that was chosen in an option, if any.
+    /// The channel chosen in an option, if any.
     fn chosen(&self, options: &Options<'_>, name: &str) -> Result<Option<ChannelContext>, Unsupported> {
         let Some(value) = options.value(name) else { return Ok(None) };
         let id: Snowflake = value.as_str().and_then(|id| id.parse().ok()).ok_or(Unsupported)?;
@@ -389,7 +389,7 @@ impl<'a> Options<'a> {
         self.value(name).and_then(Value::as_str).map(cut)
     }
 
-    /// The named companion. Empty text names none.
+    /// The named companion. An empty text counts as none.
     fn companion(&self) -> Option<String> {
         self.text(name::COMPANION).filter(|typed| !typed.is_empty())
     }

@@ -1,4 +1,4 @@
-//! Changes the companions of a channel: adds and removes them, sets how readily they speak up, pauses them.
+//! Changes the companions of a channel: adds and removes them, sets their interjection level, pauses them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl CommandHandler {
         Ok(lines.join("\n"))
     }
 
-    /// What prevents companions from reading and speaking in a channel, as far as it is known.
+    /// Describes the known obstacles to reading and speaking in a channel.
     pub(super) fn obstacles(&self, at: &ChannelContext) -> Vec<String> {
         let missing = at.missing().unwrap_or_default();
         let mut lines = words::needs(&missing);
@@ -79,7 +79,8 @@ impl CommandHandler {
         Ok(format!("{} is no longer {place}. `/tertulia join` brings it back.", name(&companion.name)))
     }
 
-    /// Sets the interjection level and quiet hours. Without a companion, quiet hours are the channel's, so that they apply to those that join later, too.
+    /// Sets the interjection level and quiet hours. If no companion is named, quiet hours are set for the channel, so they also apply to companions
+    /// that join later.
     pub(super) async fn set_level(
         &self,
         level: Option<Level>,
@@ -105,7 +106,7 @@ impl CommandHandler {
             Some(Level::Default) => Override::Reset,
             Some(Level::SpokenTo) | None => Override::Keep,
         };
-        // Choosing a level ends `always`. Hours such as 23:00-08:00 stay.
+        // Choosing a level removes the quiet hours `always`, but keeps hours such as 23:00-08:00.
         let ends_always = |now: QuietHours, end: Override<QuietHours>| match (level, quiet_hours, now) {
             (Some(Level::Tier(_)), Override::Keep, QuietHours::Always) => end,
             _ => Override::Keep,
@@ -142,7 +143,7 @@ impl CommandHandler {
             (true, true) => (Override::Keep, Override::Set(true)),
             (true, false) => (Override::Keep, Override::Reset),
             (false, true) => (Override::Set(true), Override::Keep),
-            // Everybody is resumed, including companions that were paused one by one.
+            // Resumes all companions, including those that were paused individually.
             (false, false) => (Override::Reset, Override::Reset),
         };
         let for_room = |_: &Room| RoomPatch { paused: for_room, ..RoomPatch::default() };
@@ -161,7 +162,7 @@ impl CommandHandler {
         })
     }
 
-    /// Changes the room and the named companion, or all of its companions. Returns the room with the changed companions.
+    /// Changes the room and one companion if `typed` names one, otherwise all companions. Returns the room with the changed companions.
     async fn patch(
         &self,
         typed: Option<&str>,
@@ -208,7 +209,7 @@ fn no_companion(at: &ChannelContext, here: &ChannelContext) -> String {
     format!("No companion is {} yet. Add one with `/tertulia join`.", place(at, here))
 }
 
-/// Refuses if the user may not change the channel.
+/// Returns an error if the user may not change the channel.
 pub(super) fn may_change(at: &ChannelContext, here: &ChannelContext) -> Result<(), Answer> {
     if at.user_may_change() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What people decide about themselves: to be forgotten, to be ignored, and to have their data.
+//! The commands by which users control their own data: `forget me`, `ignore me`, `export-me`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,12 +14,13 @@ use crate::ports::backend::stamp::Stamp;
 use crate::rest::File;
 use crate::snowflake::Snowflake;
 
-/// The most bytes of a file. Discord's default limit has been 10 and is 20 MiB (Discord's documentation, "API Reference", "Uploading Files").
+/// The size limit of a file, in bytes. Discord's default limit was 10 MiB and is now 20 MiB (Discord's documentation, "API Reference", "Uploading
+/// Files").
 const LARGEST_FILE: usize = 8_000_000;
-/// Between two entries of a file.
+/// The separator between the entries of a file.
 const SEPARATOR: &str = ",\n";
 
-/// When a line that is exported was said, in a form that sorts by time.
+/// The time of an exported line, in a format that sorts by time.
 #[derive(Deserialize)]
 struct At {
     #[serde(default)]
@@ -38,7 +39,7 @@ impl CommandHandler {
         }
         let forget = Forget { guild: here.guild_id(), person: person.person().as_str().into(), answers: false };
         let forgotten = match self.backend.maintenance.forget(forget).await {
-            // They never said anything here, or were forgotten before.
+            // The user has no messages here, or was forgotten before.
             Err(Refused::NotFound(_)) => Forgotten::default(),
             outcome => outcome?,
         };
@@ -50,7 +51,7 @@ impl CommandHandler {
         ))
     }
 
-    /// The person's own data as a file.
+    /// Exports the user's data as a file.
     pub(super) async fn export(&self, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
         let scope = scope(here);
         let slot = self.files.take(here.guild_id()).map_err(|_| Answer::Refused(words::BUSY.to_owned()))?;
@@ -65,7 +66,7 @@ impl CommandHandler {
         while let Some(line) = exported.next().await {
             let line = match line {
                 Ok(line) => line,
-                // It is the last item.
+                // The error is the last item of the stream.
                 Err(Refused::Damaged(_)) => {
                     is_damaged = true;
                     break;
@@ -144,7 +145,7 @@ fn describe(forgotten: &Forgotten, scope: &str) -> String {
     }
 }
 
-/// How long the words stay in the store and in backups.
+/// How long the words remain in the database and in backups.
 fn file_notice(until: Option<Stamp>) -> String {
     let until = match until {
         Some(Stamp(until)) => format!("until <t:{}:D> at the latest", until.as_micros() / 1_000_000),

@@ -1,4 +1,4 @@
-//! `/tertulia recall`: finds what was said in a channel, for the person who asks.
+//! `/tertulia recall`: searches the messages of a channel.
 
 use super::interaction::ChannelContext;
 use super::words::{name, verbatim, when};
@@ -6,13 +6,13 @@ use super::{Answer, CommandHandler};
 use crate::domain::text::first;
 use crate::ports::backend::messages::{Found, HistoryMessage, SearchQuery};
 
-/// The most messages that an answer quotes.
+/// The limit of quoted messages.
 const MOST_FOUND: usize = 8;
 /// The longest quotation, in characters.
 const LONGEST_QUOTED: usize = 180;
 
 impl CommandHandler {
-    /// Searches this channel only, and only for somebody who can read what was said in it before.
+    /// Searches only this channel, and only if the user may read its history.
     pub(super) async fn recall(&self, words: &str, here: &ChannelContext) -> Result<String, Answer> {
         if !here.user_may_read_history() {
             return Ok(

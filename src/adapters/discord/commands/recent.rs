@@ -1,13 +1,13 @@
-//! Finds repeated interactions.
+//! Detects repeated interactions.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::snowflake::Snowflake;
 
-/// The number of remembered interactions. It is more than a resumed connection repeats, unless somebody types without end.
+/// The number of remembered interactions. A resumed connection normally repeats fewer.
 const REMEMBERED: usize = 4_096;
 
-/// The latest interactions. They are remembered because a resumed connection repeats events.
+/// The ids of recent interactions. A resumed connection repeats events.
 #[derive(Debug, Default)]
 pub(super) struct RecentInteractions {
     ids: BTreeSet<Snowflake>,
@@ -15,7 +15,7 @@ pub(super) struct RecentInteractions {
 }
 
 impl RecentInteractions {
-    /// Whether an interaction arrives for the first time. Remembers it.
+    /// Records an interaction. Returns whether it is new.
     pub fn is_new(&mut self, id: Snowflake) -> bool {
         if !self.ids.insert(id) {
             return false;

@@ -1,5 +1,4 @@
-//! The commands that are registered with Discord: `/tertulia`, its subcommands and their options, the entry in the menu of a message, and all
-//! their texts.
+//! The commands registered with Discord, with all their texts: `/tertulia`, its subcommands and options, and the entry in the menu of a message.
 //!
 //! Translations of the texts belong here, too.
 
@@ -40,12 +39,12 @@ pub(super) const OFF: &str = "off";
 pub(super) const SURE: &str = "sure";
 pub(super) const TEXT: &str = "text";
 pub(super) const WORDS: &str = "words";
-/// Every subcommand, and every group of subcommands.
+/// All subcommands and groups of subcommands.
 pub(super) const SUBCOMMANDS: [&str; 14] =
     [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, RECALL, FORGET, IGNORE, EXPORT_ME, VOICE, SAY, ABOUT, HELP];
-/// The most characters that can be said at once. The text and the two names have to fit into one message.
+/// The length limit of `/tertulia say`. The text and both names must fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
-/// The most characters that can be searched for.
+/// The length limit of a search.
 const LONGEST_SEARCHED: u16 = 200;
 
 /// The types of channels that companions can join.
@@ -60,7 +59,7 @@ pub const CHANNEL_TYPES: [ChannelType; 9] = [
     ChannelType::GuildForum,
     ChannelType::GuildMedia,
 ];
-/// Those that have a call.
+/// The types of channels that have calls.
 const VOICE_TYPES: [ChannelType; 2] = [ChannelType::GuildVoice, ChannelType::GuildStageVoice];
 
 /// How readily a companion speaks up unasked.
@@ -76,7 +75,7 @@ pub(super) enum Level {
 
 const DEFAULT: &str = "default";
 pub(super) const SPOKEN_TO: &str = "spoken_to";
-/// Every level: its value, its name in the list, its description in answers.
+/// The levels: value, name in the list, description in answers.
 const LEVELS: [(&str, &str, &str); 7] = [
     (SPOKEN_TO, "Only when spoken to", "speaks only when it is spoken to"),
     ("very_quiet", "Very quiet", "rarely speaks up unless it is addressed"),
@@ -88,7 +87,7 @@ const LEVELS: [(&str, &str, &str); 7] = [
 ];
 
 impl Level {
-    /// The level with this value.
+    /// Finds a level by its value.
     pub fn named(name: &str) -> Option<Self> {
         let (name, ..) = LEVELS.iter().find(|(known, ..)| *known == name)?;
         Some(match *name {
@@ -98,7 +97,7 @@ impl Level {
         })
     }
 
-    /// The value that Discord sends.
+    /// The value in Discord's options.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SpokenTo => SPOKEN_TO,
@@ -113,7 +112,7 @@ pub(super) fn tier_in_words(tier: &str) -> &str {
     LEVELS.iter().find(|(known, _, words)| *known == tier && !words.is_empty()).map_or(tier, |(_, _, words)| words)
 }
 
-/// `/tertulia`, as it is registered.
+/// The definition of `/tertulia`.
 pub(super) fn command() -> Value {
     let only = |text| companion(text, false);
     let description = "Companions in this channel: who is here, who comes and goes, how much they talk";
@@ -218,12 +217,12 @@ pub(super) fn command() -> Value {
     )
 }
 
-/// The entry in the menu of a message, as it is registered.
+/// The definition of the entry in a message's menu.
 fn ask() -> Value {
     registered(ASK, CommandType::Message, "", Vec::new())
 }
 
-/// A command for servers that the bot was added to, and for direct messages with it.
+/// A command for guilds that the bot was added to, and for direct messages with it.
 fn registered(name: &str, kind: CommandType, description: &str, options: Vec<CommandOption>) -> Value {
     #[expect(deprecated, reason = "all fields are required")]
     let command = Command {
@@ -243,7 +242,7 @@ fn registered(name: &str, kind: CommandType, description: &str, options: Vec<Com
         name_localizations: None,
         nsfw: None,
     };
-    // Without the fields that Discord sets, and without default values.
+    // Removes default values, and the fields that Discord sets.
     essence(&json!(command))
 }
 
@@ -292,7 +291,7 @@ fn levels() -> CommandOption {
     choice(LEVEL, "How readily they speak up", &LEVELS.map(|(value, name, _)| (value, name)))
 }
 
-/// An option with these values to choose from, each with its name.
+/// An option with a fixed list of values, each with its name.
 fn choice(name: &str, description: &str, choices: &[(&str, &str)]) -> CommandOption {
     let choices = choices.iter().map(|(value, name)| CommandOptionChoice {
         name: (*name).to_owned(),
@@ -307,7 +306,7 @@ fn choice(name: &str, description: &str, choices: &[(&str, &str)]) -> CommandOpt
 pub enum Status {
     /// `/tertulia` is not registered.
     Missing,
-    /// A command is missing or is registered as an older or newer server defines it.
+    /// A command is missing, or registered by an older or newer server.
     Outdated,
     Current,
 }
@@ -320,7 +319,7 @@ pub fn status(listed: &[Value]) -> Status {
     if to_register(listed).is_empty() { Status::Current } else { Status::Outdated }
 }
 
-/// The commands that are missing or different in Discord's list.
+/// The commands that are missing from Discord's list or differ from it.
 pub(super) fn to_register(listed: &[Value]) -> Vec<Value> {
     let is_current = |wanted: &Value| registered_as(listed, wanted).is_some_and(|own| is_same(own, wanted));
     [command(), ask()].into_iter().filter(|wanted| !is_current(wanted)).collect()
@@ -332,12 +331,12 @@ fn registered_as<'a>(listed: &'a [Value], wanted: &Value) -> Option<&'a Value> {
     listed.iter().find(|command| command["name"] == wanted["name"] && kind(command) == kind(wanted))
 }
 
-/// Whether Discord has the current version of a command. Discord adds fields to it and leaves out default values.
+/// Whether a registered command is current. Discord adds fields and omits default values.
 fn is_same(registered: &Value, wanted: &Value) -> bool {
     essence(registered) == essence(wanted)
 }
 
-/// The fields of a command that a person would notice, without default values.
+/// The fields of a command that are visible to users, without default values.
 fn essence(command: &Value) -> Value {
     const NOTICEABLE: [&str; 21] = [
         "name",
@@ -375,7 +374,7 @@ fn essence(command: &Value) -> Value {
     let normalized = |name: &str, value: &Value| match value {
         Value::Array(list) if matches!(name, "options" | "choices") => list.iter().map(essence).collect(),
         Value::Array(list) => {
-            // The order of a set does not matter.
+            // `channel_types` is a set, so its order is ignored.
             let mut numbers: Vec<_> = list.iter().map(Value::as_u64).collect();
             numbers.sort_unstable();
             json!(numbers)

@@ -1,4 +1,4 @@
-//! Registers the commands with Discord, once, and only those that are missing or different.
+//! Registers with Discord those commands that are missing or different.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use crate::wire::Application;
 const SHORTEST_WAIT: Duration = Duration::from_secs(60);
 const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 impl CommandHandler {
-    /// Starts the registration unless it is in progress. If it waits for a retry, it retries at once.
+    /// Starts the registration. If one is waiting to retry, it retries at once.
     pub(super) fn register(desk: &Arc<Self>) {
         if desk.is_registering.swap(true, Ordering::Relaxed) {
             desk.register_again.notify_one();
@@ -36,13 +36,13 @@ impl CommandHandler {
                     tracing::warn!(%why, "the slash command /tertulia cannot be registered; it is retried in {minutes} min, everything else works");
                 }
             }
-            // The timeout and the notification both start the next attempt.
+            // Both the timeout and the notification start the next attempt.
             let _ = timeout(wait, self.register_again.notified()).await;
             wait = (wait * 2).min(LONGEST_WAIT);
         }
     }
 
-    /// Has the profile of the bot say what it is. One that the operator wrote stays.
+    /// Sets the bot's profile text to say that it is AI, unless the operator has written one.
     async fn describe(&self) {
         match self.discord.rest().send(&Request::describe_application(self.discord.about())).await {
             Ok(_) => tracing::info!("the profile of the bot was empty, and says now that it is AI"),
@@ -50,7 +50,7 @@ impl CommandHandler {
         }
     }
 
-    /// True if a command was missing or different.
+    /// Registers missing and different commands. Returns whether there were any.
     async fn register_once(&self) -> Result<bool, Failed> {
         let rest = self.discord.rest();
         let Application { id: application, description, .. } = rest.ask(Request::application()).await?;
@@ -61,7 +61,7 @@ impl CommandHandler {
         let missing = registered::to_register(&listed);
         let has_registered = !missing.is_empty();
         for command in missing {
-            // It replaces the command of the same name. Other commands of the application stay.
+            // Replaces the command of the same name. The application's other commands stay.
             rest.send(&Request::put_command(application, command)).await?;
         }
         Ok(has_registered)

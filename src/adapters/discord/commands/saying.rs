@@ -1,7 +1,7 @@
-//! Relays what people say to companions by a command: `/tertulia say`, and *Ask a companion about this* in the menu of a message.
+//! Relays messages from users to companions: `/tertulia say`, and *Ask a companion about this* in the menu of a message.
 //!
-//! Discord delivers the text of both whatever intents the bot has. The answer to the command shows everybody what was said. The message is
-//! journaled under that answer's id, so deleting the answer deletes the message.
+//! Both work without the Message Content intent. The answer to the command shows the message to the whole channel. The message is journaled under
+//! that answer's id, so deleting the answer deletes the message.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use crate::ports::inbound_events::{Acceptance, InboundError, InboundMessage};
 use crate::snowflake::Snowflake;
 use crate::wire;
 
-/// The most characters of a message that are quoted in a question about it.
+/// The limit of characters quoted in a question about a message.
 const LONGEST_QUOTE: usize = 2_000;
-/// Questions that wait for the choice of a companion. If there are more, the oldest is dropped.
+/// The limit of questions that wait for a choice. Beyond it, the oldest question is dropped.
 const MOST_QUESTIONS: usize = 256;
-/// The time to choose: as long as Discord accepts an answer.
+/// The time limit for choosing. It equals the time in which Discord accepts an answer.
 const ASKED_WITHIN: Duration = Duration::from_secs(15 * 60);
-/// How long a message that cannot be journaled is retried.
+/// How long journaling a message is retried.
 const TRIED_FOR: Duration = Duration::from_secs(15);
 
-/// The next step for somebody who wants to say something to a companion.
+/// The next step of relaying a message.
 pub(super) enum SayStep {
-    /// The companion is known: relay this.
+    /// The companion is known: relay the message.
     Message(PreparedMessage),
-    /// The person has to choose a companion first. This is the answer with the list.
+    /// The user must choose a companion first. The body of the answer with the list.
     Choice(serde_json::Value),
 }
 
@@ -43,11 +43,11 @@ pub(super) struct PreparedMessage {
     companion: RoomCompanion,
     /// The text for the model.
     text: String,
-    /// The text that everybody in the channel sees.
+    /// The text that all people in the channel see.
     shown: String,
 }
 
-/// A message that somebody wants to ask a companion about.
+/// A message that a user wants to ask a companion about.
 struct Question {
     id: Snowflake,
     person: Snowflake,
@@ -57,7 +57,7 @@ struct Question {
     link: String,
 }
 
-/// Questions that wait for the choice of a companion, the oldest first. A restart loses them; a later choice is refused with an explanation.
+/// Questions that wait for a choice, oldest first. They are lost at a restart; a later choice is refused with an explanation.
 #[derive(Default)]
 pub(super) struct Questions(Mutex<VecDeque<Question>>);
 
@@ -70,7 +70,7 @@ impl Questions {
         }
     }
 
-    /// Takes the question of this person in this channel. A second call finds nothing.
+    /// Removes and returns the question of this person in this channel.
     fn take(&self, id: Snowflake, person: Snowflake, channel: Snowflake) -> Option<Question> {
         let mut waiting = self.0.lock();
         let matches = |question: &Question| question.id == id && question.person == person && question.channel == channel;
@@ -101,7 +101,7 @@ impl CommandHandler {
         Ok(SayStep::Message(PreparedMessage { companion, text: text_for_model, shown }))
     }
 
-    /// Prepares *Ask a companion about this*: the question, and its companion if there is only one.
+    /// Prepares *Ask a companion about this*: creates the question, and chooses the companion if there is only one.
     pub(super) async fn prepare_question(
         &self,
         id: Snowflake,
@@ -147,7 +147,7 @@ impl CommandHandler {
         )))
     }
 
-    /// Prepares a question whose companion was chosen.
+    /// Prepares a question after its companion was chosen.
     pub(super) async fn prepare_chosen_question(
         &self,
         id: Snowflake,
@@ -165,7 +165,7 @@ impl CommandHandler {
         Ok(SayStep::Message(question.for_companion(companion, person)))
     }
 
-    /// The companions of a channel, if the person may say something to them.
+    /// The room of a channel with companions, if the user may speak to them.
     async fn room_for_speaker(&self, here: &ChannelContext, person: &Person) -> Result<Room, Answer> {
         if !here.user_may_write() {
             return Err(Answer::Refused("You may not write messages here, so nothing was said.".to_owned()));
@@ -179,7 +179,7 @@ impl CommandHandler {
         room.ok_or_else(|| Answer::Refused("No companion is here yet. Add one with `/tertulia join`.".to_owned()))
     }
 
-    /// Relays what somebody says, visible to everybody. Returns the outcome.
+    /// Relays a message, visible to the whole channel. Returns the outcome.
     pub(super) async fn relay(
         &self,
         pending: Pending<'_>,
@@ -187,7 +187,7 @@ impl CommandHandler {
         person: &Person,
         step: impl Future<Output = Result<SayStep, Answer>>,
     ) -> &'static str {
-        // Until the companion is known, only the person sees errors.
+        // Errors in finding the companion are visible only to the user.
         let handle = pending.handle;
         let step = timeout_at(pending.since + ANSWERED_LATER, catch_panic(step)).await;
         let (body, outcome, prepared) = match step.unwrap_or_else(|_| Err(Answer::Failed(words::NOT_SAID.to_owned()))) {
@@ -208,7 +208,7 @@ impl CommandHandler {
         if self.edit_answer(handle, &answer).await {
             return answer.outcome();
         }
-        // The answer was deleted before it showed the text, or it never will show it. A text that nobody sees must not count as said.
+        // The answer was deleted, or cannot show the text. The journaled message must be deleted, because no person can see it.
         if let Some(message) = message {
             let deletion = self.inbound_events.deleted(&here.channel_ref(), &[message.to_string().into()]).await;
             deletion.unwrap_or_else(|error| {
@@ -218,7 +218,7 @@ impl CommandHandler {
         "unanswered"
     }
 
-    /// Journals what somebody says, under the id of the message that shows it. Returns the text that everybody sees.
+    /// Journals a message under the id of the answer that shows it. Returns the text that all people see.
     async fn journal_message(
         &self,
         message: Snowflake,
@@ -231,7 +231,7 @@ impl CommandHandler {
         let from = Author { id: person.id.person().as_str().into(), name: person.name.clone(), role: Role::Person };
         let inbound_message = InboundMessage {
             id: Some(message.to_string().into()),
-            // The message is for the chosen companion, whatever names the text contains.
+            // The message addresses only the chosen companion, whatever names the text contains.
             own_words: Some("".into()),
             said_at: Some(self.discord.clocks().said_at(handle.id)),
             mentions: vec![companion.id.as_str().into()],

@@ -1,4 +1,4 @@
-//! `/tertulia status`: the companions of a channel, and whether they can read and speak there.
+//! `/tertulia status`: lists the companions of a channel, and whether they can read and speak there.
 
 #[cfg(test)]
 mod tests;
@@ -16,28 +16,28 @@ use crate::ports::backend::room::{CompanionView, Room, RoomCompanion, RoomId};
 use crate::ports::backend::state::{CompanionState, RoomState};
 use crate::snowflake::Snowflake;
 
-/// The most companions that an answer lists.
+/// The limit of listed companions.
 const MOST_LISTED: usize = 12;
 
-/// What is known about a channel.
+/// The status of a channel.
 #[derive(Clone, Debug)]
 pub(super) struct ChannelStatus {
     pub here: ChannelContext,
-    /// The channel's room, if it is one.
+    /// The channel's room, if it has one.
     pub room: Option<Room>,
-    /// What the companions are doing.
+    /// The state of the room's companions.
     pub state: Option<RoomState>,
-    /// For a thread or a direct message without messages: the room that it becomes with the first one.
+    /// For a thread or direct message without messages: the room that it becomes with the first message.
     pub future_room: Option<Room>,
-    /// The companions that could be added.
+    /// The configured companions, if the room has none.
     pub all: Vec<CompanionView>,
-    /// What the bot lacks here. `None` if that is unknown.
+    /// The permissions that the bot lacks here. `None` if unknown.
     pub missing: Option<Vec<Need>>,
     pub reads_all: Option<bool>,
     pub delivery_error: Option<DeliveryError>,
     pub store_is_ready: bool,
     pub models_are_ready: bool,
-    /// What is quarantined, the `server` or only the `channel`, and until when.
+    /// The quarantined scope, `server` or `channel`, and the end of the quarantine.
     pub quarantined_until: Option<(&'static str, Moment)>,
     /// Whether the user has opted out.
     pub is_opted_out: bool,
@@ -49,7 +49,7 @@ impl CommandHandler {
         let is_empty = room.as_ref().is_none_or(|room| room.companions.is_empty());
         let future_room = if room.is_none() { self.future_room(here).await? } else { None };
         let state = match &room {
-            // The answer lists the companions even if their state is unknown.
+            // If the query fails, the answer lists the companions without their state.
             Some(room) if !is_empty => self.backend.rooms.state(&room.id).await.ok(),
             _ => None,
         };
@@ -75,7 +75,7 @@ impl CommandHandler {
 
 impl CommandHandler {
     async fn quarantined_until(&self, here: &ChannelContext) -> Option<(&'static str, Moment)> {
-        // If the quarantine cannot be queried, the answer leaves it out.
+        // If the query fails, the answer omits the quarantine.
         let quarantine = self.backend.maintenance.quarantine().await.ok()?;
         if let Some(guild) = quarantine.guilds.iter().find(|guild| guild.id == here.guild_id()) {
             return Some(("server", guild.until.0));
@@ -86,7 +86,7 @@ impl CommandHandler {
     }
 }
 
-/// Describes a channel; of one companion alone, if `typed` names one.
+/// Describes a channel. If `typed` names a companion, only that one is listed.
 pub(super) fn describe(status: &ChannelStatus, typed: Option<&str>) -> Result<String, Answer> {
     let mut lines = companion_lines(status, typed)?;
     lines.push(String::new());

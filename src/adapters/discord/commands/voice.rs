@@ -1,4 +1,4 @@
-//! `/tertulia voice`: brings companions into the call of a voice channel, sends them out, and tells who is heard.
+//! `/tertulia voice`: brings companions into the call of a voice channel, sends them out, and shows its status.
 
 #[cfg(test)]
 mod tests;
@@ -19,15 +19,15 @@ use crate::rest::{Failed, Request};
 use crate::snowflake::Snowflake;
 use crate::wire::{Server, ServerChannel, ServerMember};
 
-/// How long an answer waits for the bot to be in the call. Discord does not answer at all if it does not let the bot in.
+/// How long an answer waits until the bot is in the call. If Discord refuses the bot, it sends no reply.
 const SETTLED_WITHIN: Duration = Duration::from_secs(15);
 
-/// What is known of a call.
+/// The call of a guild, as an answer shows it.
 struct CallStatus {
     call: Status,
     room: Option<Room>,
     speech: Description,
-    /// The people who are listened to, with what is worth knowing of them.
+    /// The names of the people that companions listen to, marked if muted.
     heard: Vec<Arc<str>>,
     /// The number of people who opted out.
     ignored: usize,
@@ -106,14 +106,15 @@ impl CommandHandler {
         Ok(describe(&CallStatus { is_stage: at.is_stage(), call, room, speech, heard, ignored }))
     }
 
-    /// The calls, and the guild of a channel.
+    /// The calls and the guild. Refused if there are no calls, or in a direct message.
     fn calls(&self, here: &ChannelContext) -> Result<(&Calls, Snowflake), Answer> {
         let calls = self.calls.as_ref().ok_or_else(|| Answer::Refused("This bot takes part in no calls.".to_owned()))?;
         let guild = here.guild.ok_or_else(|| Answer::Refused("Only servers have voice channels.".to_owned()))?;
         Ok((calls, guild))
     }
 
-    /// A channel, with the permissions in it. Discord sends those of the channel in which a command is used; others are requested.
+    /// Looks up a channel with the permissions in it. Discord sends them for the channel in which the command is used; for
+    /// others, they are requested.
     async fn look_at(
         &self,
         channel: Snowflake,
@@ -126,7 +127,7 @@ impl CommandHandler {
         }
         let bot = self.discord.bot().await.map_err(unanswered)?.user;
         let rest = self.discord.rest();
-        // The list also has what the bot may not enter.
+        // The list includes channels that the bot may not enter.
         let listed: Vec<ServerChannel> = rest.ask(Request::guild_channels(guild)).await.map_err(unanswered)?;
         let listed = listed.into_iter().find(|listed| listed.id == channel);
         let listed = listed.ok_or_else(|| Answer::Refused(words::needs([&Need::Listen]).concat()))?;
@@ -185,7 +186,7 @@ fn joined(at: &ChannelContext, room: Option<&Room>, call: Option<&Status>) -> St
     lines.join("\n")
 }
 
-/// Why the bot is not heard or hears nobody, and what to do.
+/// Explains why the bot cannot be heard or cannot hear, and what to do.
 fn silence(silence: Silence, is_stage: bool) -> Vec<String> {
     let Silence { is_suppressed, is_muted, is_deafened } = silence;
     let suppressed = || {
@@ -258,7 +259,7 @@ fn describe(status: &CallStatus) -> String {
     lines.join("\n")
 }
 
-/// Services in their order; the later ones of recognition are asked if those before fail.
+/// Lists the services in their order. Later recognition services are fallbacks.
 fn services(services: &[SpeechService]) -> String {
     let each = services.iter().map(|service| match &service.host {
         Some(host) => format!("{} at {}", name(service.provider), words::verbatim(host)),

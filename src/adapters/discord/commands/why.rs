@@ -1,4 +1,4 @@
-//! `/tertulia why`: why companions spoke in a channel, or did not, and what they wait for.
+//! `/tertulia why`: explains why companions spoke in a channel or stayed silent, and what they wait for.
 
 #[cfg(test)]
 mod tests;
@@ -12,25 +12,25 @@ use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, StoryLine,
 use crate::ports::backend::room::Room;
 use crate::texts::Language;
 
-/// The most decisions that an answer lists.
+/// The limit of decisions in an answer.
 const MOST_DECISIONS: usize = 8;
-/// The most companions whose waiting is described.
+/// The limit of companions whose waiting is described.
 const MOST_WAITING: usize = 4;
-/// The most characters of a model's own reason.
+/// The limit of characters of a model's own reason.
 const LONGEST_REASON: usize = 120;
-/// The most characters about what became of a statement.
+/// The limit of characters about the outcome of a statement.
 const LONGEST_END: usize = 200;
-/// The kinds of lines of a story that say what became of a statement.
+/// The kinds of story lines that show the outcome of a statement.
 const ENDS: [&str; 5] = ["statement", "failed", "dropped", "cleared", "moved"];
 
 impl CommandHandler {
-    /// Describes this channel only: the user can see it, but perhaps no other.
+    /// Describes only this channel, because the user may not be able to see others.
     pub(super) async fn why(&self, typed: Option<&str>, here: &ChannelContext) -> Result<String, Answer> {
         let Some(room) = self.room(here).await? else {
             return Ok("Nothing was decided here yet. `/tertulia status` shows who is here.".to_owned());
         };
         let selected = match typed {
-            // A companion that left has decisions here, too.
+            // A companion that has left may still have decisions here.
             Some(typed) => match find(&room.companions, typed) {
                 Some(member) => Some(member.id.clone()),
                 None => Some(self.configured(typed).await?.id),
@@ -49,7 +49,7 @@ impl CommandHandler {
                 at: None,
                 language: Language::English,
             };
-            // A companion that cannot be queried is left out.
+            // Companions whose query fails are omitted.
             let waits = self.backend.records.why(query).await.ok().and_then(|why| why.waiting_for);
             waiting.extend(waits);
         }
@@ -61,7 +61,7 @@ impl CommandHandler {
         Ok(describe(&room, &told, &waiting))
     }
 
-    /// What became of the statement of a YES. None if that is not known.
+    /// The outcome of the statement that a YES led to. `None` if unknown.
     async fn became(&self, room: &Room, decision: &DecisionRecord) -> Option<String> {
         let query = WhyQuery {
             room: room.id.clone(),
@@ -76,12 +76,12 @@ impl CommandHandler {
     }
 }
 
-/// Whether a statement was to follow: a YES that did not lose the floor.
+/// Whether the decision was to lead to a statement: a YES that did not lose the floor.
 fn wants_to_speak(decision: &DecisionRecord) -> bool {
     &*decision.decision == "YES" && decision.more.get("floor").is_none_or(|floor| floor != "lost")
 }
 
-/// Describes the decisions, the newest first, with what became of the statements, and what the companions wait for.
+/// Describes the decisions, newest first, with the outcomes of the statements, and what the companions wait for.
 fn describe(room: &Room, decisions: &[(DecisionRecord, Option<String>)], waiting: &[WaitingFor]) -> String {
     let mut lines = Vec::new();
     if !waiting.is_empty() {
@@ -110,7 +110,7 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
             Some("lost") => format!("wanted to speak ({trigger}), but another companion went first"),
             _ => format!("decided to speak ({trigger})"),
         },
-        // Everybody in the channel may ask, and this is nobody's business.
+        // All people in the channel can use this command, so these reasons are not disclosed.
         (_, "model_no" | "external" | "risk") => format!("was asked ({trigger}), and stayed silent"),
         (_, "unreadable") => format!("was asked ({trigger}), but its model's answer made no sense, so it stayed silent"),
         (_, "other_addressed") => "stayed silent: what was said was meant for somebody else".to_owned(),

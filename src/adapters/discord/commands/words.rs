@@ -1,4 +1,4 @@
-//! Sentences that several answers share: short, for people who do not know how the server works.
+//! Texts shared by several answers. They are short, and written for users who do not know how the server works.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use crate::names;
 use crate::permissions::Need;
 use crate::ports::backend::Refused;
 
-/// The longest message that Discord accepts, in characters.
+/// The length limit of a Discord message, in characters.
 pub(super) const LONGEST: usize = 2_000;
-/// The most characters of a text that somebody else wrote.
+/// The limit of quoted characters of other people's text.
 const LONGEST_QUOTE: usize = 300;
 
 pub(super) const BUSY: &str = "Too many commands at once. Please try again in a few seconds.";
-/// For a command that is newer or older than this server.
+/// The answer to a command that is newer or older than this server.
 pub(super) const UNKNOWN: &str = "This command has changed in the meantime. Restart Discord (Ctrl+R) or wait a little, then try again. `/tertulia help` lists the commands.";
-/// The link follows.
+/// A link follows this text.
 pub(super) const NOT_A_MEMBER: &str =
     "The bot itself is not in this server, only its commands are. Somebody who may manage the server can invite it: ";
-/// The companion was not determined in time.
+/// The answer if finding the companion takes too long.
 pub(super) const NOT_SAID: &str = "Your message could not be passed on: this takes too long. Please try again.";
 pub(super) const BROKEN: &str = "Something went wrong here, and it is not your fault. Please try again; if it happens again, tell the operator of the bot to look at its log.";
 pub(super) const TOO_LONG: &str = "This takes too long. It may still be done: look again in a few minutes.";
@@ -48,7 +48,7 @@ For people who may manage the channel:
 
 Only you see the answers to these commands, except for what you say to a companion.";
 
-/// What is kept, and what people can do about it, below what the server says of itself.
+/// Explains which data is stored and what users can do about it. Appended to the operator's own text.
 pub(super) const ABOUT: &str = "\
 Companions read what is said in their channels, and it is kept on the machine of the bot; AI models get what they need to answer it. \
 A companion's message has the tag *APP* beside its name.
@@ -57,12 +57,12 @@ A companion's message has the tag *APP* beside its name.
 `/tertulia ignore me` – they stop listening to you
 `/tertulia why` – why they spoke, or did not";
 
-/// For a bot without the Message Content intent.
+/// The warning for a bot without the Message Content intent.
 pub(super) const NOT_READING: &str = "Companions see only messages that mention the bot. Discord does not show them other messages, or replies to \
 them. To reach them, mention the bot and name a companion, use `/tertulia say`, or in the menu of a message *Apps > Ask a companion about this*. \
 The operator of the bot can change that: Developer Portal > the application > Bot > Message Content Intent > on, then restart the bot.";
 
-/// Names a channel, as seen from the channel of the user.
+/// A phrase for a channel, as seen from the user's channel.
 pub(super) fn place(at: &ChannelContext, here: &ChannelContext) -> String {
     if at.channel == here.channel {
         return "here".to_owned();
@@ -75,7 +75,7 @@ pub(super) fn channel(id: u64) -> String {
     format!("<#{id}>")
 }
 
-/// A time that Discord shows in each reader's language: *two minutes ago*.
+/// A time that Discord shows relative to now, in each reader's language.
 pub(super) fn when(at: Moment) -> String {
     format!("<t:{}:R>", at.as_micros() / 1_000_000)
 }
@@ -94,7 +94,7 @@ pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> Strin
     }
 }
 
-/// Escapes a text that somebody else wrote: one line, without markup and without mentions.
+/// Escapes text by other people: one line, without markup and mentions.
 pub(crate) fn verbatim(text: &str) -> String {
     let cut: String = text.chars().take(LONGEST_QUOTE).collect();
     // Word by word, because `names::plain` cuts to the length of a name.
@@ -110,7 +110,7 @@ pub(crate) fn verbatim(text: &str) -> String {
     shown
 }
 
-/// Removes names of settings in brackets, which only operators understand, from a sentence of ours.
+/// Removes names of settings in brackets from a sentence of ours, because only operators understand them.
 pub(super) fn without_settings(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -128,20 +128,20 @@ pub(super) fn without_settings(text: &str) -> String {
     shown
 }
 
-/// The missing permissions, as lines that say what to click.
+/// Lines for missing permissions, each with the steps to grant the permission.
 pub(super) fn needs<'a>(missing: impl IntoIterator<Item = &'a Need>) -> Vec<String> {
     let needs = missing.into_iter().map(|need| need.explanation());
     needs.map(|(problem, click)| format!("• {problem} *What to do:* {click}")).collect()
 }
 
-/// Explains to the user why the backend refused.
+/// Explains to the user why the backend refused the request.
 pub(super) fn refusal_text(refused: &Refused) -> String {
     let in_secs = |after: &Option<std::time::Duration>| {
         after.map_or_else(|| "in a minute".to_owned(), |after| format!("in {} seconds", after.as_secs().max(1)))
     };
     match refused {
         Refused::NotFound(_) => "That does not exist any more. `/tertulia status` shows what does.".to_owned(),
-        // A text with ids is for operators, and may name another guild.
+        // A text with ids is meant for operators, and may name another guild.
         Refused::Conflict(detail) | Refused::Invalid { detail, .. } | Refused::TooLarge(detail)
             if detail.contains("discord:") =>
         {
@@ -163,7 +163,7 @@ pub(super) fn refusal_text(refused: &Refused) -> String {
     }
 }
 
-/// Cuts a text to the length that Discord accepts, at the end of a line if possible.
+/// Cuts a text to the limit of a Discord message, at the end of a line if possible.
 pub(super) fn fitted(text: &str) -> String {
     if text.chars().count() <= LONGEST {
         return text.to_owned();

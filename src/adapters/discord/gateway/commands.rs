@@ -1,4 +1,4 @@
-//! Sends commands on demand: on the connection of the shard that Discord expects, and no more than Discord allows.
+//! Sends commands on the connection of the right shard, within Discord's rate limit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,32 +12,32 @@ use super::super::snowflake::Snowflake;
 use super::payload;
 use crate::ports::gateway::{Command, Shard, Unsent};
 
-/// Discord allows 120 payloads a minute on a connection and closes it at one more (Discord's documentation, "Gateway", "Rate Limiting"). Some are
-/// reserved for heartbeats, for the start of a session, and for presences.
+/// The limit of commands per minute. Discord allows 120 payloads per minute on a connection, and closes it at one more (Discord's documentation,
+/// "Gateway", "Rate Limiting"). The rest is reserved for heartbeats, for starting a session, and for presences.
 const MOST_A_MINUTE: usize = 100;
 const MINUTE: Duration = Duration::from_secs(60);
-/// The most commands that wait on a connection.
+/// The limit of commands queued on a connection.
 const MOST_WAITING: usize = 64;
 
-/// The queues of the connections that have a session, by shard.
+/// The queues of connections with a session, by shard.
 #[derive(Debug, Default)]
 pub struct Commands(Mutex<BTreeMap<Shard, mpsc::Sender<Value>>>);
 
-/// The queue of one connection. Dropping it rejects further commands for the connection, and discards those that wait.
+/// The command queue of one connection. Dropping it discards queued commands, and rejects further ones for the connection.
 #[derive(Debug)]
 pub struct Queue<'a> {
     commands: &'a Commands,
     shard: Shard,
     waiting: mpsc::Receiver<Value>,
-    /// The times of the commands of the last minute.
+    /// When the commands of the last minute were sent.
     sent: VecDeque<Instant>,
 }
 
 impl Commands {
-    /// Accepts a command. It is sent soon, if the connection lasts.
+    /// Queues a command. It is sent soon, unless the connection ends.
     ///
     /// # Errors
-    /// An id is not Discord's, no connection has a session, or the queue is full.
+    /// Returns an error if an id is not a Discord id, no connection has a session, or the queue is full.
     pub fn send(&self, command: &Command) -> Result<(), Unsent> {
         let (guild, payload) = match command {
             Command::VoiceState { guild, channel } => {
@@ -58,11 +58,11 @@ impl Commands {
         })
     }
 
-    /// Opens the queue of a connection that has a session now.
+    /// Opens the command queue of a connection when its session has begun.
     pub fn open(&self, shard: Shard) -> Queue<'_> {
         let (queue, waiting) = mpsc::channel(MOST_WAITING);
         let mut queues = self.0.lock();
-        // If the number of shards changed, none of the earlier connections is left.
+        // If the number of shards has changed, all earlier connections are gone.
         queues.retain(|other, _| other.of == shard.of);
         queues.insert(shard, queue);
         Queue { commands: self, shard, waiting, sent: VecDeque::new() }
@@ -70,7 +70,7 @@ impl Commands {
 }
 
 impl Queue<'_> {
-    /// The next command, once it may be sent. Waits forever if there is none. Cancel safe.
+    /// Returns the next command once it may be sent. Waits forever if there is none. Cancel safe.
     pub async fn next(&mut self) -> Value {
         if let Some(next_at) = self.next_at(Instant::now()) {
             sleep_until(next_at).await;
@@ -80,7 +80,7 @@ impl Queue<'_> {
         payload
     }
 
-    /// When the next command may be sent, if not now.
+    /// When the next command may be sent. `None`: now.
     fn next_at(&mut self, now: Instant) -> Option<Instant> {
         while self.sent.front().is_some_and(|sent| *sent + MINUTE <= now) {
             self.sent.pop_front();
@@ -93,7 +93,7 @@ impl Drop for Queue<'_> {
     fn drop(&mut self) {
         let mut queues = self.commands.0.lock();
         self.waiting.close();
-        // Another connection of the shard may have opened its queue.
+        // Another connection of the shard may have opened a queue meanwhile.
         if queues.get(&self.shard).is_some_and(mpsc::Sender::is_closed) {
             queues.remove(&self.shard);
         }

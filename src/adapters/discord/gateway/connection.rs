@@ -26,28 +26,28 @@ use crate::ports::gateway::{Disconnected, Shard};
 use crate::telemetry::gateway::{Absence, Attempt};
 use crate::telemetry::instruments::{NONE, gateway_event_label};
 
-/// The bounds for the heartbeat interval in HELLO. Discord announces about 41 s.
+/// The limits for the heartbeat interval in HELLO. Discord announces about 41 s.
 const INTERVALS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(600));
 
-/// An identify that waits for permission.
+/// A pending permission to identify.
 type IdentifyPermit<'a> = BoxFuture<'a, Result<(), Disconnected>>;
 
 pub struct Plan<'a> {
     pub url: String,
-    /// The session to resume. `None`: it identifies.
+    /// The session to resume. `None`: identify.
     pub session: Option<Session>,
     pub intents: Intents,
     pub slot: Option<Slot<'a>>,
-    /// The last connection with a session, if it is lost.
+    /// The last connection with a session, if it was lost.
     pub lost: Option<Lost>,
 }
 
-/// A connection that had a session and was lost.
+/// A lost connection that had a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost {
     pub cause: &'static str,
     pub at: Moment,
-    /// Connection attempts since.
+    /// Connection attempts since then.
     pub attempts: u32,
 }
 
@@ -61,20 +61,20 @@ pub struct Connection<'a> {
     session: watch::Sender<Option<Session>>,
     began: Moment,
     lost: Option<Lost>,
-    /// When the next expected frame must have arrived.
+    /// The time limit for the next expected frame.
     deadline: Option<Instant>,
     has_hello: bool,
     /// When the session began or was resumed on this connection.
     established: Option<Instant>,
-    /// The queue of commands to send, once there is a session.
+    /// The command queue, once there is a session.
     commands: Option<Queue<'a>>,
-    /// An event other than READY and RESUMED arrived.
+    /// Whether an event other than READY and RESUMED arrived.
     has_received_event: bool,
     has_identified: bool,
 }
 
 impl<'a> Connection<'a> {
-    /// Runs a connection until it ends. Then every event was handled by the intake, or will be sent again by Discord.
+    /// Runs a connection until it ends. After that, every event was either handled by the intake, or will be sent again by Discord.
     pub async fn run(shared: &'a Shared, shard: Shard, sessions: &SessionStore, plan: Plan<'a>) -> Ended {
         let (times, instruments) = (&shared.parts.times, shared.parts.recorder.instruments());
         let mut connection = Self {
@@ -141,7 +141,7 @@ impl<'a> Connection<'a> {
                         Received::Zombie => return End::Zombie,
                         Received::Garbled => return End::InvalidData,
                     };
-                    // A session that another node has resumed must not be taken from it.
+                    // A session must not be resumed if another node has resumed it.
                     if let Some(why) = self.shared.forbidden() {
                         return End::NotPermitted(why);
                     }
@@ -164,7 +164,7 @@ impl<'a> Connection<'a> {
                     if let Some(why) = granted.err().or_else(|| self.shared.forbidden()) {
                         return End::NotPermitted(why);
                     }
-                    // The next shard waits only for the interval between two identifies.
+                    // The next shard only waits for the interval between two identifies.
                     drop(slot.take());
                     self.has_identified = true;
                     self.deadline = Some(Instant::now() + self.shared.parts.times.session);
@@ -182,7 +182,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Handles a frame. Returns how the connection ends, if it does.
+    /// Handles a frame. Returns the reason if the connection must end.
     async fn handle_frame(
         &mut self,
         text: &str,
@@ -224,7 +224,7 @@ impl<'a> Connection<'a> {
                     }
                     _ => {
                         self.has_received_event = true;
-                        // Replayed events show that the session is still being resumed.
+                        // Replayed events show that the resume is still in progress.
                         if self.established.is_none() {
                             self.deadline = Some(Instant::now() + self.shared.parts.times.session);
                         }
@@ -256,7 +256,7 @@ impl<'a> Connection<'a> {
         None
     }
 
-    /// Forwards an event to the intake. While there is no room, nothing more is read, which slows Discord down. Heartbeats are still sent.
+    /// Forwards an event to the intake. While the intake has no room, nothing else is read, which slows Discord down. Heartbeats are still sent.
     async fn forward(
         &mut self,
         dispatch: Dispatch,
@@ -266,7 +266,7 @@ impl<'a> Connection<'a> {
     ) -> Option<End> {
         let began = Instant::now();
         let end = tokio::select! {
-            // An overdue acknowledgement is judged at the next read, unless there is no room now.
+            // If there is room now, an overdue acknowledgement is checked at the next read.
             biased;
             forwarded = timeout(self.shared.parts.times.stuck, forwarder.forward(dispatch)) => match forwarded {
                 Ok(true) => None,
@@ -283,7 +283,7 @@ impl<'a> Connection<'a> {
         end
     }
 
-    /// Updates the custom status if the session began with another one in an earlier process.
+    /// Updates the custom status, if the session began with a different one in an earlier process.
     fn update_presence(&self, socket: &mut GatewaySocket) {
         let presence = &self.shared.presence;
         let has_changed = self.session.borrow().as_ref().is_some_and(|session| session.presence != *presence);
@@ -337,7 +337,7 @@ impl<'a> Connection<'a> {
 
 /// Waits until an event is lost, so that Discord must send it again.
 async fn has_lost(entries: &mut watch::Receiver<Entries>) {
-    // Without senders nothing can be lost any more.
+    // Without senders, no event can be lost any more.
     if entries.wait_for(Entries::has_lost).await.is_err() {
         pending().await
     }

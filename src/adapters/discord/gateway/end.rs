@@ -1,4 +1,4 @@
-//! The reasons for which a connection ends, and their descriptions for the operator.
+//! The reasons why a connection ends, with descriptions for the operator.
 
 use std::time::Duration;
 
@@ -9,26 +9,26 @@ use crate::ports::gateway::Disconnected;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     Unreachable(String),
-    /// The connection or HELLO did not arrive in time.
+    /// The connection was not open, or HELLO did not arrive, in time.
     Silent,
-    /// There was no session in time.
+    /// No session began in time.
     NoSession,
-    /// Discord closed it, with this code if it sent one, or the connection broke.
+    /// Discord closed the connection, with this code if it sent one, or the connection broke.
     Closed(Option<u16>),
     /// Heartbeats are no longer acknowledged.
     Zombie,
-    /// Discord requests a new connection.
+    /// Discord requested a new connection.
     ReconnectRequested,
-    /// Discord does not accept the session, or not now.
+    /// Discord refused the session, permanently or for now.
     InvalidSession {
-        /// Whether it can still be resumed.
+        /// Whether the session can still be resumed.
         is_resumable: bool,
     },
     /// An accepted event was lost. Discord must send it again.
     Lost,
     /// The intake accepts no more events.
     Stuck,
-    /// Discord sent data that cannot be decoded, without which the connection cannot continue.
+    /// Discord sent invalid data, without which the connection cannot continue.
     InvalidData,
     /// An identify is not permitted now.
     NotPermitted(Disconnected),
@@ -36,9 +36,9 @@ pub enum End {
 
 pub struct Ended {
     pub end: End,
-    /// The session that began on it, or that it tried to resume.
+    /// The session that began on the connection, or that it tried to resume.
     pub session: Option<Session>,
-    /// How long it had a session, if it had one.
+    /// How long the connection had a session. `None` if it had none.
     pub session_lasted: Option<Duration>,
     /// Whether an event other than READY and RESUMED arrived.
     pub has_received_event: bool,
@@ -55,7 +55,7 @@ impl Ended {
 }
 
 impl End {
-    /// What the shard does next.
+    /// The next step of the shard.
     pub fn next_step(&self) -> NextStep {
         match self {
             Self::Closed(code) => identify::after_close(*code),

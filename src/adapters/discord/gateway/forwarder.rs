@@ -1,4 +1,4 @@
-//! Forwards events from a connection to its intake, so that the connection can send heartbeats while the intake waits.
+//! Forwards events from a connection to its intake, so that the connection can send heartbeats while the intake is busy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use tokio::time::{Instant, timeout_at};
 use super::super::dispatch::{Dispatch, Intake};
 use super::ledger::Ledger;
 
-/// The most events that wait.
+/// The limit of queued events.
 const MOST_EVENTS: usize = 1_024;
-/// The most text that waits, in KiB. A longer event waits alone.
+/// The limit of queued text, in KiB. A longer event is queued alone.
 const MOST_KIB: u32 = 64 * 1_024;
 
 /// The queue from one connection to its intake. Dropping it reports the queued events as lost.
@@ -23,7 +23,7 @@ pub struct Forwarder {
     task: ForwardTask,
 }
 
-/// The task that forwards the events. It stops when this is dropped.
+/// The task that forwards events. It is aborted when this is dropped.
 struct ForwardTask(JoinHandle<()>);
 
 impl Drop for ForwardTask {
@@ -40,22 +40,22 @@ impl Forwarder {
             while let Some((dispatch, _room)) = queued.recv().await {
                 intake.take(dispatch).await;
             }
-            // The intake may have work in progress: it is dropped once that was waited for.
+            // The intake may have work in progress. It is dropped only after `finish` has waited for that work.
             let _ = ended.await;
             drop(intake);
         });
         Self { events, room: Arc::new(Semaphore::new(MOST_KIB as usize)), end, task: ForwardTask(task) }
     }
 
-    /// Queues an event. Waits while there is no room. False if the task has ended.
+    /// Queues an event. Waits while the queue is full. Returns false if the task has ended.
     pub async fn forward(&self, dispatch: Dispatch) -> bool {
         let kib = u32::try_from(dispatch.data.get().len() / 1_024).unwrap_or(MOST_KIB).clamp(1, MOST_KIB);
         let Ok(room) = Arc::clone(&self.room).acquire_many_owned(kib).await else { return false };
         self.events.send((dispatch, room)).await.is_ok()
     }
 
-    /// Waits up to `within` for the open receipts. If `keeps_running`, queued events still reach the intake; otherwise they are lost. False if some
-    /// receipts stayed open.
+    /// Waits up to `within` for open receipts. If `keeps_running`, queued events still reach the intake; otherwise they are lost. Returns false if
+    /// some receipts are still open.
     pub async fn finish(self, ledger: &Ledger, within: Duration, keeps_running: bool) -> bool {
         let Self { events, end, task, .. } = self;
         drop(events);

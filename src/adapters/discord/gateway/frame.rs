@@ -1,4 +1,4 @@
-//! Parses frames of the gateway, as far as a connection needs them. It is lenient and bounded, and errors contain nothing of a frame.
+//! Parses gateway frames, as far as a connection needs them. Parsing is lenient and bounded, and errors contain no part of a frame.
 
 #[cfg(test)]
 mod tests;
@@ -13,41 +13,41 @@ use twilight_model::gateway::OpCode;
 
 use super::super::wire::Ready;
 
-/// The longest frame that is parsed. The longest that Discord sends, a large guild's, has a few million bytes.
+/// The length limit of a frame. Discord's longest frames, for large guilds, have a few million bytes.
 pub const MAX_FRAME_BYTES: usize = 32 * 1024 * 1024;
-/// The longest id of a session, and the longest name of an event.
+/// The length limit of a session's id and of an event's name.
 const LONGEST_WORD: usize = 128;
 const LONGEST_ADDRESS: usize = 512;
 
-/// A frame, as far as the connection itself needs it (Discord's documentation, "Gateway", "Payloads").
+/// A frame, as far as a connection needs it (Discord's documentation, "Gateway", "Payloads").
 #[derive(Debug)]
 pub enum Frame {
     Dispatch {
         /// The event's number within the session.
         sequence: u64,
         kind: String,
-        /// The event's data, not parsed yet.
+        /// The event's data, unparsed.
         data: Box<RawValue>,
     },
     /// Discord requests a heartbeat now.
     Heartbeat,
     /// Discord requests a new connection.
     Reconnect,
-    /// Whether the session can still be resumed.
+    /// The session is invalid. The value says whether it can still be resumed.
     InvalidSession(bool),
-    /// Milliseconds between heartbeats. `None` if the value is invalid or zero.
+    /// The heartbeat interval in milliseconds. `None` if it is invalid or zero.
     Hello(Option<NonZeroU64>),
     HeartbeatAcknowledged,
-    /// Any other opcode. It is ignored.
+    /// Any other opcode, which is ignored.
     Other,
 }
 
 /// Why a frame could not be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidFrame {
-    /// It is not JSON, or does not have the form of a frame.
+    /// The frame is not JSON, or has the wrong structure.
     Malformed,
-    /// It is longer than anything that Discord sends.
+    /// The frame is longer than any that Discord sends.
     TooLong,
 }
 
@@ -77,7 +77,7 @@ struct Hello {
 /// Parses a frame.
 ///
 /// # Errors
-/// It is invalid. The error contains nothing of it.
+/// Returns an error if the frame is invalid. The error contains no part of it.
 pub fn parse(text: &str) -> Result<Frame, InvalidFrame> {
     if text.len() > MAX_FRAME_BYTES {
         return Err(InvalidFrame::TooLong);
@@ -86,7 +86,7 @@ pub fn parse(text: &str) -> Result<Frame, InvalidFrame> {
     Ok(match u8::try_from(op).ok().and_then(OpCode::from) {
         Some(OpCode::Dispatch) => {
             let (Some(sequence), Some(kind)) = (s, t) else { return Err(InvalidFrame::Malformed) };
-            // Data of RESUMED is not documented.
+            // The data of RESUMED is not documented.
             let data = d.unwrap_or_else(|| RawValue::NULL.to_owned());
             if kind.is_empty() || kind.len() > LONGEST_WORD {
                 return Err(InvalidFrame::Malformed);
@@ -95,7 +95,7 @@ pub fn parse(text: &str) -> Result<Frame, InvalidFrame> {
         }
         Some(OpCode::Heartbeat) => Frame::Heartbeat,
         Some(OpCode::Reconnect) => Frame::Reconnect,
-        // Anything but `true` means that the session cannot be resumed.
+        // Any value other than `true` means that the session cannot be resumed.
         Some(OpCode::InvalidSession) => Frame::InvalidSession(d.is_some_and(|d| d.get() == "true")),
         Some(OpCode::Hello) => {
             let hello: Option<Hello> = d.and_then(|d| serde_json::from_str(d.get()).ok());
@@ -106,14 +106,14 @@ pub fn parse(text: &str) -> Result<Frame, InvalidFrame> {
     })
 }
 
-/// READY, if it has a valid session. An address for resuming that is invalid is left out.
+/// Parses READY. `None` if it has no valid session. An invalid address for resuming is dropped.
 pub fn parse_ready(data: &RawValue) -> Option<Ready> {
     let mut ready: Ready = serde_json::from_str(data.get()).ok()?;
     ready.resume_gateway_url = ready.resume_gateway_url.as_deref().and_then(address);
     Some(ready).filter(|ready| (1..=LONGEST_WORD).contains(&ready.session_id.len()))
 }
 
-/// Normalises the address of a gateway. `None` unless it is encrypted or on this machine. The result has no slash at the end.
+/// Normalises the address of a gateway. `None` unless the address is encrypted or on this machine. The result does not end with a slash.
 pub fn address(text: &str) -> Option<String> {
     let url = Url::parse(text).ok().filter(|_| text.len() <= LONGEST_ADDRESS)?;
     let host = url.host_str()?.trim_matches(['[', ']']);

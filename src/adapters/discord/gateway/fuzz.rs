@@ -1,4 +1,4 @@
-//! Fuzzes hostile frames, stored sessions and answers about the gateway.
+//! Fuzzes hostile frames, stored sessions, and responses about the gateway.
 
 use std::time::Duration;
 

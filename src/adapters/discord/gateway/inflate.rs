@@ -1,5 +1,5 @@
-//! Decompresses the gateway's messages: one zlib stream per connection, with frames of bounded length (Discord's documentation, "Gateway",
-//! "Transport Compression").
+//! Decompresses the gateway's messages: one zlib stream per connection, with bounded frames (Discord's documentation, "Gateway", "Transport
+//! Compression").
 
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -7,15 +7,15 @@ use super::frame::MAX_FRAME_BYTES;
 
 /// The end of a frame's last message (RFC 1951, an empty stored block).
 const END: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
-/// The buffer grows in steps of this many bytes.
+/// The step size of the buffer, in bytes.
 const ROOM: usize = 32 * 1024;
 
-/// The stream of one connection.
+/// The zlib stream of one connection.
 pub struct Inflate {
     stream: Decompress,
     /// The decompressed part of the current frame.
     frame: Vec<u8>,
-    /// The last bytes that arrived.
+    /// The last four bytes received.
     tail: [u8; 4],
 }
 
@@ -28,7 +28,7 @@ impl Inflate {
         Self { stream: Decompress::new(true), frame: Vec::new(), tail: [0xff; 4] }
     }
 
-    /// Takes a message. `None`: its frame continues in the next message.
+    /// Decompresses a message. Returns its frame, or `None` if the frame continues in the next message.
     ///
     /// # Errors
     /// See [`Garbled`].
@@ -60,7 +60,7 @@ impl Inflate {
             let is_stuck = consumed == 0 && self.frame.len() == length_before;
             match status {
                 _ if is_done && !matches!(status, Status::StreamEnd) => return Ok(()),
-                // Discord never ends the stream. A connection whose stream ended would wait forever for the next frame.
+                // Discord never ends the stream. If it ended, the connection would wait forever for the next frame.
                 Status::StreamEnd => return Err(Garbled),
                 Status::Ok | Status::BufError if is_stuck => return Err(Garbled),
                 Status::Ok | Status::BufError => {}

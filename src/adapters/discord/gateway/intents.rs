@@ -1,4 +1,4 @@
-//! Decides which intents an identify requests: with or without the text of messages.
+//! Decides which intents an identify requests: with or without message content.
 
 use parking_lot::Mutex;
 use twilight_model::gateway::Intents as Bits;
@@ -14,7 +14,7 @@ pub const WITHOUT_CONTENT: &str = "the Message Content intent is not enabled, so
      the bot; they cannot read other messages, replies to companions, or companions' names without a mention: turn it on at the Bot page of \
      the developer portal (Privileged Gateway Intents) and restart, or set discord.message_content = \"off\" to keep it this way";
 
-/// The intents without message content. No presences, no members.
+/// The intents without message content, presences and members.
 pub const BASE: Bits = Bits::GUILDS
     .union(Bits::GUILD_EMOJIS_AND_STICKERS)
     .union(Bits::GUILD_WEBHOOKS)
@@ -32,9 +32,9 @@ pub struct Intents {
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     application: Option<Snowflake>,
-    /// Whether the application has the Message Content intent enabled.
+    /// Whether the Message Content intent is enabled for the application.
     is_enabled: Option<bool>,
-    /// Discord refused the Message Content intent, whatever the application's flags say.
+    /// Whether Discord refused the Message Content intent, despite the application's flags.
     is_refused: bool,
 }
 
@@ -43,10 +43,10 @@ impl Intents {
         Self { setting, state: Mutex::default() }
     }
 
-    /// Requests which application this is, and which intents it has enabled. Does nothing once that is state.
+    /// Requests the application and its enabled intents, unless they are known.
     ///
     /// # Errors
-    /// Discord cannot be reached, or it refused the request.
+    /// Returns an error if Discord cannot be reached or refuses the request.
     pub async fn load_application(&self, discord: &Discord) -> Result<(), Failed> {
         if self.application().is_some() {
             return Ok(());
@@ -67,7 +67,7 @@ impl Intents {
         self.get().application
     }
 
-    /// The intents to request. `None`: the setting is `auto`, and the application's flags are unknown.
+    /// The intents to request. `None` if the setting is `auto` and the application's flags are unknown.
     pub fn intents(&self) -> Option<Bits> {
         let with_content = match self.setting {
             MessageContent::On => true,
@@ -78,11 +78,11 @@ impl Intents {
         Some(if with_content { WITH_CONTENT } else { BASE })
     }
 
-    /// Handles a refusal of the intents by Discord. Returns whether there are fewer intents to request.
+    /// Handles a refusal of the intents by Discord. Returns whether another attempt would request fewer intents.
     pub fn fall_back(&self) -> bool {
         let requested_content = self.intents().is_some_and(has_content);
         if self.setting != MessageContent::Auto || !requested_content {
-            // Another shard may have been refused a moment ago, while this one still used the old intents.
+            // Another shard may have been refused just before, while this one still used the old intents.
             return self.setting == MessageContent::Auto && self.get().is_refused;
         }
         self.change(|state| state.is_refused = true);
@@ -90,7 +90,7 @@ impl Intents {
         true
     }
 
-    /// Whether most messages arrive without text although the operator did not choose that.
+    /// Whether most messages arrive without content, although the operator did not choose that.
     pub fn lacks_content(&self) -> bool {
         self.setting == MessageContent::Auto && self.intents().is_some_and(|intents| !has_content(intents))
     }

@@ -1,4 +1,4 @@
-//! Tracks the receipts of one connection's events. The last accepted event is where the next connection resumes.
+//! Tracks the receipts of one connection's events. The next connection resumes after the last accepted event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub struct Ledger(Arc<watch::Sender<Entries>>);
 pub struct Entries {
     /// The newest event that arrived.
     received: u64,
-    /// The events without a reported fate, with the number of receipts. A replayed event may have two.
+    /// Events without a reported fate, with their numbers of open receipts. A replayed event may have two.
     open: BTreeMap<u64, u32>,
     /// The number of open receipts.
     waiting: usize,
@@ -24,7 +24,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// The event up to which everything is accepted.
+    /// The last event up to which all events are accepted.
     pub fn accepted(&self) -> u64 {
         let open = self.open.first_key_value().map(|(sequence, _)| *sequence);
         let before = open.into_iter().chain(self.lost).min();
@@ -48,7 +48,7 @@ impl Ledger {
         Self(Arc::new(watch::Sender::new(Entries { received: accepted, ..Entries::default() })))
     }
 
-    /// Notes that an event arrived, and returns its receipt.
+    /// Records that an event arrived, and returns its receipt.
     pub fn receive(&self, sequence: u64) -> Receipt {
         self.0.send_modify(|entries| {
             entries.received = entries.received.max(sequence);
@@ -63,7 +63,7 @@ impl Ledger {
         self.0.subscribe()
     }
 
-    /// The event up to which everything is accepted.
+    /// The last event up to which all events are accepted.
     pub fn accepted(&self) -> u64 {
         self.0.borrow().accepted()
     }

@@ -1,4 +1,4 @@
-//! The stored session of a shard, with which the next connection resumes, also in another process.
+//! The stored session of a shard. The next connection resumes it, even in another process.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::ports::notes::{NoteError, Notes};
 /// A session that can be resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// The session's id. With it and the token, anybody can resume the session.
+    /// The session's id. With it and the token, anyone can resume the session.
     pub id: String,
-    /// The address at which Discord expects the resume.
+    /// The address for resuming the session.
     pub resume_url: Option<String>,
-    /// Everything up to this event is accepted.
+    /// The last event up to which all events are accepted.
     pub accepted: u64,
     /// The number of shards when the session began.
     pub shards: u32,
@@ -39,21 +39,21 @@ impl SessionStore {
         Self { notes, name: format!("discord/session/{}", shard.number) }
     }
 
-    /// The stored session. `None` if there is none or it cannot be parsed: then the shard identifies.
+    /// Loads the stored session. Returns `None` if there is none or it is invalid; then the shard identifies.
     ///
     /// # Errors
-    /// The store of notes cannot be read.
+    /// Returns an error if the note cannot be read.
     pub async fn load(&self) -> Result<Option<Session>, NoteError> {
         let Some(bytes) = self.notes.read(None, &self.name).await? else { return Ok(None) };
         let session: Option<Session> = serde_json::from_slice(&bytes).ok();
-        // The stored address is checked, because the file may have been changed.
+        // The address is checked again, because the file may have been changed.
         Ok(session.map(|session| Session { resume_url: session.resume_url.as_deref().and_then(frame::address), ..session }))
     }
 
     /// Stores a session, or removes the stored one.
     ///
     /// # Errors
-    /// The store of notes cannot be written.
+    /// Returns an error if the note cannot be written.
     pub async fn save(&self, session: Option<&Session>) -> Result<(), NoteError> {
         let bytes = session.map(serde_json::to_vec).transpose().map_err(|error| NoteError(error.to_string()))?;
         self.notes.write(None, vec![(self.name.clone(), bytes)]).await

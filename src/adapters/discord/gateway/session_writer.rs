@@ -1,4 +1,4 @@
-//! Stores the position of a session while its connection runs, and counts the open receipts.
+//! Stores the position of a session while its connection runs, and records the number of open receipts.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use super::ledger::Ledger;
 use super::session::{Session, SessionStore};
 use crate::telemetry::instruments::{Instruments, NONE};
 
-/// A task that stores how far the events of a session are accepted. It stops when this is dropped.
+/// The task that stores up to which event a session is accepted. It is aborted when this is dropped.
 pub struct SessionWriter(JoinHandle<()>);
 
 impl SessionWriter {
-    /// Starts the task. It writes a session with accepted events at most once in `every`.
+    /// Starts the task. It writes a session with accepted events at most once per `every`.
     pub fn new(
         store: SessionStore,
         mut session: watch::Receiver<Option<Session>>,
@@ -40,11 +40,11 @@ impl SessionWriter {
                 if current == written {
                     continue;
                 }
-                // A session without accepted events is never resumed. It is written again as soon as its READY is accepted.
+                // A session without accepted events is never resumed. It is written as soon as its READY is accepted.
                 let can_be_resumed = current.as_ref().is_some_and(|session| session.accepted > 0);
                 match store.save(current.as_ref()).await {
                     Ok(()) => written = current,
-                    // The next change retries. After a restart before that, Discord repeats events that were handled already.
+                    // The next change retries. After a restart before that, Discord repeats events that were already handled.
                     Err(error) => tracing::warn!(platform = "discord", %error, "a session cannot be stored"),
                 }
                 if can_be_resumed {
@@ -54,10 +54,10 @@ impl SessionWriter {
         }))
     }
 
-    /// Stops, and waits until no write is in progress.
+    /// Aborts the task, and waits until no write is in progress.
     pub async fn stop(mut self) {
         self.0.abort();
-        // The task was aborted, or it has ended.
+        // The task was aborted or has ended.
         let _ = (&mut self.0).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Runs one shard: connection after connection, each resuming the session of the one before as long as possible.
+//! Runs one shard: a series of connections, each of which resumes the session if possible.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use super::starts::{Slot, disconnected};
 use super::status::ShardStatus;
 use crate::ports::gateway::{Disconnected, Shard};
 
-/// Attempts to resume at the session's own address. Later attempts use the default address.
+/// The limit of attempts to resume at the session's own address. Later attempts use the default address.
 const MOST_OWN_URL_ATTEMPTS: u32 = 2;
-/// Attempts to resume that reach Discord and bring no session. Then the session is given up.
+/// The limit of attempts to resume that reach Discord without a session. After that, the session is given up.
 const MOST_RESUME_ATTEMPTS: u32 = 4;
-/// Failed attempts in a row, from which on each is logged as a warning.
+/// From this number of failed attempts in a row, each is logged as a warning.
 const WARN_AFTER: u32 = 3;
 
 pub struct ShardLoop<'a> {
@@ -27,23 +27,23 @@ pub struct ShardLoop<'a> {
     shard: Shard,
     sessions: SessionStore,
     session: Option<Session>,
-    /// Failures to connect in a row, and connections that this server closed soon because of an error.
+    /// Failures in a row: failures to connect, and connections that this server soon closed because of an error.
     failures: u32,
     /// Attempts in a row to resume at the session's own address.
     own_url_attempts: u32,
-    /// Attempts in a row to resume that were answered.
+    /// Attempts in a row to resume that reached Discord.
     resume_attempts: u32,
-    /// Identifies in a row without a session that lasted.
+    /// Identifies in a row whose session did not last.
     failed_identifies: u32,
-    /// Whether there was a session that brought events, or that could be resumed from an earlier process.
+    /// Whether a session delivered events, or a session of an earlier process could be resumed.
     has_worked: bool,
-    /// The last connection with a session, if it is lost.
+    /// The last connection with a session, if it was lost.
     lost: Option<Lost>,
-    /// How long Discord asks us to wait.
+    /// The wait that Discord demands.
     after: Option<Duration>,
 }
 
-/// Removes the shard's status when the shard is no longer run.
+/// Removes the shard's status when the shard stops running.
 struct RemoveStatus<'a>(&'a Shared, Shard);
 
 impl Drop for RemoveStatus<'_> {
@@ -70,7 +70,7 @@ impl<'a> ShardLoop<'a> {
         }
     }
 
-    /// Runs the shard. Returns only when further attempts are useless.
+    /// Runs the shard. Returns only if further attempts are useless.
     pub async fn run(mut self) -> Disconnected {
         let _remove_status = RemoveStatus(self.shared, self.shard);
         self.set_status(ShardStatus::Connecting);
@@ -99,8 +99,8 @@ impl<'a> ShardLoop<'a> {
         found.filter(|session| self.can_resume(session))
     }
 
-    /// Whether a session can be resumed: it has the same application, number of shards and intents, and accepted events. A session without
-    /// accepted events is not resumed, because nothing guarantees that Discord repeats READY, and what READY leads to would be lost.
+    /// Whether a session can be resumed: it has the same application, number of shards and intents, and at least one accepted event. Without
+    /// accepted events, Discord might not repeat READY, and the work that READY causes would be lost.
     fn can_resume(&self, session: &Session) -> bool {
         let requested = &self.shared.intents;
         session.accepted > 0
@@ -119,7 +119,7 @@ impl<'a> ShardLoop<'a> {
             let own = session.resume_url.clone().filter(|_| self.own_url_attempts < MOST_OWN_URL_ATTEMPTS);
             let url = own.unwrap_or_else(|| self.shared.url());
             let intents = requested.intents().unwrap_or(intents::BASE);
-            // The session keeps the intents with which it began.
+            // The session keeps the intents that it began with.
             self.shared.parts.discord.set_reads_all(intents::has_content(session.intents));
             return Ok(Plan { url, intents, session: Some(session), slot: None, lost: self.lost });
         }
@@ -138,7 +138,7 @@ impl<'a> ShardLoop<'a> {
         }
     }
 
-    /// Waits for a slot to identify, and shows that in the status.
+    /// Waits for a slot to identify, and shows the wait in the status.
     async fn identify_slot(&self) -> Result<Slot<'a>, Disconnected> {
         let starts = &self.shared.starts;
         let slot = starts.wait_for_slot(self.shard.number, |why| self.set_status(ShardStatus::Waiting(why)));
@@ -194,7 +194,7 @@ impl<'a> ShardLoop<'a> {
             lost.attempts += 1;
         }
         let has_lasted = ended.session_lasted.is_some_and(|lasted| lasted >= self.shared.parts.times.lasting);
-        // An error on this side is likely to repeat.
+        // An error on our side is likely to recur.
         let failed_here = matches!(ended.end, End::Lost | End::Stuck | End::InvalidData);
         if has_lasted || !(failed_here || failed_to_connect(ended.session_lasted, ended.has_received_event)) {
             self.failures = 0;
@@ -211,7 +211,7 @@ impl<'a> ShardLoop<'a> {
             (self.own_url_attempts, self.resume_attempts) = (0, 0);
         } else if ended.session.is_some() {
             self.own_url_attempts = self.own_url_attempts.saturating_add(1);
-            // An unreachable Discord says nothing about the session.
+            // If Discord is unreachable, that says nothing about the session.
             self.resume_attempts = self.resume_attempts.saturating_add(u32::from(ended.has_hello));
         }
     }

@@ -1,4 +1,4 @@
-//! The WebSocket of a connection: decompresses and bounds received data, sends heartbeats, and closes so that the session can be resumed.
+//! The WebSocket of a connection. It decompresses and bounds received data, sends heartbeats, and closes such that the session can be resumed.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::adapters::web_socket::{self, Connected};
 /// The protocol version, encoding and compression that the server uses (Discord's documentation, "Gateway", "Connecting").
 const QUERY: &str = "?v=10&encoding=json&compress=zlib-stream";
 
-/// An open connection. Dropping it closes it so that its session can be resumed.
+/// An open connection. Dropping it closes the connection such that its session can be resumed.
 pub struct GatewaySocket {
     /// `None` after the connection ended.
     socket: Option<Connected>,
@@ -28,7 +28,7 @@ pub struct GatewaySocket {
     newest: Option<u64>,
 }
 
-/// What was received, or why nothing more will be.
+/// A received frame, or the reason why there are no more.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Received {
     Frame(String),
@@ -36,7 +36,7 @@ pub enum Received {
     Closed(Option<u16>),
     /// A heartbeat was not acknowledged before the next one was due.
     Zombie,
-    /// The data is invalid, or longer than anything that Discord sends.
+    /// The data is invalid, or exceeds the limit of a frame.
     Garbled,
 }
 
@@ -44,15 +44,15 @@ pub enum Received {
 struct Heartbeats {
     interval: Duration,
     next: Pin<Box<Sleep>>,
-    /// When the oldest unacknowledged heartbeat was sent. It is moved later by the time in which nothing was read.
+    /// When the oldest unacknowledged heartbeat was sent, postponed by the time in which nothing was read.
     unacknowledged: Option<Instant>,
 }
 
 impl GatewaySocket {
-    /// Connects.
+    /// Opens a connection.
     ///
     /// # Errors
-    /// A description of why no connection was established.
+    /// Returns the reason if no connection was established.
     pub async fn open(url: &str, connector: &Connector) -> Result<Self, String> {
         let address = format!("{url}/{QUERY}");
         let socket = Connected::open(&address, connector, MAX_FRAME_BYTES).await?;
@@ -75,15 +75,15 @@ impl GatewaySocket {
         }
     }
 
-    /// Starts heartbeats in this interval, the first one after the fraction `first` of it.
+    /// Starts heartbeats at this interval. The first one is sent after the fraction `first` of the interval.
     pub fn start_heartbeats(&mut self, interval: Duration, first: f64) {
         let next = Box::pin(sleep(interval.mul_f64(first.clamp(0.0, 1.0))));
         self.heartbeats = Some(Heartbeats { interval, next, unacknowledged: None });
     }
 
-    /// The peer requests a heartbeat now.
+    /// Handles a request for a heartbeat.
     pub fn heartbeat_requested(&mut self) {
-        // A heartbeat without acknowledgement so far is answer enough.
+        // If a heartbeat is unacknowledged, it already answers the request.
         if self.heartbeats.as_ref().is_some_and(|heartbeats| heartbeats.unacknowledged.is_none()) {
             self.send_heartbeat();
         }
@@ -94,12 +94,12 @@ impl GatewaySocket {
         Some(self.heartbeats.as_mut()?.unacknowledged.take()?.elapsed())
     }
 
-    /// Sets the newest event that arrived.
+    /// Sets the number of the newest event that arrived.
     pub fn set_newest(&mut self, sequence: u64) {
         self.newest = Some(sequence);
     }
 
-    /// Moves the acknowledgement's deadline by the time in which nothing was read, because it may have arrived meanwhile.
+    /// Postpones the acknowledgement's time limit by the time in which nothing was read, because the acknowledgement may have arrived meanwhile.
     pub fn postpone_acknowledgement(&mut self, by: Duration) {
         if let Some(heartbeats) = &mut self.heartbeats {
             heartbeats.unacknowledged = heartbeats.unacknowledged.map(|sent| (sent + by).min(Instant::now()));
@@ -133,7 +133,7 @@ impl GatewaySocket {
                 Poll::Ready(web_socket::Received::Drained) => Ok(None),
                 Poll::Ready(web_socket::Received::Closed { is_garbled: true, .. }) => Err(Garbled),
                 Poll::Ready(web_socket::Received::Closed { code, .. }) => return Poll::Ready(Received::Closed(code)),
-                // An acknowledgement that had arrived would have been read by now.
+                // If an acknowledgement had arrived, it would have been read before this.
                 Poll::Pending if missed == MissedAck::Now => return Poll::Ready(Received::Zombie),
                 Poll::Pending => return Poll::Pending,
             };
@@ -150,7 +150,7 @@ impl GatewaySocket {
         if !self.poll_due(cx) {
             return MissedAck::None;
         }
-        // A heartbeat that was requested in between may still be in flight.
+        // A heartbeat sent on request may still be in flight.
         if let Some(Heartbeats { interval, unacknowledged: Some(sent), .. }) = &self.heartbeats
             && sent.elapsed() >= *interval * 9 / 10
         {
@@ -192,7 +192,7 @@ enum MissedAck {
 
 impl Drop for GatewaySocket {
     fn drop(&mut self) {
-        // Discord repeats frames that arrive now.
+        // Discord repeats frames that arrive after this.
         if let Some(socket) = self.socket.take() {
             socket.close(CLOSE_TO_RESUME);
         }

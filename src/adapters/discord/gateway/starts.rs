@@ -1,4 +1,4 @@
-//! Permits shards to identify: one after the other where Discord requires it, counted across restarts, and never more than allowed.
+//! Permits shards to identify: in sequence where Discord requires it, counted across restarts, and within the limits.
 
 mod slots;
 
@@ -27,11 +27,11 @@ use crate::ports::notes::Notes;
 use crate::settings::discord::MOST_SHARDS;
 use crate::telemetry::instruments::{Instruments, NONE};
 
-/// The note that stores the identifies.
+/// The name of the note that stores the identifies.
 const NOTE: &str = "discord/identifies";
-/// Discord's limits are requested again after this time.
+/// How long Discord's limits are valid before they are requested again.
 const LIMITS_VALID_FOR: Duration = Duration::from_secs(600);
-/// How often Discord is asked while no identifies are left: after a reset of the token the count starts again.
+/// How often the limits are requested while no identifies are left. After the token was reset, Discord's count starts again.
 const RETRY_EXHAUSTED_AFTER: Duration = Duration::from_secs(900);
 
 /// The identifies of all shards of this process.
@@ -45,18 +45,18 @@ pub struct Starts {
     slots: Slots,
     /// The address that Discord announced. It has its own lock, so that a resuming shard need not wait for a request.
     url: SyncMutex<Option<String>>,
-    /// Until when no identifies are left, if so.
+    /// When identifies will be available again. `None` if some are left.
     exhausted_until: SyncMutex<Option<Moment>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// `None` until it was read.
+    /// `None` until the note was read.
     history: Option<IdentifyHistory>,
     info: Option<GatewayInfo>,
 }
 
-/// The parsed answer to `GET /gateway/bot`.
+/// The parsed response of `GET /gateway/bot`.
 #[derive(Clone, Debug)]
 pub struct GatewayInfo {
     pub limit: IdentifyLimit,
@@ -64,7 +64,7 @@ pub struct GatewayInfo {
     pub shards: NonZeroU32,
 }
 
-/// The number of shards is capped, because each connection has a cost on this side.
+/// Parses the response. Caps the number of shards, because each connection costs resources here.
 pub(super) fn gateway_info(answer: &GatewayBot, received_at: Moment, apart: Duration) -> GatewayInfo {
     let SessionStartLimit { remaining, reset_after, max_concurrency, .. } = answer.session_start_limit;
     let one = NonZeroU32::MIN;
@@ -105,29 +105,30 @@ impl Starts {
     /// Requests the current limits.
     ///
     /// # Errors
-    /// Discord cannot be reached, or it refuses the token.
+    /// Returns an error if Discord cannot be reached or refuses the token.
     pub async fn refresh(&self) -> Result<GatewayInfo, Disconnected> {
         let mut state = self.state.lock().await;
         state.info = None;
         self.load(&mut state).await.cloned()
     }
 
-    /// The address that Discord announced, if it was requested.
+    /// The address that Discord announced, if already requested.
     pub fn url(&self) -> Option<String> {
         self.url.lock().clone()
     }
 
-    /// How many identifies are left today, as far as is known.
+    /// The remaining identifies of today, as far as known.
     pub async fn left(&self) -> u32 {
         let state = self.state.lock().await;
         let known = state.history.as_ref().zip(state.info.as_ref());
         known.map_or(0, |(history, info)| history.left(&info.limit, self.clock.now()))
     }
 
-    /// Waits until this shard may connect in order to identify. The lowest shard number is first. `report` gets the reason for a long wait.
+    /// Waits until this shard may connect in order to identify. The shard with the lowest number is first. `report` receives the reason for a long
+    /// wait.
     ///
     /// # Errors
-    /// The limits cannot be requested, or the stored identifies cannot be read.
+    /// Returns an error if the limits cannot be requested, or the stored identifies cannot be read.
     pub async fn wait_for_slot(&self, shard: u32, report: impl Fn(String)) -> Result<Slot<'_>, Disconnected> {
         let max_concurrency = {
             let mut state = self.state.lock().await;
@@ -145,7 +146,7 @@ impl Starts {
                 Permission::Now => return Ok(slot),
                 Permission::At(at) => at.since(now),
                 Permission::Exhausted(until) => {
-                    // The next pass must request Discord's limits again.
+                    // The next iteration must request Discord's limits again.
                     state.info = None;
                     report(none_left(until));
                     until.since(now).min(RETRY_EXHAUSTED_AFTER)
@@ -156,10 +157,10 @@ impl Starts {
         }
     }
 
-    /// Waits until one identify is permitted, and counts and stores it before it is sent.
+    /// Waits until an identify is permitted. Counts and stores it before it is sent.
     ///
     /// # Errors
-    /// No identify is permitted, or it could not be stored.
+    /// Returns an error if no identify is permitted, or if it could not be stored.
     pub async fn reserve_identify(&self, shard: u32) -> Result<(), Disconnected> {
         loop {
             let mut state = self.state.lock().await;
@@ -188,7 +189,7 @@ impl Starts {
         }
     }
 
-    /// Loads the stored identifies unless that is done, and requests Discord's limits if they are old.
+    /// Loads the stored identifies if needed, and requests Discord's limits if they are outdated.
     async fn load<'a>(&self, state: &'a mut MutexGuard<'_, State>) -> Result<&'a GatewayInfo, Disconnected> {
         if state.history.is_none() {
             let read = self.notes.read(None, NOTE).await.map_err(|error| later(error.to_string()))?;
@@ -215,7 +216,7 @@ impl Starts {
         Ok(gateway_info(&answer, self.clock.now(), self.times.apart))
     }
 
-    /// Logs once when no identifies are left, and once when there are some again.
+    /// Logs once when no identifies are left, and once when some are available again.
     fn log_exhausted(&self, permission: &Permission) {
         let mut exhausted = self.exhausted_until.lock();
         let now = if let Permission::Exhausted(until) = permission { Some(*until) } else { None };
@@ -228,7 +229,7 @@ impl Starts {
     }
 }
 
-/// Why the gateway's limits cannot be requested, for the operator.
+/// Converts a failed request for the gateway's limits to a reason for the operator.
 pub(super) fn disconnected(failed: Failed) -> Disconnected {
     match failed {
         Failed::Refused(refusal) if refusal.status == 401 => {

@@ -1,4 +1,4 @@
-//! The state of the connections, and its description for the operator.
+//! The state of the connections, with descriptions for the operator.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use crate::ports::gateway::{Condition, Disconnected, Shard};
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds::Counted;
 
-/// The most reasons that are listed.
+/// The limit of listed reasons.
 const MOST_REASONS: usize = 3;
 
 /// The state of a shard's connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShardStatus {
-    /// It connects or reconnects.
+    /// The shard is connecting or reconnecting.
     Connecting,
-    /// It waits before the next attempt, for this reason.
+    /// The shard waits before the next attempt, for this reason.
     Waiting(String),
-    /// It has a session.
+    /// The shard has a session.
     Connected,
-    /// It ended until a person acts. The text says what to do.
+    /// The shard has stopped until the operator acts. The text says what to do.
     Stopped(String),
 }
 
@@ -41,9 +41,9 @@ impl ShardStatus {
 #[derive(Debug, Default)]
 pub struct Statuses {
     shards: Mutex<BTreeMap<u32, Entry>>,
-    /// Since when a connection is missing.
+    /// Since when at least one connection is down.
     since: Mutex<Option<Moment>>,
-    /// Why Discord did not return the number of shards, if so.
+    /// The error if Discord did not return the number of shards.
     gateway_error: Mutex<Option<Disconnected>>,
 }
 
@@ -58,7 +58,7 @@ impl Statuses {
     /// Sets the state of a shard.
     pub fn set(&self, shard: Shard, status: ShardStatus, now: Moment, instruments: &Instruments) {
         let mut shards = self.shards.lock();
-        // If the number of shards changed, none of the earlier connections is left.
+        // If the number of shards has changed, all earlier connections are gone.
         shards.retain(|_, entry| entry.of == shard.of.get());
         if shards.get(&shard.number).is_some_and(|entry| entry.status == status) {
             return;
@@ -77,13 +77,13 @@ impl Statuses {
         *self.gateway_error.lock() = error;
     }
 
-    /// Whether the gateway or a shard stopped until a person acts.
+    /// Whether the gateway or a shard has stopped until the operator acts.
     pub fn has_stopped(&self) -> bool {
         let is_refused = matches!(*self.gateway_error.lock(), Some(Disconnected::Never(_)));
         is_refused || self.shards.lock().values().any(|entry| matches!(entry.status, ShardStatus::Stopped(_)))
     }
 
-    /// Removes a shard that is no longer run. One that has stopped for good stays in the description.
+    /// Removes a shard that is no longer run. A shard that stopped permanently stays in the description.
     pub fn remove(&self, shard: Shard) {
         let mut shards = self.shards.lock();
         if shards.get(&shard.number).is_some_and(|entry| !matches!(entry.status, ShardStatus::Stopped(_))) {
@@ -109,7 +109,7 @@ impl Statuses {
                 reasons.entry(why).or_default().push(*number);
             }
         }
-        // Usually one reason applies to all connections.
+        // Usually, all connections have the same reason.
         texts.extend(reasons.iter().take(MOST_REASONS).map(|(why, numbers)| match numbers.as_slice() {
             _ if numbers.len() == of as usize => (*why).to_owned(),
             [number] => format!("connection {number}: {why}"),

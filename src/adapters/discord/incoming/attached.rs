@@ -1,4 +1,4 @@
-//! Describes attachments of a message in brackets: files, stickers, polls, forwarded messages.
+//! Describes the attachments of a message in brackets: files, stickers, polls, forwarded messages.
 
 use twilight_model::channel::AttachmentFlags;
 use twilight_model::channel::message::MessageFlags;
@@ -8,21 +8,21 @@ use super::super::wire::{Attachment, Embed, Message, Poll, Sticker};
 use super::cut;
 use crate::domain::text::shortened;
 
-/// The most files that are described. Discord allows ten.
+/// The limit of described files. Discord allows ten.
 const MAX_FILES: usize = 10;
-/// The most stickers that are described. Discord allows three.
+/// The limit of described stickers. Discord allows three.
 const MAX_STICKERS: usize = 3;
-/// The most answers of a poll that are described. Discord allows ten.
+/// The limit of described answers of a poll. Discord allows ten.
 const MAX_ANSWERS: usize = 10;
-/// The most embeds of a forwarded message that are described. Discord allows ten.
+/// The limit of described embeds of a forwarded message. Discord allows ten.
 const MAX_EMBEDS: usize = 3;
-/// The longest name of a file or sticker, in characters.
+/// The length limit of a file's or sticker's name, in characters.
 const NAME_CHARS: usize = 80;
-/// The longest description, and question of a poll, in characters. Discord allows 1,024 and 300.
+/// The length limit of a description or a poll's question, in characters. Discord allows 1,024 and 300.
 const DESCRIPTION_CHARS: usize = 300;
-/// The longest answer of a poll, in characters. Discord allows 55.
+/// The length limit of a poll's answer, in characters. Discord allows 55.
 const ANSWER_CHARS: usize = 60;
-/// The longest forwarded text, in characters.
+/// The length limit of a forwarded text, in characters.
 const FORWARDED_CHARS: usize = 2_000;
 const SPOILER_PREFIX: &str = "SPOILER_";
 
@@ -91,7 +91,7 @@ fn poll(poll: &Poll) -> String {
     format!("[poll: {question} Answers: {}]", answers.join(" / "))
 }
 
-/// A text for use in one line within brackets.
+/// Converts a text for use in one line within brackets.
 fn inline(text: &str, max_chars: usize) -> String {
     let plain: String = text
         .chars()
@@ -107,7 +107,7 @@ fn inline(text: &str, max_chars: usize) -> String {
     shortened(&plain.split_whitespace().collect::<Vec<_>>().join(" "), max_chars).into_owned()
 }
 
-/// A readable size.
+/// A size for display.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1_000 => format!("{bytes} B"),

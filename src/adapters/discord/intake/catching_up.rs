@@ -1,4 +1,4 @@
-//! Catches up with a channel: reads the missed messages, records the gap that is not read, and hands the messages over.
+//! Catches up with a channel: reads missed messages, records the gap of messages that were not read, and hands the messages over.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::domain::event::Gap;
 use crate::ports::inbound_events::ChannelRef;
 use crate::telemetry::instruments::NONE;
 
-/// The attempts to request the newest message of a direct message channel, and the first wait between them. The wait doubles each time.
+/// The limit of attempts to request the newest message of a direct message channel, and the first wait between them. The wait doubles each time.
 const MAX_ATTEMPTS: u32 = 4;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 impl SharedIntake {
-    /// Catches up with a channel. False: the reader gave no result, and Discord must send the event again.
+    /// Catches up with a channel. Returns false if the reader has ended, so Discord must send the event again.
     pub(super) async fn catch_up(&self, behind: Behind) -> bool {
         let Behind { guild, channel, .. } = behind;
         let (channel_ref, reading) = match self.missed_range(behind).await {
@@ -35,7 +35,7 @@ impl SharedIntake {
         true
     }
 
-    /// The range of messages that was missed, if there is any.
+    /// The range of missed messages. `None` if there is none.
     async fn missed_range(&self, behind: Behind) -> Result<Option<(ChannelRef, backfill::Behind)>, ReaderGone> {
         let Behind { guild, channel, newest } = behind;
         let newest = match newest {
@@ -55,7 +55,7 @@ impl SharedIntake {
         };
         let on_record = reached.newest.and_then(|newest| newest.parse().ok());
         let marked = self.marks.read(&channel_ref.guild, channel).await;
-        // Messages from before the bot's latest invitation are not for it.
+        // Messages sent before the bot's latest invitation are ignored.
         let joined = guild.and_then(|guild| self.discord.cache().joined_at(guild));
         let since = Snowflake::at(joined.map_or(reached.since, |joined| joined.max(reached.since)));
         let accepted = on_record.max(marked).map_or(since, |accepted| accepted.max(since));
@@ -63,7 +63,7 @@ impl SharedIntake {
         Ok((newest > accepted).then_some((channel_ref, reading)))
     }
 
-    /// Requests the newest message of a channel, if the channel still exists.
+    /// Requests the newest message of a channel. `None` if the channel has none, or Discord refuses the request.
     async fn newest_message(&self, channel: Snowflake) -> Result<Option<Snowflake>, ReaderGone> {
         for tries in 0..MAX_ATTEMPTS {
             match self.reader.newest(channel).await.ok_or(ReaderGone)? {
@@ -78,12 +78,12 @@ impl SharedIntake {
                 }
             }
         }
-        // Assume that a message was sent just now: the channel is read, and a failure is recorded as a gap.
+        // As a fallback, assume that a message was just sent. Then the channel is read, and a failure is recorded as a gap.
         Ok(Some(self.reader.newest_by_now()))
     }
 
-    /// Records the gap and hands over the messages, the oldest first. The gap comes first: it is older than the messages, so that a catch-up that
-    /// is interrupted goes on behind it.
+    /// Records the gap and hands over the messages, oldest first. The gap is older than the messages, so it is recorded first. If the catch-up is
+    /// interrupted, it continues after the gap.
     async fn hand_over(&self, channel_ref: &ChannelRef, guild: Option<Snowflake>, filled: Filled<reader::RawMessage>) {
         let Filled { channel, messages, gap } = filled;
         let missed = gap.map_or("nothing", |gap| code(gap.why));
@@ -114,7 +114,7 @@ impl SharedIntake {
 /// The reader has ended, because the server is stopping.
 struct ReaderGone;
 
-/// The stable code of a gap.
+/// The stable code for the reason of a gap.
 const fn code(left: Left) -> &'static str {
     match left {
         Left::TooMany => "too_many",

@@ -22,13 +22,13 @@ use crate::ports::gateway::Shard;
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds;
 
-/// The wait before a guild or channel is requested again, after a request for it failed.
+/// The wait before a guild or channel is requested again after a failed request.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(60);
-/// The attempts to look up a channel when the result decides whether its messages are received, and the first wait between them. The wait
+/// The limit of attempts to look up a channel, if the result decides whether its messages are received, and the first wait between them. The wait
 /// doubles each time.
 const MAX_ATTEMPTS: u32 = 6;
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// The most guilds that are looked up in the background at the same time. Each takes two requests from the limit that replies need too.
+/// The limit of concurrent guild lookups in the background. Each takes two requests from the rate limit that replies share.
 const MAX_BACKGROUND_LOOKUPS: usize = 4;
 /// How long the set of guilds with companions is cached.
 const GUILDS_CACHED_FOR: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ pub(super) struct Guilds {
     counted: [kinds::Share; 2],
 }
 
-/// Lookups of guilds and channels that an earlier process received, by id, with the time of the last attempt.
+/// Lookups of guilds and channels that were reported to an earlier process, by id, with the time of the last attempt.
 #[derive(Default)]
 pub(super) struct Lookups(Mutex<BTreeMap<Snowflake, Arc<AsyncMutex<Option<Instant>>>>>);
 
@@ -48,7 +48,7 @@ pub(super) struct Lookups(Mutex<BTreeMap<Snowflake, Arc<AsyncMutex<Option<Instan
 #[derive(Default)]
 pub(super) struct BackgroundLookups(Mutex<(JoinSet<Snowflake>, BTreeSet<Snowflake>)>);
 
-/// The guilds with companions. Cached, because the core scans all its rooms for them.
+/// The guilds with companions. Cached, because the core scans all its rooms to find them.
 #[derive(Default)]
 pub(super) struct GuildsWithMembers(Mutex<Option<(Instant, BTreeSet<GuildId>)>>);
 
@@ -94,7 +94,7 @@ impl Guilds {
 }
 
 impl Intake {
-    /// A new session. The bot has left each guild with companions that it does not list.
+    /// Handles READY. If a guild with companions is not listed, the bot has left it.
     pub(super) fn ready(&mut self, ready: &wire::Ready) -> Vec<Work> {
         self.shared.discord.set_bot(ready.bot());
         let guilds_with_members = self.shared.inbound_events.guilds(Snowflake::is_of_discord);
@@ -108,7 +108,7 @@ impl Intake {
             }
             self.guilds.lock().reset(reported);
         }
-        // Direct messages are sent to the first shard, and no event lists the missed ones.
+        // Direct messages are sent to the first shard. No event lists missed direct messages.
         if self.shard.number == 0 {
             let directs = guilds_with_members.iter().filter_map(Snowflake::of_direct_guild);
             work.extend(directs.map(|channel| Work::CatchUp(Behind { guild: None, channel, newest: None })));
@@ -120,7 +120,7 @@ impl Intake {
         guild.shard(self.shard.of) == self.shard.number
     }
 
-    /// A guild became available: after a new session, after an outage, or because the bot was invited.
+    /// Handles a guild that became available: after a new session, after an outage, or because the bot was invited.
     pub(super) fn guild_reported(&mut self, reported: &wire::Guild) -> Vec<Work> {
         let guild = reported.id;
         if reported.unavailable {
@@ -137,13 +137,13 @@ impl Intake {
         channels().filter_map(|channel| self.shared.behind(guild, channel)).collect()
     }
 
-    /// A guild's name, roles or emojis changed.
+    /// Handles a change of a guild's name, roles or emojis.
     pub(super) fn guild_changed(&self, reported: &wire::Guild) -> Vec<Work> {
         self.shared.discord.cache().update_guild(reported, self.shared.discord.user());
         Vec::new()
     }
 
-    /// A guild became unavailable, or the bot was removed from it.
+    /// Handles an outage of a guild, or the bot's removal from it.
     pub(super) fn guild_gone(&mut self, deleted: &wire::GuildDeleted) -> Vec<Work> {
         let guild = deleted.id;
         if deleted.is_outage() {
@@ -162,20 +162,21 @@ impl Intake {
         let cache = self.shared.discord.cache();
         cache.update_channel(guild, reported);
         self.shared.discord.clear_typing_refusal(channel);
-        // There can be any number of archived threads. Discord reports one that is reopened.
+        // The number of archived threads is unlimited, so they are not cached. Discord reports a thread again when it is reopened.
         if reported.is_archived() && !self.shared.inbound_events.listens(&cache.channel_ref(guild, channel)) {
             cache.remove_channel(channel);
         }
         Vec::new()
     }
 
-    /// A thread changed. A reopened thread was not listed by a new session, so messages there may have been missed.
+    /// Handles a change of a thread. It may have been reopened: a new session does not list archived threads, so messages there may have been
+    /// missed.
     pub(super) fn thread_changed(&self, reported: &wire::Channel) -> Vec<Work> {
         self.channel_reported(reported);
         reported.guild_id.and_then(|guild| self.shared.behind(guild, reported)).into_iter().collect()
     }
 
-    /// A channel was deleted with its threads.
+    /// Handles the deletion of a channel and its threads.
     pub(super) fn channel_gone(&self, deleted: &wire::ChannelDeleted) -> Vec<Work> {
         let mut channels = self.shared.discord.cache().threads(deleted.id);
         channels.push(deleted.id);
@@ -194,7 +195,7 @@ impl Intake {
         channels.into_iter().map(|channel| Work::ChannelGone { guild, channel }).collect()
     }
 
-    /// The bot gained access to channels. It did not receive their earlier messages.
+    /// Handles access to further channels. The bot did not receive their earlier messages.
     pub(super) fn threads_reported(&self, reported: &wire::Threads) -> Vec<Work> {
         let guild = reported.guild_id;
         let cache = self.shared.discord.cache();
@@ -219,8 +220,8 @@ impl Intake {
         Vec::new()
     }
 
-    /// Ends the pauses of channels where an event may allow the bot to post again: changes of roles, of its own member, of channels'
-    /// overwrites or webhooks. Events are not parsed for this as long as posting works everywhere.
+    /// Ends the pauses of channels where an event may allow the bot to post again: changes of roles, of its own member, of channels' overwrites or
+    /// of webhooks. As long as posting works everywhere, events are not parsed for this.
     pub(super) fn end_pauses(&self, kind: &str, text: &str) -> Result<(), Unreadable> {
         let concerns_channel = matches!(kind, "CHANNEL_UPDATE" | "THREAD_UPDATE" | "WEBHOOKS_UPDATE");
         let concerns_guild = matches!(
@@ -243,7 +244,7 @@ impl Intake {
         Ok(())
     }
 
-    /// The webhooks of a channel changed. Ours may have been deleted.
+    /// Handles a change of a channel's webhooks. Ours may have been deleted.
     pub(super) fn webhooks_changed(&self, reported: &wire::WebhooksChanged) -> Vec<Work> {
         self.shared.discord.webhooks_changed(reported.channel_id);
         Vec::new()
@@ -251,7 +252,7 @@ impl Intake {
 }
 
 impl SharedIntake {
-    /// The guilds of a shard, with those that earlier connections received. Shards of another shard count are dropped.
+    /// The guilds of a shard, including those reported to its earlier connections. Drops the guilds of shards with another shard count.
     pub(super) fn guilds_of(&self, shard: Shard) -> Arc<Mutex<Guilds>> {
         let mut guilds = self.guilds.lock();
         guilds.retain(|other, _| other.of == shard.of);
@@ -266,7 +267,7 @@ impl SharedIntake {
         Work::GuildGone { guild }
     }
 
-    /// The catch-up for a channel that may have missed messages, if it has companions.
+    /// The catch-up for a channel that may have missed messages. `None` if it has no companions.
     fn behind(&self, guild: Snowflake, reported: &wire::Channel) -> Option<Work> {
         let channel = reported.id;
         let newest = reported.newest().filter(|_| !reported.is_archived())?;
@@ -285,10 +286,11 @@ impl SharedIntake {
         guilds_with_members.as_ref().is_some_and(|(_, guilds)| guilds.contains(&guild.guild()))
     }
 
-    /// Looks up the guild and channel of a message, if they are not cached. A resumed session reported them only to an earlier process.
+    /// Looks up the guild and the channel of a message if they are not cached. If the session was resumed, Discord reported them only to an earlier
+    /// process.
     ///
-    /// In a channel with companions, a message waits for the guild only if it refers to a role or channel by id. Else the guild is looked up
-    /// in the background.
+    /// In a channel with companions, a message waits for the guild's lookup only if it refers to a role or channel by id. Otherwise, the guild is
+    /// looked up in the background.
     pub(super) async fn look_up_missing(&self, guild: Option<Snowflake>, channel: Snowflake, has_references: bool) {
         let Some(guild) = guild else { return };
         let cache = self.discord.cache();
@@ -301,7 +303,7 @@ impl SharedIntake {
             self.lookups.ask(guild, 1, || cache.has_guild(guild), ask).await;
         }
         if !cache.has_channel(channel) {
-            // Messages of a thread whose parent is unknown would be lost. In other channels only names would be missing.
+            // If a thread's parent is unknown, its messages would be lost. In other channels, only names would be missing.
             let has_companions = self.inbound_events.listens(&cache.channel_ref(Some(guild), channel));
             let tries = if has_companions { 1 } else { MAX_ATTEMPTS };
             let ask = || self.discord.fetch_channel(channel).map_ok(drop).boxed();
@@ -311,14 +313,14 @@ impl SharedIntake {
 }
 
 impl BackgroundLookups {
-    /// Looks up a guild, unless that is in progress or the limit is reached. After the limit, its next message starts the lookup.
+    /// Starts to look up a guild, unless a lookup is in progress or the limit is reached. If it is reached, the guild's next message tries again.
     fn ask(&self, guild: Snowflake, discord: &Arc<Discord>, lookups: &Arc<Lookups>) {
         let mut beside = self.0.lock();
         let (tasks, guilds) = &mut *beside;
         while let Some(over) = tasks.try_join_next() {
             match over {
                 Ok(guild) => drop(guilds.remove(&guild)),
-                // The id of the panicked lookup is unknown. At worst a guild is looked up twice.
+                // The id of the panicked lookup is unknown. Clearing the set may cause a second lookup of a guild.
                 Err(_) => guilds.clear(),
             }
         }
@@ -335,7 +337,8 @@ impl BackgroundLookups {
 }
 
 impl Lookups {
-    /// Makes up to `tries` requests for an object, unless it is cached by then or was requested lately. One caller at a time.
+    /// Makes up to `tries` requests for an object, unless it is cached meanwhile or was requested recently. Callers for the same object wait for
+    /// each other.
     async fn ask<'a>(
         &self,
         id: Snowflake,

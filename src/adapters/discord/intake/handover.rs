@@ -1,4 +1,4 @@
-//! Hands inbound events over to the core, with retries until they are accepted.
+//! Hands inbound events over to the core, and retries until they are accepted.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const MAX_WAIT: Duration = Duration::from_secs(60);
 /// The wait before the bot's ids are requested again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Repeats a call until the core accepts it. None: the core never will; this is logged and counted.
+/// Repeats a call until the core accepts the event. Returns `None` if the core never will; this is logged and counted.
 pub(super) async fn until_accepted<'a, T>(
     shared: &SharedIntake,
     channel: Snowflake,
@@ -49,8 +49,8 @@ pub(super) async fn until_accepted<'a, T>(
 }
 
 impl SharedIntake {
-    /// Runs something that may panic. None: it did. Then the event is dropped, because it would panic again on every connection that
-    /// receives it, and end that connection.
+    /// Runs a future that may panic. Returns `None` if it panicked. The event is then dropped, because Discord would send it again, and it would
+    /// panic and end the connection again.
     pub(super) async fn catch_panic<T>(&self, channel: Snowflake, work: impl Future<Output = T> + Send) -> Option<T> {
         let done = AssertUnwindSafe(work).catch_unwind().await.ok();
         if done.is_none() {
@@ -59,13 +59,13 @@ impl SharedIntake {
         done
     }
 
-    /// Counts and logs that something was dropped because it caused a panic.
+    /// Counts and logs an event that was dropped because of a panic.
     pub(super) fn panicked(&self, of: impl std::fmt::Display) {
         self.instruments.discord_broken.add(1, NONE);
         tracing::error!(%of, "an inbound event caused a panic; it is dropped");
     }
 
-    /// Does a piece of work. False: it was not done, and Discord must send the event again.
+    /// Performs a piece of work. Returns false if it could not be done, so Discord must send the event again.
     pub(super) async fn carry_out(self: &Arc<Self>, work: Work) -> bool {
         match work {
             Work::Message(received) => {

@@ -1,4 +1,4 @@
-//! Lanes: work waits for earlier work of its channel, and for nothing else.
+//! Queues work in lanes, one per channel. Work waits only for earlier work of the same channel.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::SharedIntake;
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 
-/// The most events of one connection in flight. Above this, the connection waits.
+/// The limit of events in flight per connection. At the limit, the connection waits.
 pub(super) const MAX_IN_FLIGHT: usize = 1_024;
-/// The most messages that wait in a channel that catches up. Later messages are left to another backfill of the channel.
+/// The limit of messages that wait in a channel that is catching up. Later messages are left to a further backfill of the channel.
 pub(super) const MAX_WAITING_PER_CHANNEL: usize = 64;
-/// The most messages that wait in all catching-up channels of a connection together.
+/// The limit of messages that wait in all catching-up channels of a connection.
 const MAX_WAITING_TOTAL: usize = 4_096;
 
-/// Work that follows from an event.
+/// A piece of work that an event requires.
 #[derive(Debug)]
 pub(super) enum Work {
     /// A new or edited message.
@@ -45,7 +45,7 @@ pub(super) enum Work {
     CatchUp(Behind),
 }
 
-/// A message event, not parsed yet.
+/// A message event, unparsed.
 #[derive(Debug)]
 pub(super) struct ReceivedMessage {
     pub guild: Option<Snowflake>,
@@ -53,7 +53,7 @@ pub(super) struct ReceivedMessage {
     pub message: Snowflake,
     pub data: Box<RawValue>,
     pub is_edit: bool,
-    /// Whether it is the first message of a thread or forum post.
+    /// Whether the message is the first of a thread or forum post.
     pub is_first: bool,
 }
 
@@ -62,11 +62,11 @@ pub(super) struct ReceivedMessage {
 pub(super) struct Behind {
     pub guild: Option<Snowflake>,
     pub channel: Snowflake,
-    /// Its newest message. None: it must be requested.
+    /// The newest message. `None`: it must be requested.
     pub newest: Option<Snowflake>,
 }
 
-/// The lanes of one connection. Dropping it discards the waiting work, whose receipts are then lost.
+/// The lanes of one connection. Dropping it discards the queued work, and reports the receipts as lost.
 pub(super) struct Lanes {
     shared: Arc<SharedIntake>,
     open: Arc<Open>,
@@ -78,11 +78,11 @@ pub(super) struct Lanes {
 #[derive(Default)]
 struct Open(Mutex<BTreeMap<Snowflake, Lane>>);
 
-/// Exists as long as its task runs.
+/// The queue of one channel. It exists as long as its task runs.
 #[derive(Default)]
 struct Lane {
     waiting: VecDeque<Job>,
-    /// The number of catch-ups that are waiting or running.
+    /// The number of catch-ups that are queued or running.
     catching_up: usize,
 }
 
@@ -93,7 +93,7 @@ struct Job {
     _counted: Counted,
 }
 
-/// One piece of work's share in the receipt of its event. The receipt is stored once all shares are; dropping a share loses the event.
+/// The share of one piece of work in its event's receipt. The receipt is acknowledged once all shares are. Dropping a share loses the event.
 #[derive(Debug)]
 pub(super) struct ReceiptShare(Option<Arc<SharedReceipt>>);
 
@@ -104,7 +104,7 @@ struct SharedReceipt {
 }
 
 impl Work {
-    /// The key of its lane: a channel, or a guild that the bot left.
+    /// The key of the lane: a channel, or a guild that the bot left.
     const fn lane(&self) -> Snowflake {
         match self {
             Self::Message(received) => received.channel,
@@ -114,7 +114,7 @@ impl Work {
         }
     }
 
-    /// The backfill that can replace this work: only new messages can be read later.
+    /// The backfill that can replace this work. Only new messages can be read later.
     const fn as_catch_up(&self) -> Option<Behind> {
         match self {
             Self::Message(received) if !received.is_edit => {
@@ -136,12 +136,12 @@ impl Lanes {
         }
     }
 
-    /// Adds work to the end of its lane. Waits while too much is in flight.
+    /// Appends work to its lane. Waits while too much work is in flight.
     pub async fn put(&mut self, work: Work, share: ReceiptShare) {
         while self.tasks.try_join_next().is_some() {}
         let counted = self.shared.instruments.discord_under_way.one(NONE);
         let mut job = Job { work, shares: vec![share], permit: None, _counted: counted };
-        // Catch-ups need no permit: there are at most as many as channels.
+        // Catch-ups need no permit, because there are at most as many as channels.
         if !matches!(job.work, Work::CatchUp(_)) {
             let Some(returned) = self.queue_behind_catch_up(job) else { return };
             job = returned;
@@ -154,8 +154,8 @@ impl Lanes {
         }
     }
 
-    /// Lets work wait in a lane that catches up, which may take minutes. There it does not count against the connection's limit. If too much
-    /// waits already, a message is left to another backfill. Returns the job if it must be queued in the usual way.
+    /// Queues work in a lane that is catching up, which may take minutes. There, the work does not count towards the connection's limit. If too
+    /// much work is queued already, a message is left to a further backfill. Returns the job if it must be queued normally.
     fn queue_behind_catch_up(&self, mut job: Job) -> Option<Job> {
         let mut open = self.open.0.lock();
         let Some(lane) = open.get_mut(&job.work.lane()).filter(|lane| lane.catching_up > 0) else { return Some(job) };
@@ -188,7 +188,7 @@ impl Drop for Lanes {
     }
 }
 
-/// Works through a lane until it is empty.
+/// Processes a lane until it is empty.
 async fn run(shared: &Arc<SharedIntake>, open: &Open, key: Snowflake) {
     while let Some(Job { work, shares, permit, _counted }) = open.next(key) {
         let is_catching_up = matches!(work, Work::CatchUp(_));
@@ -203,7 +203,7 @@ async fn run(shared: &Arc<SharedIntake>, open: &Open, key: Snowflake) {
 }
 
 impl Open {
-    /// Adds a job to the end of a lane. True: the lane is new and needs a task.
+    /// Appends a job to a lane. Returns true if the lane is new and needs a task.
     fn push(&self, key: Snowflake, job: Job) -> bool {
         let mut open = self.0.lock();
         let is_new = !open.contains_key(&key);
@@ -213,7 +213,7 @@ impl Open {
         is_new
     }
 
-    /// Takes the next job of a lane. If there is none, closes the lane.
+    /// Removes and returns the next job of a lane. If there is none, closes the lane.
     fn next(&self, key: Snowflake) -> Option<Job> {
         let mut open = self.0.lock();
         let next = open.get_mut(&key).and_then(|lane| lane.waiting.pop_front());
@@ -231,7 +231,7 @@ impl ReceiptShare {
         (0..count).map(|_| Self(Some(Arc::clone(&whole)))).collect()
     }
 
-    /// Reports that this piece of work is on record.
+    /// Reports that the work is on record.
     pub fn kept(mut self) {
         let Some(whole) = self.0.take() else { return };
         if whole.left.fetch_sub(1, Ordering::AcqRel) == 1

@@ -1,6 +1,7 @@
-//! Marks: how far a channel was received. They matter where messages are not journaled, such as those of ignored bots.
+//! Marks: up to which message each channel was received. They are needed for messages that are not journaled, such as those of
+//! ignored bots.
 //!
-//! They only save requests after a downtime. If a mark is lost, the same messages are read again.
+//! Marks only save requests after downtime. If a mark is lost, the same messages are read again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,18 +27,18 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// The number of guilds whose notes are written concurrently.
 const CONCURRENT_WRITES: usize = 8;
 
-/// The task that writes the marks ends when this is dropped.
+/// The marks and the task that writes them. The task ends when this is dropped.
 pub(super) struct Marks {
     inner: Arc<Inner>,
     _task: JoinSet<()>,
 }
 
-/// The marks of a guild by channel. None: the channel is gone, and its mark must be deleted.
+/// The marks of a guild by channel. `None`: the channel is gone, and its mark must be deleted.
 type GuildMarks = BTreeMap<Snowflake, Option<Snowflake>>;
 
 struct Inner {
     notes: Arc<dyn Notes>,
-    /// Marks that are not written yet.
+    /// The marks that are not written yet.
     unwritten: Mutex<BTreeMap<GuildId, GuildMarks>>,
     changed: Notify,
 }
@@ -60,13 +61,13 @@ impl Marks {
         self.inner.changed.notify_one();
     }
 
-    /// Deletes the mark of a channel that is gone.
+    /// Deletes the mark of a deleted channel.
     pub fn forget(&self, guild: &GuildId, channel: Snowflake) {
         self.inner.unwritten.lock().entry(guild.clone()).or_default().insert(channel, None);
         self.inner.changed.notify_one();
     }
 
-    /// The newest received message of a channel. None if there is no readable mark.
+    /// The newest received message of a channel. `None` if there is no valid mark.
     pub async fn read(&self, guild: &GuildId, channel: Snowflake) -> Option<Snowflake> {
         let unwritten = self.inner.unwritten.lock().get(guild).and_then(|marks| marks.get(&channel)).copied();
         if let Some(unwritten) = unwritten {
@@ -93,7 +94,7 @@ impl Inner {
         }
     }
 
-    /// Writes all pending marks. False: some could not be written.
+    /// Writes all pending marks. Returns false if some could not be written.
     async fn write(&self) -> bool {
         let pending = self.unwritten.lock().clone();
         let written = stream::iter(pending).map(|(guild, marks)| async move {
@@ -117,7 +118,7 @@ impl Inner {
         is_done
     }
 
-    /// Removes written marks from the pending ones, except those that changed meanwhile.
+    /// Removes written marks from the pending ones, unless they changed meanwhile.
     fn remove_written(&self, guild: &GuildId, written: &GuildMarks) {
         let mut unwritten = self.unwritten.lock();
         let Some(marks) = unwritten.get_mut(guild) else { return };

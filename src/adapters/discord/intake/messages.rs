@@ -1,4 +1,4 @@
-//! Handles messages: checks whether a channel has companions, and hands its messages over.
+//! Handles messages: checks whether their channel has companions, and hands them over.
 
 use serde_json::value::RawValue;
 
@@ -34,13 +34,14 @@ impl Intake {
             }
             return Vec::new();
         }
-        // A post of a forum has the id of its first message. Discord reports any other new thread before its first message.
+        // A forum post has the same id as its first message. Discord reports any other new thread before its first message.
         let cache = self.shared.discord.cache();
         let is_first = message == channel || (cache.has_channel(channel) && cache.newest(channel).is_none());
         vec![Work::Message(ReceivedMessage { guild, channel, message, data, is_edit, is_first })]
     }
 
-    /// Deletions are handed over for every channel. The record of a deleted message is deleted even where there are no companions any more.
+    /// Deletions are handed over for every channel. A deleted message is also deleted from the records of channels that have no companions any
+    /// more.
     pub(super) fn messages_deleted(&self, guild: Option<Snowflake>, channel: Snowflake, messages: &[Snowflake]) -> Vec<Work> {
         if messages.is_empty() {
             return Vec::new();
@@ -69,7 +70,7 @@ impl SharedIntake {
         let bot = self.bot_ids().await;
         if self.discord.clocks().must_ask() {
             let discord = self.discord.clone();
-            // No message waits for it. Any answer has the time.
+            // No message waits for this request. Any response contains the time.
             tokio::spawn(async move { drop(discord.rest().send(&Request::gateway()).await) });
         }
         let mut message: wire::Message = match serde_json::from_str(received.data.get()) {
@@ -117,7 +118,7 @@ impl SharedIntake {
         let person = Snowflake::of_person(&from.id).filter(|_| from.role == Role::Person);
         let own_role = received.guild.and_then(|guild| cache.own_role(guild));
         if let Some(title) = cache.thread_title(received.channel).filter(|_| received.is_first) {
-            // Who begins a thread wrote its title, too.
+            // The person who begins a thread also wrote its title.
             let own_words = inbound_message.own_words.unwrap_or_default();
             inbound_message.own_words = Some(format!("{title}\n{own_words}").into());
         }
@@ -148,7 +149,7 @@ impl SharedIntake {
         accepted.is_some()
     }
 
-    /// Marks a message as received though it is not journaled, so that the backfill does not read it again after a downtime.
+    /// Marks a message as received without journaling it, so that the backfill does not read it again after downtime.
     fn skip(&self, received: &ReceivedMessage, channel_ref: &ChannelRef, why: &'static str) -> bool {
         self.count(why);
         self.marks.mark(&channel_ref.guild, received.channel, received.message);
@@ -159,7 +160,7 @@ impl SharedIntake {
         self.instruments.discord_messages.add(1, [fate]);
     }
 
-    /// Whether a channel may have companions. If the channel is unknown, it may, as long as its guild has any.
+    /// Whether a channel may have companions. If the channel is unknown, returns whether its guild has any.
     pub(super) fn may_listen(&self, guild: Option<Snowflake>, channel: Snowflake) -> bool {
         let cache = self.discord.cache();
         self.inbound_events.listens(&cache.channel_ref(guild, channel))

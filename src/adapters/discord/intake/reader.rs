@@ -1,4 +1,4 @@
-//! Reads missed messages for all shards, with requests in the order that `backfill.rs` plans.
+//! Reads missed messages for all shards. `backfill.rs` plans the order of the requests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -21,27 +21,27 @@ use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 use crate::settings::discord::Discord as Settings;
 
-/// The most requests in flight.
+/// The limit of requests in flight.
 const MAX_IN_FLIGHT: usize = 8;
-/// The most channels whose messages wait to be handed over. Above this, nothing is requested, so that memory does not fill up.
+/// The limit of channels whose messages wait to be handed over. At the limit, nothing is requested, which bounds the memory.
 const MAX_UNDELIVERED: usize = 32;
 /// The first wait before a request is retried. It doubles each time, up to `MAX_RETRY_WAIT`.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(60);
 
-/// A message with its id, not parsed yet.
+/// A message with its id, unparsed.
 pub(super) type RawMessage = (Snowflake, Box<RawValue>);
 
 /// The messages of a channel, and the permit that they hold until they are handed over.
 pub(super) type Read = (Filled<RawMessage>, Option<OwnedSemaphorePermit>);
 
-/// The origin of requests' times. It is monotonic, because the system clock may jump.
+/// The origin of times in the plan. Monotonic, because the system clock may jump.
 type TimeOrigin = (Moment, Instant);
 
-/// The newest message of a channel, if it has one.
+/// The newest message of a channel, if there is one.
 type Newest = Result<Option<Snowflake>, Failed>;
 
-/// Queues jobs for the reader's task, which ends when this is dropped.
+/// The handle that queues jobs for the reader's task. The task ends when this is dropped.
 pub(super) struct Reader {
     jobs: mpsc::UnboundedSender<Job>,
     discord: Arc<Discord>,
@@ -60,7 +60,7 @@ enum Answer {
     Newest(oneshot::Sender<Newest>, Newest),
 }
 
-/// The result of trying to send the next lookup.
+/// The result of an attempt to send the next lookup.
 enum LookupStep {
     Sent,
     None,
@@ -76,14 +76,14 @@ struct ReaderTask {
     in_flight: FuturesUnordered<BoxFuture<'static, Answer>>,
     /// Permits for channels that wait to be handed over.
     undelivered: Arc<Semaphore>,
-    /// Whether no permit was free at the last attempt to send a request.
+    /// Whether the last attempt to send a request found no free permit.
     is_full: bool,
     began: TimeOrigin,
     last_number: u64,
 }
 
 struct Waiting {
-    /// Separates responses for this read from those for an abandoned one.
+    /// Distinguishes responses for this read from those for an abandoned one.
     number: u64,
     tries: u32,
     reply: oneshot::Sender<Read>,
@@ -114,19 +114,19 @@ impl Reader {
         Self { jobs, discord, _task: task }
     }
 
-    /// Reads a channel. None: the task has ended.
+    /// Reads a channel. Returns `None` if the task has ended.
     pub async fn read(&self, behind: Behind) -> Option<Read> {
         let (reply, answer) = oneshot::channel();
         self.jobs.send(Job::Read(behind, reply)).ok()?;
         answer.await.ok()
     }
 
-    /// An id that is newer than any message so far.
+    /// An id that is newer than all messages so far.
     pub fn newest_by_now(&self) -> Snowflake {
         Snowflake::at(self.discord.clocks().now())
     }
 
-    /// Requests the newest message of a channel. None: the task has ended.
+    /// Requests the newest message of a channel. Returns `None` if the task has ended.
     pub async fn newest(&self, channel: Snowflake) -> Option<Newest> {
         let (reply, answer) = oneshot::channel();
         self.jobs.send(Job::Newest(channel, reply)).ok()?;
@@ -156,7 +156,7 @@ impl ReaderTask {
         }
     }
 
-    /// The time for the plan of requests.
+    /// The time in the plan.
     fn now(&self) -> Moment {
         self.began.0 + self.began.1.elapsed()
     }
@@ -166,7 +166,7 @@ impl ReaderTask {
         match job {
             Job::Newest(channel, reply) => self.lookups.push_back((channel, reply)),
             Job::Read(behind, reply) => {
-                // An earlier caller for this channel is gone: its connection ended.
+                // The earlier caller for this channel is gone, because its connection ended.
                 self.plan.forget(|other| other.channel == behind.channel);
                 self.last_number += 1;
                 self.waiting.insert(behind.channel, Waiting { number: self.last_number, tries: 0, reply });
@@ -175,7 +175,7 @@ impl ReaderTask {
         }
     }
 
-    /// Sends the requests that may be sent now. Returns how long to wait for the next one, unless a response comes.
+    /// Sends the requests that are due. Returns how long to wait for the next one, unless a response arrives earlier.
     fn send_due(&mut self) -> Option<Duration> {
         loop {
             let now = self.now();
@@ -193,7 +193,7 @@ impl ReaderTask {
                     if let Some(waiting) = self.waiting.remove(&filled.channel) {
                         let is_empty = filled.messages.is_empty();
                         let permit = Arc::clone(&self.undelivered).try_acquire_owned().ok().filter(|_| !is_empty);
-                        // If the caller is gone, a later one asks again.
+                        // If the caller is gone, a later caller requests the channel again.
                         let _ = waiting.reply.send((filled, permit));
                     }
                     continue;
@@ -209,7 +209,7 @@ impl ReaderTask {
         }
     }
 
-    /// Sends the next lookup of a newest message, if the plan allows it.
+    /// Sends the next lookup of a newest message, if the plan permits it.
     fn look_up_next(&mut self, now: Moment) -> LookupStep {
         while self.lookups.front().is_some_and(|(_, reply)| reply.is_closed()) {
             self.lookups.pop_front();
@@ -239,7 +239,7 @@ impl ReaderTask {
         let (channel, number, page) = match answer {
             Answer::Page(channel, number, page) => (channel, number, page),
             Answer::Newest(reply, newest) => {
-                // If the caller is gone, a later one asks again.
+                // If the caller is gone, a later caller requests it again.
                 let _ = reply.send(newest);
                 return;
             }
@@ -263,7 +263,7 @@ impl ReaderTask {
     }
 }
 
-/// A message with its id; none if the id cannot be parsed.
+/// A message with its id. `None` if the id is invalid.
 fn with_id(data: Box<RawValue>) -> Option<(Snowflake, RawMessage)> {
     let wire::WithId { id } = serde_json::from_str(data.get()).ok()?;
     Some((id, (id, data)))

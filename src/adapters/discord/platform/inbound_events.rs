@@ -1,4 +1,5 @@
-//! Requests what the gateway does not report: messages of a downtime, and guilds and channels that a resumed session does not report again.
+//! Requests data that the gateway does not report: messages missed during downtime, and guilds and channels that a resumed session does not report
+//! again.
 
 use std::collections::HashSet;
 
@@ -12,22 +13,22 @@ use super::Discord;
 use crate::domain::id::PersonId;
 
 impl Discord {
-    /// The id of the bot's user, if it is known already.
+    /// The bot's user id, if already known.
     pub fn user(&self) -> Option<Snowflake> {
         self.bot.get().map(|bot| bot.user)
     }
 
-    /// Sets whether the session that is started or resumed has the Message Content intent.
+    /// Sets whether the session being started or resumed has the Message Content intent.
     pub fn set_reads_all(&self, reads_all: bool) {
         *self.reads_all.lock() = Some(reads_all);
     }
 
-    /// Whether Discord shows the text of all messages, or only of those that mention the bot or are sent to it directly. None: unknown.
+    /// Whether Discord shows the text of all messages, or only of direct messages and those that mention the bot. `None`: unknown.
     pub fn reads_all(&self) -> Option<bool> {
         *self.reads_all.lock()
     }
 
-    /// A page of a channel's messages, not parsed.
+    /// Requests a page of a channel's messages, unparsed.
     ///
     /// # Errors
     /// See [`Failed`].
@@ -35,8 +36,8 @@ impl Discord {
         self.rest.ask(Request::messages_before(page.channel, page.before, page.limit)).await
     }
 
-    /// Removes forwarded texts of people who opted out, also from the message that this one answers. Discord does not report the author with a forwarded
-    /// text, so the original is requested. If it cannot be read, or is a forward itself, the author is unknown, and the text is removed.
+    /// Removes forwarded texts of people who have opted out, also from the message being replied to. Discord does not report a forwarded text's
+    /// author, so the original message is requested. If it cannot be read, or is itself a forward, its author is unknown, and the text is removed.
     pub async fn withhold_opted_out(&self, message: &mut wire::Message, opted_out: &HashSet<PersonId>) {
         if opted_out.is_empty() {
             return;
@@ -58,7 +59,7 @@ impl Discord {
         }
     }
 
-    /// Requests a channel or thread, and caches it. Returns its newest message.
+    /// Requests a channel or thread, and caches it. Returns the id of its newest message.
     ///
     /// # Errors
     /// See [`Failed`].

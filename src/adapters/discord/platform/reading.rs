@@ -1,4 +1,4 @@
-//! Reads a channel's history and looks for a part whose outcome is unknown.
+//! Reads a channel's history to find a part with unknown outcome.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ use crate::ports::chat_platform::{NotRead, Part};
 
 /// The size of a full page of messages.
 const PAGE: usize = 100;
-/// The most pages to read. A part that is hidden by a thousand newer messages is not worth finding.
+/// The limit of pages. A part followed by a thousand newer messages is not worth finding.
 const MAX_PAGES: usize = 10;
 
 impl Discord {
-    /// The message of a part, among those after `after` that are not in `taken`. None: it certainly was not posted.
+    /// Finds the message of a part, among the messages after `after` that are not in `taken`. `None`: the part was certainly not posted.
     pub(super) async fn read_back(
         &self,
         channel: Snowflake,
@@ -30,10 +30,10 @@ impl Discord {
     ) -> Result<Option<Snowflake>, NotRead> {
         let bot = self.bot().await.map_err(not_read)?;
         let (mut messages, is_complete) = self.history(channel, after).await?;
-        // Answers to commands come from a webhook with the application's own id. They are no statements.
+        // Answers to commands come from a webhook with the application's own id. They are not statements.
         messages.retain(|message| message.webhook_id != Some(bot.application));
         let is_direct = Snowflake::of_direct_guild(&part.guild).is_some();
-        // Without the permission to read it, the history looks empty.
+        // Without the permission to read it, the history is empty.
         if messages.is_empty() && !is_direct {
             self.check_history_access(channel, after).await?;
         }
@@ -64,9 +64,9 @@ impl Discord {
         }
     }
 
-    /// Fetches content with the webhook's own token that Discord withholds from the bot's token. Without the Message Content intent, its
-    /// lists show the application's own webhook messages without their content (discord-api-docs, issue 5411). Content that a deleted
-    /// webhook posted stays withheld.
+    /// Fetches withheld content with the webhook's own token. Without the Message Content intent, Discord lists the application's own webhook
+    /// messages without their content for the bot's token (discord-api-docs, issue 5411). The content of messages from a deleted webhook stays
+    /// withheld.
     async fn fetch_withheld(&self, channel: Snowflake, bot: Bot, withheld: Vec<&mut Message>) -> Result<(), NotRead> {
         let target = self.webhook_target(channel).await.map_err(not_read)?;
         let webhook = match self.webhooks.get(&self.rest, bot.application, target.root).await {
@@ -85,7 +85,7 @@ impl Discord {
         Ok(())
     }
 
-    /// The messages after `after`, and whether these are all.
+    /// The messages after `after`, and whether the list is complete.
     async fn history(&self, channel: Snowflake, after: Snowflake) -> Result<(Vec<Message>, bool), NotRead> {
         let mut all: Vec<Message> = Vec::new();
         let mut newest = after;
@@ -101,7 +101,8 @@ impl Discord {
         Ok((all, false))
     }
 
-    /// Fails if the history may not be read. Without the permission, Discord lists no messages, but refuses a single one.
+    /// Returns an error if the history may not be read. Without the permission, Discord returns an empty list, but refuses a request for a single
+    /// message.
     async fn check_history_access(&self, channel: Snowflake, message: Snowflake) -> Result<(), NotRead> {
         match self.rest.send(&Request::message(channel, message)).await {
             Ok(_) => Ok(()),
@@ -111,11 +112,11 @@ impl Discord {
     }
 }
 
-/// A message for the comparison. All our webhooks count as one, because a webhook may have been replaced since.
+/// Converts a message for the comparison. All webhooks of ours count as one, because a webhook may have been replaced since.
 fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, rendered: &outgoing::Part) -> ReadMessage<'a> {
     let is_by_webhook = message.webhook_id.is_some();
     let is_part = is_same(&rendered.content, message.content());
-    // Unclear whether this is the part: the webhook's owner is unknown, or the mentions that were possible at the time of sending are.
+    // Unclear whether this is the part: the webhook's owner is unknown, or different mentions may have been rendered when it was sent.
     let is_unclear = is_by_webhook && !is_own && is_part || is_own && !is_part && has_mark(message.content());
     ReadMessage {
         id: message.id,
@@ -128,7 +129,7 @@ fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, rendered: &outgoing::P
     }
 }
 
-/// Whether it has a mention or an emoji, which depend on the people and emojis that were known when it was sent.
+/// Whether the content has a mention or an emoji. Rendering these depends on the people and emojis that were known at the time.
 fn has_mark(content: &str) -> bool {
     ["<@", "<:", "<a:"].into_iter().any(|mark| content.contains(mark))
 }

@@ -1,4 +1,4 @@
-//! Posts a part. An error says whether the part may have been posted.
+//! Posts, edits and deletes messages. Errors of posting distinguish whether a part may have been posted.
 
 use std::time::Duration;
 
@@ -20,20 +20,20 @@ use super::Discord;
 use crate::domain::id::GuildId;
 use crate::ports::chat_platform::{NotSent, Part};
 
-/// Attempts with a new webhook, after the old one was deleted, before the statement waits.
+/// The limit of attempts with a webhook that proves unusable, before the statement is retried later.
 const WEBHOOKS_TRIED: usize = 2;
-/// Attempts to send a direct message whose outcome is unknown, before it is looked for.
+/// The limit of attempts to send a direct message with unknown outcome. After that, the caller looks it up.
 const DIRECT_TRIES: u32 = 3;
 /// The pause before the third attempt.
 const DIRECT_PAUSE: Duration = Duration::from_secs(1);
-/// After this time it must be looked for before it is sent again: Discord may have forgotten its nonce.
+/// After this time, a message must be looked up before it is sent again, because Discord may have forgotten its nonce.
 const NONCE_HOLDS: Duration = Duration::from_secs(60);
-/// Why a message cannot be edited: only the webhook that posted it may.
+/// Why a message cannot be edited: Discord lets only the webhook that posted it do so.
 const OTHER_WEBHOOK: &str = "the message is gone, or was posted by a webhook that was deleted since; delete it in Discord";
-/// The field of the picture (Discord's documentation, "Webhook Resource", "Execute Webhook").
+/// The field for a companion's picture (Discord's documentation, "Webhook Resource", "Execute Webhook").
 const PICTURE: &str = "avatar_url";
 
-/// The fields that are read of a posted message. An answer with other ids than documented is none of Discord's, so whether the part was posted is
+/// The fields used of a posted message. A response whose ids are not in the documented format is not from Discord, so the outcome of the part is
 /// unknown.
 #[derive(Deserialize)]
 struct Posted {
@@ -44,7 +44,7 @@ struct Posted {
 }
 
 impl Discord {
-    /// Posts under a companion's name, with its picture. A deleted webhook is replaced, because nothing was posted through it.
+    /// Posts with a companion's name and picture. An unusable webhook is replaced, because nothing was posted through it.
     pub(super) async fn send_by_webhook(
         &self,
         channel: Snowflake,
@@ -63,7 +63,7 @@ impl Discord {
                 self.webhooks.get_or_create(&self.rest, application, target.root).await.map_err(failed_before_posting)?;
             let posted: Posted = match self.rest.ask(Request::execute(&webhook, target.thread, body.clone())).await {
                 Ok(posted) => posted,
-                // A webhook that was moved to another channel does not find the thread.
+                // After a webhook was moved to another channel, Discord does not find the thread in it.
                 Err(Failed::Refused(refusal))
                     if refusal.is_webhook_gone() || (refusal.code == code::UNKNOWN_CHANNEL && tried < WEBHOOKS_TRIED) =>
                 {
@@ -71,7 +71,7 @@ impl Discord {
                     self.webhooks.remove(target.root, webhook.id).await;
                     continue;
                 }
-                // Without a picture that Discord rejects, the statement can still be posted.
+                // If Discord rejects the picture, the statement is posted without it.
                 Err(Failed::Refused(refusal))
                     if refusal.code == code::INVALID_BODY
                         && body.as_object_mut().and_then(|body| body.remove(PICTURE)).is_some() =>
@@ -90,7 +90,7 @@ impl Discord {
         Err(NotSent::Later { after: None, detail: "the channel's webhooks are deleted as fast as they are created".to_owned() })
     }
 
-    /// Deletes a statement from another channel, to which somebody moved the webhook.
+    /// Deletes a statement that was posted in another channel because the webhook had been moved there.
     async fn delete_posted(&self, target: WebhookTarget, webhook: &Webhook, posted: Posted) {
         self.webhooks.remove(target.root, webhook.id).await;
         let deleted = self.rest.send(&Request::change_webhook_message(webhook, None, posted.id, None)).await;
@@ -105,7 +105,7 @@ impl Discord {
         }
     }
 
-    /// Posts a text of ours as the bot, which mentions nobody. The same nonce is posted once.
+    /// Posts a text as the bot, without mentions. Texts with the same nonce are posted only once.
     ///
     /// # Errors
     /// See [`NotSent`].
@@ -114,7 +114,7 @@ impl Discord {
         self.send_directly(channel, &part, nonce).await.map(drop)
     }
 
-    /// The same, with a button below it: its words and its id.
+    /// Posts a text with a button below it: the button's label and its custom id.
     pub(super) async fn post_with_button(
         &self,
         channel: Snowflake,
@@ -128,8 +128,8 @@ impl Discord {
         self.send_body_directly(channel, body, nonce).await.map(drop)
     }
 
-    /// Posts as the bot. Discord deduplicates by the nonce, which it remembers for some minutes. So a part that may have arrived is sent
-    /// again at once: all attempts together take less time than that.
+    /// Posts as the bot. Discord deduplicates by nonce, which it remembers for some minutes. Therefore a part with unknown outcome is sent again at
+    /// once; all attempts together take less time than that.
     pub(super) async fn send_directly(
         &self,
         channel: Snowflake,
@@ -148,7 +148,7 @@ impl Discord {
             match (self.rest.ask::<Posted>(request).await, unknown) {
                 (Ok(posted), _) => return Ok(posted.id),
                 (Err(failed @ Failed::Unknown { .. }), _) => unknown = Some(failed),
-                // An earlier attempt may have arrived, whatever the result of this one.
+                // An earlier attempt may have arrived, so its outcome is returned.
                 (Err(_), Some(earlier)) => return Err(not_sent(earlier, Need::Send)),
                 (Err(failed), None) => return Err(not_sent(failed, Need::Send)),
             }
@@ -162,7 +162,7 @@ impl Discord {
         Err(unknown.map_or_else(|| NotSent::Refused("it was never sent".to_owned()), |failed| not_sent(failed, Need::Send)))
     }
 
-    /// Edits a message that was posted by [`Discord::post`], or deletes it.
+    /// Edits a message that was posted by [`Discord::post`]. Deletes it if `text` is `None`.
     pub(super) async fn change_posted(
         &self,
         guild: &GuildId,
@@ -183,7 +183,7 @@ impl Discord {
             Ok((target, self.webhooks.get(&self.rest, application, target.root).await?))
         };
         let (target, webhook) = match found.await {
-            // With the channel everything in it is gone.
+            // If the channel is gone, its messages are gone, too.
             Err(Failed::Refused(refusal)) if edited.is_none() && refusal.code == code::UNKNOWN_CHANNEL => return Ok(()),
             found => found.map_err(failed_before_posting)?,
         };
@@ -194,7 +194,7 @@ impl Discord {
                 answer => return changed(answer, edited.is_none()),
             }
         }
-        // An earlier webhook may have posted it. Then the bot can only delete it, if it may manage messages.
+        // An earlier webhook may have posted the message. Then the bot can only delete it, and only with the permission to manage messages.
         let deleted = if edited.is_none() { Some(self.rest.send(&by_bot).await) } else { None };
         match deleted.map(|answer| changed(answer, true)) {
             None | Some(Err(NotSent::Refused(_) | NotSent::Unpostable(_))) => Err(NotSent::Refused(OTHER_WEBHOOK.to_owned())),
@@ -202,7 +202,7 @@ impl Discord {
         }
     }
 
-    /// The fields that every message has: its content, and whom it may mention.
+    /// The common fields of all messages: the content, and the allowed mentions.
     fn body(&self, rendered: &outgoing::Part) -> Value {
         let allowed_mentions = json!({ "parse": [], "users": rendered.mentions, "replied_user": false });
         let mut body = json!({ "content": rendered.content, "allowed_mentions": allowed_mentions });
@@ -213,7 +213,7 @@ impl Discord {
     }
 }
 
-/// What an edit or a deletion came to. A message that is gone is deleted.
+/// The result of an edit or a deletion. Deleting a message that is gone succeeds.
 fn changed<T>(answer: Result<T, Failed>, deletes: bool) -> Result<(), NotSent> {
     match answer {
         Ok(_) => Ok(()),
@@ -222,16 +222,16 @@ fn changed<T>(answer: Result<T, Failed>, deletes: bool) -> Result<(), NotSent> {
     }
 }
 
-/// The error of a request that comes before posting.
+/// Converts the error of a request made before posting.
 fn failed_before_posting(failed: Failed) -> NotSent {
     match failed {
-        // Whether or not it took effect, it posted nothing.
+        // Whether the request succeeded or not, nothing was posted.
         Failed::Unknown { detail, .. } => NotSent::Later { after: None, detail },
         failed => not_sent(failed, Need::Webhooks),
     }
 }
 
-/// The error of posting: the part was not posted, or may not have been.
+/// Converts the error of posting: the part was not posted, or its outcome is unknown.
 fn not_sent(failed: Failed, need: Need) -> NotSent {
     match failed {
         Failed::NotNow { after, detail } => NotSent::Later { after, detail },
@@ -241,7 +241,7 @@ fn not_sent(failed: Failed, need: Need) -> NotSent {
     }
 }
 
-/// A nonce of at most 25 characters, as Discord requires: the FNV-1a hash (128 bits) of the text, in base 36.
+/// Shortens a nonce to at most 25 characters, as Discord requires: the FNV-1a hash (128 bits) of the text, in base 36.
 fn short_nonce(nonce: &str) -> String {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

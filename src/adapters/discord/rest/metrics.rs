@@ -1,4 +1,4 @@
-//! Metrics of requests: class, outcome, duration, wait for rate limits.
+//! Metrics of requests: class, outcome, duration, and waits for rate limits.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::telemetry::instruments::{Instruments, NONE};
 pub(super) struct Metrics(pub Instruments);
 
 impl Metrics {
-    /// A request waited for the rate limits.
+    /// Records that a request waited for the rate limits.
     pub fn waited(&self, route: &Route, waited: Duration) {
         self.0.discord_waits.add(1, [class(route.name)]);
         self.0.discord_waited.add(waited.as_secs_f64(), NONE);
     }
 
-    /// A request was not sent, because it would have waited too long.
+    /// Records that a request was not sent, because its wait would have been too long.
     pub fn rejected_by_limits(&self, route: &Route) {
         self.0.discord_requests.add(1, [class(route.name), "held_back"]);
     }
@@ -36,7 +36,7 @@ impl Metrics {
         }
     }
 
-    /// A request ended, with a response or without.
+    /// Records the end of a request, with or without a response.
     pub fn ended(&self, route: &Route, took: Duration, outcome: &'static str) {
         self.0.discord_requests.add(1, [class(route.name), outcome]);
         self.0.discord_request_duration.record(took.as_secs_f64(), [class(route.name)]);
@@ -47,7 +47,7 @@ impl Metrics {
     }
 }
 
-/// The class of a route, by its name: one of a closed list.
+/// The metric label of a route, from a closed list.
 fn class(name: &str) -> &'static str {
     let path = name.split_once(' ').map_or(name, |(_, path)| path);
     let has = |part: &str| path.split('/').any(|found| found == part);

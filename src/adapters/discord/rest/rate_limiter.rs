@@ -9,15 +9,15 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::super::limits::{Answer, Ask, Caution, Limits, Route};
 use crate::domain::moment::Moment;
 
-/// The limits that all requests share. Waiting requests are notified when they change.
+/// The limits, shared by all requests. Waiting requests are notified of changes.
 pub(super) struct RateLimiter {
     limits: Mutex<Limits>,
     changed: Notify,
-    /// The origin of the limits' times. It is monotonic, because the system clock may jump.
+    /// The origin of times in `limits`. Monotonic, because the system clock may jump.
     began: Instant,
 }
 
-/// Allows one request. Dropping it without [`Permit::answered`] reports that no response came.
+/// Permits one request. Dropping it without [`Permit::answered`] reports that no response arrived.
 pub(super) struct Permit<'a> {
     rate_limiter: &'a RateLimiter,
     route: &'a Route,
@@ -34,7 +34,7 @@ impl RateLimiter {
     /// Waits until a request may be sent.
     ///
     /// # Errors
-    /// It may not be sent before `by`. The error is the wait from now, if that is known.
+    /// Returns an error if the request may not be sent before `by`. The error is the remaining wait, if known.
     pub async fn acquire<'a>(&'a self, route: &'a Route, by: Instant) -> Result<Permit<'a>, Option<Duration>> {
         let mut has_waited = false;
         loop {
@@ -57,7 +57,7 @@ impl RateLimiter {
         }
     }
 
-    /// Allows an optional request, if it may be sent now and the limits are not under caution.
+    /// Permits an optional request, if it may be sent now and there is no caution about invalid requests.
     pub fn try_acquire<'a>(&'a self, route: &'a Route) -> Option<Permit<'a>> {
         let mut limits = self.limits.lock();
         let now = self.now();

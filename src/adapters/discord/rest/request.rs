@@ -1,4 +1,4 @@
-//! The requests to Discord, each with the route that its rate limit counts under.
+//! The requests to Discord, each with the route under which rate limits count it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::super::snowflake::Snowflake;
 use super::super::webhooks::Webhook;
 use crate::ports::backend::stamp::Stamp;
 
-/// A JSON file that belongs to a message.
+/// A JSON file to attach to a message.
 #[derive(Clone)]
 pub struct File {
     pub name: &'static str,
@@ -21,18 +21,18 @@ pub struct File {
 
 pub struct Request {
     pub(super) method: Method,
-    /// Relative to the address of the API. A webhook's path holds its token.
+    /// Relative to the API's address. A webhook's path contains its token.
     pub(super) path: String,
     pub(super) route: Route,
     pub(super) body: Option<Value>,
-    /// A file that is sent with the body.
+    /// A file to send with the body.
     pub(super) file: Option<File>,
-    /// Whether the bot's token is sent with it.
+    /// Whether the request carries the bot's token.
     pub(super) with_bot_token: bool,
 }
 
 impl Request {
-    /// A GET request. `name` is the path with placeholders for ids; the rate limit counts it under `resource`.
+    /// A GET request. `name` is the path with placeholders for ids; rate limits are counted under `resource`.
     pub fn get(name: &'static str, resource: impl fmt::Display, path: String) -> Self {
         Self::new(Method::GET, name, resource, path)
     }
@@ -42,7 +42,7 @@ impl Request {
         Self::new(Method::GET, "GET /applications/@me", "", "/applications/@me".to_owned())
     }
 
-    /// Sets what the profile of the bot says.
+    /// Sets the profile text of the bot.
     pub fn describe_application(description: &str) -> Self {
         let body = json!({ "description": description });
         Self::new(Method::PATCH, "PATCH /applications/@me", "", "/applications/@me".to_owned()).with_body(body)
@@ -70,7 +70,7 @@ impl Request {
         Self::for_interaction(Method::POST, "POST /interactions/{interaction}/{token}/callback", interaction, path, body)
     }
 
-    /// Replaces the first answer to an interaction. A file replaces the files that it had.
+    /// Replaces the first answer to an interaction, including its files.
     pub fn edit_answer(
         application: Snowflake,
         interaction: Snowflake,
@@ -86,7 +86,7 @@ impl Request {
         Self { file, ..Self::for_interaction(Method::PATCH, name, interaction, path, body) }
     }
 
-    /// The message that shows, or will show, the answer to an interaction.
+    /// The message that shows the answer to an interaction, now or later.
     pub fn original_answer(application: Snowflake, interaction: Snowflake, token: &SecretString) -> Self {
         let path = format!("/webhooks/{application}/{}/messages/@original", token.expose_secret());
         let name = "GET /webhooks/{application}/{token}/messages/@original";
@@ -94,7 +94,7 @@ impl Request {
     }
 
     // Each interaction has its own limit, and none counts towards the bot's global limit (Discord's documentation, "Receiving and
-    // Responding", "Endpoints"). The path holds its token, which is secret, so the route uses its id.
+    // Responding", "Endpoints"). The path contains the secret token, so the route uses the interaction's id.
     fn for_interaction(method: Method, name: &'static str, interaction: Snowflake, path: String, body: Value) -> Self {
         let route = Route { name, resource: interaction.to_string(), account: Account::None };
         Self { method, path, route, body: Some(body), file: None, with_bot_token: false }
@@ -113,14 +113,14 @@ impl Request {
         Self::new(Method::POST, "POST /channels/{channel}/webhooks", channel, path).with_body(json!({ "name": name }))
     }
 
-    /// Posts through a webhook, into a thread of its channel if one is given. The response is the message.
+    /// Posts through a webhook, optionally in a thread of its channel. The response is the message.
     pub fn execute(webhook: &Webhook, thread: Option<Snowflake>, body: Value) -> Self {
         let thread = thread.map(|thread| format!("&thread_id={thread}")).unwrap_or_default();
         let path = format!("/webhooks/{}/{}?wait=true{thread}", webhook.id, webhook.token.expose_secret());
         Self::new(Method::POST, "POST /webhooks/{webhook}/{token}", webhook.id, path).with_webhook_token().with_body(body)
     }
 
-    /// Edits a message that a webhook posted, or deletes it.
+    /// Edits a message that was posted by a webhook. Deletes it if `edited` is `None`.
     pub fn change_webhook_message(
         webhook: &Webhook,
         thread: Option<Snowflake>,
@@ -136,7 +136,7 @@ impl Request {
         Self { body: edited, ..Self::new(method, name, webhook.id, path).with_webhook_token() }
     }
 
-    /// Edits a message that the bot posted, or deletes it.
+    /// Edits a message that was posted by the bot. Deletes it if `edited` is `None`.
     pub fn change_message(channel: Snowflake, message: Snowflake, edited: Option<Value>) -> Self {
         let path = format!("/channels/{channel}/messages/{message}");
         let (method, name) = match &edited {
@@ -146,7 +146,7 @@ impl Request {
         Self { body: edited, ..Self::new(method, name, channel, path) }
     }
 
-    /// Reads a message that a webhook posted, with its content. Discord may withhold the content from the bot's own token.
+    /// A message posted by a webhook, with its content. Discord may withhold the content from the bot's token.
     pub fn webhook_message(webhook: &Webhook, thread: Option<Snowflake>, message: Snowflake) -> Self {
         let thread = thread.map(|thread| format!("?thread_id={thread}")).unwrap_or_default();
         let path = format!("/webhooks/{}/{}/messages/{message}{thread}", webhook.id, webhook.token.expose_secret());
@@ -154,13 +154,13 @@ impl Request {
         Self::new(Method::GET, name, webhook.id, path).with_webhook_token()
     }
 
-    /// Up to 100 messages after this one, the oldest ones.
+    /// The oldest messages after `after`, up to 100.
     pub fn messages(channel: Snowflake, after: Snowflake) -> Self {
         let path = format!("/channels/{channel}/messages?after={after}&limit=100");
         Self::new(Method::GET, "GET /channels/{channel}/messages", channel, path)
     }
 
-    /// The newest messages before this one. `limit` is 1 to 100.
+    /// The newest messages before `before`. `limit` is 1 to 100.
     pub fn messages_before(channel: Snowflake, before: Snowflake, limit: u32) -> Self {
         let path = format!("/channels/{channel}/messages?before={before}&limit={limit}");
         Self::new(Method::GET, "GET /channels/{channel}/messages", channel, path)
@@ -171,7 +171,7 @@ impl Request {
         Self::new(Method::GET, "GET /guilds/{guild}", guild, format!("/guilds/{guild}"))
     }
 
-    /// In which voice channel somebody is.
+    /// The voice state of a user.
     pub fn voice_state(guild: Snowflake, user: Snowflake) -> Self {
         let path = format!("/guilds/{guild}/voice-states/{user}");
         Self::new(Method::GET, "GET /guilds/{guild}/voice-states/{user}", guild, path)
@@ -182,7 +182,7 @@ impl Request {
         Self::get("GET /guilds/{guild}/members/{user}", guild, format!("/guilds/{guild}/members/{user}"))
     }
 
-    /// Asks to speak on a stage, on which the bot is in the audience.
+    /// Asks to speak on a stage where the bot is in the audience.
     pub fn speak_on_stage(guild: Snowflake, channel: Snowflake, at: &Stamp) -> Self {
         let path = format!("/guilds/{guild}/voice-states/@me");
         let body = json!({ "channel_id": channel, "request_to_speak_timestamp": at });
@@ -194,7 +194,7 @@ impl Request {
         Self::new(Method::GET, "GET /guilds/{guild}/channels", guild, format!("/guilds/{guild}/channels"))
     }
 
-    /// One message. Unlike the list, Discord refuses it without the permission to read the history.
+    /// A single message. Unlike the list, Discord refuses this request if the bot may not read the history.
     pub fn message(channel: Snowflake, message: Snowflake) -> Self {
         let path = format!("/channels/{channel}/messages/{message}");
         Self::new(Method::GET, "GET /channels/{channel}/messages/{message}", channel, path)
@@ -209,10 +209,10 @@ impl Request {
         Self::new(Method::POST, "POST /channels/{channel}/typing", channel, format!("/channels/{channel}/typing"))
     }
 
-    /// The media type and the form with the body and this file (Discord's documentation, "API Reference", "Uploading Files").
+    /// The media type and the form for a body with a file (Discord's documentation, "API Reference", "Uploading Files").
     pub(super) fn form(body: &Value, file: &File) -> (&'static str, String) {
         let File { name, text } = file;
-        // Both parts are JSON, in which no line can begin like that.
+        // Both parts are JSON, so none of their lines can begin with the boundary.
         let form = format!(
             "--tertulia-file\r\ncontent-disposition: form-data; name=\"payload_json\"\r\ncontent-type: application/json\r\n\r\n{body}\r\n\
              --tertulia-file\r\ncontent-disposition: form-data; name=\"files[0]\"; filename=\"{name}\"\r\ncontent-type: application/json\r\n\r\n\
@@ -225,7 +225,7 @@ impl Request {
         Self { body: Some(body), ..self }
     }
 
-    // Without the bot's token a request counts against the sending IP address.
+    // Requests without the bot's token are counted for the sender's IP address.
     fn with_webhook_token(self) -> Self {
         Self { with_bot_token: false, route: Route { account: Account::Address, ..self.route }, ..self }
     }

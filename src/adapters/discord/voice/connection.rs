@@ -1,4 +1,4 @@
-//! Decides what a voice connection does: messages, datagrams and the time go in, effects come out. It has no clock and no sockets.
+//! The state machine of a voice connection: messages, datagrams and the time are inputs, effects are outputs. It has no clock and no sockets.
 
 mod attempts;
 mod group;
@@ -24,30 +24,30 @@ use super::transport::{Mode, Transport};
 use crate::domain::moment::Moment;
 use crate::ports::audio::Encoder;
 
-/// What the server answers must come within this time.
+/// The server must answer within this time.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Routers forget where datagrams go when none is sent.
+/// Without datagrams, routers would drop the mapping of our address.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
-/// How often the server may refuse what we send.
+/// How many messages of ours the server may refuse before the connection ends.
 const MOST_FAULTS: u32 = 3;
-/// The most people in a call that are known.
+/// The limit of tracked users in a call.
 const MOST_USERS: usize = 5_000;
-/// Something to do.
+/// An effect that the task carries out.
 #[derive(PartialEq, Eq)]
 pub enum Effect {
-    /// Drop the socket if there is one, and open another to this address. It has no scheme.
+    /// Drop the current WebSocket, if any, and open one to this address, which has no scheme.
     Open(String),
-    /// Close the socket with this code. What becomes of it is not told any more.
+    /// Close the WebSocket with this code. The task does not report that it closed.
     Close(u16),
-    /// Send this over the socket. It may contain the token.
+    /// Send text over the WebSocket. It may contain the token.
     Text(String),
-    /// Send this over the socket.
+    /// Send bytes over the WebSocket.
     Binary(Vec<u8>),
-    /// From now on, datagrams go to this address and come from it.
+    /// From now on, exchange datagrams with this address.
     OpenDatagrams(SocketAddr),
-    /// Send this datagram.
+    /// Send a datagram.
     Datagram(Vec<u8>),
-    /// Tell this.
+    /// Report an event.
     Report(Event),
 }
 
@@ -69,11 +69,11 @@ pub struct Connection {
     server: Server,
     phase: Phase,
     ready: Option<Ready>,
-    /// The key, from the description of the session on. With it the session can be resumed.
+    /// The encryption of packets, once the session description has arrived. With it, the session can be resumed.
     transport: Option<Transport>,
     dave: Dave,
     heartbeats: Option<Heartbeats>,
-    /// The number of the newest message that came, or -1.
+    /// The number of the newest message received, or -1.
     newest: i64,
     early: VecDeque<Early>,
     early_bytes: usize,
@@ -82,7 +82,7 @@ pub struct Connection {
     talk: Talk,
     /// When the next keepalive is due, and its number.
     keepalive: (Moment, u32),
-    /// The transition that could not be followed, and when that may be told.
+    /// The transition whose failure is still to be reported, and the earliest time for that.
     recovery: (Option<u16>, Moment),
     was_end_to_end: Option<bool>,
     attempts: u32,
@@ -93,28 +93,28 @@ pub struct Connection {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Before the next attempt.
+    /// Between two attempts.
     Waiting {
         until: Moment,
     },
-    /// The socket opens.
+    /// The WebSocket is being opened.
     Opening {
         until: Moment,
     },
-    /// `Ready` is awaited.
+    /// Waiting for `Ready`.
     Identifying {
         until: Moment,
     },
-    /// Our address is awaited.
+    /// Waiting for our external address.
     Discovering {
         again: Moment,
         asked: u32,
     },
-    /// The description of the session is awaited.
+    /// Waiting for the session description.
     Selecting {
         until: Moment,
     },
-    /// `Resumed` is awaited.
+    /// Waiting for `Resumed`.
     Resuming {
         until: Moment,
     },
@@ -136,14 +136,14 @@ struct Heartbeats {
     is_unacknowledged: bool,
 }
 
-/// A message that came before the session was described.
+/// A message that arrived before the session description.
 enum Early {
     Text(Told),
     Binary(Vec<u8>),
 }
 
 impl Connection {
-    /// Enters a call.
+    /// Starts to connect to a call.
     pub fn new(server: Server, encoder: Box<dyn Encoder>, now: Moment) -> Self {
         let mut connection = Self {
             phase: Phase::Waiting { until: now },
@@ -170,23 +170,23 @@ impl Connection {
         connection
     }
 
-    /// The next thing to do.
+    /// Removes and returns the next effect.
     pub fn next_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// What was counted so far.
+    /// The counters so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The frames that wait to be sent.
+    /// The number of queued frames.
     #[cfg(any(test, feature = "samples"))]
     pub fn waiting(&self) -> usize {
         self.talk.speaking.waiting()
     }
 
-    /// The socket is open.
+    /// The WebSocket is open.
     pub fn opened(&mut self, now: Moment) {
         let Phase::Opening { .. } = self.phase else { return };
         let until = now + ANSWER_TIMEOUT;
@@ -198,7 +198,7 @@ impl Connection {
         self.effects.push_back(Effect::Text(message));
     }
 
-    /// The socket was closed with this code, or could not be opened.
+    /// The WebSocket was closed with this code, or could not be opened.
     pub fn closed(&mut self, code: Option<u16>, now: Moment) {
         if self.is_ended() {
             return;
@@ -224,7 +224,7 @@ impl Connection {
         }
     }
 
-    /// A message in text came.
+    /// Handles a text message.
     pub fn text(&mut self, text: &str, now: Moment) {
         if self.is_ended() {
             return;
@@ -263,7 +263,7 @@ impl Connection {
         }
     }
 
-    /// A message in binary came.
+    /// Handles a binary message.
     pub fn binary(&mut self, bytes: &[u8], now: Moment) {
         if self.is_ended() {
             return;
@@ -282,7 +282,7 @@ impl Connection {
         }
     }
 
-    /// A datagram came. It is decrypted in place.
+    /// Handles a datagram, and decrypts it in place.
     pub fn datagram(&mut self, datagram: &mut [u8], now: Moment) {
         if self.is_ended() {
             return;
@@ -306,7 +306,7 @@ impl Connection {
         self.report_heard(heard);
     }
 
-    /// Time has passed. Call it every 20 ms; what is missed is made up for.
+    /// Advances the time. Must be called every 20 ms; missed calls are made up for.
     pub fn tick(&mut self, now: Moment) {
         self.watch_deadlines(now);
         if self.is_ended() {
@@ -318,24 +318,24 @@ impl Connection {
         if self.ready.is_some() && self.keepalive.0 <= now {
             let number = self.keepalive.1;
             self.keepalive = (now + KEEPALIVE_EVERY, number.wrapping_add(1));
-            // The server sends it back.
+            // The server echoes it.
             let datagram = u64::from(number).to_le_bytes();
             self.effects.push_back(Effect::Datagram(datagram.to_vec()));
         }
         self.send_due_frames(now);
     }
 
-    /// Adds frames of a reply to what companions say. What is more than [`MOST_WAITING`](super::MOST_WAITING) is dropped and counted.
+    /// Queues frames of a reply. Frames beyond [`MOST_WAITING`](super::MOST_WAITING) are dropped and counted.
     pub fn play(&mut self, reply: u64, frames: Vec<Frame>) {
         self.counts.frames_dropped += self.talk.speaking.play(reply, frames.into_iter()) as u64;
     }
 
-    /// Makes companions quieter by 12 dB, or not any more.
+    /// Turns ducking on or off: companions are 12 dB quieter.
     pub fn duck(&mut self, on: bool) {
         self.talk.speaking.duck(on);
     }
 
-    /// Drops everything that waits, and tells how much was sent.
+    /// Drops the queued frames, and reports how much was sent.
     pub fn flush(&mut self) {
         self.talk.speaking.flush();
         if let Some(sent) = self.talk.speaking.tell() {
@@ -350,7 +350,7 @@ impl Connection {
         }
     }
 
-    /// Goes on at another server. What waits to be sent is kept.
+    /// Continues on another server. Queued frames are kept.
     pub fn move_to(&mut self, server: Server, now: Moment) {
         if self.is_ended() {
             return;

@@ -1,4 +1,4 @@
-//! The socket for datagrams: the packets of a call, and the question for our address.
+//! The UDP socket of a call.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,20 +7,20 @@ use std::sync::Once;
 use rustix::net::{SendFlags, send, sockopt};
 use tokio::net::UdpSocket;
 
-/// What the socket should hold while the task is busy: 100 ms of 50 people who talk. Linux counts 1,280 bytes for a packet of audio, and more with some
-/// network cards.
+/// The wanted receive buffer: 100 ms of 50 people speaking while the task is busy. Linux counts 1,280 bytes for a packet of audio, and more with
+/// some network cards.
 const RECEIVE_BUFFER: usize = 50 * 5 * 1_536;
 
 static SMALL_BUFFER_LOGGED: Once = Once::new();
 
-/// A socket that is connected to a voice server.
+/// A UDP socket that is connected to a voice server.
 pub struct Datagrams(UdpSocket);
 
 impl Datagrams {
     /// Opens a socket to this address.
     ///
     /// # Errors
-    /// The machine has no socket, or no way to the address.
+    /// Returns an error if the machine cannot open a socket, or has no route to the address.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
         let any = match address {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
@@ -29,7 +29,7 @@ impl Datagrams {
         let socket = std::net::UdpSocket::bind(any)?;
         socket.connect(address)?;
         socket.set_nonblocking(true)?;
-        // Some systems give as much as they can, others refuse what is too much.
+        // If this is too large, some systems give as much as they can, others fail.
         let _ = sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER);
         let given = sockopt::socket_recv_buffer_size(&socket)?;
         if given < RECEIVE_BUFFER {
@@ -45,19 +45,19 @@ impl Datagrams {
         UdpSocket::from_std(socket).map(Self)
     }
 
-    /// Sends a datagram at once.
+    /// Sends a datagram without waiting.
     ///
     /// # Errors
-    /// It cannot leave this machine now.
+    /// Returns an error if the datagram cannot leave this machine now.
     pub fn send(&self, datagram: &[u8]) -> io::Result<usize> {
-        // Not by Tokio, which refuses the first one because it has not seen yet that the socket takes any.
+        // Tokio's `send` would refuse the first datagram, because Tokio has not yet seen that the socket is writable.
         Ok(send(&self.0, datagram, SendFlags::empty())?)
     }
 
     /// Receives the next datagram.
     ///
     /// # Errors
-    /// The machine reports that one did not arrive.
+    /// Returns an error if the system reports that an earlier datagram was not delivered.
     pub async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.recv(buffer).await
     }

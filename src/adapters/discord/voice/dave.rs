@@ -1,7 +1,7 @@
-//! End-to-end encryption: the group of those who have the keys, which keys are in force, and the frames.
+//! End-to-end encryption of a call: the group that shares the keys, the transitions between keys, and the encryption of frames.
 //!
-//! The protocol is DAVE, its implementation davey. What it logs contains keys, and it warns of every frame that a key does not open, so nothing of it
-//! reaches the logs.
+//! The protocol is DAVE, its implementation is davey. davey logs keys, and a warning for every frame that a key does not decrypt, so its logs are
+//! suppressed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
@@ -12,31 +12,31 @@ use tracing::subscriber::NoSubscriber;
 
 use crate::domain::moment::Moment;
 
-/// What the Opus decoder takes for silence. It is never encrypted end to end (the DAVE protocol, "Silence Packets").
+/// A frame of silence for the Opus decoder. It is never encrypted end to end (the DAVE protocol, "Silence Packets").
 pub const SILENCE: [u8; 3] = [0xf8, 0xff, 0xfe];
-/// The mark at the end of an encrypted frame.
+/// The marker at the end of an encrypted frame.
 const MARK: [u8; 2] = [0xfa, 0xfa];
 const TAG: usize = 8;
-/// The most transitions that are prepared at once.
+/// The limit of transitions prepared at once.
 const MOST_PREPARED: usize = 16;
-/// Frames without end-to-end encryption that were under way when it came into force are taken for this long.
+/// How long unencrypted frames are accepted after end-to-end encryption came into force, because they may have been in flight.
 const PLAIN_GRACE: Duration = Duration::from_secs(2);
-/// How long a change to no end-to-end encryption may stay prepared.
+/// How long unencrypted frames are accepted after a transition to no end-to-end encryption was prepared.
 const DOWNGRADE_WITHIN: Duration = Duration::from_secs(10);
 
-/// A message could not be followed.
+/// A message could not be processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
-/// A change of the group that we propose.
+/// A change of the group that we commit.
 pub struct Change {
-    /// For those who are in the group.
+    /// For the current members.
     pub commit: Vec<u8>,
-    /// For those whom it adds. Empty if it adds nobody.
+    /// For the members that the change adds. Empty if it adds none.
     pub welcome: Vec<u8>,
 }
 
-/// How a frame of ours is sent.
+/// How an outgoing frame is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
     /// The call has no end-to-end encryption.
@@ -50,23 +50,23 @@ pub struct Dave {
     user: u64,
     channel: u64,
     session: Option<DaveSession>,
-    /// It may come before there is a session.
+    /// The key that signs the server's proposals. It may arrive before there is a session.
     external_sender: Option<Vec<u8>>,
-    /// The version of the newest group.
+    /// The version of the newest group. 0: none.
     version: u16,
-    /// The version that our frames have.
+    /// The version of outgoing frames. 0: not encrypted.
     in_force: u16,
-    /// The version of each transition that is prepared.
+    /// The version of each prepared transition.
     prepared: BTreeMap<u16, u16>,
-    /// Those whose frames there are keys for.
+    /// The users whose frames we have keys for.
     keyed: BTreeSet<u64>,
-    /// Until when frames without end-to-end encryption are taken, beside those of a call without it.
+    /// Until when unencrypted frames are accepted after an upgrade.
     plain_until: Option<Moment>,
     downgrading_until: Option<Moment>,
 }
 
 impl Dave {
-    /// A call in which the server chose this version. 0: none.
+    /// `version` is the one that the server chose for the call. 0: no end-to-end encryption.
     pub fn new(user: u64, channel: u64, version: u16) -> Self {
         Self {
             user,
@@ -82,7 +82,7 @@ impl Dave {
         }
     }
 
-    /// Begins another group of this version. Returns the key package with which we ask to be added to it.
+    /// Begins a new group of this version. Returns the key package for joining it.
     pub fn begin_group(&mut self, version: u16) -> Result<Option<Vec<u8>>, Failed> {
         let Some(number) = NonZeroU16::new(version) else { return Ok(None) };
         let Self { user, channel, .. } = *self;
@@ -106,18 +106,18 @@ impl Dave {
         self.begin_group(self.version)
     }
 
-    /// Sets by whom proposals are signed.
+    /// Sets the key that signs the server's proposals.
     pub fn set_external_sender(&mut self, sender: &[u8]) -> Result<(), Failed> {
         self.external_sender = Some(sender.to_vec());
         let Some(session) = &mut self.session else { return Ok(()) };
         match quietly(|| session.set_external_sender(sender)) {
-            // It stays the same for as long as a group lives.
+            // It does not change during the life of a group.
             Ok(()) | Err(davey::errors::SetExternalSenderError::AlreadyInGroup) => Ok(()),
             Err(_) => Err(Failed),
         }
     }
 
-    /// Takes changes that are proposed, or withdrawn. Returns the change that follows from all of them. `users`: those who are in the call.
+    /// Applies proposals, or withdraws them. Returns the commit that results from all of them. `users`: the users in the call.
     pub fn proposals(&mut self, list: &[u8], withdrawn: bool, users: &[u64]) -> Result<Option<Change>, Failed> {
         let session = self.session.as_mut().ok_or(Failed)?;
         let kind = if withdrawn { ProposalsOperationType::REVOKE } else { ProposalsOperationType::APPEND };
@@ -125,7 +125,7 @@ impl Dave {
         Ok(made.map(|made| Change { commit: made.commit, welcome: made.welcome.unwrap_or_default() }))
     }
 
-    /// Takes the change that was chosen. Returns whether the transition is prepared; otherwise it does not concern us.
+    /// Applies the commit that the server chose, and prepares its transition. Returns false if the commit does not concern us.
     pub fn commit(&mut self, transition: u16, commit: &[u8], now: Moment) -> Result<bool, Failed> {
         let session = self.session.as_mut().ok_or(Failed)?;
         if !quietly(|| session.process_commit(commit)).map_err(|_| Failed)? {
@@ -134,18 +134,18 @@ impl Dave {
         self.prepare(transition, self.version, now).map(|()| true)
     }
 
-    /// Takes the group that we are part of from now on, and prepares the transition.
+    /// Joins a group, and prepares the transition.
     pub fn welcome(&mut self, transition: u16, welcome: &[u8], users: &[u64], now: Moment) -> Result<(), Failed> {
         let session = self.session.as_mut().ok_or(Failed)?;
         quietly(|| session.process_welcome(welcome, Some(users))).map_err(|_| Failed)?;
         self.prepare(transition, self.version, now)
     }
 
-    /// Prepares a transition: what others send is understood from now on. Transition 0 is executed at once.
+    /// Prepares a transition: from now on, frames with the new keys can be decrypted. Transition 0 is executed at once.
     pub fn prepare(&mut self, transition: u16, version: u16, now: Moment) -> Result<(), Failed> {
         if let Some(session) = &mut self.session {
             quietly(|| session.prepare_transition(transition, version)).map_err(|_| Failed)?;
-            // Without a group there are only the keys from before.
+            // Before we are in a group, only the earlier keys exist.
             if version != 0 && session.epoch().is_some_and(|epoch| epoch.as_u64() != 0) {
                 self.keyed = session.get_user_ids().unwrap_or_default().into_iter().filter(|user| *user != self.user).collect();
             }
@@ -163,7 +163,7 @@ impl Dave {
         Ok(())
     }
 
-    /// Executes a transition: what we send follows it from now on. One that was not prepared is ignored.
+    /// Executes a transition: from now on, outgoing frames use its keys. A transition that was not prepared is ignored.
     pub fn execute(&mut self, transition: u16, now: Moment) -> Result<(), Failed> {
         let Some(version) = self.prepared.remove(&transition) else { return Ok(()) };
         if let Some(session) = &mut self.session
@@ -195,37 +195,37 @@ impl Dave {
         self.in_force != 0
     }
 
-    /// Whether frames without end-to-end encryption are taken.
+    /// Whether unencrypted frames are accepted.
     pub fn takes_plain(&self, now: Moment) -> bool {
         let is_before = |until: Moment| now < until;
         self.in_force == 0 || self.downgrading_until.is_some_and(is_before) || self.plain_until.is_some_and(is_before)
     }
 
-    /// Whether there are keys at all.
+    /// Whether there are any keys.
     pub fn has_keys(&self) -> bool {
         self.session.is_some()
     }
 
-    /// Those whose frames there are keys for.
+    /// The users whose frames we have keys for.
     pub fn keyed(&self) -> impl Iterator<Item = u64> + '_ {
         self.keyed.iter().copied()
     }
 
-    /// Encrypts a frame of ours. Nothing if there is no key. Silence is left as it is.
+    /// Encrypts an outgoing frame. Silence is not encrypted. Returns `None` if there is no key.
     pub fn encrypt(&mut self, frame: &[u8]) -> Option<Vec<u8>> {
         let session = self.session.as_mut().filter(|session| session.can_encrypt())?;
         quietly(|| session.encrypt_opus(frame)).ok().map(std::borrow::Cow::into_owned)
     }
 
-    /// Decrypts a frame with the keys of this person.
+    /// Decrypts a frame with the keys of a user. Returns `None` if they do not fit.
     pub fn decrypt(&mut self, user: u64, frame: &[u8]) -> Option<Vec<u8>> {
         let session = self.session.as_mut().filter(|_| is_encrypted(frame))?;
         quietly(|| session.decrypt(user, MediaType::AUDIO, frame)).ok().filter(|opened| !opened.is_empty())
     }
 }
 
-/// Whether a frame is one of the protocol, for Opus (the DAVE protocol, "Protocol Frame Check" and "Payload Format"): the tag, the nonce, no ranges,
-/// the length of these, and the mark.
+/// Whether a frame is an encrypted Opus frame (the DAVE protocol, "Protocol Frame Check" and "Payload Format"). It ends with the tag, the nonce, no
+/// ranges, the length of these fields, and the marker.
 pub fn is_encrypted(frame: &[u8]) -> bool {
     let [.., length, first, second] = *frame else { return false };
     if [first, second] != MARK {
@@ -233,7 +233,7 @@ pub fn is_encrypted(frame: &[u8]) -> bool {
     }
     let Some(start) = frame.len().checked_sub(usize::from(length)) else { return false };
     let Some(nonce) = frame.get(start + TAG..frame.len() - MARK.len() - 1) else { return false };
-    // A number in groups of seven bits: all but the last have the highest bit set.
+    // The nonce is a LEB128 number: all bytes except the last have the highest bit set.
     start > 0
         && (1..=5).contains(&nonce.len())
         && nonce.iter().rev().enumerate().all(|(at, byte)| (byte & 0x80 == 0) == (at == 0))

@@ -1,15 +1,15 @@
-//! Asks the voice server under which address it sees us (Discord's documentation, "IP Discovery").
+//! Asks the voice server for our external address (Discord's documentation, "IP Discovery").
 
 use std::net::IpAddr;
 
 const LENGTH: usize = 74;
-/// The length without the fields of the type and of the length itself.
+/// The length in the header, which does not count the fields for type and length.
 const STATED_LENGTH: u16 = 70;
 const ADDRESS: std::ops::Range<usize> = 8..72;
 const REQUEST: u16 = 1;
 const ANSWER: u16 = 2;
 
-/// The question for the stream with this SSRC.
+/// Builds the request for the stream with this SSRC.
 pub fn request(ssrc: u32) -> Vec<u8> {
     let mut request = Vec::with_capacity(LENGTH);
     request.extend(REQUEST.to_be_bytes());
@@ -19,7 +19,7 @@ pub fn request(ssrc: u32) -> Vec<u8> {
     request
 }
 
-/// The address and port in an answer for the stream with this SSRC.
+/// Parses the external address and port from the answer for the stream with this SSRC.
 pub fn answer(datagram: &[u8], ssrc: u32) -> Option<(IpAddr, u16)> {
     let datagram: &[u8; LENGTH] = datagram.try_into().ok()?;
     let head = [ANSWER.to_be_bytes(), STATED_LENGTH.to_be_bytes()].concat();

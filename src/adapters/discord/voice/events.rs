@@ -1,39 +1,39 @@
-//! What a connection tells.
+//! The events of a voice connection.
 
 use super::closing::Ended;
 
-/// What happens in a call.
+/// Something that happened in a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// People are heard and companions can speak. Comes again after a move to another server, and when the session had to
-    /// begin again.
+    /// Audio can be received and sent. Reported again after a move to another server, and after a new session replaced one that could not be
+    /// resumed.
     Connected,
-    /// A packet of somebody.
+    /// A packet of a person's audio.
     Heard(Heard),
-    /// Somebody is in the call, as the voice server tells it.
+    /// The voice server reports a user in the call.
     Here(u64),
-    /// Somebody has left, as the voice server tells it.
+    /// The voice server reports that a user has left.
     Left(u64),
-    /// Whether what companions say is encrypted end to end. Comes after `Connected`, and when it changes.
+    /// Whether the companions' speech is encrypted end to end. Reported after `Connected`, and on each change.
     EndToEnd(bool),
-    /// How much of a reply was sent: about every 100 ms, when nothing waits any more, when another reply begins, and after a flush.
+    /// How much of a reply was sent. Reported about every 100 ms, when the queue is empty, when another reply begins, and after a flush.
     Sent(Sent),
-    /// The connection to the gateway is lost. People are heard and companions speak on while it is resumed.
+    /// The connection to the voice gateway is lost and is being resumed. Audio continues meanwhile.
     Resuming,
-    /// The connection to the gateway is back.
+    /// The connection to the voice gateway was resumed.
     Resumed,
-    /// Nothing follows.
+    /// The connection has ended. This is the last event.
     Ended(Ended),
 }
 
-/// A packet of somebody.
+/// A packet of a person's audio.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// The person. With end-to-end encryption it is whose key opened the packet, otherwise whom the voice server named.
+    /// The speaker. With end-to-end encryption, the owner of the key that decrypted the packet; otherwise, the user that the voice server named.
     pub user: u64,
-    /// The stream of packets to which it belongs. Each has numbers of its own.
+    /// The line of packets. Each line has its own numbers.
     pub line: u64,
-    /// The time of capture, in frames of 20 ms. It goes on while nothing is sent, and may jump ahead.
+    /// The time of capture, in frames of 20 ms. It advances during pauses, and may jump ahead.
     pub number: u32,
     pub opus: Vec<u8>,
 }
@@ -42,6 +42,6 @@ pub struct Heard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     pub reply: u64,
-    /// The frames of it that have left this machine. What is heard is about 200 ms behind.
+    /// The number of the reply's frames that have left this machine. People hear them about 200 ms later.
     pub frames: u32,
 }

@@ -1,4 +1,4 @@
-//! Fuzzes what a voice server and the network send: datagrams, messages in text, and messages in binary about the group of DAVE.
+//! Fuzzes the input of a voice connection: datagrams, text messages, and binary messages about the DAVE group.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use super::tests::world::{World, frames};
 use super::{Counts, Event, MOST_WAITING};
 use crate::fuzzing::{text, texts};
 
-/// Packets in plain and encrypted twice, with and without padding and extension, an answer about our address, and a keepalive. The first byte tells
-/// whether the bytes are encrypted for the transport, so that the changes reach what is inside.
+/// Packets in plain and encrypted twice, with and without padding and extension, an answer about our address, and a keepalive. If the first byte is
+/// odd, the rest is encrypted for the transport, so that mutations reach the encrypted part.
 pub fn datagrams() -> Vec<Vec<u8>> {
     let sealed = [&[2; 30][..], &[3; 8], &[5, 12, 0xfa, 0xfa]].concat();
     let ranges = [&[2; 30][..], &[3; 8], &[5, 0, 1, 14, 0xfa, 0xfa]].concat();
@@ -28,7 +28,7 @@ pub fn datagrams() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A datagram is heard once, at most by who is named, or refused for one reason.
+/// Asserts that a datagram is reported at most once, as from the named user, and otherwise refused for one reason.
 pub fn datagram(bytes: &[u8]) {
     for dave_version in [0, 1] {
         let mut world = World::connected(dave_version);
@@ -50,13 +50,13 @@ pub fn datagram(bytes: &[u8]) {
         let Counts { received, not_audio, malformed, unauthenticated, duplicates, plain_refused, kept, late, .. } =
             world.counts();
         let refused = not_audio + malformed + unauthenticated + duplicates + plain_refused + kept + late;
-        // The answer about our address came first. Silence of nobody counts as nothing.
+        // The first datagram answered the discovery. Silence without a known speaker is not counted.
         assert_eq!(received, 4);
         assert!(refused + heard.len() as u64 <= 3 && refused >= 2, "{:?}", world.counts());
     }
 }
 
-/// Messages of each kind, one in each line.
+/// Messages of each kind, one per line.
 pub fn messages() -> Vec<Vec<u8>> {
     texts(&[
         r#"{"op":8,"d":{"v":8,"heartbeat_interval":13750.0}}"#,
@@ -68,7 +68,7 @@ pub fn messages() -> Vec<Vec<u8>> {
     ])
 }
 
-/// In each phase of a connection messages leave it usable, and effects are bounded.
+/// Asserts that messages in each phase leave the connection usable, and that effects are bounded.
 pub fn message(bytes: &[u8]) {
     let text = text(bytes);
     let mut begun = World::begun();
@@ -85,7 +85,7 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// Messages about the group: an external sender, proposals, and what is short.
+/// Messages about the group: an external sender, proposals, and truncated messages.
 pub fn group_messages() -> Vec<Vec<u8>> {
     let delivery = super::tests::delivery::Delivery::new(super::tests::world::CHANNEL);
     let sender = [&[0, 9, 25], &delivery.external_sender()[..]].concat();

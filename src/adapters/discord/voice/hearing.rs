@@ -1,6 +1,6 @@
-//! Whose packets these are: which key opens them, or whom the voice server named.
+//! Attributes packets to speakers: by the key that decrypts them, or by the user that the voice server named.
 //!
-//! Under end-to-end encryption only a key says who speaks: what the server says about a stream is no more than the first guess.
+//! With end-to-end encryption, only a key proves who speaks. The name that the server gives for a stream is just the first guess.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -13,25 +13,25 @@ use super::stream::{Arrival, CaptureClock, Window};
 use super::transport::Transport;
 use crate::domain::moment::Moment;
 
-/// The most frames of a stream that are kept.
+/// The limit of kept frames in a stream.
 const MOST_KEPT: usize = 25;
-/// For how long they are kept.
+/// How long a frame is kept.
 const KEPT_FOR: Duration = Duration::from_secs(1);
-/// How often in a second all keys are tried on a stream.
+/// How often per [`TRIALS_PER`] all keys may be tried on a stream.
 const MOST_TRIALS: u32 = 3;
 const TRIALS_PER: Duration = Duration::from_secs(1);
-/// The most streams. Beyond it the one that was silent for longest is forgotten.
+/// The limit of streams. Beyond it, the stream that was silent for longest is removed.
 const MOST_STREAMS: usize = 256;
-/// Packets of a stream that its speaker has replaced are ignored for this long.
+/// How long packets are ignored of a stream that its speaker has replaced.
 const RETIRED_FOR: Duration = Duration::from_secs(2);
 
-/// The streams of the people in a call, and whose they are.
+/// The incoming streams of a call, and their speakers.
 pub struct Hearing {
     user: u64,
     streams: BTreeMap<u32, Stream>,
-    /// Whom the server named. Bounded like the streams.
+    /// The user of each stream, as the server named it. Bounded like the streams.
     named: BTreeMap<u32, u64>,
-    /// Streams that were replaced.
+    /// The streams that were replaced, and when.
     retired: VecDeque<(u32, Moment)>,
     /// The number of the newest line.
     line: u64,
@@ -40,43 +40,43 @@ pub struct Hearing {
 struct Stream {
     window: Window,
     clock: CaptureClock,
-    /// The clock when the newest line began.
+    /// The number of the current line. `None`: no frame of it was attributed yet.
     line: Option<u64>,
-    /// Whose key opened the newest frame, or whom the server named when it was taken.
+    /// The speaker of the newest attributed frame.
     speaker: Option<u64>,
     kept: VecDeque<Kept>,
-    /// When the trials that count began, and how many there were since.
+    /// The start of the current trial period, and the number of trials in it.
     trials: (Moment, u32),
     newest: Moment,
 }
 
-/// A frame that no key opens yet.
+/// A frame whose speaker is not known yet.
 struct Kept {
     at: Moment,
     timestamp: u32,
     frame: Vec<u8>,
 }
 
-/// What became of a frame.
+/// The result of attributing and decrypting a frame.
 enum Outcome {
     Opened(u64, Vec<u8>),
-    /// It may be opened later.
+    /// The frame may be decrypted later.
     Keep,
     Dropped,
 }
 
 impl Hearing {
-    /// Hears everybody but this user, who we are.
+    /// `user` is the bot itself; streams are never attributed to it.
     pub fn new(user: u64) -> Self {
         Self { user, streams: BTreeMap::new(), named: BTreeMap::new(), retired: VecDeque::new(), line: 0 }
     }
 
-    /// Forgets all streams, because the session is another one. Numbers of lines go on.
+    /// Removes all streams, because a new session begins. Line numbers continue.
     pub fn reset(&mut self, user: u64) {
         *self = Self { line: self.line, ..Self::new(user) };
     }
 
-    /// Takes a datagram.
+    /// Decrypts a datagram and attributes it to its speaker.
     pub fn hear(
         &mut self,
         datagram: &mut [u8],
@@ -110,14 +110,14 @@ impl Hearing {
         }
     }
 
-    /// Tries once more what no key opened, because there are other keys.
+    /// Retries the kept encrypted frames, because the keys have changed.
     pub fn retry_encrypted(&mut self, dave: &mut Dave, now: Moment, counts: &mut Counts) -> Vec<Heard> {
         let waiting = self.streams.iter().filter(|(_, stream)| !stream.kept.is_empty());
         let waiting: Vec<u32> = waiting.map(|(ssrc, _)| *ssrc).collect();
         waiting.into_iter().flat_map(|ssrc| self.retry(ssrc, true, dave, now, counts)).collect()
     }
 
-    /// Tries once more what nobody was named for, because somebody was.
+    /// Retries the kept unencrypted frames of a stream, because the server has named its user.
     pub fn retry_plain(&mut self, ssrc: u32, dave: &mut Dave, now: Moment, counts: &mut Counts) -> Vec<Heard> {
         self.retry(ssrc, false, dave, now, counts)
     }
@@ -148,7 +148,7 @@ impl Hearing {
         heard
     }
 
-    /// The server names who uses a stream.
+    /// Records the user that the server names for a stream.
     pub fn name(&mut self, ssrc: u32, user: u64) {
         if user == self.user {
             return;
@@ -165,7 +165,7 @@ impl Hearing {
         self.streams.retain(|_, stream| stream.speaker != Some(user));
     }
 
-    /// Drops what was kept for too long.
+    /// Drops frames that were kept for too long.
     pub fn expire(&mut self, now: Moment, counts: &mut Counts) {
         for stream in self.streams.values_mut() {
             while stream.kept.front().is_some_and(|kept| now.since(kept.at) > KEPT_FOR) {
@@ -182,7 +182,7 @@ impl Hearing {
         self.retired.iter().any(|(retired, _)| *retired == ssrc)
     }
 
-    /// Takes the place of a packet in its stream.
+    /// Records the arrival of a packet in its stream.
     fn arrive(&mut self, header: &rtp::Header, nonce: u32, now: Moment, counts: &mut Counts) -> Arrival {
         let (sequence, timestamp) = (header.sequence, header.timestamp);
         if let Some(stream) = self.streams.get_mut(&header.ssrc) {
@@ -217,10 +217,11 @@ impl Hearing {
         let named = self.named.get(&ssrc).copied();
         if !dave.has_keys() || !is_encrypted(frame) {
             if dave.takes_plain(now) {
-                // Without end-to-end encryption the voice server says whose stream it is. It could send any audio itself.
+                // Without end-to-end encryption, the voice server's name for the stream is trusted: the server could forge the
+                // audio anyway.
                 return named.map_or(Outcome::Keep, |user| Outcome::Opened(user, frame.to_vec()));
             }
-            // Silence is not encrypted. Only of those whose key opened a frame is it certain where it belongs.
+            // Silence is never encrypted. It is attributed only if a key has proved the stream's speaker before.
             return match stream.speaker {
                 Some(user) if frame == SILENCE => Outcome::Opened(user, frame.to_vec()),
                 None if frame == SILENCE => Outcome::Dropped,
@@ -247,7 +248,7 @@ impl Hearing {
         })
     }
 
-    /// Gives a frame to its speaker. Somebody who speaks on another stream now has replaced the one before.
+    /// Attributes a frame to its speaker. If the speaker used another stream before, this one replaces it.
     fn credit(&mut self, ssrc: u32, timestamp: u32, user: u64, opus: Vec<u8>, now: Moment, counts: &mut Counts) -> Option<Heard> {
         let stream = self.streams.get_mut(&ssrc)?;
         let is_another = stream.speaker.replace(user) != Some(user);
@@ -289,13 +290,13 @@ impl Hearing {
 }
 
 impl Stream {
-    /// From this packet on, numbers begin again.
+    /// Starts a new line at this packet, with new numbers.
     fn begin_line(&mut self, timestamp: u32) {
         self.clock = CaptureClock::new(timestamp);
         self.line = None;
     }
 
-    /// Whether all keys may be tried now.
+    /// Counts a trial. Returns whether all keys may be tried now.
     fn may_try(&mut self, now: Moment) -> bool {
         if now.since(self.trials.0) >= TRIALS_PER {
             self.trials = (now, 0);

@@ -1,6 +1,6 @@
 //! The messages of the voice gateway, version 8 (Discord's documentation, "Voice Opcodes"; the DAVE protocol, "Voice Gateway Opcodes").
 //!
-//! They are parsed leniently: ids may be strings or numbers, unknown fields and messages are ignored.
+//! Parsing is lenient: ids may be strings or numbers; unknown fields and messages are ignored.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,37 +13,37 @@ use serde_json::{Value, json};
 use super::server::Server;
 use super::transport::Mode;
 
-/// The longest message that is taken.
+/// The longest message that is accepted.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 20;
-/// The newest version of DAVE that we have.
+/// The newest version of DAVE that we support.
 const MAX_DAVE_VERSION: u16 = 1;
-/// The heartbeat interval if the server tells none that makes sense.
+/// The heartbeat interval if the server gives no valid one.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(5);
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(120);
 
-/// A message in text.
+/// A text message.
 pub struct Message {
-    /// The number by which it is repeated after a resume. Most messages have one.
+    /// The sequence number, which identifies a message repeated after a resume. Most messages have one.
     pub number: Option<i64>,
     pub told: Told,
 }
 
-/// What a message says.
+/// The content of a text message.
 pub enum Told {
-    /// 8: heartbeats are expected in this interval.
+    /// 8: the server expects heartbeats at this interval.
     Hello(Duration),
-    /// 2: our stream, the address for datagrams, and the best mode of encryption. No mode: the server has none of ours.
+    /// 2: our stream, the address for datagrams, and the best encryption mode. `mode` is `None` if we support none of the server's modes.
     Ready { ssrc: u32, ip: IpAddr, port: u16, mode: Option<Mode> },
     /// 4: the key, and the version of DAVE, 0 for none.
     Description { mode: Mode, key: Box<[u8; 32]>, dave_version: u16 },
-    /// 5: somebody uses this stream. Under DAVE it counts for nothing.
+    /// 5: a user sends on this stream. With DAVE, this is not trusted.
     Speaking { user: u64, ssrc: u32 },
     /// 6.
     HeartbeatAcknowledged,
     /// 9.
     Resumed,
-    /// 11 and 12: these people are in the call. The stream is told only by 12.
+    /// 11 and 12: these users are in the call. Only 12 names the stream.
     Here { users: Vec<u64>, ssrc: Option<u32> },
     /// 13.
     Left(u64),
@@ -51,9 +51,9 @@ pub enum Told {
     PrepareTransition { transition: u16, version: u16 },
     /// 22.
     ExecuteTransition { transition: u16 },
-    /// 24. The transition is 0 if none is told.
+    /// 24. The transition is 0 if the message has none.
     PrepareEpoch { epoch: u64, version: u16, transition: u16 },
-    /// Something that does not concern us.
+    /// A message that we do not use.
     Other,
 }
 
@@ -66,7 +66,7 @@ struct Envelope<'a> {
     d: Option<&'a RawValue>,
 }
 
-/// Parses a message. Nothing if it is invalid.
+/// Parses a text message. Returns `None` if it is invalid.
 pub fn parse(text: &str) -> Option<Message> {
     if text.len() > MAX_MESSAGE_BYTES {
         return None;
@@ -125,7 +125,7 @@ fn description(data: &Value) -> Option<Told> {
 }
 
 fn speaking(data: &Value) -> Told {
-    // One without a user is the server's own.
+    // A message without a user is about the server itself.
     match (id(&data["user_id"]), small(&data["ssrc"])) {
         (Some(user), Some(ssrc)) if ssrc != 0 => Told::Speaking { user, ssrc },
         _ => Told::Other,
@@ -157,23 +157,23 @@ pub fn identify(server: &Server) -> String {
     json!({"op": 0, "d": data}).to_string()
 }
 
-/// 1: names the address that the server found, and the mode of encryption.
+/// 1: sends our external address and the encryption mode.
 pub fn select_protocol((address, port): (IpAddr, u16), mode: Mode) -> String {
     let data = json!({"address": address.to_string(), "port": port, "mode": mode.name()});
     json!({"op": 1, "d": {"protocol": "udp", "data": data}}).to_string()
 }
 
-/// 3: tells the newest message that came, too.
+/// 3: also acknowledges the newest message received.
 pub fn heartbeat(nonce: u64, newest: i64) -> String {
     json!({"op": 3, "d": {"t": nonce, "seq_ack": newest}}).to_string()
 }
 
-/// 5: audio follows on our stream, or no more of it.
+/// 5: starts or ends audio on our stream.
 pub fn speak(on: bool, ssrc: u32) -> String {
     json!({"op": 5, "d": {"speaking": u8::from(on), "delay": 0, "ssrc": ssrc}}).to_string()
 }
 
-/// 7: resumes a session after the newest message that came.
+/// 7: resumes a session after the newest message received.
 pub fn resume(server: &Server, newest: i64) -> String {
     let data = json!({
         "server_id": server.guild.to_string(),
@@ -189,33 +189,33 @@ pub fn transition_ready(transition: u16) -> String {
     json!({"op": 23, "d": {"transition_id": transition}}).to_string()
 }
 
-/// 31: a commit or welcome could not be followed.
+/// 31: a commit or welcome could not be processed.
 pub fn invalid_commit(transition: u16) -> String {
     json!({"op": 31, "d": {"transition_id": transition}}).to_string()
 }
 
-/// A message in binary: all of them are about the group of DAVE.
+/// A binary message. All of them are about the DAVE group.
 pub struct Binary<'a> {
-    /// As [`Message::number`].
+    /// The sequence number, as in [`Message::number`].
     pub number: u16,
     pub told: GroupTold<'a>,
 }
 
-/// What a message about the group says.
+/// The content of a binary message.
 pub enum GroupTold<'a> {
-    /// 25: by whom proposals are signed.
+    /// 25: the key that signs the server's proposals.
     ExternalSender(&'a [u8]),
-    /// 27: changes of the group, or references of those that are withdrawn.
+    /// 27: proposed changes of the group, or references to proposals that are withdrawn.
     Proposals { withdrawn: bool, list: &'a [u8] },
-    /// 29: the change that was chosen.
+    /// 29: the commit that the server chose.
     Commit { transition: u16, commit: &'a [u8] },
-    /// 30: the group that we are now part of.
+    /// 30: the group that we have joined.
     Welcome { transition: u16, welcome: &'a [u8] },
-    /// Something that does not concern us.
+    /// A message that we do not use.
     Other,
 }
 
-/// Parses a message in binary. Nothing if it is invalid.
+/// Parses a binary message. Returns `None` if it is invalid.
 pub fn parse_binary(bytes: &[u8]) -> Option<Binary<'_>> {
     if bytes.len() > MAX_MESSAGE_BYTES {
         return None;
@@ -240,7 +240,7 @@ pub fn key_package(package: &[u8]) -> Vec<u8> {
     [&[26], package].concat()
 }
 
-/// 28: a change of the group, with the welcome of those who are added.
+/// 28: a commit, with the welcome for the members that it adds.
 pub fn commit_welcome(commit: &[u8], welcome: &[u8]) -> Vec<u8> {
     [&[28], commit, welcome].concat()
 }

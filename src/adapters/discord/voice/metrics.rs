@@ -1,4 +1,4 @@
-//! Adds what a connection counts to the metrics.
+//! Adds the counters of a connection to the metrics.
 
 use super::counts::Counts;
 use crate::telemetry::instruments::{Instruments, NONE};
@@ -7,11 +7,11 @@ use crate::telemetry::instruments::{Instruments, NONE};
 pub struct Metrics {
     instruments: Instruments,
     added: Counts,
-    /// Packets that were reported as lost. Some may have come since.
+    /// Packets that were added as lost. Some may have arrived since.
     lost: u64,
 }
 
-/// Reads one of the counts.
+/// Reads one of the counters.
 type Count = fn(&Counts) -> u64;
 
 impl Metrics {
@@ -19,7 +19,7 @@ impl Metrics {
         Self { instruments, added: Counts::default(), lost: 0 }
     }
 
-    /// Adds what was counted since the last call.
+    /// Adds the increase since the last call.
     pub fn add(&mut self, counts: &Counts) {
         let before = std::mem::replace(&mut self.added, *counts);
         if before == *counts {

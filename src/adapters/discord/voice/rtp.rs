@@ -1,19 +1,19 @@
-//! The headers of RTP packets (RFC 3550, 5.1), as Discord's modes with `rtpsize` encrypt them: fixed header, CSRCs and the extension's preamble are
-//! authenticated, everything else is encrypted.
+//! The headers of RTP packets (RFC 3550, 5.1) in Discord's `rtpsize` modes. The fixed header, the CSRCs and the extension's preamble are
+//! authenticated; everything else is encrypted.
 
 /// The payload type of audio.
 const AUDIO: u8 = 120;
 const VERSION: u8 = 2;
 const FIXED: usize = 12;
-/// The authentication tag and the nonce at the end.
+/// The length of the authentication tag and the nonce at the end of a packet.
 pub const TRAILER: usize = 20;
-/// A frame of 20 ms takes this much of the clock.
+/// The length of a 20 ms frame on the RTP clock.
 pub const SAMPLES_PER_FRAME: u32 = 960;
 
-/// What the header of a packet says.
+/// The header of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The length of what is not encrypted.
+    /// The length of the unencrypted part.
     pub clear: usize,
     /// The stream.
     pub ssrc: u32,
@@ -26,19 +26,19 @@ pub struct Header {
     extension: usize,
 }
 
-/// Why a datagram is not taken.
+/// Why a datagram is no valid audio packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPacket {
-    /// It is something else, such as the answer to a keepalive.
+    /// It has another purpose, such as the answer to a keepalive.
     NotAudio,
-    /// It is shorter than it says.
+    /// It is shorter than its header demands.
     Malformed,
 }
 
 /// Parses the header of a datagram.
 ///
 /// # Errors
-/// It is no packet of audio.
+/// Returns an error if the datagram is not an audio packet, or is too short.
 pub fn parse(datagram: &[u8]) -> Result<Header, NoPacket> {
     let Some(fixed) = datagram.first_chunk::<FIXED>() else { return Err(NoPacket::NotAudio) };
     if fixed[0] >> 6 != VERSION || fixed[1] & 0x7f != AUDIO {
@@ -64,7 +64,7 @@ pub fn parse(datagram: &[u8]) -> Result<Header, NoPacket> {
 }
 
 impl Header {
-    /// The payload in what was decrypted: without padding and extension. Nothing if they are longer than it, or nothing is left.
+    /// The payload of a decrypted packet, without padding and extension. Returns `None` if it is empty, or if their lengths are invalid.
     pub fn payload<'a>(&self, decrypted: &'a [u8]) -> Option<&'a [u8]> {
         let padding = match (self.has_padding, decrypted.last()) {
             (true, Some(0)) => return None,
@@ -77,7 +77,7 @@ impl Header {
     }
 }
 
-/// The header of a packet that we send.
+/// Builds the header of an outgoing packet.
 pub fn header(ssrc: u32, sequence: u16, timestamp: u32) -> Vec<u8> {
     let mut header = Vec::with_capacity(FIXED + 256);
     header.extend([VERSION << 6, AUDIO]);

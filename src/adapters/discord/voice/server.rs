@@ -1,20 +1,20 @@
-//! The address of a call.
+//! The address and the credentials of a call.
 
 use std::fmt;
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-/// What is needed to enter a call: the events `VOICE_SERVER_UPDATE` and `VOICE_STATE_UPDATE` of the main gateway tell it.
+/// The address and the credentials of a call, from the main gateway's events `VOICE_SERVER_UPDATE` and `VOICE_STATE_UPDATE`.
 #[derive(Clone)]
 pub struct Server {
-    /// The host, and the port if there is one, without a scheme.
+    /// The host, with a port if there is one, without a scheme.
     pub endpoint: String,
     pub token: SecretString,
-    /// The id of our own voice state's session.
+    /// The session id of our own voice state.
     pub session_id: SecretString,
     pub guild: u64,
     pub channel: u64,
-    /// Our own user.
+    /// Our own user id.
     pub user: u64,
 }
 

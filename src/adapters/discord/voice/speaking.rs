@@ -1,59 +1,58 @@
-//! What companions say: frames wait as samples and are encoded when they are sent, so that ducking, flushing and stopping act at once.
+//! The queue of the companions' speech. Frames wait as samples and are encoded when they are sent, so ducking, flushing and stopping act at once.
 
 use std::collections::VecDeque;
 
 use super::events::Sent;
 use crate::ports::audio::{Encoder, SPOKEN_FRAME};
 
-/// 20 ms of what a companion says: mono at 24 kHz.
+/// 20 ms of a companion's speech: mono at 24 kHz.
 pub type Frame = [i16; SPOKEN_FRAME];
 
-/// The most frames that wait: 30 s.
+/// The limit of queued frames: 30 s.
 pub const MOST_WAITING: usize = 1_500;
-/// Frames of silence at the end of talk (Discord's documentation, "Voice Data Interpolation").
+/// The number of silent frames after speech (Discord's documentation, "Voice Data Interpolation").
 const SILENT_FRAMES: u8 = 5;
-/// 12 dB less.
+/// -12 dB.
 const DUCKED: f32 = 0.251_188_65;
-/// The gain changes over 5 ms: that is not heard as a click, and the first packet is quieter already.
+/// The gain changes over 5 ms. That avoids an audible click, and the first packet is already quieter.
 const RAMP: usize = SPOKEN_FRAME / 4;
-/// How much was sent is told after this many frames.
+/// Progress is reported after this many frames.
 const TOLD_EVERY: u32 = 5;
 
-/// The queue.
+/// The queue of frames.
 pub struct Speaking {
     encoder: Box<dyn Encoder>,
     waiting: VecDeque<(u64, Frame)>,
-    /// The reply of the newest frame that was sent, and how many of it were.
+    /// The reply of the newest frame that was sent, and the number of its frames that were sent.
     reply: Option<(u64, u32)>,
-    /// How many frames of it were told.
+    /// The number of its frames that were reported as sent.
     told: u32,
     gain: f32,
     is_ducked: bool,
     silence_left: u8,
 }
 
-/// What is sent at one tick.
+/// The packet of one tick.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// Opus of a companion.
+    /// A companion's speech as Opus.
     Talk(Vec<u8>),
-    /// A frame of silence after it.
+    /// A frame of silence after speech.
     Silence,
     /// The codec refused a frame.
     Refused,
-    /// Audio has to wait.
+    /// The queued audio must wait.
     Held,
-    /// Nothing waits.
+    /// The queue is empty.
     Nothing,
 }
 
 impl Speaking {
-    /// An empty queue.
     pub fn new(encoder: Box<dyn Encoder>) -> Self {
         Self { encoder, waiting: VecDeque::new(), reply: None, told: 0, gain: 1.0, is_ducked: false, silence_left: 0 }
     }
 
-    /// Adds frames of a reply. Returns how many were dropped because too many wait.
+    /// Queues frames of a reply. Returns how many were dropped because the queue is full.
     pub fn play(&mut self, reply: u64, frames: impl ExactSizeIterator<Item = Frame>) -> usize {
         let room = MOST_WAITING.saturating_sub(self.waiting.len());
         let dropped = frames.len().saturating_sub(room);
@@ -61,38 +60,38 @@ impl Speaking {
         dropped
     }
 
-    /// Makes companions quieter by 12 dB, or not any more.
+    /// Turns ducking on or off: companions are 12 dB quieter.
     pub fn duck(&mut self, on: bool) {
         self.is_ducked = on;
     }
 
-    /// Drops everything that waits.
+    /// Drops the queued frames.
     pub fn flush(&mut self) {
         self.waiting.clear();
     }
 
-    /// No silence is owed any more, because nobody waits for it.
+    /// Cancels the remaining silence, because the session that it would end is gone.
     pub fn forget_silence(&mut self) {
         self.silence_left = 0;
     }
 
-    /// The frames that wait.
+    /// The number of queued frames.
     #[cfg(any(test, feature = "samples"))]
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Whether silence is still owed after what was sent.
+    /// Whether frames of silence are still due after speech.
     pub fn owes_silence(&self) -> bool {
         self.silence_left > 0
     }
 
-    /// What is sent at this tick. `may_send`: there is a key, and the server knows our stream. The second is how much was sent,
-    /// where it is to be told: of the reply before, and of this one.
+    /// Returns the packet of this tick. `may_send`: there is a key, and the server knows our stream. The second value has the progress reports that
+    /// are due: of the previous reply, and of this one.
     pub fn next(&mut self, may_send: bool) -> (Packet, [Option<Sent>; 2]) {
         if !may_send || self.waiting.is_empty() {
             let packet = match self.waiting.is_empty() {
-                // The encoder goes on from silence.
+                // The encoder continues from silence.
                 _ if self.silence_left > 0 => {
                     self.silence_left -= 1;
                     Packet::Silence
@@ -114,7 +113,7 @@ impl Speaking {
             Ok(opus) => Packet::Talk(opus),
             Err(_) => Packet::Refused,
         };
-        // A frame that the codec refuses has had its time, too.
+        // A frame that the codec refuses counts as sent, because its time has passed.
         let sent = self.reply.as_mut().map_or(0, |(_, sent)| {
             *sent = sent.saturating_add(1);
             *sent
@@ -124,7 +123,7 @@ impl Speaking {
         (packet, [before, after])
     }
 
-    /// How much of the newest reply was sent, if any was.
+    /// Returns how much of the newest reply was sent, and marks it as reported. `None`: nothing was sent yet.
     pub fn tell(&mut self) -> Option<Sent> {
         let (reply, frames) = self.reply?;
         self.told = frames;
@@ -135,7 +134,7 @@ impl Speaking {
         if self.is_ducked { DUCKED } else { 1.0 }
     }
 
-    /// Moves to the gain that is wanted.
+    /// Scales a frame, and ramps to the target gain.
     fn apply_gain(&mut self, frame: &mut Frame) {
         let (from, to) = (self.gain, self.target());
         self.gain = to;
@@ -144,7 +143,7 @@ impl Speaking {
         }
         let step = (to - from) / RAMP as f32;
         for (at, sample) in frame.iter_mut().enumerate() {
-            // Both gains are at most 1, so it stays in range.
+            // Both gains are at most 1, so the sample stays in range.
             *sample = (f32::from(*sample) * (from + step * (at + 1).min(RAMP) as f32)).round() as i16;
         }
     }

@@ -1,54 +1,55 @@
-//! One stream of packets: which of them came before, and when each was captured.
+//! One stream of packets: detects duplicates and late packets, and computes when each packet was captured.
 
 use super::rtp::SAMPLES_PER_FRAME;
 
-/// Packets that are further behind the newest one are too late.
+/// Packets this far behind the newest one are too late.
 const WINDOW: i16 = 256;
-/// The number of a stream's first packet, so that those captured before it, and overtaken by it, have numbers, too.
+/// The number of a stream's first packet. It leaves room for packets that were captured before it but arrive later.
 const FIRST_NUMBER: i64 = 50;
 const FRAME: i64 = SAMPLES_PER_FRAME as i64;
 
-/// What a packet is, by its sequence number.
+/// How a packet arrived, judged by its sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// The newest one.
+    /// It is ahead of all others.
     Newest,
-    /// One that was overtaken.
+    /// It arrived after newer packets.
     Overtaken,
-    /// It came before.
+    /// It had arrived before.
     Duplicate,
-    /// Too late.
+    /// It is too late.
     Late,
-    /// The stream has begun again.
+    /// The stream has restarted.
     Restarted,
 }
 
-/// The packets that came.
+/// The packets that have arrived, within a sliding window.
 pub struct Window {
     newest: u16,
-    /// Bit `n`: the packet `n` before the newest one came.
+    /// Bit `n`: the packet `n` before the newest one has arrived.
     seen: [u64; WINDOW as usize / 64],
-    /// The newest nonce of the transport. Each packet has another one, so what was recorded and is sent again never has a newer one.
+    /// The newest nonce of the transport. Each packet has its own nonce, so a replayed packet never has a newer one.
     nonce: u32,
-    /// The nonce before the stream began again. What is not newer is from before.
+    /// The nonce at which the stream restarted. Packets without a newer nonce are from before the restart.
     floor: Option<u32>,
-    /// The sequence number with which a stream that begins again would go on.
+    /// The sequence number that would confirm a restart.
     next_of_restart: Option<u16>,
 }
 
 impl Window {
-    /// A stream that begins with this packet.
+    /// Starts with the first packet of a stream.
     pub fn new(sequence: u16, nonce: u32) -> Self {
         Self { newest: sequence, seen: [1, 0, 0, 0], nonce, floor: None, next_of_restart: None }
     }
 
-    /// How many packets are missing between the newest one and this one. A larger jump tells nothing of packets.
+    /// How many packets are missing between the newest packet and this one. Returns 0 after a jump beyond the window, which does not show how many
+    /// packets were lost.
     pub fn skipped_by(&self, sequence: u16) -> u64 {
         let ahead = sequence.wrapping_sub(self.newest) as i16;
         if (1..=WINDOW).contains(&ahead) { u64::from(ahead.unsigned_abs()) - 1 } else { 0 }
     }
 
-    /// Takes a packet that is authentic.
+    /// Records an authenticated packet.
     pub fn take(&mut self, sequence: u16, nonce: u32) -> Arrival {
         let is_newer_than = |than: u32| nonce.wrapping_sub(than) as i32 > 0;
         if self.floor.is_some_and(|floor| !is_newer_than(floor)) {
@@ -62,7 +63,7 @@ impl Window {
             self.mark(0);
             Arrival::Newest
         } else if ahead <= -WINDOW {
-            // Two in a row that are fresh: the client has chosen another number to begin with (RFC 3550, A.1).
+            // Two fresh packets in a row: the client has chosen another initial sequence number (RFC 3550, A.1).
             if is_fresh && self.next_of_restart == Some(sequence) {
                 *self = Self { floor: Some(self.nonce), ..Self::new(sequence, nonce) };
                 return Arrival::Restarted;
@@ -80,7 +81,7 @@ impl Window {
         arrival
     }
 
-    /// Marks the packet that is this far behind the newest one. Returns whether it was not marked before.
+    /// Marks the packet at this distance behind the newest one. Returns whether it was unmarked.
     fn mark(&mut self, behind: usize) -> bool {
         let (word, bit) = (behind / 64, 1 << (behind % 64));
         let is_new = self.seen[word] & bit == 0;
@@ -98,7 +99,7 @@ impl Window {
     }
 }
 
-/// The time of capture of a stream's packets.
+/// Computes the capture times of a stream's packets.
 #[derive(Clone, Copy)]
 pub struct CaptureClock {
     newest: u32,
@@ -107,12 +108,12 @@ pub struct CaptureClock {
 }
 
 impl CaptureClock {
-    /// The clock of a stream that begins with this packet.
+    /// Starts with the first packet of a stream.
     pub const fn new(timestamp: u32) -> Self {
         Self { newest: timestamp, position: 0 }
     }
 
-    /// The number of the packet with this timestamp, in frames. Nothing if it lies before the beginning, or beyond what a number can be.
+    /// The number of the packet with this timestamp, in frames. `None` if the packet lies before the start, or if the number overflows.
     pub fn number(&mut self, timestamp: u32) -> Option<u32> {
         let ahead = i64::from(timestamp.wrapping_sub(self.newest) as i32);
         let position = self.position.checked_add(ahead)?;
@@ -123,7 +124,7 @@ impl CaptureClock {
         Some(number)
     }
 
-    /// Whether the timestamp of the newest packet lies so far before what came that the client must have begun again.
+    /// Whether the timestamp of the newest packet is so far behind earlier ones that the client must have restarted.
     pub fn is_set_back(&self, timestamp: u32) -> bool {
         i64::from(timestamp.wrapping_sub(self.newest) as i32) < -FIRST_NUMBER * FRAME
     }

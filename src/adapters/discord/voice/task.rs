@@ -1,4 +1,4 @@
-//! The task of a voice connection: owns the sockets, and carries out what [`Connection`] decides.
+//! The task of a voice connection: owns the sockets and carries out the effects of [`Connection`].
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -25,46 +25,47 @@ use crate::ports::audio::Encoder;
 use crate::telemetry::instruments::Instruments;
 
 const TICK: Duration = Duration::from_millis(20);
-/// The events that wait for their receiver. Half of the room is not for packets of people. What finds none is dropped and counted.
+/// The capacity of the event channel. Half of it is reserved for events other than packets of people. Events that do not fit are dropped and
+/// counted.
 const EVENTS: usize = 1_024;
-/// The commands that wait for the task. It takes them at once, so one that finds no room is lost with the task.
+/// The capacity of the command channel. The task receives commands at once; a command that does not fit is dropped.
 const COMMANDS: usize = 1_024;
 /// Longer than any datagram of audio.
 const DATAGRAM_BYTES: usize = 4 << 10;
-/// After so many ticks in a row with an error and without a datagram, the socket for datagrams is useless.
+/// After this many failed ticks in a row without a datagram, the UDP socket counts as unusable.
 const MOST_ERRORS: u32 = 100;
 
 /// How to connect.
 #[derive(Clone)]
 pub struct Options {
-    /// For the WebSocket.
+    /// Opens the WebSocket.
     pub connector: Arc<Connector>,
     /// Whether to connect without TLS. Only for a server on the same machine.
     pub is_plain: bool,
     pub instruments: Instruments,
 }
 
-/// Something to do.
+/// A command to the task.
 enum Command {
-    /// Say these frames of a reply after what waits.
+    /// Append frames of a reply to the queue.
     Play(u64, Vec<Frame>),
-    /// Be quieter, or not any more.
+    /// Turn ducking on or off.
     Duck(bool),
-    /// Drop what waits.
+    /// Drop the queued frames.
     Flush,
-    /// Go on at another server.
+    /// Continue on another server.
     Move(Server),
     Leave,
 }
 
-/// A connection to a voice call. Dropping it leaves the call.
+/// The handle of a connection to a voice call. Dropping it leaves the call.
 pub struct VoiceConnection {
     commands: mpsc::Sender<Command>,
     counts: Arc<Mutex<Counts>>,
 }
 
 impl VoiceConnection {
-    /// Enters a call, in a task of its own. The events end with [`Event::Ended`].
+    /// Enters a call and runs the connection in its own task. The last event is [`Event::Ended`].
     pub fn open(server: Server, encoder: Box<dyn Encoder>, options: Options) -> (Self, mpsc::Receiver<Event>) {
         let (events, receiver) = mpsc::channel(EVENTS);
         let (commands, taken) = mpsc::channel(COMMANDS);
@@ -92,22 +93,22 @@ impl VoiceConnection {
         (Self { commands, counts }, receiver)
     }
 
-    /// Says these frames of a reply after what waits. What is more than [`MOST_WAITING`](super::MOST_WAITING) is dropped and counted.
+    /// Queues frames of a reply. Frames beyond [`MOST_WAITING`](super::MOST_WAITING) are dropped and counted.
     pub fn play(&self, reply: u64, frames: Vec<Frame>) {
         self.send(Command::Play(reply, frames));
     }
 
-    /// Makes companions quieter by 12 dB, or not any more, from the next frame on.
+    /// Turns ducking on or off, from the next frame on: companions are 12 dB quieter.
     pub fn duck(&self, on: bool) {
         self.send(Command::Duck(on));
     }
 
-    /// Drops everything that waits. [`Event::Sent`] tells how much of the newest reply was sent, unless none was.
+    /// Drops the queued frames. If a frame was sent before, [`Event::Sent`] reports how much of the newest reply was sent.
     pub fn flush(&self) {
         self.send(Command::Flush);
     }
 
-    /// Goes on at another server, as `VOICE_SERVER_UPDATE` demands.
+    /// Continues on another server, as `VOICE_SERVER_UPDATE` demands.
     pub fn move_to(&self, server: Server) {
         self.send(Command::Move(server));
     }
@@ -116,7 +117,7 @@ impl VoiceConnection {
         self.send(Command::Leave);
     }
 
-    /// What was counted, as of the last 20 ms.
+    /// The counters, at most 20 ms old.
     pub fn counts(&self) -> Counts {
         *self.counts.lock()
     }
@@ -139,19 +140,19 @@ struct Task {
     opening: Option<Opening>,
     datagrams: Option<Datagrams>,
     errors: u32,
-    /// Whether it failed since the last tick. It is not read before the next one.
+    /// Whether the UDP socket failed since the last tick. Then it is not read before the next one.
     is_failing: bool,
     events: mpsc::Sender<Event>,
-    /// Events for which there was no room.
+    /// The number of events that were dropped because the channel was full.
     unread: u64,
-    /// The last event, once it is known.
+    /// The last event, once the connection has ended.
     end: Option<Event>,
 }
 
 type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
 type Opened = Result<Box<Connected>, String>;
 
-/// What the task waits for.
+/// The reasons why the task wakes up.
 enum Woken {
     Command(Command),
     Tick,
@@ -195,7 +196,7 @@ impl Task {
         }
         self.publish();
         if let Some(end) = self.end {
-            // Its receiver may be gone.
+            // The receiver may be gone.
             let _ = self.events.send(end).await;
         }
     }
@@ -267,7 +268,7 @@ impl Task {
                 }
                 Effect::OpenDatagrams(address) => self.open_datagrams(address),
                 Effect::Datagram(datagram) => {
-                    // One that is lost here is like one that is lost on the way.
+                    // Send errors are ignored: UDP may lose datagrams anyway.
                     if let Some(datagrams) = &self.datagrams {
                         let _ = datagrams.send(&datagram);
                     }
@@ -313,7 +314,7 @@ impl Task {
         match self.events.try_send(event) {
             Ok(()) => {}
             Err(mpsc::error::TrySendError::Full(_)) => self.unread += 1,
-            // Nobody listens any more.
+            // The receiver is gone.
             Err(mpsc::error::TrySendError::Closed(_)) => self.connection.leave(),
         }
     }

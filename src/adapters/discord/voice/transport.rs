@@ -1,6 +1,6 @@
 //! The encryption between us and the voice server (Discord's documentation, "Transport Encryption Modes").
 //!
-//! The nonce is a number of 32 bits. It stands at the end of a packet, and at the beginning of the cipher's nonce; the rest of that is zero.
+//! The nonce is a 32-bit number. A packet ends with it. In the cipher's nonce, it comes first, followed by zeros.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use chacha20poly1305::aead::AeadInPlace as _;
@@ -9,24 +9,24 @@ use chacha20poly1305::{KeyInit as _, Tag, XChaCha20Poly1305};
 const TAG: usize = 16;
 const NONCE: usize = 4;
 
-/// How packets are encrypted.
+/// An encryption mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Preferred.
+    /// The preferred mode.
     Aes256Gcm,
-    /// Every server has it.
+    /// The mode that every server offers.
     XChaCha20Poly1305,
 }
 
 impl Mode {
     const ALL: [Self; 2] = [Self::Aes256Gcm, Self::XChaCha20Poly1305];
 
-    /// The best of those that the server offers.
+    /// The best of the offered modes that we support.
     pub fn choose<'a>(offered: impl Iterator<Item = &'a str> + Clone) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| offered.clone().any(|name| name == mode.name()))
     }
 
-    /// As the protocol names it.
+    /// The name in the protocol.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Aes256Gcm => "aead_aes256_gcm_rtpsize",
@@ -35,10 +35,10 @@ impl Mode {
     }
 }
 
-/// The key of a session.
+/// The cipher of a session, and its nonces.
 pub struct Transport {
     cipher: Cipher,
-    /// The nonce of the next packet. `None`: all were used, which takes years.
+    /// The nonce of the next packet. `None`: all are used up, which takes years.
     next: Option<u32>,
 }
 
@@ -48,7 +48,7 @@ enum Cipher {
 }
 
 impl Transport {
-    /// The key of a session.
+    /// Returns `None` if the key is invalid.
     pub fn new(mode: Mode, key: &[u8; 32]) -> Option<Self> {
         let cipher = match mode {
             Mode::Aes256Gcm => Cipher::Aes(Box::new(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key).ok()?))),
@@ -57,7 +57,7 @@ impl Transport {
         Some(Self { cipher, next: Some(0) })
     }
 
-    /// Decrypts a packet in place. Returns what was encrypted, and the nonce. `clear` is the length of what is not encrypted.
+    /// Decrypts a packet in place. Returns the plaintext and the nonce. `clear` is the length of the unencrypted header.
     pub fn open<'a>(&self, packet: &'a mut [u8], clear: usize) -> Option<(&'a [u8], u32)> {
         let (head, sealed) = packet.split_at_mut_checked(clear)?;
         let end = sealed.len().checked_sub(NONCE)?;
@@ -79,7 +79,7 @@ impl Transport {
         Some((opened, u32::from_be_bytes(nonce)))
     }
 
-    /// Encrypts a packet in place: what comes after the header.
+    /// Encrypts a packet in place, except for its header.
     pub fn seal(&mut self, mut packet: Vec<u8>, header: usize) -> Option<Vec<u8>> {
         let number = self.next?;
         self.next = number.checked_add(1);

@@ -1,5 +1,5 @@
-//! What decides the permissions of a member: a guild's roles, the member's, and the overwrites of a channel (Discord's documentation, "Guild
-//! Resource", "Channels Resource").
+//! The objects that determine a member's permissions: a guild's roles, the member's roles, and a channel's overwrites (Discord's documentation,
+//! "Guild Resource", "Channels Resource").
 
 use serde::Deserialize;
 use twilight_model::channel::ChannelType;
@@ -35,7 +35,7 @@ pub struct ServerMember {
 }
 
 impl ServerMember {
-    /// Whether moderators have taken nearly all permissions from the member for a while.
+    /// Whether the member is timed out. A timeout removes nearly all permissions.
     pub fn is_timed_out(&self, now: Moment) -> bool {
         let until = self.communication_disabled_until.as_deref().and_then(stamp::from_rfc3339);
         until.is_some_and(|until| now < until)

@@ -1,4 +1,4 @@
-//! The application and its bot, and what the gateway announces about their connections.
+//! The application and its bot, and the gateway's information about sessions and connections.
 
 use serde::Deserialize;
 use twilight_model::oauth::ApplicationFlags;
@@ -6,7 +6,7 @@ use twilight_model::oauth::ApplicationFlags;
 use super::super::snowflake::Snowflake;
 use super::lenient::maybe;
 
-/// An object of which only the id is read.
+/// An object with all fields ignored except its id.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct WithId {
     pub id: Snowflake,
@@ -15,9 +15,9 @@ pub struct WithId {
 /// The ids of the bot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bot {
-    /// The application's id. It owns the webhooks.
+    /// The application's id. The application owns the webhooks.
     pub application: Snowflake,
-    /// The bot's user id. It writes the direct messages.
+    /// The bot's user id. This user writes the direct messages.
     pub user: Snowflake,
 }
 
@@ -27,11 +27,11 @@ pub struct Application {
     pub id: Snowflake,
     #[serde(default, deserialize_with = "maybe")]
     pub name: String,
-    /// They decide which intents are requested.
+    /// The flags that decide which intents are requested.
     #[serde(default = "ApplicationFlags::empty")]
     pub flags: ApplicationFlags,
     bot: Option<WithId>,
-    /// What the bot's profile says.
+    /// The profile text of the bot.
     #[serde(default, deserialize_with = "maybe")]
     pub description: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
@@ -45,12 +45,12 @@ pub struct Application {
 }
 
 impl Application {
-    /// The bot. Since 2016 it has the same id as its application.
+    /// The bot's ids. Since 2016, a bot's user id equals its application's id.
     pub fn bot(&self) -> Bot {
         Bot { application: self.id, user: self.bot.map_or(self.id, |user| user.id) }
     }
 
-    /// Whether it may read the content of all messages. An application that Discord has not reviewed has a flag of its own for that.
+    /// Whether the bot may read the content of all messages. An application that Discord has not reviewed has a separate flag for that.
     pub const fn reads_content(&self) -> bool {
         self.flags.intersects(ApplicationFlags::GATEWAY_MESSAGE_CONTENT.union(ApplicationFlags::GATEWAY_MESSAGE_CONTENT_LIMITED))
     }
@@ -61,13 +61,13 @@ impl Application {
 pub struct Ready {
     #[serde(default, deserialize_with = "maybe")]
     pub session_id: String,
-    /// The address at which Discord expects the resume.
+    /// The address for resuming the session.
     #[serde(default, deserialize_with = "maybe")]
     pub resume_gateway_url: Option<String>,
     user: WithId,
     #[serde(default, deserialize_with = "maybe")]
     application: Option<WithId>,
-    /// The guilds of this shard; none if one of them cannot be parsed.
+    /// The guilds of this shard. `None` if one of them cannot be parsed.
     #[serde(default, deserialize_with = "maybe")]
     guilds: Option<Vec<WithId>>,
 }
@@ -77,7 +77,7 @@ impl Ready {
         Bot { application: self.application.unwrap_or(self.user).id, user: self.user.id }
     }
 
-    /// The guilds of this shard, if all of them could be parsed. The bot has left any guild that is missing here.
+    /// The guilds of this shard, if all of them could be parsed. The bot is not in any guild missing from this list.
     pub fn guilds(&self) -> Option<impl Iterator<Item = Snowflake> + '_> {
         Some(self.guilds.as_ref()?.iter().map(|guild| guild.id))
     }
@@ -93,7 +93,7 @@ pub struct GatewayBot {
     pub session_start_limit: SessionStartLimit,
 }
 
-/// How many sessions may still be started.
+/// The limits on starting sessions.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct SessionStartLimit {
     #[serde(default, deserialize_with = "maybe")]

@@ -15,16 +15,16 @@ use crate::domain::moment::Moment;
 use crate::domain::text::one_line;
 use crate::ports::backend::stamp::from_rfc3339;
 
-/// The longest name of a channel, in characters.
+/// The length limit of a channel's name, in characters.
 const MAX_NAME_CHARS: usize = 100;
-/// The longest topic that is kept, in characters.
+/// The length limit of a stored topic, in characters.
 const MAX_TOPIC_CHARS: usize = 300;
 
-/// A guild: GUILD_CREATE with its channels and active threads, GUILD_UPDATE without.
+/// A guild. GUILD_CREATE includes its channels and active threads, GUILD_UPDATE does not.
 #[derive(Debug, Deserialize)]
 pub struct Guild {
     pub id: Snowflake,
-    /// Whether it is in an outage: Discord reports nothing about it.
+    /// Whether the guild is in an outage. Then Discord reports nothing else about it.
     #[serde(default, deserialize_with = "maybe")]
     pub unavailable: bool,
     #[serde(default, deserialize_with = "maybe")]
@@ -37,19 +37,19 @@ pub struct Guild {
     pub channels: Vec<Channel>,
     #[serde(default, deserialize_with = "list")]
     pub threads: Vec<Channel>,
-    /// Who is in which voice channel. Only GUILD_CREATE has it.
+    /// The users in voice channels. Only in GUILD_CREATE.
     #[serde(default, deserialize_with = "list")]
     voice_states: Vec<VoiceState>,
-    /// At least those who are in voice channels. Only GUILD_CREATE has it.
+    /// Members, at least those in voice channels. Only in GUILD_CREATE.
     #[serde(default, deserialize_with = "list")]
     members: Vec<VoiceMember>,
-    /// When the bot was invited. Only GUILD_CREATE has it.
+    /// When the bot was invited. Only in GUILD_CREATE.
     #[serde(default, deserialize_with = "maybe")]
     joined_at: Option<String>,
 }
 
 impl Guild {
-    /// Who is in which voice channel, with names: GUILD_CREATE tells them apart from each other.
+    /// The voice states, with names added from the members, because GUILD_CREATE lists both separately.
     pub fn in_voice(self) -> Vec<VoiceState> {
         let named = self.members.into_iter().filter_map(|member| Some((member.user.as_ref()?.id, member)));
         let mut members: BTreeMap<_, _> = named.collect();
@@ -60,7 +60,7 @@ impl Guild {
         states
     }
 
-    /// When the bot was invited, if the event has it.
+    /// When the bot was invited, if the event includes it.
     pub fn joined_at(&self) -> Option<Moment> {
         from_rfc3339(self.joined_at.as_ref()?)
     }
@@ -70,7 +70,7 @@ impl Guild {
 #[derive(Debug, Deserialize)]
 pub struct GuildDeleted {
     pub id: Snowflake,
-    /// If it is absent or false, the bot was removed.
+    /// Absent or false: the bot was removed.
     #[serde(default)]
     unavailable: Unavailable,
 }
@@ -85,7 +85,7 @@ enum Unavailable {
 }
 
 impl GuildDeleted {
-    /// Whether this is an outage and not a removal. A malformed value counts as an outage, because that deletes nothing.
+    /// Whether this is an outage, not a removal. A malformed value counts as an outage, because an outage deletes nothing.
     pub const fn is_outage(&self) -> bool {
         matches!(self.unavailable, Unavailable::Given(true) | Unavailable::Malformed(_))
     }
@@ -95,14 +95,14 @@ impl GuildDeleted {
 #[derive(Debug, Deserialize)]
 pub struct Channel {
     pub id: Snowflake,
-    /// Its guild. It is absent within GUILD_CREATE.
+    /// Its guild. Absent in GUILD_CREATE.
     #[serde(default, deserialize_with = "maybe")]
     pub guild_id: Option<Snowflake>,
     #[serde(default, rename = "type", deserialize_with = "maybe_kind")]
     pub kind: Option<ChannelType>,
     #[serde(default, deserialize_with = "maybe")]
     name: Option<String>,
-    /// What it is for; of a forum, its guidelines.
+    /// The topic. For a forum, its guidelines.
     #[serde(default, deserialize_with = "maybe")]
     topic: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
@@ -115,10 +115,10 @@ pub struct Channel {
     thread_metadata: ThreadMetadata,
     #[serde(default, deserialize_with = "list")]
     recipients: Vec<User>,
-    /// The permissions of the user of a command there. Only a channel of an interaction has them.
+    /// The permissions of a command's user in the channel. Only in interactions.
     #[serde(default, deserialize_with = "maybe")]
     pub permissions: Option<Permissions>,
-    /// The permissions of the bot there. Only a channel of an interaction has them.
+    /// The permissions of the bot in the channel. Only in interactions.
     #[serde(default, deserialize_with = "maybe")]
     pub app_permissions: Option<Permissions>,
 }
@@ -140,7 +140,7 @@ impl Channel {
         matches!(self.kind, Some(ChannelType::Private))
     }
 
-    /// Whether it is an archived thread. A new message there would reopen it.
+    /// Whether this is an archived thread. A new message in it would reopen it.
     pub const fn is_archived(&self) -> bool {
         self.thread_metadata.archived
     }
@@ -150,12 +150,12 @@ impl Channel {
         self.thread_metadata.locked
     }
 
-    /// The channel that a thread is in. The parent of any other channel is a category.
+    /// The parent channel of a thread. `None` for other channels, whose parent is a category.
     pub fn parent(&self) -> Option<Snowflake> {
         self.parent_id.filter(|_| self.is_thread())
     }
 
-    /// Its name in one line. For a direct message: the name of the person.
+    /// The name in one line. For a direct message, the person's name.
     pub fn name(&self) -> Option<String> {
         if self.is_obfuscated() {
             return None;
@@ -165,13 +165,13 @@ impl Channel {
         name.map(|name| one_line(&name, MAX_NAME_CHARS)).filter(|name| !name.is_empty())
     }
 
-    /// Its topic in one line.
+    /// The topic in one line.
     pub fn topic(&self) -> Option<String> {
         let topic = self.topic.as_deref().filter(|_| !self.is_obfuscated())?;
         Some(one_line(topic, MAX_TOPIC_CHARS)).filter(|topic| !topic.is_empty())
     }
 
-    /// Its newest message. None for a forum, gallery or category: there, Discord's `last_message_id` is a thread.
+    /// The newest message. `None` for a forum, media channel or category, where Discord's `last_message_id` is a thread.
     pub fn newest(&self) -> Option<Snowflake> {
         let holds_messages = !matches!(
             self.kind,
@@ -180,7 +180,7 @@ impl Channel {
         self.last_message_id.filter(|_| holds_messages && !self.is_obfuscated())
     }
 
-    /// Whether Discord hides its details from the bot, which may not view it ("Channel Object", "Obfuscated Channels").
+    /// Whether Discord hides the channel's details, because the bot may not view it ("Channel Object", "Obfuscated Channels").
     fn is_obfuscated(&self) -> bool {
         self.flags.is_some_and(|flags| flags.contains(ChannelFlags::CHANNEL_OBFUSCATED))
     }
@@ -197,7 +197,7 @@ pub struct ChannelDeleted {
 #[derive(Debug, Deserialize)]
 pub struct Threads {
     pub guild_id: Snowflake,
-    /// The channels; empty means all of the guild.
+    /// The affected channels. Empty means all channels of the guild.
     #[serde(default, deserialize_with = "list")]
     pub channel_ids: Vec<Snowflake>,
     /// The active threads in these channels.
@@ -221,7 +221,7 @@ struct Tags {
 }
 
 impl Role {
-    /// The bot that this role belongs to: Discord created it for the bot's invitation, and nobody else has it.
+    /// The bot that owns this role. Discord created the role for the bot's invitation, and it has no other members.
     pub const fn bot(&self) -> Option<Snowflake> {
         self.tags.bot_id
     }
@@ -242,7 +242,7 @@ pub struct RoleDeleted {
     pub role_id: Snowflake,
 }
 
-/// Any event about a guild or a channel; only the ids are read.
+/// Any event about a guild or a channel. Only the ids are parsed.
 #[derive(Debug, Deserialize)]
 pub struct Changed {
     /// The guild, unless the event is about the guild itself (`id`).
@@ -272,7 +272,7 @@ pub struct Emoji {
 }
 
 impl Emoji {
-    /// Whether it can be used. A guild that lost its boosts keeps emojis that cannot.
+    /// Whether the emoji is usable. A guild that lost its boosts keeps emojis that are not.
     pub fn is_usable(&self) -> bool {
         self.available.unwrap_or(true)
     }

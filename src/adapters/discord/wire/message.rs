@@ -14,7 +14,7 @@ pub struct MessageLocation {
     pub id: Snowflake,
     /// The channel or thread.
     pub channel_id: Snowflake,
-    /// The guild; none for a direct message.
+    /// The guild. `None` for a direct message.
     pub guild_id: Option<Snowflake>,
 }
 
@@ -30,7 +30,7 @@ pub struct MessagesDeleted {
     pub guild_id: Option<Snowflake>,
 }
 
-/// The fields that show whether a MESSAGE_UPDATE is an edit. Discord also sends it for embeds, pins and flags.
+/// The fields that distinguish an edit among MESSAGE_UPDATE events. Discord sends this event also for embeds, pins and flags.
 #[derive(Debug, Deserialize)]
 pub struct Update {
     #[serde(default, deserialize_with = "maybe")]
@@ -42,13 +42,13 @@ pub struct Update {
 }
 
 impl Update {
-    /// Whether the author edited the message. An event with only a part of the message is not an edit.
+    /// Whether the author edited the message. A partial event is not an edit.
     pub const fn is_edit(&self) -> bool {
         self.edited_timestamp.is_some() && self.content.is_some() && self.author.is_some()
     }
 }
 
-/// A message as Discord sends it. Embeds are left out, except those of forwarded messages: they repeat links, or come from bots.
+/// A message as Discord sends it. Embeds are omitted except in forwarded messages, because they repeat links or come from bots.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Message {
     pub id: Snowflake,
@@ -64,7 +64,7 @@ pub struct Message {
     pub content: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
     pub edited_timestamp: Option<String>,
-    /// The users that it mentions. The author of the answered message may be among them.
+    /// The mentioned users. The author of the message being replied to may be among them.
     #[serde(default, deserialize_with = "list")]
     pub mentions: Vec<User>,
     #[serde(default, deserialize_with = "list")]
@@ -91,14 +91,14 @@ const fn regular() -> MessageType {
 #[derive(Clone, Debug, Deserialize)]
 pub struct User {
     pub id: Snowflake,
-    /// The name that is unique on Discord. A webhook may use any name.
+    /// The unique name on Discord. A webhook may use any name.
     #[serde(default, deserialize_with = "maybe")]
     pub username: String,
     /// The display name for all guilds.
     #[serde(default, deserialize_with = "maybe")]
     pub global_name: Option<String>,
     pub bot: Option<bool>,
-    /// Whether it belongs to Discord itself.
+    /// Whether the user is Discord itself.
     pub system: Option<bool>,
     /// Present for mentioned users.
     #[serde(default, deserialize_with = "maybe")]
@@ -116,12 +116,12 @@ pub struct Member {
 pub struct Attachment {
     #[serde(default, deserialize_with = "maybe")]
     pub filename: String,
-    /// Its media type, `image/png`.
+    /// The media type, such as `image/png`.
     #[serde(default, deserialize_with = "maybe")]
     pub content_type: String,
     #[serde(default, deserialize_with = "maybe")]
     pub size: u64,
-    /// The sender's description: a picture's alternative text.
+    /// The sender's description, such as a picture's alternative text.
     #[serde(default, deserialize_with = "maybe")]
     pub description: String,
     /// The length of a voice message, in seconds.
@@ -156,7 +156,7 @@ pub struct Media {
     pub emoji: Option<PollEmoji>,
 }
 
-/// The emoji of a poll's answer: a character, or the name of one of the guild's own.
+/// The emoji of a poll's answer: a character, or the name of a custom emoji of the guild.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PollEmoji {
     #[serde(default, deserialize_with = "maybe")]
@@ -197,7 +197,7 @@ pub struct Forwarded {
     pub embeds: Vec<Embed>,
 }
 
-/// What a link or a bot shows in a box below a message.
+/// A box below a message, with a link's preview or a bot's content.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Embed {
     #[serde(default, deserialize_with = "maybe")]
@@ -206,15 +206,15 @@ pub struct Embed {
     pub description: String,
 }
 
-/// The sender of a message, as Discord reports it.
+/// The fields that identify a message's sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// The author. For a message of a webhook: the webhook, with the name that it used.
+    /// The author. For a webhook's message, the webhook under the name that it used.
     pub author: &'a User,
     /// The author's nickname in this guild.
     pub nick: Option<&'a str>,
     pub webhook: Option<Snowflake>,
-    /// The application that owns the webhook, or that answered a command.
+    /// The application that owns the webhook or answered a command.
     pub application: Option<Snowflake>,
 }
 
@@ -228,32 +228,33 @@ impl Message {
         Origin { author: &self.author, nick, webhook: self.webhook_id, application: self.application_id }
     }
 
-    /// The message that it forwards.
+    /// The forwarded message, if this message forwards one.
     pub fn forward(&self) -> Option<&Forwarded> {
         self.message_reference.as_ref().filter(|reference| reference.kind == Some(MessageReferenceType::Forward))?;
         self.message_snapshots.first().map(|snapshot| &snapshot.message)
     }
 
-    /// Whether it forwards a message, or answers one that does.
+    /// Whether this message, or the one that it replies to, forwards a message.
     pub fn has_forward(&self) -> bool {
         self.forward().is_some() || self.referenced_message.as_ref().is_some_and(|answered| answered.forward().is_some())
     }
 
-    /// Where the message is that it forwards: channel and message.
+    /// The channel and the id of the forwarded message.
     pub fn forwarded_from(&self) -> Option<(Snowflake, Snowflake)> {
         self.forward()?;
         let reference = self.message_reference.as_ref()?;
         reference.channel_id.zip(reference.message_id)
     }
 
-    /// The message that it answers: without it if it was deleted, or Discord did not look it up.
+    /// The message that this one replies to: its id, and the message itself unless it was deleted or Discord did not look it up.
     pub fn answers(&self) -> Option<(Snowflake, Option<&Self>)> {
-        // Other messages have references too: pins, and posts from another server.
+        // Other messages have references, too: pins, and posts from other servers.
         let reference = self.message_reference.as_ref().filter(|_| self.kind == MessageType::Reply)?;
         Some((reference.message_id?, self.referenced_message.as_deref()))
     }
 
-    /// The name of a user that it mentions, or that the forwarded message does. The forwarding message itself lists no mentions.
+    /// The name of a user that is mentioned in this message or in the message that it forwards. Discord lists no mentions for the
+    /// forwarding message itself.
     pub fn mentioned(&self, user: Snowflake) -> Option<String> {
         if let Some(listed) = self.mentions.iter().find(|mentioned| mentioned.id == user) {
             return Some(listed.shown(listed.member.nick.as_deref()));

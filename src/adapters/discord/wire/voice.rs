@@ -1,4 +1,4 @@
-//! Who is in which voice channel, and the server of a call (Discord's documentation, "Voice Resource", "Gateway Events", "Voice").
+//! Voice states, and the voice server of a call (Discord's documentation, "Voice Resource", "Gateway Events", "Voice").
 
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -7,29 +7,29 @@ use super::super::snowflake::Snowflake;
 use super::lenient::maybe;
 use super::message::User;
 
-/// VOICE_STATE_UPDATE, and each of the `voice_states` of GUILD_CREATE.
+/// VOICE_STATE_UPDATE, and the entries of `voice_states` in GUILD_CREATE.
 #[derive(Debug, Deserialize)]
 pub struct VoiceState {
-    /// It is absent within GUILD_CREATE.
+    /// Absent in GUILD_CREATE.
     #[serde(default)]
     pub guild_id: Option<Snowflake>,
-    /// The voice channel. `None`: the user is in none any more.
+    /// The voice channel. `None`: the user has left voice.
     #[serde(default)]
     pub channel_id: Option<Snowflake>,
     pub user_id: Snowflake,
     #[serde(default, deserialize_with = "maybe")]
     pub member: VoiceMember,
-    /// The session of the user's connection to the gateway, which a voice connection of the user names.
+    /// The session of the user's gateway connection. A voice connection of the user must name it.
     pub session_id: SecretString,
-    /// Whether a moderator has muted the user.
+    /// Whether a moderator muted the user.
     #[serde(default, deserialize_with = "maybe")]
     pub mute: bool,
-    /// Whether a moderator has deafened the user.
+    /// Whether a moderator deafened the user.
     #[serde(default, deserialize_with = "maybe")]
     pub deaf: bool,
     #[serde(default, deserialize_with = "maybe")]
     self_mute: bool,
-    /// Whether the user may not speak, in the audience of a stage.
+    /// Whether the user is in the audience of a stage and may not speak.
     #[serde(default, deserialize_with = "maybe")]
     pub suppress: bool,
 }
@@ -45,7 +45,7 @@ pub struct VoiceMember {
 }
 
 impl VoiceState {
-    /// Whether nothing of the user is heard.
+    /// Whether the user's audio is off: muted by the user or a moderator, or suppressed.
     pub const fn is_muted(&self) -> bool {
         self.mute || self.self_mute || self.suppress
     }
@@ -56,7 +56,7 @@ impl VoiceState {
 pub struct VoiceServer {
     pub token: SecretString,
     pub guild_id: Snowflake,
-    /// The host and port. `None`: the server is gone, and another one will be named.
+    /// The host and port. `None`: the server is gone, and Discord will name another one.
     #[serde(default)]
     pub endpoint: Option<String>,
 }

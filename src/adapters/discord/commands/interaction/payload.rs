@@ -39,10 +39,10 @@ pub struct Data {
     pub kind: Option<CommandType>,
     #[serde(default)]
     pub options: Vec<GivenOption>,
-    /// The message in whose menu a command was chosen.
+    /// For a command in a message's menu: the message.
     #[serde(default, deserialize_with = "maybe")]
     pub target_id: Option<Snowflake>,
-    /// The id of the component, for interactions with components. `values` has the chosen values.
+    /// The id of the component, for interactions with components.
     #[serde(default)]
     pub custom_id: String,
     #[serde(default, deserialize_with = "maybe")]
@@ -59,7 +59,7 @@ pub struct Resolved {
     pub messages: Option<BTreeMap<Snowflake, wire::Message>>,
 }
 
-/// An option that was used, a subcommand, or a group of subcommands.
+/// An option that the user filled in, a subcommand, or a group of subcommands.
 #[derive(Deserialize)]
 pub struct GivenOption {
     #[serde(default)]

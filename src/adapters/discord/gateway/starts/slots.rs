@@ -1,4 +1,4 @@
-//! Permits one identifying shard at a time for each rate limit key, the lowest number first.
+//! Permits one identifying shard at a time for each rate limit key, lowest number first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -19,13 +19,13 @@ struct Bucket {
     is_in_use: bool,
 }
 
-/// The right of a shard to identify. Dropping it releases it to the next shard.
+/// The right of a shard to identify. Dropping it passes the right to the next shard.
 pub struct Slot<'a> {
     slots: &'a Slots,
     key: u32,
 }
 
-/// A shard that waits. It stops waiting when this is dropped.
+/// A waiting shard. It stops waiting when this is dropped.
 struct WaitingShard<'a> {
     slots: &'a Slots,
     key: u32,
@@ -33,7 +33,8 @@ struct WaitingShard<'a> {
 }
 
 impl Slots {
-    /// Waits for a shard's slot: shards with the same remainder share a rate limit key (Discord's documentation, "Gateway", "Max Concurrency").
+    /// Waits for a shard's slot. Shards with the same number modulo `max_concurrency` share a rate limit key (Discord's documentation, "Gateway",
+    /// "Max Concurrency").
     pub async fn take(&self, shard: u32, max_concurrency: NonZeroU32) -> Slot<'_> {
         let key = shard % max_concurrency;
         self.buckets.lock().entry(key).or_default().waiting.insert(shard);

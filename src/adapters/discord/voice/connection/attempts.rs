@@ -1,4 +1,4 @@
-//! When a connection is tried again, and when it is given up.
+//! Retries: when a connection is attempted again, and when it ends.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,14 +11,15 @@ use super::super::messages;
 use super::{ANSWER_TIMEOUT, Connection, Effect, Phase};
 use crate::domain::moment::Moment;
 
-/// The question for our address is repeated after this time if nothing comes, and then after twice as long each time.
+/// The wait before the discovery request is repeated. It doubles each time.
 pub(super) const DISCOVERY_AGAIN: Duration = Duration::from_millis(200);
 const MOST_DISCOVERIES: u32 = 5;
-/// Attempts in a row, and the waits between them: none before the first, then from the shortest, doubled.
+/// The limit of attempts in a row, and the waits between them. The first attempt has no wait; then the shortest wait doubles each
+/// time.
 const MOST_ATTEMPTS: u32 = 10;
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// After this time a connection counts as one that works.
+/// A connection that ran this long counts as working.
 const WORKS_AFTER: Duration = Duration::from_secs(1);
 
 impl Connection {
@@ -27,7 +28,7 @@ impl Connection {
         self.effects.push_back(Effect::Open(format!("{}/?v=8", self.server.endpoint)));
     }
 
-    /// The socket is gone. Without a session to resume, everything begins again.
+    /// Handles the loss of the WebSocket. Without a session to resume, a new one begins.
     pub(super) fn lost(&mut self, now: Moment) {
         self.heartbeats = None;
         if let Phase::Running { since } = self.phase {
@@ -94,7 +95,8 @@ impl Connection {
         }
     }
 
-    /// Sends a heartbeat if one is due. Without an answer to the one before, the connection is dead, whatever the socket says.
+    /// Sends a heartbeat if it is due. If the previous one was not acknowledged, the connection is dead, even if the socket is
+    /// still open.
     pub(super) fn beat(&mut self, now: Moment) {
         let Some(heartbeats) = &mut self.heartbeats else { return };
         if now < heartbeats.next {

@@ -1,4 +1,5 @@
-//! The messages about the group of DAVE. A failure is told to the server, which adds us again; it never ends the call.
+//! Handles messages about the DAVE group. A failure never ends the call: it is reported to the server, which adds us to the group
+//! again.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use super::super::messages::{self, GroupTold};
 use super::{Connection, Effect};
 use crate::domain::moment::Moment;
 
-/// Failures are told no more often than this: each makes the whole group change.
+/// The shortest time between two reports of a failure. Each report changes the group for all members.
 const RECOVER_EVERY: Duration = Duration::from_millis(250);
 
 impl Connection {
@@ -56,7 +57,7 @@ impl Connection {
         self.keys_changed(now);
     }
 
-    /// Tells the server of a failure that was not told yet because there was another one just before.
+    /// Reports a failure that was delayed by [`RECOVER_EVERY`].
     pub(super) fn recover_if_due(&mut self, now: Moment) {
         let (Some(transition), at) = self.recovery else { return };
         if at <= now {

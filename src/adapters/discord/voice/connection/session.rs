@@ -1,4 +1,4 @@
-//! The beginning of a session, and the numbers of its messages.
+//! The start of a session, and the numbering of its messages.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,16 +12,16 @@ use super::attempts::DISCOVERY_AGAIN;
 use super::{Connection, Early, Effect, KEEPALIVE_EVERY, Phase, Ready};
 use crate::domain::moment::Moment;
 
-/// Messages that come before the session is described.
+/// The limits of messages kept before the session description arrives.
 const MOST_EARLY: usize = 256;
 const MOST_EARLY_BYTES: usize = 256 << 10;
-/// A message whose number is this far behind the newest one came before.
+/// A message counts as repeated if its number is less than this far behind the newest one.
 const REPEATED_WITHIN: i16 = 1_000;
 
 impl Connection {
-    /// Takes the number of a message. Returns whether it comes for the first time.
+    /// Records the number of a message. Returns whether the message is new.
     pub(super) fn is_new(&mut self, number: i64) -> bool {
-        // The server's numbers have 16 bits, at least in binary.
+        // The server's numbers wrap at 16 bits, at least in binary messages.
         let ahead = (number as u16).wrapping_sub(self.newest as u16) as i16;
         if self.newest >= 0 && ahead <= 0 && ahead > -REPEATED_WITHIN {
             self.counts.messages_repeated += 1;

@@ -1,4 +1,4 @@
-//! Sends what companions say, one frame every 20 ms, whatever the ticks do.
+//! Sends the companions' speech, one frame every 20 ms, even if ticks are late.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::{Connection, Effect, Phase};
 use crate::domain::moment::Moment;
 
 const FRAME: Duration = Duration::from_millis(20);
-/// What is further behind is skipped: frames that come in a burst are of no use to who hears them.
+/// Frames that are due for longer than this are skipped, because a burst of frames is useless to the listeners.
 const MOST_BEHIND: Duration = Duration::from_millis(200);
 
-/// Our stream.
+/// Our outgoing stream.
 pub struct Talk {
     pub(super) speaking: Speaking,
     /// When the next frame is due.
     next: Moment,
     sequence: u16,
     timestamp: u32,
-    /// Whether we send.
+    /// Whether we are sending audio.
     is_on: bool,
-    /// What the server was told of that. It takes no packet before it was told once.
+    /// The last value of `is_on` that was sent to the server. The server accepts no packet before the first one.
     told: Option<bool>,
 }
 
@@ -53,7 +53,7 @@ impl Connection {
         }
     }
 
-    /// Tells the server whether we send, unless it knows.
+    /// Sends the server our speaking state, if it has changed.
     pub(super) fn tell_speaking(&mut self) {
         let is_on = self.talk.is_on;
         if let (Phase::Running { .. }, Some(ready)) = (self.phase, self.ready)
