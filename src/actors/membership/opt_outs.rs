@@ -26,7 +26,7 @@ impl OptOuts {
     /// Loads the stored opt-outs. Must be called before messages are accepted.
     ///
     /// # Errors
-    /// The stored opt-outs cannot be read.
+    /// Returns an error if the stored opt-outs cannot be read.
     pub async fn load(&self, store: &dyn Store) -> Result<(), ReadError> {
         let reader = Reader::new(store);
         let wards = stream::iter((0..=u8::MAX).map(Ward));
@@ -48,7 +48,7 @@ impl OptOuts {
         self.0.people.read().get(guild).cloned().unwrap_or_default()
     }
 
-    /// Waits for the right to change the opt-outs.
+    /// Waits for the exclusive lock on changes of opt-outs.
     pub(super) async fn lock(&self) -> MutexGuard<'_, ()> {
         self.0.changes.lock().await
     }

@@ -1,4 +1,5 @@
-//! When people were last told in a guild that companions are AI, cached in memory for the statements that answer them.
+//! Caches in memory when each person of a guild last received the disclosure that companions are AI. Statements use it to decide
+//! whether to disclose again.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,15 +13,15 @@ use crate::journal::key;
 use crate::journal::reader::{ReadError, Reader};
 use crate::ports::store::{Store, Write};
 
-/// When people were last told. Cheap to clone; all clones share their state.
+/// The times of the last AI disclosures. Cheap to clone; all clones share their state.
 #[derive(Clone, Default)]
 pub struct Told(Arc<RwLock<HashMap<GuildId, HashMap<PersonId, Moment>>>>);
 
 impl Told {
-    /// Loads what is stored. Must be called before statements are posted.
+    /// Loads the stored times. Must be called before statements are posted.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if the times cannot be read.
     pub async fn load(&self, store: &dyn Store) -> Result<(), ReadError> {
         let reader = Reader::new(store);
         let wards = stream::iter((0..=u8::MAX).map(Ward));
@@ -31,37 +32,37 @@ impl Told {
         Ok(())
     }
 
-    /// The guilds of a ward in which people were told.
+    /// The guilds of a ward in which people received the disclosure.
     pub fn guilds(&self, ward: Ward) -> BTreeSet<GuildId> {
         let all = self.0.read();
         let told = all.iter().filter(|(_, people)| !people.is_empty()).map(|(guild, _)| guild);
         told.filter(|guild| Ward::of(guild) == ward).cloned().collect()
     }
 
-    /// When a person was last told.
+    /// When a person last received the disclosure.
     pub fn at(&self, guild: &GuildId, person: &PersonId) -> Option<Moment> {
         self.0.read().get(guild)?.get(person).copied()
     }
 
-    /// The people who were last told before this moment.
+    /// The people who last received the disclosure before this moment.
     pub fn before(&self, guild: &GuildId, before: Moment) -> Vec<PersonId> {
         let all = self.0.read();
         let told = all.get(guild).into_iter().flatten();
         told.filter(|(_, at)| **at < before).map(|(person, _)| person.clone()).collect()
     }
 
-    /// Notes who was told, which is stored.
+    /// Records a disclosure that is already stored.
     pub fn note<'a>(&self, guild: &GuildId, people: impl IntoIterator<Item = &'a PersonId>, at: Moment) {
         let people = people.into_iter().map(|person| (person.clone(), at));
         self.0.write().entry(guild.clone()).or_default().extend(people);
     }
 
-    /// The write that forgets that a person was told, unless the person never was.
+    /// The write that removes a person's record from the store. `None` if there is none.
     pub fn removal(&self, guild: &GuildId, person: &PersonId) -> Option<Write> {
         self.at(guild, person).map(|_| Write::Remove(key::told(guild, person)))
     }
 
-    /// Forgets that a person was told, once that is stored.
+    /// Removes a person's record from the cache, once it is removed from the store.
     pub fn remove(&self, guild: &GuildId, person: &PersonId) {
         if let Some(people) = self.0.write().get_mut(guild) {
             people.remove(person);
