@@ -1,4 +1,4 @@
-//! Section `speech`: the languages that are spoken, their word lists, and the services that recognise and make speech.
+//! Section `speech`: the languages of voice calls, their word lists, and the services for speech recognition and synthesis.
 
 mod service;
 
@@ -23,25 +23,26 @@ const MOST_CHARS: usize = 64;
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Speech {
-    /// The language that is spoken: the name of a table in `words`.
+    /// The default language of voice calls: the name of a table in `words`.
     pub language: Arc<str>,
-    /// The services that recognise speech, by the names of their tables, or `rehearsal`: the first one that works is used.
+    /// The speech recognition services in order of preference, by the names of their tables, or `rehearsal`. The first one that
+    /// works is used.
     pub recognition: Vec<Arc<str>>,
-    /// The service that makes the companions' voices, unless a companion's file names another: the name of its table, or `rehearsal`.
+    /// The speech synthesis service, unless a companion's file names another: the name of its table, or `rehearsal`.
     pub synthesis: Arc<str>,
-    /// Whether words are wanted that may change, where the recogniser has them.
+    /// Whether to request partial results, which may still change, from recognisers that have them.
     pub partial_results: bool,
-    /// Seconds until a service must have connected, and until it must answer a request (1 to 120).
+    /// The timeout of connecting to a service, and of a request, in seconds (1 to 120).
     pub timeout_secs: f64,
-    /// The streams or sentences that each service gets at a time (1 to 1,024).
+    /// The maximum number of concurrent streams or sentences of each service (1 to 1,024).
     pub max_concurrent: usize,
-    /// Minutes of audio of a guild that services recognise in 24 hours, above 0. `None`: no limit.
+    /// The minutes of audio per guild that services may recognise in 24 hours, above 0. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guild_minutes_per_day: Option<f64>,
-    /// Characters that services speak for a guild in 24 hours, at least 1. `None`: no limit.
+    /// The characters per guild that services may speak in 24 hours, at least 1. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guild_characters_per_day: Option<u64>,
-    /// What recognisers write in noise and silence (docs/design/voice.md A-9). Case and punctuation do not matter.
+    /// Texts that recognisers return for noise and silence (docs/design/voice.md A-9). Case and punctuation are ignored.
     pub noise: Vec<Arc<str>>,
     /// The services, by the names of their tables.
     #[serde(default, skip_serializing)]
@@ -50,19 +51,19 @@ pub struct Speech {
     pub words: BTreeMap<Arc<str>, SpokenWords>,
 }
 
-/// The word lists of one language. Case and punctuation do not matter.
+/// The word lists of one language. Case and punctuation are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(from = "Written")]
 pub struct SpokenWords {
-    /// Words and phrases that stop a companion when somebody begins with them (docs/design/voice.md A-26).
+    /// Words and phrases that stop a companion at the beginning of an utterance (docs/design/voice.md A-26).
     pub stop: Vec<Arc<str>>,
-    /// Words that only show that somebody listens (docs/design/voice.md A-27).
+    /// Words that only show that a person listens (docs/design/voice.md A-27).
     pub backchannel: Vec<Arc<str>>,
     #[serde(skip_serializing)]
     lists: WordLists,
 }
 
-/// The word lists of one language as they are written.
+/// The word lists of one language as written in the settings.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table with `stop` and `backchannel`")]
 struct Written {
@@ -78,19 +79,20 @@ impl From<Written> for SpokenWords {
 }
 
 impl Speech {
-    /// The word lists of a room: those of its language, or of `language` if it has none or its language has no table any more.
+    /// The word lists of a room: those of its language. Without one, or if its language has no table any more, those of
+    /// `self.language`.
     pub fn word_lists(&self, language: Option<&str>) -> &WordLists {
         static NONE: WordLists = WordLists::empty();
         let found = language.and_then(|language| self.words.get(language)).or_else(|| self.words.get(&self.language));
         found.map_or(&NONE, |found| &found.lists)
     }
 
-    /// How long a service may take to connect, or to answer a request.
+    /// `timeout_secs` as a duration.
     pub fn timeout(&self) -> Duration {
         duration(self.timeout_secs)
     }
 
-    /// What a guild may use of it in 24 hours: milliseconds that are recognised, or characters that are spoken. `None`: there is no limit.
+    /// The limit of a guild in 24 hours: milliseconds of audio to recognise, or characters to speak. `None`: no limit.
     pub fn guild_limit(&self, service: Service) -> Option<u64> {
         match service {
             Service::LanguageModel => None,
@@ -99,7 +101,8 @@ impl Speech {
         }
     }
 
-    /// Why this service cannot do this: it does not exist, or does something else. The text follows the name of a key.
+    /// Why this service cannot be used for this: it does not exist, or offers another function. The text follows the name of a
+    /// key.
     pub fn problem_of_service(&self, service: Service, name: &str) -> Option<String> {
         let serves = |(name, table): (&Arc<str>, &SpeechService)| {
             table.api(name).is_ok_and(|api| api.serves(service)).then(|| format!("{name:?}"))
@@ -116,12 +119,12 @@ impl Speech {
         })
     }
 
-    /// The names of all services that are used if no companion names one.
+    /// The names of all services in use if no companion names one.
     pub fn used(&self) -> impl Iterator<Item = &Arc<str>> {
         self.recognition.iter().chain([&self.synthesis])
     }
 
-    /// What is wrong with a language, if it has no table.
+    /// The problem of a language that has no table. `None`: it has one.
     pub fn problem_of(&self, language: &str) -> Option<String> {
         let known = || self.words.keys().map(|language| &**language).collect::<Vec<_>>().join(", ");
         (!self.words.contains_key(language)).then(|| {
@@ -133,7 +136,7 @@ impl Speech {
     /// Checks the language and all lists.
     ///
     /// # Errors
-    /// The first value that cannot be used.
+    /// Returns the first invalid value.
     pub fn check(&self) -> Result<(), Problem> {
         within("timeout_secs", self.timeout_secs, 1.0..=120.0)?;
         within("max_concurrent", self.max_concurrent, 1..=1024)?;

@@ -1,4 +1,4 @@
-//! Services that recognise or make speech, each in a table with its own name: `[speech.services.NAME]`.
+//! Services for speech recognition or synthesis, each in a table with its own name: `[speech.services.NAME]`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::domain::service::Service;
 use crate::models::{HIGHEST_PRICE, LOWEST_PRICE, check_key_sources, parsed_endpoint, read_key};
 use crate::{Problem, within};
 
-/// The name of the built-in voice and ears, which need no table.
+/// The name of the built-in recogniser and voice, which need no table.
 pub const BUILT_IN: &str = "rehearsal";
 /// The longest name of a model or a voice, in bytes.
 const MAX_NAME_BYTES: usize = 200;
 
 named! {
-    /// A protocol of services for speech.
+    /// A protocol of speech services.
     pub enum SpeechApi {
         /// Deepgram's streaming recognition, version 1.
         Deepgram = "deepgram",
-        /// Deepgram's streaming recognition with its own ends of turns, version 2 ("Flux").
+        /// Deepgram's streaming recognition with its own detection of the end of a turn, version 2 ("Flux").
         Flux = "flux",
         /// OpenAI's transcriptions and speech, which many local servers understand.
         OpenAi = "openai",
@@ -35,7 +35,7 @@ named! {
 }
 
 impl SpeechApi {
-    /// Whether it does this.
+    /// Whether the protocol has this function.
     pub const fn serves(self, service: Service) -> bool {
         match service {
             Service::LanguageModel => false,
@@ -44,7 +44,7 @@ impl SpeechApi {
         }
     }
 
-    /// Where its provider serves it.
+    /// The provider's base URL.
     const fn base_url(self) -> &'static str {
         match self {
             Self::Deepgram | Self::Flux => "https://api.deepgram.com",
@@ -54,7 +54,7 @@ impl SpeechApi {
         }
     }
 
-    /// The model that is used if the table names none. Which models an OpenAI-compatible server has is not known.
+    /// The default model. `None`: it is unknown which models an OpenAI-compatible server has.
     const fn model(self) -> Option<&'static str> {
         match self {
             Self::Deepgram => Some("nova-3"),
@@ -66,7 +66,7 @@ impl SpeechApi {
     }
 }
 
-/// A service as it is written.
+/// A speech service as written in the settings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpeechService {
@@ -82,14 +82,14 @@ pub struct SpeechService {
     pub api_key: Option<SecretString>,
     /// A file that contains only the key.
     pub api_key_file: Option<PathBuf>,
-    /// Streams or sentences at a time (1 to 1,024). `None`: `speech.max_concurrent`.
+    /// The maximum number of concurrent streams or sentences (1 to 1,024). `None`: `speech.max_concurrent`.
     pub max_concurrent: Option<usize>,
-    /// The price of a minute of audio that is recognised, or of a million characters that are spoken, in units of `models.currency`: 0, or 0.000001
-    /// to 1,000,000. `None`: the cost is not known.
+    /// The price of a minute of recognised audio, or of a million spoken characters, in units of `models.currency`: 0, or
+    /// 0.000001 to 1,000,000. `None`: the cost is unknown.
     pub price: Option<f64>,
 }
 
-/// A service with everything that is needed to use it.
+/// A service with all values that a client needs.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     pub api: SpeechApi,
@@ -101,7 +101,7 @@ impl SpeechService {
     /// The protocol of the table with this name.
     ///
     /// # Errors
-    /// Neither the table nor its name tells.
+    /// Returns an error if the table has no `api` and its name is not that of a protocol.
     pub fn api(&self, name: &str) -> Result<SpeechApi, Problem> {
         let by_name = || SpeechApi::ALL.into_iter().find(|api| api.as_str() == name);
         self.api.or_else(by_name).ok_or_else(|| {
@@ -110,10 +110,10 @@ impl SpeechService {
         })
     }
 
-    /// What is needed to use it.
+    /// The values that a client needs.
     ///
     /// # Errors
-    /// The first value that is missing or wrong.
+    /// Returns the first missing or invalid value.
     pub fn resolved(&self, name: &str) -> Result<Resolved, Problem> {
         let api = self.api(name)?;
         let base_url =
@@ -127,15 +127,15 @@ impl SpeechService {
     /// The key, if one is set.
     ///
     /// # Errors
-    /// The key cannot be read, or no header can carry it.
+    /// Returns an error if the key cannot be read, or cannot be sent in a header.
     pub fn key(&self) -> Result<Option<SecretString>, Problem> {
         read_key(self.api_key.as_ref(), self.api_key_file.as_deref())
     }
 
-    /// The key that it is used with.
+    /// The key for requests to the service. `None`: the service needs none.
     ///
     /// # Errors
-    /// As [`Self::key`], and none is set although the vendor needs one.
+    /// The same as for [`Self::key`], and if no key is set although the provider needs one.
     pub fn needed_key(&self, name: &str) -> Result<Option<SecretString>, Problem> {
         let key = self.key()?;
         if key.is_none() && self.base_url.is_none() {
@@ -148,7 +148,7 @@ impl SpeechService {
         Ok(key)
     }
 
-    /// The price of what it does. `None`: no price is set, so the cost is not known.
+    /// The price of this function. `None`: no price is set, so the cost is unknown.
     pub fn price(&self, service: Service, currency: &str) -> Option<UnitPrice> {
         match service {
             Service::LanguageModel => None,
