@@ -49,7 +49,7 @@ const GEN_AI_TOKENS: &[f64] = &[
 ];
 /// Powers of two.
 const SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
-/// From all different to all the same.
+/// For repetition scores, from no repetition to full repetition.
 const SCORES: &[f64] = &[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
 const TRIGGER: Label = Label { name: name::DECISION_TRIGGER, values: values::TRIGGERS };

@@ -9,7 +9,7 @@ use crate::domain::round::Round;
 use crate::domain::vote::State;
 
 pub enum ManagerMessage {
-    /// An external companion votes. Answered once the vote is on record.
+    /// An external companion votes. Answered once the vote is journaled.
     Vote {
         state: State,
         /// Answered with whether the vote counts.

@@ -70,6 +70,7 @@ fn describe(endpoint: &str, role: ModelRole, name: &ModelName, failure: &NoAnswe
         NoAnswer::TimedOut { .. } => format!(
             "{endpoint}: {words}; is it still loading, or too busy? models.{name}.first_token_timeout_secs and {timeout} limit how \
              long the server waits for it",
+            // The key of a question's timeout depends on its role.
             timeout =
                 if *name == role.into() { ".timeout_secs".to_owned() } else { format!("models.{}.timeout_secs", role.as_str()) }
         ),

@@ -15,7 +15,7 @@ use crate::ports::store::Store;
 use crate::ports::store::key::Key;
 use crate::telemetry::plain::Plain;
 
-/// How many attempts are made when new messages arrive meanwhile.
+/// The maximum number of attempts if new messages keep arriving.
 const ATTEMPTS: usize = 64;
 
 /// People who may have no messages left in a stretch of a journal.
