@@ -2,14 +2,15 @@
 //!
 //! * [`messages`]: the actors' message types.
 //! * [`runtime`]: the supervision tree, the directory, and the context that every actor works with.
-//! * [`calls`]: hears and speaks in voice calls.
+//! * [`calls`]: voice calls: recognises speech and plays spoken replies.
 //! * [`channel`]: runs a conversation, with the turn-taking manager of a round and the delivery of a statement.
 //! * [`companion`]: builds a companion's prompts, asks the side model, and writes replies.
 //! * [`writer`]: the one writer to the store.
 //! * [`models`]: the pool that queues calls to models.
-//! * [`membership`]: which companions are members of which channel, and who has opted out.
+//! * [`membership`]: the companions of each channel, invitations to rooms, and opt-outs.
 //! * [`erasure`]: deletions, redactions and retention.
 //! * [`inbound`]: accepts inbound events.
+//! * [`recall`]: looks up older messages of a room for a prompt.
 
 pub mod calls;
 pub mod channel;

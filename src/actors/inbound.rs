@@ -1,4 +1,5 @@
-//! The way in for inbound events. The addressed companions are resolved, the writer commits the event, and only then it is handled.
+//! Accepts inbound events: resolves the addressed companions, and lets the writer commit the event. The event is handled only
+//! after the commit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,23 +19,24 @@ use crate::domain::voice::words::WordLists;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::inbound_events::{ChannelRef, InboundMessage};
 
-/// How many accepted events of a channel can wait to be handled. Over this limit nothing is accepted for the channel until it has caught up.
+/// How many accepted events of a channel can wait to be handled. At this limit, nothing is accepted for the channel until it has
+/// caught up.
 const MAX_WAITING: usize = 4_096;
 
-/// When the sender should try again then.
+/// The retry delay in the answer when a channel is at that limit.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A message that is accepted this much later than it was sent carries the time when it was sent.
 const LATE: Duration = Duration::from_secs(2);
 
-/// A message that another one answers.
+/// The message that another message answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replied {
-    /// Its number, if it is on record.
+    /// Its sequence number, if it is in the journal.
     pub seq: Option<Seq>,
     pub author: Arc<str>,
     pub role: Role,
-    /// Its beginning, if it is not on record.
+    /// Its beginning, if it is not in the journal.
     pub quoted: Option<Quoted>,
 }
 
@@ -49,10 +51,11 @@ impl Inbound {
         Self { context }
     }
 
-    /// Accepts a message, which answers another one or none. It is committed when this returns. `None`: it is ignored because of `gate.foreign_bots`.
+    /// Accepts a message. `replied` is the message that it answers, if any. The message is committed when this returns. `None`:
+    /// the message is ignored because of `gate.foreign_bots`.
     ///
     /// # Errors
-    /// The message was not accepted, or nobody knows whether it was. Send it again with the same id.
+    /// Returns an error if the message was not accepted, or if it is unknown whether it was. Send it again with the same id.
     pub async fn say(
         &self,
         channel_key: &ChannelKey,
@@ -64,10 +67,10 @@ impl Inbound {
         self.accept(channel_key, event, id).await.map(Some)
     }
 
-    /// Accepts any event from outside.
+    /// Accepts any inbound event.
     ///
     /// # Errors
-    /// As [`say`](Self::say).
+    /// The same as for [`say`](Self::say).
     pub async fn accept(&self, channel_key: &ChannelKey, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
         if self.is_crowded(&ChannelActorKey(channel_key.channel.clone())) {
             return Err(Refused::Busy { retry_after: RETRY_AFTER });
@@ -76,7 +79,7 @@ impl Inbound {
         ask(&writer_ref(&self.context)?, |reply| Request::Accept(Accept { channel_key, at: None, event, id, reply })).await
     }
 
-    /// Whether too much waits to be handled by a channel.
+    /// Whether the channel has too many accepted events that are not handled yet.
     pub fn is_crowded(&self, channel: &ChannelActorKey) -> bool {
         self.context.directory.waiting(channel) >= MAX_WAITING
     }
@@ -85,7 +88,8 @@ impl Inbound {
         &self.context
     }
 
-    /// Whom spoken words address, and whether they ask to stop. Aliases that count only for speech belong to these names.
+    /// Returns the companions that an utterance addresses, and whether the utterance is a stop phrase. Aliases that apply only to
+    /// speech are included.
     pub fn resolve_speech(&self, channel_ref: &ChannelRef, speaker: &Author, text: &str) -> (Address, bool) {
         let (memberships, guild) = (&self.context.memberships, &channel_ref.guild);
         let names = memberships.names(guild);
@@ -97,19 +101,19 @@ impl Inbound {
         (address, is_stop_phrase(text, names, self.context.settings.reply.all_stop_phrases()))
     }
 
-    /// What words of a partial result count as.
+    /// Classifies the words of a partial transcript.
     pub fn words_of_partial(&self, channel_ref: &ChannelRef, speaker: &Author, text: &str) -> Words {
         let (address, _) = self.resolve_speech(channel_ref, speaker, text);
         Words::of(text, Kind::Words, address.companions, self.word_lists(channel_ref), self.is_name(channel_ref))
     }
 
-    /// The lists of words of the language that is spoken in a channel.
+    /// The word lists for the language of a channel.
     pub fn word_lists(&self, channel_ref: &ChannelRef) -> &WordLists {
         let language = self.context.memberships.language(&channel_ref.channel);
         self.context.settings.speech.word_lists(language.as_deref())
     }
 
-    /// Whether spoken words begin with a stop word.
+    /// Whether an utterance begins with a stop word.
     pub fn stop_word(&self, channel_ref: &ChannelRef, text: &str, lists: &WordLists) -> Stop {
         Stop::of(text, lists, self.is_name(channel_ref))
     }

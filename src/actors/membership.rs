@@ -1,4 +1,4 @@
-//! The members of channels, invitations to rooms, and the people who opted out.
+//! The members of channels, invitations to rooms, opt-outs, and the AI disclosure.
 
 pub mod changes;
 pub mod guest_book;

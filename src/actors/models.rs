@@ -1,8 +1,8 @@
-//! The pool: queues all calls to models, urgent ones first, fairly among guilds and within limits. It answers every question exactly once.
+//! The pool of model calls. It queues all calls, by priority, fairly among guilds and within limits. It answers every question
+//! exactly once.
 //!
 //! The actor holds the questions and never awaits a network; each call is a task of its own that reports back. Side and main
-//! questions go through the same pool, with limits and queues per endpoint, role
-//! and model, and one circuit breaker per endpoint.
+//! questions go through the same pool, with limits and queues per endpoint, role and model, and one circuit breaker per endpoint.
 
 pub mod failing_models;
 pub mod handle;
@@ -53,10 +53,10 @@ pub struct State {
     /// In the order of arrival, so that questions lost with the pool are answered in that order.
     questions: BTreeMap<CallId, Waiting>,
     failing_models: FailingModels,
-    /// The first call to the models in force. What became of earlier calls says nothing about these.
+    /// The first call to the models in force. The results of earlier calls say nothing about these models.
     first: CallId,
     measures: Measures,
-    /// When the pool wakes next, and the timer of that.
+    /// The time of the pool's next wake-up, and its timer.
     alarm: Option<(Moment, OwnedTask)>,
     _counted: Counted,
     _registration: Registration,
@@ -159,7 +159,7 @@ impl State {
         }
     }
 
-    /// Logs an answer whose end is missing. One without a word is a failure of its own.
+    /// Logs a truncated answer. An answer without text counts as a failure instead.
     fn log_cut(&self, call: CallId, result: &Result<Answer, NoAnswer>) {
         let Some(question) = self.questions.get(&call).filter(|_| result.as_ref().is_ok_and(Answer::is_cut)) else { return };
         let (request, model) = (question.job.request.base(), &*question.job.model.identity().model);
@@ -228,9 +228,9 @@ impl State {
     }
 
     fn set_alarm(&mut self, myself: &ActorRef<PoolMessage>, now: Moment) {
-        // Also wakes when a breaker half-opens, so that the gauge of open breakers falls although nobody asks.
+        // Also wakes when a breaker half-opens, so that the gauge of open breakers falls although no question arrives.
         let next = self.schedule.next_wakeup().into_iter().chain(self.schedule.circuit_open(now)).min();
-        // An earlier alarm stays, and is set again when it has rung. A new alarm for each question would cost much without need.
+        // An earlier alarm stays, and is set again when it has fired. A new alarm for each question would be expensive.
         if self.alarm.as_ref().is_some_and(|(at, _)| *at > now && next.is_none_or(|next| *at <= next)) {
             return;
         }

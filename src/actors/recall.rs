@@ -1,4 +1,5 @@
-//! Looks up older messages of a room by words (docs/design/memory.md). The words of a room are kept as numbers while it is used.
+//! Searches the older messages of a room for words of the newest ones (docs/design/memory.md). The search index of a room stays
+//! in memory while the room is in use.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
@@ -23,28 +24,29 @@ use crate::journal::redaction::is_redacted;
 use crate::ports::store::Store;
 use crate::settings::memory::Memory;
 
-/// How long the words of a room are kept after they were used.
+/// How long the search index of a room stays in memory after its last use.
 const KEPT: Duration = Duration::from_secs(60);
-/// The number of events that are read at once.
+/// The number of events that are read per page.
 const PAGE: usize = 2_048;
-/// More new messages than this, or a larger index in bytes, are worked on on another thread.
+/// A page with more new messages than this is indexed on a blocking thread. A search of an index with more bytes than `LARGE`
+/// runs there as well.
 const MANY: usize = 64;
 const LARGE: usize = 256 << 10;
 /// The estimated tokens of a message besides its text: role, name and time.
 const FRAME_TOKENS: usize = 20;
-/// The most messages that are read because they were found.
+/// The most messages that one lookup reads.
 const MOST_READ: usize = 96;
 
-/// Where messages are looked up.
+/// The range of events that a lookup searches.
 #[derive(Clone, Copy, Debug)]
 pub struct Stretch {
-    /// Only after this event: the newest `clear`, and what has expired.
+    /// Exclusive lower bound: the newest `clear`, or the last expired event.
     pub after: Seq,
-    /// Only before this event.
+    /// Exclusive upper bound.
     pub before: Seq,
 }
 
-/// The words of the rooms in which something was looked up. Cheap to clone; all clones share them.
+/// The search indexes of rooms. Cheap to clone; all clones share them.
 #[derive(Clone)]
 pub struct Recall {
     words: Arc<Words>,
@@ -56,11 +58,11 @@ pub struct Recall {
 #[derive(Default)]
 struct Rooms {
     known: HashMap<ChannelKey, Kept>,
-    /// Whether a task removes what was not used for a while.
+    /// Whether the task that removes unused indexes is running.
     is_swept: bool,
 }
 
-/// The words of a room.
+/// The search index of one room.
 struct Kept {
     index: Arc<AsyncMutex<Index>>,
     used: Instant,
@@ -70,7 +72,7 @@ struct Kept {
 #[derive(Default)]
 struct Index {
     corpus: Corpus,
-    /// The newest event that was read.
+    /// The newest event in the index.
     upto: Seq,
 }
 
@@ -84,11 +86,12 @@ impl Recall {
         }
     }
 
-    /// The messages that have the most in common with these, the best first, each followed by its neighbours, of about `max_tokens` tokens in all, of
-    /// those who are heard. The caller holds the lock that keeps words from being erased meanwhile.
+    /// Returns the messages that have the most words in common with `messages`, best match first. Each match is followed by its
+    /// neighbours. Matches are added until they have about `max_tokens` tokens in all. Messages whose author fails `is_heard` are
+    /// left out. The caller must hold the rewrite lock of the channel, so that nothing is erased in the meantime.
     ///
     /// # Errors
-    /// The record cannot be read.
+    /// Returns an error if the journal cannot be read.
     pub async fn like(
         &self,
         messages: &[Arc<Message>],
@@ -128,7 +131,7 @@ impl Recall {
                 Range { after: Seq(first.0.saturating_sub(1)), before: Some(last.next()), limit: PAGE, newest_first: false };
             let said = journal.legible(range).await?.events.into_iter().filter_map(message_of);
             let mut said: Vec<Said> = said.filter(|said| passage.contains(&said.seq) && is_heard(&said.message.from)).collect();
-            // The best one comes first, as in the passage.
+            // The match itself comes first, as in the passage.
             said.sort_by_key(|said| passage.iter().position(|seq| *seq == said.seq));
             used += said.iter().map(|said| tokens(&said.message.text) + FRAME_TOKENS).sum::<usize>();
             read.extend(said);
@@ -136,12 +139,12 @@ impl Recall {
         Ok(read)
     }
 
-    /// The languages whose forms of words are known.
+    /// The splitter of texts into words, with the languages that it can stem.
     pub fn words(&self) -> Arc<Words> {
         self.words.clone()
     }
 
-    /// Forgets the words of a room, because some of them were changed or erased.
+    /// Drops the index of a room, because some of its messages were changed or erased.
     pub fn forget(&self, channel_key: &ChannelKey) {
         self.rooms.lock().known.remove(channel_key);
     }
@@ -178,7 +181,7 @@ impl Recall {
         kept.index.clone()
     }
 
-    /// Counts the memory of a room, and makes room for it: the rooms that were not used for longest are forgotten first.
+    /// Records the size of a room's index. If all indexes exceed the limit, drops the least recently used ones.
     fn count(&self, channel_key: &ChannelKey, bytes: usize) {
         let mut rooms = self.rooms.lock();
         if let Some(kept) = rooms.known.get_mut(channel_key) {
@@ -197,8 +200,8 @@ impl Recall {
         }
     }
 
-    /// What was said since a room was read last: at most `recall_window` messages, and nothing before the newest `clear`. The words of a page are
-    /// found while the next one is read.
+    /// Reads and indexes the messages since `index.upto`: at most `recall_window` messages, and none before the newest `clear`. A
+    /// page is indexed while the next one is read.
     async fn new_messages(&self, index: &Index, journal: &Journal<'_>) -> Result<New, ReadError> {
         let (mut upto, mut count, mut pages, mut before) = (index.upto, 0, Vec::new(), None);
         let begins_anew = loop {
@@ -210,7 +213,7 @@ impl Recall {
                 let Some(seq) = key.last_number().map(Seq) else { continue };
                 (before, upto) = (Some(seq), upto.max(seq));
                 match decode_searched(key, value) {
-                    // Who has opted out is left out when a message is read, because people opt in again.
+                    // Opt-outs are applied when messages are read, not here, because people can opt in again.
                     Ok(Searched::Words { name, text }) if !text.is_empty() => said.push((seq, name, text)),
                     Ok(Searched::Cleared) => is_clear = true,
                     Ok(Searched::Words { .. } | Searched::Other) | Err(_) => {}
@@ -247,23 +250,23 @@ impl Recall {
     }
 }
 
-/// A page of messages whose words are found on another thread, or were found.
+/// A page of messages: still being indexed on a blocking thread, or indexed.
 enum Page {
     Elsewhere(JoinHandle<Corpus>),
     Read(Corpus),
 }
 
-/// What another thread found. A panic in there is ours, and ends the caller as it would without the thread.
+/// Waits for a blocking task. A panic in the task is resumed in the caller, as if the work had run there.
 async fn finished<T>(work: JoinHandle<T>) -> T {
     work.await.unwrap_or_else(|error| resume_unwind(error.into_panic()))
 }
 
-/// What was said since a room was read last.
+/// The new messages of a room, indexed.
 struct New {
     /// The newest page first.
     pages: Vec<Corpus>,
     upto: Seq,
-    /// Whether what was said before does not count any more.
+    /// Whether the old content of the index is dropped, because a `clear` or the window excludes it.
     begins_anew: bool,
 }
 
@@ -278,7 +281,7 @@ impl New {
     }
 }
 
-/// Removes the words of rooms that were not used for a while, until none are left.
+/// Drops indexes that were not used for a while. Ends when none are left.
 async fn sweep(rooms: Arc<Mutex<Rooms>>) {
     loop {
         tokio::time::sleep(KEPT).await;
@@ -292,7 +295,7 @@ async fn sweep(rooms: Arc<Mutex<Rooms>>) {
     }
 }
 
-/// The message of an event, unless it was deleted.
+/// Returns the message of an event, unless it was deleted.
 pub fn message_of(recorded: Recorded) -> Option<Said> {
     let Recorded { seq, at, event: Event::Said { message, said_at, .. }, .. } = recorded else { return None };
     let at = said_at.unwrap_or(at).min(at);

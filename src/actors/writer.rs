@@ -1,8 +1,8 @@
-//! The writer: the one writer to the store, which numbers events and commits them in groups.
+//! The one writer to the store. It numbers events and commits them in groups.
 //!
-//! Requests that arrive while a group is being committed form the next group. If they are many, that group is sent before the first one is
-//! answered. Committed events are published, dispatched to their channel if they came from outside, and then the request is answered.
-//! Requests for one channel take effect in the order in which they were sent.
+//! Requests that arrive while a group is being committed form the next group. If enough requests wait, that group is sent before
+//! the first one is answered. Committed events are published, inbound events are dispatched to their channel, and then the
+//! request is answered. Requests for one channel take effect in the order in which they were sent.
 
 mod index_removal;
 mod journal_cache;
@@ -124,7 +124,7 @@ impl Actor for Writer {
     }
 }
 
-/// Hands a group to the store before the next group can be handed over, and lets a task wait for the answer.
+/// Hands a group to the store before the next group can be handed over. A task waits for the answer.
 async fn hand_over(number: u64, group: Vec<Batch>, store: Arc<dyn Store>, writer: ActorRef<WriterMessage>) {
     let mut committing = Box::pin(async move {
         let outcome = guarded(commit(&*store, group)).await.unwrap_or_else(Err);
@@ -138,7 +138,7 @@ async fn hand_over(number: u64, group: Vec<Batch>, store: Arc<dyn Store>, writer
     }
 }
 
-/// Lets a task wait for the store. Its answer comes back as a message, even if the store panics.
+/// Runs a store task in the background. Its result arrives as a message, even if the store panics.
 fn run(task: StoreTask, store: Arc<dyn Store>, writer: ActorRef<WriterMessage>) {
     tokio::spawn(async move {
         let note = match task {
@@ -161,7 +161,7 @@ fn run(task: StoreTask, store: Arc<dyn Store>, writer: ActorRef<WriterMessage>) 
     });
 }
 
-/// Takes a ward. This ends everything that an earlier writer had in flight, so data that is read afterwards is certain.
+/// Acquires a ward. This ends every request that an earlier writer had in flight, so that later reads see a final state.
 async fn take(store: &dyn Store, ward: Ward) -> Result<Held, ReadError> {
     let term = store.take(ward).await?;
     let next_channel = Reader::new(store).next_channel(ward).await?;

@@ -1,4 +1,4 @@
-//! What adapters share: the machine's clock and randomness, slots for clients, and WebSockets to servers.
+//! Code shared by adapters: the machine's clock and randomness, slots for clients, and WebSockets to servers.
 
 pub mod slots;
 pub mod system;

@@ -12,18 +12,19 @@ pub mod moderation;
 pub mod openai;
 pub mod rehearsal;
 
-/// The model that serves a role: the configured endpoint of the role, else the other role's, else `rehearsal`.
+/// The model that serves a role: the configured endpoint of the role, otherwise the other role's, otherwise `rehearsal`.
 ///
 /// # Errors
-/// The settings name an endpoint that cannot be used, or a key that cannot be read. A configured model is never replaced by `rehearsal`.
+/// Returns an error if the settings name an endpoint that cannot be used, or a key that cannot be read. A configured model is
+/// never replaced by `rehearsal`.
 pub fn serving(settings: &Models, role: ModelRole) -> Result<Arc<dyn LanguageModel>, Problem> {
     shared(settings, role, &role.into(), &Dialects::default())
 }
 
-/// The model that serves a role under a name. It learns together with all others that are given the same `dialects`.
+/// The model that serves a role under a name. It shares its lessons with all models that use the same `dialects`.
 ///
 /// # Errors
-/// As [`serving`].
+/// The same as for [`serving`].
 pub fn shared(
     settings: &Models,
     role: ModelRole,

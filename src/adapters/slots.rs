@@ -1,4 +1,4 @@
-//! A limited number of slots, of which one client can have only some.
+//! A limited number of slots. One client can take only some of them.
 
 use std::collections::HashMap;
 use std::hash::Hash;

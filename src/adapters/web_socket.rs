@@ -1,4 +1,4 @@
-//! A WebSocket to a server. Sending never waits: what cannot be sent yet is sent while the socket is polled.
+//! A WebSocket to a server. Sending never waits: messages are queued, and sent while the socket is polled.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -13,13 +13,13 @@ use tokio_websockets::{ClientBuilder, CloseCode, Connector, Error, Limits, Maybe
 
 use crate::http_client::cause;
 
-/// The code of an orderly end.
+/// The close code of a normal closure.
 pub const NORMAL_CLOSURE: u16 = 1_000;
-/// The most unanswered pings. A peer that sends more does not read the answers, which would fill the memory.
+/// The maximum number of unanswered pings. A peer that sends more does not read the answers, which would fill the memory.
 pub const MOST_PINGS: usize = 1_000;
 /// The timeout of the close handshake.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// With more bytes than this that the peer has not taken, the socket is congested.
+/// With more unsent bytes than this, the socket is congested.
 const CONGESTED: usize = 256 * 1024;
 
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -29,11 +29,11 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 /// An open socket. Dropping it cuts the connection.
 pub struct WebSocket<S = Box<dyn Io>> {
     stream: WebSocketStream<S>,
-    /// Pings that arrived since everything was sent.
+    /// The number of pings since the send queue was last empty.
     pings: usize,
-    /// The bytes of messages that were queued since everything was sent.
+    /// The bytes of messages that were queued since the send queue was last empty.
     unsent: usize,
-    /// Whether [`Received::Drained`] will come.
+    /// Whether [`Received::Drained`] is still to be reported.
     is_congested: bool,
 }
 
@@ -44,13 +44,13 @@ pub type Connected = WebSocket<MaybeTlsStream<TcpStream>>;
 pub enum Received {
     Text(String),
     Binary(Vec<u8>),
-    /// All that was queued is sent, after the socket was congested.
+    /// The send queue is empty again after the socket was congested.
     Drained,
-    /// Nothing follows. With a code and a reason if the peer sent them.
+    /// The connection has ended. The code and the reason are those of the peer, if it sent them.
     Closed {
         code: Option<u16>,
         reason: String,
-        /// Whether it ends because of invalid data, or more of it than is allowed.
+        /// Whether the connection ended because of invalid data, or of more data than the limit.
         is_garbled: bool,
     },
 }
@@ -59,7 +59,7 @@ impl Connected {
     /// Connects to `ws://…` or `wss://…`. A message from the peer of more than `max_message` bytes ends the connection.
     ///
     /// # Errors
-    /// The innermost cause.
+    /// Returns the innermost cause.
     pub async fn open(url: &str, connector: &Connector, max_message: usize) -> Result<Self, String> {
         let builder = ClientBuilder::new().uri(url).map_err(|error| error.to_string())?;
         let limits = Limits::default().max_payload_len(Some(max_message));
@@ -69,7 +69,7 @@ impl Connected {
 }
 
 impl WebSocket {
-    /// A socket over a connection that was upgraded already.
+    /// Creates a socket over a connection that is already upgraded.
     pub fn over(io: impl Io + 'static, max_message: usize) -> Self {
         let limits = Limits::default().max_payload_len(Some(max_message));
         Self::of(ClientBuilder::new().limits(limits).take_over(Box::new(io)))
@@ -91,17 +91,17 @@ impl<S: Io + 'static> WebSocket<S> {
         self.send(bytes.len(), Message::binary(bytes));
     }
 
-    /// Whether the peer does not take what is sent. Then send nothing more until [`Received::Drained`].
+    /// Whether the peer does not accept data fast enough. If so, do not send before [`Received::Drained`].
     pub const fn is_congested(&self) -> bool {
         self.is_congested
     }
 
-    /// Receives the next message, and sends what is queued. Nothing is lost if the future is dropped.
+    /// Receives the next message, and sends queued messages. It is cancel-safe.
     pub async fn next(&mut self) -> Received {
         poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// Closes the connection in the background. Without a runtime it is cut.
+    /// Closes the connection in the background. Without a runtime, the connection is cut.
     pub fn close(mut self, code: u16) {
         let closing = async move {
             let closed = async {
@@ -109,7 +109,7 @@ impl<S: Io + 'static> WebSocket<S> {
                     while let Some(Ok(_)) = self.stream.next().await {}
                 }
             };
-            // A peer that does not answer in time is dropped.
+            // A peer that does not answer in time is disconnected.
             let _ = timeout(CLOSE_TIMEOUT, closed).await;
         };
         if let Ok(runtime) = Handle::try_current() {
@@ -124,15 +124,15 @@ impl<S: Io + 'static> WebSocket<S> {
         let _ = self.stream.start_send_unpin(message);
     }
 
-    /// Sends what is queued.
+    /// Sends queued messages.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) {
-        // What the peer said before it closed is still to be read, so an error is left to the next read.
+        // Messages that the peer sent before it closed can still be read, so the next read reports the error.
         if let Poll::Ready(Ok(())) = self.stream.poll_flush_unpin(cx) {
             (self.pings, self.unsent) = (0, 0);
         }
     }
 
-    /// Polls for what [`Self::next`] returns.
+    /// Polls for the result of [`Self::next`].
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
         let ended = |reason: String, is_garbled| Poll::Ready(Received::Closed { code: None, reason, is_garbled });
         // Reading continues while data cannot be sent yet.

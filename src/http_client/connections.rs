@@ -1,6 +1,7 @@
-//! The connections that reqwest makes, with its proxies, TLS and time limits, handed over to another client.
+//! Uses reqwest to make connections, with its proxies, TLS and time limits, for another client.
 //!
-//! reqwest makes connections only for requests of its own. So a request is begun for each connection, and fails once there is one.
+//! reqwest makes connections only for its own requests. So each connection starts a reqwest request, which fails as soon as the
+//! connection exists.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -14,7 +15,7 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 use tower::{Layer, Service};
 
 tokio::task_local! {
-    /// Where the connection is laid for which this task waits.
+    /// The slot for the connection that this task waits for.
     static MADE: Cell<Option<Box<dyn Io>>>;
 }
 

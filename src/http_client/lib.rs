@@ -1,9 +1,10 @@
-//! Builds all HTTP clients of the program: for models, services for speech, Discord, telemetry, and for commands that ask a server.
+//! Builds all HTTP clients of the program: for models, speech services, Discord, telemetry, and for commands that ask a server.
 //!
-//! They follow no redirects, which would send a key or a token to a host that nobody configured. They trust the certificate authorities of this
-//! machine. They use the proxies that the environment names (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`), but never for this machine.
+//! They follow no redirects, which could send a key or a token to a host that is not configured. They trust the certificate
+//! authorities of this machine. They use the proxies from the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`),
+//! but never for requests to this machine.
 //!
-//! The server itself sends its requests with [`Client`], which bounds what may come before a response.
+//! The server itself sends its requests with [`Client`], which limits informational responses and the size of a response's head.
 
 use std::error::Error;
 use std::fmt;
@@ -39,26 +40,27 @@ mod tests;
 
 /// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The most informational responses (100 Continue, 103 Early Hints) before a response. hyper reads any number of them.
+/// The most informational responses (100 Continue, 103 Early Hints) before a response. hyper itself has no limit.
 const MOST_INFORMATIONAL: usize = 100;
-/// The longest head of a response. It also bounds how much one connection reads before others have their turn.
+/// The longest head of a response. It also bounds how much one connection reads before other connections get a turn.
 const MAX_HEAD_BYTES: usize = 32 * 1024;
-/// Proxies hold back a stream that they compress. Those that compress whatever is asked for are understood.
+/// The value of `Accept-Encoding`. Proxies delay a stream that they compress. Responses that are compressed nevertheless are
+/// decoded.
 const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 /// How long a connection stays open without a request.
 const POOL_IDLE: Duration = Duration::from_secs(90);
 
-/// Whether this machine has certificate authorities, when they are needed for the first time.
+/// Whether this machine has certificate authorities. Checked at the first use.
 static HAS_AUTHORITIES: LazyLock<bool> = LazyLock::new(|| reqwest::Client::builder().no_proxy().build().is_ok());
 
-/// A builder of a client for this URL and others of its host, which trusts these authorities besides those of the machine.
+/// A builder of a client for the host of this URL. The client trusts these authorities in addition to those of the machine.
 pub fn builder(to: &Url, authorities: &[Certificate]) -> ClientBuilder {
     let headers = HeaderMap::from_iter([(ACCEPT_ENCODING, IDENTITY)]);
     let builder = reqwest::Client::builder().default_headers(headers).redirect(Policy::none()).connect_timeout(CONNECT_TIMEOUT);
     let is_local = is_loopback(to);
     let builder = if is_local { builder.no_proxy() } else { builder };
     let authorities = authorities.iter().cloned();
-    // Without authorities a client cannot be built, although `http://` needs none. Then connections with TLS fail.
+    // Without authorities a client cannot be built, although `http://` needs none. With none, only TLS connections fail.
     if is_local && to.scheme() == "http" || !*HAS_AUTHORITIES {
         builder.tls_certs_only(authorities)
     } else {
@@ -66,21 +68,21 @@ pub fn builder(to: &Url, authorities: &[Certificate]) -> ClientBuilder {
     }
 }
 
-/// Sends requests, and gives up one to which informational responses come without an end. reqwest cannot count them, so it only makes the connections
-/// and describes requests and responses.
+/// Sends requests, and aborts a request that receives too many informational responses. reqwest cannot count them, so it only
+/// makes the connections and describes requests and responses.
 #[derive(Clone)]
 pub struct Client {
     requests: reqwest::Client,
     sending: Decompression<legacy::Client<Connections, Body>>,
-    /// The proxy for requests without TLS, which are sent to it with its password.
+    /// The proxy for requests without TLS. They carry its password in a header.
     proxy: Option<Intercept>,
 }
 
 impl Client {
-    /// A client for this URL and others of its host. HTTP/2 connections without an answer to a ping for twice `http2_keep_alive` are closed.
+    /// A client for the host of this URL. HTTP/2 connections without an answer to a ping for twice `http2_keep_alive` are closed.
     ///
     /// # Errors
-    /// It cannot be built.
+    /// Returns an error if the client cannot be built.
     pub fn new(to: &Url, builder: ClientBuilder, http2_keep_alive: Option<Duration>) -> reqwest::Result<Self> {
         let requests = builder.connector_layer(HandOver).build()?;
         let mut sending = legacy::Client::builder(TokioExecutor::new());
@@ -93,7 +95,7 @@ impl Client {
         Ok(Self { requests, sending, proxy: proxy(to) })
     }
 
-    /// Describes a request, for [`Self::send`].
+    /// Starts building a request, for [`Self::send`].
     pub fn request(&self, method: Method, url: impl IntoUrl) -> RequestBuilder {
         self.requests.request(method, url)
     }
@@ -101,7 +103,7 @@ impl Client {
     /// Sends a request, and waits for the head of the response.
     ///
     /// # Errors
-    /// None came.
+    /// Returns an error if no response arrives.
     pub async fn send(&self, request: RequestBuilder) -> Result<Response, Failed> {
         let request = request.build().map_err(Failed::from)?;
         let is_plain = request.url().scheme() == "http";
@@ -130,14 +132,14 @@ impl Client {
     }
 }
 
-/// Why a request has no response, or not all of one.
+/// A request that failed before its response, or in the middle of it.
 #[derive(Debug)]
 pub struct Failed {
-    /// Without the URL, which may hold a secret.
+    /// The reason. It does not contain the URL, which may hold a secret.
     pub reason: String,
-    /// Whether there was no connection, so that nothing was sent.
+    /// Whether the connection failed, so that nothing was sent.
     pub is_connect: bool,
-    /// Whether the request cannot be sent at all.
+    /// Whether the request itself is invalid.
     pub is_builder: bool,
     source: Box<dyn Error + Send + Sync>,
 }
@@ -176,7 +178,7 @@ impl Error for Failed {
 /// A client for the threads of the exporters, which are not asynchronous.
 ///
 /// # Errors
-/// Why it cannot be built.
+/// Returns the reason as text if the client cannot be built.
 pub fn blocking(to: &Url, timeout: Duration) -> Result<blocking::Client, String> {
     let builder = blocking::ClientBuilder::from(builder(to, &[])).timeout(timeout);
     // It must not be built on an asynchronous thread.
@@ -184,14 +186,14 @@ pub fn blocking(to: &Url, timeout: Duration) -> Result<blocking::Client, String>
     built.map_err(|error| reason(&error))
 }
 
-/// Whether a URL leads to this machine.
+/// Whether a URL refers to this machine.
 pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).trim_end_matches('.');
     let is_own = |address: IpAddr| address.to_canonical().is_loopback() || address.is_unspecified();
     host == "localhost" || host.ends_with(".localhost") || host.parse().is_ok_and(is_own)
 }
 
-/// Whether the server has a certificate from an authority that is not trusted, or that has only the name of one that is.
+/// Whether the server's certificate is from an authority that is not trusted, or that only shares the name of a trusted one.
 pub fn is_of_unknown_authority(error: &(dyn Error + 'static)) -> bool {
     matches!(tls_error(error), Some(InvalidCertificate(UnknownIssuer | BadSignature)))
 }
@@ -201,7 +203,7 @@ pub fn is_no_tls(error: &(dyn Error + 'static)) -> bool {
     matches!(tls_error(error), Some(InvalidMessage(_)))
 }
 
-/// Why TLS failed.
+/// The TLS error among an error's causes.
 pub fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     causes(error).find_map(|cause| cause.downcast_ref())
 }
@@ -212,7 +214,7 @@ pub fn reason(error: &reqwest::Error) -> String {
     through(cause, error.url().and_then(proxy).as_ref())
 }
 
-/// A reason, with the proxy that was asked, without its password.
+/// Adds the proxy of the request to a reason, without the proxy's password.
 fn through(cause: String, proxy: Option<&Intercept>) -> String {
     match proxy {
         Some(proxy) => format!("{cause} (through the proxy {})", proxy.uri()),
@@ -225,7 +227,8 @@ fn proxy(to: &Url) -> Option<Intercept> {
     Matcher::from_env().intercept(&to.as_str().parse().ok()?).filter(|_| !is_loopback(to))
 }
 
-/// The innermost cause of an error, because the outer ones say only that a connection failed. If it is a certificate, also what to do.
+/// The innermost cause of an error, because the outer ones only say that a connection failed. For a certificate error, the text
+/// includes the remedy.
 pub fn cause(error: &(dyn Error + 'static)) -> String {
     match tls_error(error) {
         Some(InvalidCertificate(UnknownIssuer | BadSignature)) if !*HAS_AUTHORITIES => {
@@ -243,7 +246,7 @@ pub fn cause(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// The words of an error, without the number that the system gives it.
+/// The message of an error, without the error number of the operating system.
 fn plain(error: &(dyn Error + 'static)) -> String {
     match error.downcast_ref::<io::Error>() {
         Some(error) if error.kind() == io::ErrorKind::ConnectionRefused => "nothing answers at this address".to_owned(),
@@ -253,7 +256,7 @@ fn plain(error: &(dyn Error + 'static)) -> String {
 
 fn certificate_error(error: &CertificateError) -> String {
     match error {
-        // webpki has no words for it.
+        // webpki has no readable message for this case.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
             "it is the certificate of an authority (basicConstraints CA:TRUE); make one for the server with CA:FALSE".to_owned()
         }

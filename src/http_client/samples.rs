@@ -28,7 +28,7 @@ pub fn tls_server(certificate: &'static [u8]) -> u16 {
     thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).expect("a connection"), stream);
-            // Who does not trust it hangs up.
+            // A client that does not trust the certificate closes the connection.
             if matches!(stream.read(&mut [0; 4_096]), Ok(1..)) {
                 let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").and_then(|()| stream.flush());
             }

@@ -18,7 +18,7 @@ pub struct Account {
     currency: Arc<str>,
     pub used: Used,
     calls: BTreeMap<Caller, Calls>,
-    /// What services for speech did, by service, companion and provider. Without a companion, people were heard.
+    /// The use of speech services, by service, companion and provider. Entries without a companion are speech recognition.
     speech: BTreeMap<(Service, Option<CompanionId>, Arc<str>), Speech>,
 }
 

@@ -1,7 +1,8 @@
-//! Marks that text was erased, because erased text stays readable in the store's file until the store is compacted.
+//! Records that text was erased, because erased text stays readable in the store's file until the store is compacted.
 //!
-//! The mark is written in the same batch as the erasure, with one key for each day and ward. Compaction does not copy the marks, so they
-//! disappear exactly when the text does. The time of the last erasure in each ward stays: backups that were made before it contain the text, too.
+//! The mark is written in the same batch as the erasure, with one key for each day and ward. Compaction does not copy the marks,
+//! so they disappear exactly when the text does. The time of the last erasure in each ward stays: backups that were made before
+//! it contain the text, too.
 
 use crate::domain::id::Ward;
 use crate::domain::moment::Moment;
@@ -11,18 +12,18 @@ use crate::record::{decode, encode};
 
 const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// When text was erased for the last time, if ever.
+/// When text was last erased. `None`: never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Erasures {
     /// For any reason.
     pub last: Option<Moment>,
-    /// Because somebody asked for it. What expires is erased without that.
+    /// Because a deletion was requested, as opposed to expiry.
     pub requested: Option<Moment>,
-    /// When much expired at once.
+    /// When many events expired at once.
     pub large_expiry: Option<Moment>,
 }
 
-/// Notes that text is erased in a ward at this moment, and whether somebody asked for it.
+/// The writes that record an erasure in a ward at this moment, and whether a deletion was requested.
 pub fn note(ward: Ward, at: Moment, is_requested: bool) -> impl Iterator<Item = Write> {
     let mark = Write::Put(marks(ward).number(at.as_micros() / DAY_MICROS), encode(&()));
     let times = [Some(last_key(ward)), is_requested.then(|| requested_key(ward))];
@@ -35,10 +36,10 @@ pub fn is_mark(key: &Key) -> bool {
     key.as_bytes().starts_with(marks(Ward(ward)).as_bytes())
 }
 
-/// The beginning of the day of the oldest erasure whose text is still in the store's file; none: there is no such text.
+/// The beginning of the day of the oldest erasure whose text is still in the store's file. `None`: there is no such text.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Returns an error if the store cannot be read.
 pub async fn oldest(store: &dyn Store) -> Result<Option<Moment>, StoreError> {
     let mut oldest = None;
     for ward in (0..=u8::MAX).map(Ward) {
@@ -49,10 +50,10 @@ pub async fn oldest(store: &dyn Store) -> Result<Option<Moment>, StoreError> {
     Ok(oldest.map(|day| Moment::from_micros(day.saturating_mul(DAY_MICROS))))
 }
 
-/// When text was last erased.
+/// The times of the last erasures. A time that cannot be decoded counts as none.
 ///
 /// # Errors
-/// The store cannot be read. A time that cannot be decoded counts as none.
+/// Returns an error if the store cannot be read.
 pub async fn last(store: &dyn Store) -> Result<Erasures, StoreError> {
     let mut erasures = Erasures { large_expiry: time(store, large_expiry_key()).await?, ..Erasures::default() };
     for ward in (0..=u8::MAX).map(Ward) {
@@ -73,7 +74,7 @@ pub(super) fn is_time(key: &Key) -> bool {
     [last_key(Ward(ward)), requested_key(Ward(ward)), large_expiry_key()].contains(key)
 }
 
-/// The key of the time when much expired at once, in all wards together.
+/// The key of the time of the last large expiry, in all wards together.
 pub fn large_expiry_key() -> Key {
     Key::new(Ward(0), Kind::Meta).text("large expiry")
 }
@@ -83,7 +84,7 @@ fn last_key(ward: Ward) -> Key {
     Key::new(ward, Kind::Meta).text("last erased")
 }
 
-/// The key of the time of a ward's last erasure that somebody asked for.
+/// The key of the time of a ward's last requested erasure.
 fn requested_key(ward: Ward) -> Key {
     Key::new(ward, Kind::Meta).text("last requested erasure")
 }

@@ -1,6 +1,7 @@
-//! The figures that laws ask for, counted by guild and month (docs/design/safety.md N-14).
+//! The figures that laws require, counted by guild and month (docs/design/safety.md N-14).
 //!
-//! They are usage records that outlive what they count. So they have no time but the beginning of their month, and name nobody.
+//! They are usage records that outlive the events that they count. So their only time is the beginning of their month, and they
+//! contain no names.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::domain::id::{ChannelId, Seq};
 use crate::domain::notice::Occasion;
 use crate::ports::backend::usage::Safety;
 
-/// What an event adds to the figures of its month.
+/// The contribution of an event to the figures of its month.
 pub fn figure(event: &Event) -> Option<Used> {
     match event {
         Event::Disclosed(disclosed) => {
@@ -27,7 +28,7 @@ pub fn figure(event: &Event) -> Option<Used> {
 #[derive(Default)]
 pub struct Figures {
     sums: Safety,
-    /// Several companions may decide about one message.
+    /// The helped messages. It is a set, because several companions may decide about one message.
     helped: BTreeSet<(ChannelId, Seq)>,
 }
 

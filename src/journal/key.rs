@@ -15,7 +15,7 @@ pub fn snapshot(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Snapshot).channel(channel)
 }
 
-/// The key of the record that exists while something is unsettled, armed or owed in the channel.
+/// The key of the record that exists while the channel has unsettled messages, armed timers or owed replies.
 pub fn pending(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Pending).channel(channel)
 }
@@ -25,7 +25,7 @@ pub fn summary(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Summary).channel(channel)
 }
 
-/// The key of a journal's low-water mark: what is missing below that number was deleted. The value has eight bytes, big-endian.
+/// The key of a journal's low-water mark: events below that number were deleted. The value has eight bytes, big-endian.
 pub fn tombstone(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Tombstone).channel(channel)
 }
@@ -46,13 +46,13 @@ pub fn message_id_in(key: &Key) -> Option<Arc<str>> {
     std::str::from_utf8(id).ok().map(Arc::from)
 }
 
-/// The key of the index entry of a message that quotes the platform's message `id`. Its value is the number of the quoting message, like that of
-/// [`message_id`], which is the prefix of it.
+/// The key of the index entry of a message that quotes the platform's message `id`. Its value is the number of the quoting
+/// message, as in [`message_id`], which is the prefix of this key.
 pub fn quotation(ward: Ward, channel: ChannelNo, id: &str, quoting: Seq) -> Key {
     message_id(ward, channel, id).number(quoting.0)
 }
 
-/// The index entry of a person who said something in the stretch that contains this event. The key ends in the first number of the
+/// The index entry of a person with a message in the stretch that contains this event. The key ends in the first number of the
 /// [stretch](super::speakers).
 pub fn person(guild: &GuildId, person: &PersonId, channel: ChannelNo, seq: Seq) -> Key {
     person_entries(guild, person).channel(channel).number(stretch(seq).0)
@@ -107,7 +107,7 @@ pub fn channel_of(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::ChannelOf).channel(channel)
 }
 
-/// The key of the number that the ward's next new channel gets.
+/// The key of the number for the ward's next new channel.
 pub fn next_channel(ward: Ward) -> Key {
     Key::new(ward, Kind::Meta).text("next channel")
 }
@@ -118,8 +118,8 @@ pub fn next_channel_in(key: &Key) -> Option<Ward> {
     (*key == next_channel(Ward(ward))).then_some(Ward(ward))
 }
 
-/// The key of the mark that exists while a deleted channel is swept. Everything below the number in its value is deleted, although some of
-/// it may still be stored.
+/// The key of the mark that exists while a deleted channel is swept. All events below the number in its value are deleted,
+/// although some of them may still be stored.
 pub fn sweep(ward: Ward, channel: ChannelNo) -> Key {
     sweeps(ward).channel(channel)
 }
@@ -129,8 +129,8 @@ pub fn sweeps(ward: Ward) -> Key {
     Key::new(ward, Kind::Meta).text("sweep")
 }
 
-/// The key of the mark that exists after an event was redacted, until the index is checked: does its author have other messages in that
-/// stretch? The mark names nobody.
+/// The key of the mark that requests a check of the index after an event was redacted: does its author have other messages in
+/// that stretch? The mark does not name the author.
 pub fn index_removal(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
     index_removals(ward).channel(channel).number(seq.0)
 }
@@ -146,12 +146,12 @@ pub fn sweep_in(key: &Key) -> Option<ChannelNo> {
     key.as_bytes().strip_prefix(sweeps(Ward(ward)).as_bytes())?.try_into().ok().map(u32::from_be_bytes).map(ChannelNo)
 }
 
-/// The key of the record that a server was started at this moment. Ward 0.
+/// The key of the record of a server's start at this moment. Ward 0.
 pub fn start(at: Moment) -> Key {
     Key::new(Ward(0), Kind::Meta).text("start").number(at.as_micros())
 }
 
-/// The key of what is known about the machine's clock. Ward 0.
+/// The key of the last check of the machine's clock. Ward 0.
 pub fn clock() -> Key {
     Key::new(Ward(0), Kind::Meta).text("clock")
 }
@@ -176,7 +176,7 @@ pub fn all_usage(ward: Ward) -> Key {
     Key::new(ward, Kind::Usage)
 }
 
-/// The key of the moment up to which a guild's usage no longer names people.
+/// The key of the moment up to which names were removed from a guild's usage.
 pub fn usage_kept_from(guild: &GuildId) -> Key {
     Key::new(Ward::of(guild), Kind::Meta).text("usage kept from").text(guild.as_str())
 }
@@ -188,7 +188,7 @@ pub fn guild_of_usage(key: &Key) -> Option<GuildId> {
     std::str::from_utf8(&rest[..end]).ok().map(GuildId::from)
 }
 
-/// The key of a room in the directory of rooms, which is the one index that spans guilds.
+/// The key of a room in the directory of rooms, the only index that spans guilds.
 pub fn room(room: &ChannelId) -> Key {
     Key::new(Ward(0), Kind::Room).text(room.as_str())
 }
@@ -210,7 +210,7 @@ pub fn opt_out_in(key: &Key) -> Option<(GuildId, PersonId)> {
     Some((guild.into(), person.into()))
 }
 
-/// The key of when a person was last told in a guild that companions are AI.
+/// The key of the time when a person in a guild last received the disclosure that companions are AI.
 pub fn told(guild: &GuildId, person: &PersonId) -> Key {
     Key::new(Ward::of(guild), Kind::Told).text(guild.as_str()).text(person.as_str())
 }
@@ -233,7 +233,8 @@ pub fn briefs() -> Key {
     Key::new(Ward(0), Kind::Brief)
 }
 
-/// The key of a companion that is kept in the store. Ward 0, because companions belong to no guild; so do their pictures and cards.
+/// The key of a companion that is stored in the store. Ward 0, because companions, their pictures and their cards belong to no
+/// guild.
 pub fn companion(id: &CompanionId) -> Key {
     companions().text(id.as_str())
 }
@@ -253,12 +254,12 @@ pub fn pictures() -> Key {
     Key::new(Ward(0), Kind::Picture)
 }
 
-/// The key of the character card that a companion was made of.
+/// The key of the character card from which a companion was made.
 pub fn card(id: &CompanionId) -> Key {
     Key::new(Ward(0), Kind::Card).text(id.as_str())
 }
 
-/// The key of an invitation. Ward 0, because guests are found by their cookies alone.
+/// The key of an invitation. Ward 0, because a guest's cookie does not name a guild.
 pub fn invitation(id: &str) -> Key {
     invitations().text(id)
 }
@@ -280,7 +281,7 @@ pub fn companion_in(key: &Key) -> Option<CompanionId> {
     std::str::from_utf8(id).ok().map(CompanionId::from)
 }
 
-/// The key of a platform's note: of a guild, or of no guild where none is given. Zero bytes in a name are left out.
+/// The key of a platform's note, of a guild or of no guild. Zero bytes in a name are left out.
 pub fn note(guild: Option<&GuildId>, name: &str) -> Key {
     notes(guild).text(name)
 }

@@ -11,49 +11,50 @@ use crate::domain::moment::Moment;
 use crate::ports::store::key::{Key, Kind};
 use crate::settings::companion::{Overrides, QuietHours};
 
-/// The members of a channel. A stored membership takes precedence over `console.rooms`, but for what changed there since.
+/// The members of a channel. A stored membership takes precedence over `console.rooms`, except for later changes there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Membership {
     /// The guild of the channel. It never changes.
     pub guild: GuildId,
-    /// The members, external companions included.
+    /// The members, including external companions.
     pub companions: BTreeSet<CompanionId>,
-    /// The members that programs outside play.
+    /// The external companions among the members.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub externals: BTreeMap<CompanionId, External>,
     /// Overrides at run time, by companion.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub overrides: BTreeMap<CompanionId, Overrides>,
-    /// All companions in it are paused.
+    /// Whether all companions in the channel are paused.
     #[serde(default)]
     pub paused: bool,
-    /// The channel that a thread or a forum post is in.
+    /// The parent channel of a thread or a forum post.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<ChannelId>,
-    /// The thread was changed itself, so it no longer inherits changes of its parent channel.
+    /// Whether the thread's own membership was changed, so that it no longer inherits changes of its parent channel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stands_alone: bool,
-    /// The language that is spoken in the channel. None: `speech.language`.
+    /// The language of the channel's voice calls. `None`: `speech.language`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Arc<str>>,
-    /// When all companions in it speak only when spoken to.
+    /// The quiet hours of all companions in the channel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
-    /// Whether there are minors in it.
+    /// Whether the channel is marked as having minors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub minors: bool,
-    /// Whom `console.rooms` named when it was read last. Who is added there joins, and who is removed there leaves; who was removed by hand stays away.
+    /// The companions in `console.rooms` when it was last read. A companion that is added there joins, and one that is removed
+    /// there leaves. A companion that was removed at run time stays away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured: Option<BTreeSet<CompanionId>>,
-    /// The title that somebody gave to a room of the console. Other platforms have their own titles.
+    /// The title of a room of the console, if it was given one. Other platforms have their own titles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
-    /// When the channel is deleted with its history. Until then it is hidden and silent, and the deletion can be undone.
+    /// When the channel will be deleted with its history. Until then it is hidden and silent, and the deletion can be undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted_at: Option<Moment>,
     /// When the membership was created.
     pub created_at: Moment,
-    /// When a companion joined after the channel had had no members, if that ever happened.
+    /// When a companion last joined the channel after it had no members. `None`: that never happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_in_again: Option<Moment>,
 }
@@ -61,7 +62,7 @@ pub struct Membership {
 /// Settings of an external companion in this channel. The others come from `companion_defaults`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct External {
-    /// Its display name; absent: its id, capitalised.
+    /// Its display name. `None`: its id, capitalised.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
     /// Other names that address it.
@@ -91,7 +92,7 @@ impl Membership {
         }
     }
 
-    /// Since when the channel has had members without a break, if it has any now.
+    /// Since when the channel has had members without interruption, if it has any now.
     pub fn members_since(&self) -> Moment {
         self.moved_in_again.unwrap_or(self.created_at)
     }
@@ -101,7 +102,8 @@ impl Membership {
         self.within.as_ref().filter(|_| !self.stands_alone)
     }
 
-    /// This membership with the companions, overrides, pause, language, quiet hours and minors of another one; without another one, it has no members.
+    /// This membership with the companions, overrides, pause, language, quiet hours and minors of another one. Without another
+    /// one, it has no members.
     #[must_use]
     pub fn like(&self, other: Option<&Self>) -> Self {
         let empty = Self::empty(self.guild.clone(), self.created_at);
@@ -110,7 +112,7 @@ impl Membership {
         Self { companions, externals, overrides, paused, language, quiet_hours, minors, moved_in_again, ..self.clone() }
     }
 
-    /// Whether a program outside plays this companion here.
+    /// Whether this companion is external here.
     pub fn is_external(&self, companion: &CompanionId) -> bool {
         self.externals.contains_key(companion)
     }

@@ -37,17 +37,18 @@ const NEWEST: usize = 16;
 /// The extent and state of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// The channel's interned number; none: nothing was ever stored for the channel.
+    /// The channel's interned number. `None`: nothing was ever stored for the channel.
     pub no: Option<ChannelNo>,
     /// The number of its last event.
     pub last: Seq,
-    /// The time of that event; if it cannot be read, the time of the newest readable event before it.
+    /// The time of the last event. If that event cannot be read, the time of the newest readable event before it.
     pub at: Moment,
-    /// Present while something is unsettled, armed or owed, or a companion may start a conversation, with the newest inbound event.
+    /// Present while the channel has unsettled messages, armed timers or owed replies, or while a companion may start a
+    /// conversation. It contains the newest inbound event.
     pub pending: Option<PendingRecord>,
-    /// The low-water mark: what is missing below this number was deleted.
+    /// The low-water mark: events below this number were deleted.
     pub lowest: Seq,
-    /// Everything below this number is deleted and still being swept; `Seq::NONE`: no sweep is in progress.
+    /// All events below this number are deleted and still being swept. `Seq::NONE`: no sweep is in progress.
     pub swept_below: Seq,
 }
 
@@ -59,13 +60,13 @@ pub type Listings = BTreeMap<ChannelNo, BTreeMap<Seq, Vec<Key>>>;
 pub struct PersonMessages {
     /// The numbers of the person's messages.
     pub messages: BTreeSet<Seq>,
-    /// Companions' statements that the person cut off, and messages of others that quote the person.
+    /// Companions' statements that the person interrupted, and messages of other people that quote the person.
     pub naming: BTreeSet<Seq>,
-    /// The numbers of events that cannot be read, which may be anybody's.
+    /// The numbers of unreadable events, which may be the person's.
     pub illegible: BTreeSet<Seq>,
 }
 
-/// Events of a journal, as far as they can be read.
+/// The readable events of a range of a journal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Legible {
     /// The readable events, in order.
@@ -77,7 +78,7 @@ pub struct Legible {
 }
 
 impl Legible {
-    /// How many events were read, readable or not.
+    /// The number of events that were read, readable or not.
     pub fn looked_at(&self) -> usize {
         self.events.len() + self.illegible.len()
     }
@@ -86,9 +87,9 @@ impl Legible {
 /// A range of events of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Exclusive start; `Seq::NONE`: from the beginning.
+    /// Exclusive start. `Seq::NONE`: from the beginning.
     pub after: Seq,
-    /// Exclusive end; none: to the end.
+    /// Exclusive end. `None`: to the end.
     pub before: Option<Seq>,
     /// The most events to read.
     pub limit: usize,
@@ -104,7 +105,7 @@ pub struct Pages<'a> {
 }
 
 impl Pages<'_> {
-    /// The next page. `None`: there is none.
+    /// The next page. `None`: the end is reached.
     pub async fn next(&mut self) -> Result<Option<Vec<(Key, Value)>>, ReadError> {
         let page = self.store.scan(self.from.clone(), self.to.clone(), false, PAGE).await?;
         let Some((last, _)) = page.last() else { return Ok(None) };
@@ -117,24 +118,24 @@ impl Pages<'_> {
 pub struct Journal<'a> {
     reader: Reader<'a>,
     ward: Ward,
-    /// None: nothing was ever stored for the channel.
+    /// `None`: nothing was ever stored for the channel.
     no: Option<ChannelNo>,
     swept_below: Seq,
 }
 
 impl Journal<'_> {
-    /// Reads events, as far as they can be decoded.
+    /// Reads events. Events that cannot be decoded are listed by number.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// Returns an error if the store cannot be read.
     pub async fn legible(&self, range: Range) -> Result<Legible, ReadError> {
         Ok(legible(&self.stored(range).await?))
     }
 
-    /// Reads events as they are stored.
+    /// Reads events without decoding them.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// Returns an error if the store cannot be read.
     pub async fn stored(&self, range: Range) -> Result<Vec<(Key, Value)>, ReadError> {
         let Some(no) = self.no else { return Ok(Vec::new()) };
         let from = Seq(range.after.0.saturating_add(1)).max(self.swept_below);
@@ -155,17 +156,18 @@ impl<'a> Reader<'a> {
         Self { store }
     }
 
-    /// The interned number of a channel; none if nothing was ever stored for it.
+    /// The interned number of a channel. `None`: nothing was ever stored for it.
     pub async fn channel_no(&self, channel_key: &ChannelKey) -> Result<Option<ChannelNo>, ReadError> {
         Ok(self.record(key::channel_name(channel_key)).await?.map(ChannelNo))
     }
 
-    /// The channel of an interned number. None: one of the two records of its name is lost, so that nothing of it is found under the name.
+    /// The channel of an interned number. `None`: one of the two records of its name is lost, so its data cannot be found under
+    /// the name.
     pub async fn channel_of(&self, ward: Ward, channel: ChannelNo) -> Result<Option<ChannelRecord>, ReadError> {
         let Some(record) = self.record::<ChannelRecord>(key::channel_of(ward, channel)).await? else { return Ok(None) };
         match self.channel_no(&ChannelKey::new(&record.guild, &record.channel)).await {
             Ok(found) if found != Some(channel) => Ok(None),
-            // A record that cannot be read is reported by those who need it.
+            // An unreadable record is reported by the functions that need it.
             _ => Ok(Some(record)),
         }
     }
@@ -176,7 +178,7 @@ impl<'a> Reader<'a> {
         Ok(record.map(|ChannelRecord { guild, channel }| ChannelKey { guild, channel }))
     }
 
-    /// The number that a ward's next new channel gets. No channel has it, even if the record of it is lost or outdated.
+    /// The number for a ward's next new channel. It is always unused, even if its record is lost or outdated.
     pub async fn next_channel(&self, ward: Ward) -> Result<u32, ReadError> {
         let mut next: u32 = self.record(key::next_channel(ward)).await?.unwrap_or(0);
         while self.store.get(Key::head(ward, ChannelNo(next))).await?.is_some() {
@@ -196,7 +198,7 @@ impl<'a> Reader<'a> {
         let last = self.number(Key::head(ward, no)).await?;
         let at = self.newest_at(ward, no, last).await?;
         let pending = match self.record(key::pending(ward, no)).await {
-            // The record's existence says that there is unfinished work. The journal has the rest.
+            // The record's existence means that there is unfinished work. The rest can be read from the journal.
             Err(ReadError::Record(_)) => Some(PendingRecord { heard: Seq::NONE, due: None }),
             read => read?,
         };
@@ -216,7 +218,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The time of the last event; if it cannot be read, the time of the newest readable event before it.
+    /// The time of the last event. If that event cannot be read, the time of the newest readable event before it.
     async fn newest_at(&self, ward: Ward, no: ChannelNo, last: Seq) -> Result<Moment, ReadError> {
         let key = Key::event(ward, no, last);
         let Some(value) = self.store.get(key.clone()).await? else { return Ok(Moment::ZERO) };
@@ -227,7 +229,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The newest inbound event, at or after a known one. An unreadable event counts as one, because it may be one.
+    /// The newest inbound event, at or after a known one. An unreadable event counts as inbound, because it may be one.
     async fn newest_heard(&self, ward: Ward, no: ChannelNo, known: Seq, last: Seq) -> Result<Seq, ReadError> {
         let inbound = |key: &Key, value: &Value| {
             let is_inbound = decode_event(key, value).map_or(true, |recorded| recorded.event.is_inbound());
@@ -237,7 +239,7 @@ impl<'a> Reader<'a> {
         Ok(self.newest(from, to, inbound).await?.unwrap_or(known))
     }
 
-    /// What is found in the newest entry of a range in which something is found.
+    /// Returns the first result of `find` in a range, from the newest entry to the oldest.
     async fn newest<T>(&self, from: Key, mut to: Key, find: impl Fn(&Key, &Value) -> Option<T>) -> Result<Option<T>, ReadError> {
         loop {
             let page = self.store.scan(from.clone(), to, true, NEWEST).await?;
@@ -254,12 +256,12 @@ impl<'a> Reader<'a> {
     /// Reads events of a journal.
     ///
     /// # Errors
-    /// [`ReadError::Illegible`] where one of them cannot be decoded.
+    /// [`ReadError::Illegible`] if one of them cannot be decoded.
     pub async fn events(&self, channel_key: &ChannelKey, range: Range) -> Result<Vec<Recorded>, ReadError> {
         self.stored(channel_key, range).await?.iter().map(|(key, value)| entry(channel_key, key, value)).collect()
     }
 
-    /// Reads events of a journal, as far as they can be decoded.
+    /// Reads events of a journal. Events that cannot be decoded are listed by number.
     pub async fn legible(&self, channel_key: &ChannelKey, range: Range) -> Result<Legible, ReadError> {
         Ok(legible(&self.stored(channel_key, range).await?))
     }
@@ -272,7 +274,7 @@ impl<'a> Reader<'a> {
         self.find_journal(channel_key).await?.stored(range).await
     }
 
-    /// The journal of a channel, for several reads. What is being deleted meanwhile may still be found.
+    /// The journal of a channel, for several reads. Events that are deleted in the meantime may still be found.
     pub async fn journal(&self, channel_key: &ChannelKey) -> Result<Journal<'a>, ReadError> {
         self.find_journal(channel_key).await.map_err(|error| error.of(channel_key))
     }
@@ -305,12 +307,12 @@ impl<'a> Reader<'a> {
         Ok(seq.filter(|seq| *seq >= below))
     }
 
-    /// The numbers of the messages that quote the platform's message `id`, which is not on record.
+    /// The numbers of the messages that quote the platform's message `id`, which is not in the journal.
     pub async fn quotations(&self, channel_key: &ChannelKey, id: &str) -> Result<BTreeSet<Seq>, ReadError> {
         let Some(no) = self.channel_no(channel_key).await? else { return Ok(BTreeSet::new()) };
         let own = key::message_id(channel_key.ward(), no, id);
         let entries = self.all(own.clone()).await?;
-        // Nobody can find a message by an unreadable entry.
+        // An unreadable entry leads to no message, so it is skipped.
         Ok(entries.iter().filter(|(key, _)| *key != own).filter_map(|(key, value)| decode(key, value).ok()).collect())
     }
 
@@ -323,7 +325,7 @@ impl<'a> Reader<'a> {
             let of_message = page.iter().filter(|(key, value)| decode::<Seq>(key, value).is_ok_and(|of| of == seq));
             ids.extend(of_message.filter_map(|(key, _)| key::message_id_in(key)));
         }
-        // A later id is a greater number.
+        // Later ids are greater numbers.
         ids.sort_by(|one, other| (one.len(), one).cmp(&(other.len(), other)));
         Ok(ids)
     }
@@ -361,8 +363,8 @@ impl<'a> Reader<'a> {
         self.record(key::room(room)).await
     }
 
-    /// Passes a guild's usage records from `from` (inclusive) to `to` (exclusive; none: to the end) to `take`, oldest first, until `take` breaks.
-    /// At most one page of them is in memory at a time.
+    /// Passes a guild's usage records from `from` (inclusive) to `to` (exclusive; `None`: to the end) to `take`, oldest first,
+    /// until `take` breaks. At most one page of them is in memory at a time.
     pub async fn usage(
         &self,
         guild: &GuildId,
@@ -374,7 +376,7 @@ impl<'a> Reader<'a> {
         let mut pages = self.pages(key::usage_from(guild, from), to);
         while let Some(page) = pages.next().await? {
             for (key, value) in &page {
-                // An unreadable record does not keep the others from being counted.
+                // An unreadable record does not prevent the others from being counted.
                 let Ok(record) = decode(key, value)
                     .inspect_err(|error| tracing::warn!(%error, "a usage record cannot be read and is not counted"))
                 else {
@@ -388,7 +390,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Every guild that has ever used anything, even if its rooms are deleted. Each takes one short read.
+    /// Every guild that has usage records, even if its rooms are deleted. Each guild takes one short read.
     pub async fn guilds_with_usage(&self) -> Result<Vec<GuildId>, ReadError> {
         let mut guilds = Vec::new();
         for ward in (0..=u8::MAX).map(Ward) {
@@ -431,7 +433,8 @@ impl<'a> Reader<'a> {
         Ok(listed)
     }
 
-    /// The unredacted messages of a person in these stretches of a channel, and the unreadable events there. Each stretch is read once.
+    /// The unredacted messages of a person in these stretches of a channel, and the unreadable events there. Each stretch is read
+    /// once.
     pub async fn messages_by(
         &self,
         ward: Ward,
@@ -455,7 +458,8 @@ impl<'a> Reader<'a> {
         Ok(result)
     }
 
-    /// The authors of messages from `from` (inclusive) to `to` (exclusive), and the unreadable events there, which may be anybody's.
+    /// The authors of messages from `from` (inclusive) to `to` (exclusive), and the unreadable events there, whose authors are
+    /// unknown.
     pub async fn speakers(
         &self,
         ward: Ward,
@@ -480,7 +484,7 @@ impl<'a> Reader<'a> {
     }
 
     async fn stretch(&self, ward: Ward, no: ChannelNo, from: Seq, to: Seq) -> Result<Vec<(Key, Value)>, ReadError> {
-        // What a deletion has not swept yet counts as deleted.
+        // Events that a deletion has not swept yet count as deleted.
         let from = from.max(self.number(key::sweep(ward, no)).await?);
         self.collect(Key::event(ward, no, from), Key::event(ward, no, to), usize::MAX, false).await
     }
@@ -492,7 +496,8 @@ impl<'a> Reader<'a> {
         Ok(people.collect::<Result<_, _>>()?)
     }
 
-    /// When the people of a ward's guilds were last told that companions are AI. One whose record cannot be decoded is told again.
+    /// When the people of a ward's guilds last received the disclosure that companions are AI. Records that cannot be decoded are
+    /// left out, so those people receive it again.
     pub async fn told(&self, ward: Ward) -> Result<Vec<(GuildId, PersonId, Moment)>, ReadError> {
         let stored = self.all(Key::new(ward, Kind::Told)).await?;
         let told = stored.into_iter().filter_map(|(key, value)| {
@@ -502,13 +507,13 @@ impl<'a> Reader<'a> {
         Ok(told.collect())
     }
 
-    /// The briefs of personas, by key. Those that cannot be decoded are left out: they are made again.
+    /// The briefs of personas, by key. `None`: a brief cannot be decoded, and is written again.
     pub async fn briefs(&self) -> Result<BTreeMap<Key, Option<BriefRecord>>, ReadError> {
         let stored = self.all(key::briefs()).await?;
         Ok(stored.into_iter().map(|(key, value)| (key.clone(), decode(&key, &value).ok())).collect())
     }
 
-    /// The companions that are kept in the store, by id. The error says why one cannot be decoded.
+    /// The companions that are stored in the store, by id. An error says why a companion cannot be decoded.
     pub async fn companions(&self) -> Result<BTreeMap<CompanionId, Result<CompanionRecord, String>>, ReadError> {
         let stored = self.all(key::companions()).await?;
         let named = stored.into_iter().filter_map(|(key, value)| Some((key::companion_in(&key)?, key, value)));

@@ -19,10 +19,10 @@ use crate::domain::trigger::Trigger;
 use crate::ports::store::Value;
 use crate::ports::store::key::Key;
 
-/// The version in which records are written. Every version up to it can be read.
+/// The version in which records are written. All earlier versions can be read.
 ///
-/// A record is a JSON object whose absent fields have defaults. So another kind of event, or another field, needs no new version: older
-/// records can be read as they are, and an older server reports what it does not know ([`RecordError::UnknownVariant`]).
+/// A record is a JSON object whose absent fields have defaults. So a new kind of event or a new field needs no new version: older
+/// records can be read as they are, and an older server reports unknown content ([`RecordError::UnknownVariant`]).
 pub const NEWEST_VERSION: u8 = 2;
 
 /// Why a stored value cannot be read.
@@ -35,15 +35,15 @@ pub enum RecordError {
         key: Key,
         /// Its format version.
         found: u8,
-        /// The newest that is known.
+        /// The newest version that this server knows.
         newest: u8,
     },
-    /// A newer server wrote it, with a kind or a field value that was added without a new version of the format.
+    /// A newer server wrote the value, with a kind or a field value that was added without a new version of the format.
     #[error(
         "{key} contains something that this version of tertulia does not know: start the version that wrote it, or a newer one"
     )]
     UnknownVariant { key: Key },
-    /// It is not the record that its key requires.
+    /// The value is not the record that its key requires.
     #[error("{key} cannot be read: {detail}; check the store with `tertulia history verify`")]
     Malformed { key: Key, detail: String },
 }
@@ -56,7 +56,7 @@ impl RecordError {
         }
     }
 
-    /// What is wrong, without the key and without what to do.
+    /// The problem, without the key and without the remedy.
     pub fn detail(&self) -> String {
         match self {
             Self::UnknownVersion { found, newest, .. } => {
@@ -143,10 +143,10 @@ pub fn decode_event(key: &Key, value: &[u8]) -> Result<Recorded, RecordError> {
     Ok(Recorded { seq, at: record.at, handled, turn: record.turn, event })
 }
 
-/// What recall looks at in an event.
+/// The part of an event that recall needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Searched {
-    /// Somebody of this name said this.
+    /// A message: the author's name and the text.
     Words {
         name: Box<str>,
         text: Box<str>,
@@ -165,7 +165,7 @@ impl Searched {
     }
 }
 
-/// Decodes what recall looks at in the event in a value, in a third of the time of [`decode_event`].
+/// Decodes only the part of an event that recall needs, in a third of the time of [`decode_event`].
 pub fn decode_searched(key: &Key, value: &[u8]) -> Result<Searched, RecordError> {
     let Some((&NEWEST_VERSION, json)) = value.split_first() else {
         return decode_event(key, value).map(|recorded| Searched::of(&recorded.event));
@@ -192,7 +192,7 @@ struct SearchedRecord<'a> {
 struct SearchedEvent<'a> {
     #[serde(borrow)]
     event: Cow<'a, str>,
-    /// Of some events the number of a message.
+    /// In some events, this is the number of a message.
     #[serde(borrow, default)]
     message: Option<&'a RawValue>,
 }
@@ -219,7 +219,7 @@ pub fn encode_snapshot(made: Seq, conversation: &Conversation) -> Value {
     encode(&Borrowed { handled: conversation.handled(), made, conversation })
 }
 
-/// Decodes an eight-byte number, as the store keeps heads and low-water marks.
+/// Decodes an eight-byte number, the format of heads and low-water marks.
 pub fn decode_number(key: &Key, value: &[u8]) -> Result<Seq, RecordError> {
     let bytes = value.try_into().map_err(|_| RecordError::Malformed {
         key: key.clone(),
@@ -236,7 +236,7 @@ pub fn encode_number(number: Seq) -> Value {
 #[derive(Serialize, Deserialize)]
 struct EventRecord<'a> {
     at: Moment,
-    /// Absent where it equals the event's own number.
+    /// Absent if it equals the event's own number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     handled: Option<Seq>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -249,20 +249,20 @@ struct EventRecord<'a> {
 pub struct SnapshotRecord {
     /// The newest inbound event that it contains.
     pub handled: Seq,
-    /// The newest event that the channel made itself and that it contains; it contains all earlier ones too.
+    /// The newest of the channel's own events that it contains. It also contains all earlier ones.
     pub made: Seq,
     pub conversation: Conversation,
 }
 
-/// A reply owed.
+/// An owed reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboxRecord {
     pub companion: CompanionId,
-    /// The trigger that it responds to.
+    /// The trigger of the reply.
     pub trigger: Trigger,
     /// The messages that it answers.
     pub messages: Vec<Seq>,
-    /// The newest event that is settled by it.
+    /// The newest event that the reply settles.
     pub upto: Seq,
     /// The text, once it is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -270,31 +270,32 @@ pub struct OutboxRecord {
     /// The state of each part, once the text is split.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRecord>,
-    /// The display name under which it is sent to a platform, even if the companion is renamed later. A part that was sent is found by it.
+    /// The display name under which it is sent to a platform, even if the companion is renamed later. A part that was sent is
+    /// found by this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// Whether the end of the text was not written, because the model reached its limit of tokens.
+    /// Whether the text is incomplete, because the model reached its token limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// The older messages that were recalled for it.
+    /// The older messages that recall added to its prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
-    /// The notice below its last part that companions are AI.
+    /// The disclosure below its last part that companions are AI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<NoticeRecord>,
 }
 
-/// A notice that is sent with a reply.
+/// A disclosure that is sent with a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoticeRecord {
     #[serde(flatten)]
     pub owed: Owed,
-    /// Its words. A part that was sent is found by them, whatever the settings are by then.
+    /// Its text. A part that was sent is found by this text, even if the settings have changed since.
     pub text: Arc<str>,
 }
 
 impl OutboxRecord {
-    /// A reply whose text is not written.
+    /// A reply whose text is not written yet.
     pub fn new(companion: CompanionId, trigger: Trigger, messages: Vec<Seq>, upto: Seq) -> Self {
         let (text, parts, name, truncated) = (None, Vec::new(), None, false);
         Self { companion, trigger, messages, upto, text, parts, name, truncated, recalled: Vec::new(), notice: None }
@@ -317,16 +318,17 @@ pub enum PartRecord {
         /// The platform's id of the message.
         id: Arc<str>,
     },
-    /// Sent with an unknown outcome that cannot be determined. It is not sent again.
+    /// Sent, with an outcome that remains unknown. It is not sent again.
     Unconfirmed,
 }
 
-/// Exists while something is unsettled, armed or owed in a channel, or a companion may start a conversation there.
+/// Exists while a channel has unsettled messages, armed timers or owed replies, or while a companion may start a conversation
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRecord {
     /// The newest inbound event when this was written. Later inbound events do not rewrite it.
     pub heard: Seq,
-    /// Nothing is unsettled or owed, but a companion may start a conversation then. None: there is unfinished work.
+    /// When a companion may start a conversation, if nothing is unsettled or owed. `None`: there is unfinished work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Moment>,
 }
@@ -346,7 +348,7 @@ pub struct RoomRecord {
     pub created_at: Moment,
 }
 
-/// Something that counts against a budget, or costs.
+/// A use that counts against a budget or has a cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageRecord {
     pub at: Moment,
@@ -361,7 +363,7 @@ pub enum Used {
     Evaluation {
         companion: CompanionId,
     },
-    /// An evaluation because somebody addressed a companion.
+    /// An evaluation because a message addressed a companion.
     Address {
         /// The author of the message.
         person: PersonId,
@@ -370,12 +372,12 @@ pub enum Used {
     Statement {
         companion: CompanionId,
     },
-    /// A question to a service, with all calls that were made for it.
+    /// A question to a service, with all its calls.
     Call {
-        /// The kind of service; absent: a language model.
+        /// The kind of service. Absent: a language model.
         #[serde(default, skip_serializing_if = "is_language_model")]
         service: Service,
-        /// The companion; absent for a summary and a judgement.
+        /// The companion. Absent for a summary and a judgement.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         companion: Option<CompanionId>,
         /// `gen_ai.request.model`.
@@ -385,17 +387,18 @@ pub enum Used {
         role: Arc<str>,
         input_tokens: u64,
         output_tokens: u64,
-        /// The number of calls, every retry counted.
+        /// The number of calls, including every retry.
         #[serde(default = "one", skip_serializing_if = "is_one")]
         calls: u32,
         /// The number of calls without an answer. Their tokens are unknown and not counted.
         #[serde(default, skip_serializing_if = "is_zero")]
         failed_calls: u32,
-        /// The model's price at the time of the call; absent: no price was configured.
+        /// The model's price at the time of the call. Absent: no price was configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         price: Option<Price>,
     },
-    /// People were told that companions are AI. This and what follows are figures, which have the time of their month (`figures.rs`).
+    /// People received the disclosure that companions are AI. This variant and the next two are figures; their time is the
+    /// beginning of their month (`figures.rs`).
     Notice {
         occasion: Occasion,
         people: u64,
@@ -406,23 +409,23 @@ pub enum Used {
     },
     /// The moderation service refused a statement.
     Refusal,
-    /// Speech that a service recognised, or made.
+    /// Speech that a service recognised or synthesised.
     Speech {
         service: Service,
-        /// The companion that spoke; absent: people were heard.
+        /// The companion that spoke. Absent: speech recognition.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         companion: Option<CompanionId>,
         /// `gen_ai.provider.name`.
         provider: Arc<str>,
-        /// Milliseconds of audio that were recognised, or characters that were spoken.
+        /// Milliseconds of recognised audio, or the number of spoken characters.
         amount: u64,
-        /// The price of a unit at that time; absent: no price was configured.
+        /// The price of a unit at that time. Absent: no price was configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         price: Option<UnitPrice>,
     },
 }
 
-// A record from before calls were counted stands for one call.
+// A record from before calls were counted represents one call.
 const fn one() -> u32 {
     1
 }
@@ -446,12 +449,12 @@ pub struct StartRecord {
     pub version: Arc<str>,
 }
 
-/// Where the machine's clock was when it was last looked at.
+/// The last check of the machine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockRecord {
-    /// What it showed.
+    /// The clock's time at the check.
     pub seen: Moment,
-    /// Since when it has not leapt.
+    /// Since when the clock has not jumped.
     pub since: Moment,
 }
 
@@ -463,18 +466,18 @@ pub struct OptOutRecord {
     pub since: Moment,
 }
 
-/// The brief of a persona, as the side model made it. The persona's hash is in the key.
+/// The brief of a persona, written by the side model. The persona's hash is in the key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BriefRecord {
     pub text: Arc<str>,
-    /// When it was made.
+    /// When it was written.
     pub at: Moment,
 }
 
-/// A companion that is kept in the store, because it could not be written to a file.
+/// A companion that is stored in the store, because it could not be written to a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompanionRecord {
-    /// What its file would contain.
+    /// The content that its file would have.
     pub text: Arc<str>,
     /// Why it is not in a file.
     pub why: Arc<str>,
@@ -495,7 +498,7 @@ pub struct DeadLetterRecord {
     pub deaths: u32,
     /// The last known error.
     pub error: Arc<str>,
-    /// An operator has dropped it: it is no longer listed, and is still never handled.
+    /// Whether an operator has closed it. A closed dead letter is no longer listed, and is still never handled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_closed: bool,
 }

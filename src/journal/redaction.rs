@@ -1,14 +1,14 @@
-//! Redacts events: removes their words and keeps the fact that they happened.
+//! Redacts events: removes their text and keeps the fact that they happened.
 
 use std::sync::Arc;
 
 use crate::domain::event::{Event, Recorded};
 use crate::domain::message::{Message, Role};
 
-/// Returns the event without any text that somebody said, that a model wrote, or that explains it.
+/// Returns the event without any text: messages, model output, and explanations.
 ///
-/// The author is redacted with the text: a person's id and name become empty, so that nothing leads back to the person. A companion's id
-/// and name stay, because a fold has to know whose statement it was.
+/// The author is redacted together with the text: a person's id and name become empty, so that nothing refers to the person. A
+/// companion's id and name stay, because a fold needs the speaker of a statement.
 pub fn redact(recorded: &Recorded) -> Recorded {
     let empty: Arc<str> = Arc::from("");
     let mut redacted = recorded.clone();

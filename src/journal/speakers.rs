@@ -1,7 +1,7 @@
-//! The index of persons: in which stretches of a journal a person said something.
+//! The index of persons: the stretches of a journal that contain messages of a person.
 //!
-//! An entry for each message would double the writes. So there is one entry for each person and stretch of numbers, written with the
-//! person's first message in it. To find the person's messages, the stretch itself is read.
+//! An entry for each message would double the writes. So there is one entry for each person and stretch of numbers, written with
+//! the person's first message in it. To find the person's messages, the stretch itself is read.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::domain::message::{Author, Role};
 /// The length of a stretch, in event numbers.
 pub const STRETCH: u64 = 256;
 
-/// How many people of a stretch are cached. For others the entry is written again.
+/// How many people of a stretch are cached. For other people, the entry is written again.
 const CACHED_PEOPLE: usize = 16;
 
 /// The first number of the stretch that contains an event.
@@ -25,9 +25,12 @@ pub const fn after_stretch(seq: Seq) -> Seq {
     Seq(stretch(seq).0.saturating_add(STRETCH))
 }
 
-/// The author's id, if this is something that somebody other than a companion said or did in person, and was not redacted: a message, a segment of
-/// speech, an entry to a voice call, or the end of it, or an interruption of a companion. Also the id of the person who cut off a companion's statement,
-/// or whom a message quotes, and of those who were told that companions are AI.
+/// The ids of the people that an event names, unless it was redacted:
+///
+/// * the author of a message or a segment of speech
+/// * a person who enters or leaves a voice call, or interrupts a companion
+/// * the person who interrupted a companion's statement, or who is quoted by a message
+/// * the recipients of an AI disclosure
 pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
     let (from, named) = match event {
         Event::Said { message, .. } => (Some(&message.from), message.named()),
@@ -60,7 +63,7 @@ pub struct IndexedPeople {
 }
 
 impl IndexedPeople {
-    /// Adds the author of the event of this number. False: the author is in the index already.
+    /// Adds the author of the event with this number. False: the author is in the index already.
     pub fn add(&mut self, person: &Arc<str>, seq: Seq) -> bool {
         let cached = self.people.as_deref().filter(|_| self.stretch == stretch(seq)).unwrap_or_default();
         if cached.contains(person) {

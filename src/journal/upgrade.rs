@@ -14,7 +14,7 @@ use crate::ports::store::key::{Key, Kind};
 /// Upgrades the JSON of an older version to the newest one.
 ///
 /// # Errors
-/// The content is not JSON.
+/// Returns an error if the content is not JSON.
 pub(super) fn upgraded(key: &Key, version: u8, json: &[u8]) -> Result<Json, serde_json::Error> {
     let mut record: Json = serde_json::from_slice(json)?;
     for from in version..NEWEST_VERSION {
@@ -27,10 +27,10 @@ pub(super) fn upgraded(key: &Key, version: u8, json: &[u8]) -> Result<Json, serd
     Ok(record)
 }
 
-/// Upgrades the value of this key to the newest version; `None`: it has that version already, or has no version.
+/// Upgrades the value of this key to the newest version. `None`: the value has that version already, or has no version.
 ///
 /// # Errors
-/// What is wrong with the value. Reading it later fails too.
+/// Returns the problem of the value. Reading it later fails, too.
 pub fn upgraded_value(key: &Key, value: &[u8]) -> Result<Option<Value>, String> {
     let Some((&version, content)) = value.split_first().filter(|_| is_versioned(key)) else { return Ok(None) };
     if version >= NEWEST_VERSION {
@@ -53,11 +53,11 @@ fn from_version_0(key: &Key, record: &mut Json) {
     }
 }
 
-/// Version 1 did not record when timers fired and when back-offs ended. That is not derived here. A lull timer that is armed after the
-/// journal was read fires when its time comes, or has come, and a back-off ends the same way. A back-off in a snapshot that has something to
-/// ask again is over.
+/// Version 1 did not record when timers fired and when back-offs ended. These events are not derived here. A lull timer that is
+/// armed after the journal was read fires when it is due or overdue, and a back-off ends the same way. A back-off in a snapshot
+/// with a waiting question is over.
 ///
-/// Only some events named their turn, by its trace. Work in progress without one is assigned to one turn for each channel.
+/// Only some events named their turn, by its trace. Work in progress without a turn is assigned to one turn for each channel.
 fn from_version_1(key: &Key, record: &mut Json) {
     let channel_turn = TurnId((1 << 64) | u128::from(channel_in(key).map_or(0, |channel| channel.0)));
     if key.is(Kind::Journal) {
@@ -80,7 +80,8 @@ fn name_turn(record: &mut Json, channel_turn: TurnId) -> Option<()> {
     Some(())
 }
 
-/// Names the turn of work in progress: a round, questions, wishes, the selected companion or the floor, a statement that is being judged.
+/// Names the turn of work in progress: a round, questions, votes, the selected companion or the floor, a statement that is being
+/// judged.
 fn name_turns_in_progress(record: &mut Json, channel_turn: TurnId) {
     let Some(conversation) = record.get_mut("conversation").and_then(Json::as_object_mut) else { return };
     let mut parts = Vec::new();
@@ -130,7 +131,7 @@ fn name_roles(json: &mut Json) {
     }
 }
 
-/// Notes of platforms, pictures and cards are opaque bytes, and not our JSON.
+/// Whether a value consists of opaque bytes, not JSON: notes of platforms, pictures and cards.
 pub(super) fn is_of_bytes(key: &Key) -> bool {
     matches!(key.kind(), Some(Kind::Session | Kind::Picture | Kind::Card))
 }

@@ -1,4 +1,4 @@
-//! Section `cluster`: this server among those that share a store in PostgreSQL.
+//! Section `cluster`: this server among the nodes that share a store in PostgreSQL.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ const MAX_NAME: usize = 64;
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cluster {
-    /// The name of this node, different on each. `None`: the name of the machine, without characters that a name here cannot have.
+    /// The name of this node, different on each node. `None`: the host name, without characters that a node's name cannot have.
     pub name: Option<String>,
-    /// The URL at which people and balancers reach this node.
+    /// The URL at which people and load balancers reach this node.
     pub address: Option<String>,
     /// A file with the secret that all nodes share. It encrypts API keys in the database.
     pub secret_file: Option<PathBuf>,
@@ -36,7 +36,7 @@ impl Cluster {
     /// The secret that all nodes share.
     ///
     /// # Errors
-    /// Its file cannot be read, or the secret is too short. The message never contains it.
+    /// Returns an error if the file cannot be read, or if the secret is too short. The message never contains the secret.
     pub fn secret(&self) -> Result<Option<String>, Problem> {
         let Some(path) = &self.secret_file else { return Ok(None) };
         let text = std::fs::read_to_string(path)

@@ -49,11 +49,11 @@ const MOST_SILENCE_SECS: f64 = 604_800.0;
 pub struct Companion {
     /// The stem of its file's name, or the name of its folder: 1 to 32 of `A-Z a-z 0-9 _ -`.
     pub id: CompanionId,
-    /// The name that people see.
+    /// Its display name.
     pub name: Arc<str>,
-    /// Further names that it answers to (docs/design/gate.md G-6).
+    /// Further names that address it (docs/design/gate.md G-6).
     pub aliases: Vec<Arc<str>>,
-    /// How willing it is to speak, in free text. It goes into the prompt verbatim (docs/design/gate.md G-26).
+    /// How willing it is to speak, as free text. It goes into the prompt verbatim (docs/design/gate.md G-26).
     pub chattiness: Arc<str>,
     /// How many messages pass before it considers an interjection (docs/design/gate.md G-7).
     pub interjection: Interjection,
@@ -61,7 +61,7 @@ pub struct Companion {
     pub text_lull_timeout: f64,
     /// Seconds of silence that make a lull in a voice channel (0 to 86,400; docs/design/gate.md G-4).
     pub voice_lull_timeout: f64,
-    /// When it speaks only when spoken to (docs/design/gate.md G-43).
+    /// Its quiet hours, in which it speaks only when spoken to (docs/design/gate.md G-43).
     pub quiet_hours: QuietHours,
     /// Seconds of silence after which it may start a conversation (60 to 604,800; docs/design/gate.md G-37). `None`: it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,25 +71,27 @@ pub struct Companion {
     pub adult: bool,
     /// The description of the character for its prompts: the key of its file, or the persona files of its folder.
     pub persona: Arc<str>,
-    /// What decisions are given instead of a persona that is too long for them (docs/design/gate.md G-32). `None`: the side model makes it.
+    /// The text that decisions show instead of a persona that is too long for them (docs/design/gate.md G-32). `None`: the side
+    /// model writes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub brief: Option<Arc<str>>,
-    /// How it speaks up, in one sentence for the prompts of its statements. The sentence of its interjection level is in them, too.
+    /// Its tone, as one sentence for the prompts of its statements. These prompts also contain the sentence of its interjection
+    /// level.
     pub tone: Option<Arc<str>>,
     /// The https URL of its picture, for platforms that show one. It must be public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<Arc<str>>,
-    /// What it may say first in a room where nothing was said yet, for people to choose from.
+    /// The greetings that it may start with in an empty room. A person chooses one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub greetings: Vec<Arc<str>>,
     /// The number of its own statements after which it ends a conversation (1 to 1,000,000). `None`: it has no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// Whether its statements are judged for repetition, and repetition forces closing stages on it.
+    /// Whether its statements are judged for repetition. If so, repetition forces closing stages on it.
     pub repetition: bool,
     #[serde(skip_serializing_if = "ModelChoice::is_default")]
     pub model: ModelChoice,
-    /// How it sounds, and how its name sounds.
+    /// The sound of its voice and of its name.
     #[serde(skip_serializing_if = "CompanionVoice::is_default")]
     pub voice: CompanionVoice,
 }
@@ -123,12 +125,12 @@ impl Default for ModelChoice {
     }
 }
 
-/// A companion as written in its file or in a replay script, with the keys of [`Companion`]. Absent ones come from [`CompanionDefaults`]; those that it does
-/// not have are none, and the name is the capitalised id.
+/// A companion as written in its file or in a replay script, with the keys of [`Companion`]. Absent keys have the values of
+/// [`CompanionDefaults`]. Keys without a default are unset, and the name is the capitalised id.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a companion: its id, name and the like, by their keys")]
 pub struct CompanionFile {
-    /// The id. In a companion's file it must equal the stem of the file's name, in a folder the folder's name.
+    /// The id. It must equal the stem of the file's name, or the folder's name.
     pub id: Option<CompanionId>,
     pub name: Option<Arc<str>>,
     pub aliases: Option<Vec<Arc<str>>>,
@@ -175,10 +177,11 @@ seconds! {
 }
 
 impl Companion {
-    /// Builds a companion from its file and the defaults. `stem` is the name of its file without `.toml`, or of its folder, if it has one.
+    /// Builds a companion from its file and the defaults. `stem` is the name of its file without `.toml`, or the name of its
+    /// folder, if it has one.
     ///
     /// # Errors
-    /// All values that are out of range or missing, each with its key.
+    /// Returns all values that are out of range or missing, each with its key.
     pub fn from_file(file: CompanionFile, stem: Option<&str>, defaults: &CompanionDefaults) -> Result<Self, Vec<Problem>> {
         let mut problems = Vec::new();
         let id = id_of(file.id, stem, &mut problems);
@@ -212,7 +215,8 @@ impl Companion {
         [self.id.as_str(), &self.name].into_iter().chain(self.aliases.iter().map(|alias| &**alias))
     }
 
-    /// The interjection level, lull timeouts and quiet hours, as the gate needs them. Those of a room come to them.
+    /// The interjection level, lull timeouts and quiet hours, as the gate needs them. The room's own quiet hours are added
+    /// elsewhere.
     pub fn policy(&self) -> InterjectionPolicy {
         InterjectionPolicy {
             level: self.interjection,
@@ -368,7 +372,8 @@ fn check_name(key: &str, name: &str) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Characters that change the direction of text or break lines. With them a name could look like words of somebody else.
+/// Whether a character changes the direction of text or breaks lines. With such a character, a name could look like another
+/// person's text.
 fn is_layout(char: char) -> bool {
     matches!(char, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -389,12 +394,13 @@ fn check_greeting(index: usize, greeting: &str) -> Result<(), Problem> {
     check_trait(&key, greeting, MAX_GREETING_BYTES)
 }
 
-/// A text of which every line ends as lines do here, however its editor ends them.
+/// Returns the text with Unix line endings, whatever line endings its editor writes.
 pub fn with_plain_lines(text: Arc<str>) -> Arc<str> {
     if text.contains('\r') { text.replace("\r\n", "\n").replace('\r', "\n").into() } else { text }
 }
 
-/// The platform fetches the picture, not this server. So a URL that only this machine can open would show nothing.
+/// Checks the URL of a picture. The platform fetches the picture, not this server, so a URL that only this machine can open would
+/// show nothing.
 fn check_picture(picture: &str) -> Result<(), Problem> {
     const REMEDY: &str = "give a public URL, such as \"https://example.org/mira.png\", or remove the key";
     let refused = |what: &str| {

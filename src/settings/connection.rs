@@ -1,5 +1,5 @@
-//! The model that was connected on the page. It takes the place of the endpoints of `models.main` and `models.side`, and is kept in a file of its own
-//! beside the store, which only the server's user may read.
+//! The model that was connected on the page. It replaces the endpoints of `models.main` and `models.side`. It is stored in a file
+//! of its own beside the store, which only the server's user may read.
 
 use std::fs;
 use std::io;
@@ -18,8 +18,9 @@ use crate::domain::policy::prompt::DecisionForm;
 
 const FILE: &str = "connection.json";
 
-/// The form of a decision's prompt, and the limits that follow from [`Connection::timeout_secs`]. What the settings change stays: of the limits all, if one
-/// is changed, because they depend on each other.
+/// The keys that a connection sets: the form of a decision's prompt, and the limits that follow from
+/// [`Connection::timeout_secs`]. A key that the operator's settings change keeps its value. If one limit is changed, all limits
+/// keep their values, because they depend on each other.
 pub(super) const OVERRIDABLE: [&str; 10] = [
     DECISION,
     "models.side.timeout_secs",
@@ -33,14 +34,14 @@ pub(super) const OVERRIDABLE: [&str; 10] = [
     "voice.decision_timeout_secs",
 ];
 const DECISION: &str = "prompt.decision";
-/// The seconds that a model may be given for a decision. The least is the default of `models.side.timeout_secs`.
+/// The allowed timeouts of a decision, in seconds. The minimum is the default of `models.side.timeout_secs`.
 pub const TIMEOUT_SECS: RangeInclusive<u16> = 15..=600;
-/// A round waits so much longer than a decision may take, as it does by default.
+/// How much longer a round waits than a decision may take, in seconds. The defaults have the same difference.
 const ROUND_AFTER_SECS: f64 = 5.0;
-/// The most that `voice.decision_timeout_secs` may be.
+/// The maximum of `voice.decision_timeout_secs`.
 const MOST_IN_CALL_SECS: f64 = 60.0;
 
-/// A model server, and the models that are used there.
+/// A model server and its models.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
@@ -49,21 +50,21 @@ pub struct Connection {
     /// The API key. It belongs to the base URL.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
     pub api_key: Option<SecretString>,
-    /// Further headers of each request. They belong to the base URL, as the key does.
+    /// Further headers of each request. Like the key, they belong to the base URL.
     #[serde(default, skip_serializing_if = "ExtraValues::is_empty")]
     pub extra_headers: ExtraValues,
     /// Further parameters in the address of each request.
     #[serde(default, skip_serializing_if = "ExtraValues::is_empty")]
     pub extra_query: ExtraValues,
-    /// The model that writes statements, and that decides unless `side` does.
+    /// The model that writes statements. Without `side`, it also decides.
     pub main: ConnectedModel,
     /// The model that decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side: Option<ConnectedModel>,
-    /// The seconds that the models may take for a decision. All limits that belong together follow from it. `None`: those of the settings.
+    /// The timeout of a decision in seconds. The related limits are derived from it. `None`: those of the settings apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_secs: Option<u16>,
-    /// Whether decisions are asked for in few words, as with `prompt.decision = "short"`.
+    /// Whether decisions use the short prompt, as with `prompt.decision = "short"`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub short_decisions: bool,
 }
@@ -86,16 +87,16 @@ pub struct ConnectedModel {
     pub extra_body: Map<String, Value>,
 }
 
-/// Only the file gets the key.
+/// Serializes the key in plain text. Used only for the connection's file.
 fn exposed<S: serde::Serializer>(key: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
     key.as_ref().map(ExposeSecret::expose_secret).serialize(serializer)
 }
 
 impl Connection {
-    /// The connection that is kept in a data folder, if one is.
+    /// Reads the connection from a data folder. `None`: there is no file.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn read(data: &Path) -> Result<Option<Self>, Problem> {
         let path = path(data);
         let problem = |error: String| {
@@ -111,23 +112,24 @@ impl Connection {
         }
     }
 
-    /// Keeps it in a data folder. The file is replaced as a whole.
+    /// Writes the connection to a data folder. The file is replaced atomically.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self, data: &Path) -> io::Result<()> {
         private_file::write(&path(data), &serde_json::to_vec_pretty(self)?)
     }
 
-    /// Forgets the connection that is kept in a data folder.
+    /// Removes the connection from a data folder.
     ///
     /// # Errors
-    /// The file cannot be removed.
+    /// Returns an error if the file cannot be removed.
     pub fn remove(data: &Path) -> io::Result<()> {
         private_file::remove(&path(data))
     }
 
-    /// The settings with this connection instead of the endpoints of both roles, and with its limits unless the settings set any.
+    /// Returns the settings with this connection as the endpoint of both roles. Its limits apply unless the settings set any of
+    /// them.
     pub fn applied_to(&self, settings: &Settings) -> Settings {
         let mut settings = settings.clone();
         self.apply(&mut settings.models.main, Some(&self.main));
@@ -141,7 +143,7 @@ impl Connection {
         settings
     }
 
-    /// The keys, each with its place, because of which a wish of this connection is not in force.
+    /// The settings that override a wish of this connection: each key with its place.
     pub fn overruled_by(&self, settings: &Settings) -> Vec<String> {
         let overrules = |key: &str| if key == DECISION { self.short_decisions } else { self.timeout_secs.is_some() };
         settings.set.iter().filter(|(key, _)| overrules(key)).map(|(key, place)| format!("{key} ({place})")).collect()
@@ -154,14 +156,14 @@ impl Connection {
         endpoint.api_key_file = None;
         endpoint.input_price = model.and_then(|model| model.input_price);
         endpoint.output_price = model.and_then(|model| model.output_price);
-        // Those of the settings belong to the base URL of the settings.
+        // The values in the settings belong to the base URL in the settings, so they are replaced.
         endpoint.extra_body = model.map(|model| model.extra_body.clone()).unwrap_or_default();
         endpoint.extra_headers = model.map(|_| secrets(&self.extra_headers, |_| true)).unwrap_or_default();
         endpoint.extra_query = model.map(|_| secrets(&self.extra_query, names_a_secret)).unwrap_or_default();
     }
 }
 
-/// Sets all limits that keep a model from taking so long for a decision. Its statement may take twice as long.
+/// Sets all limits that depend on a decision's timeout. A statement may take twice as long.
 fn allow(settings: &mut Settings, secs: f64) {
     let Settings { models, turn_taking, voice, .. } = settings;
     (models.side.timeout_secs, models.side.first_token_timeout_secs, models.side.idle_timeout_secs) = (secs, secs, secs);
@@ -178,7 +180,7 @@ fn allow(settings: &mut Settings, secs: f64) {
     }
 }
 
-/// The values, of which those with such names are secrets.
+/// Converts the values. Those whose name satisfies `is_secret` become secrets.
 fn secrets(values: &ExtraValues, is_secret: impl Fn(&str) -> bool) -> ExtraValues {
     let of = |(name, value): (&String, &ExtraValue)| match value {
         ExtraValue::Text(text) if is_secret(name) => (name.clone(), ExtraValue::Secret(text.clone())),

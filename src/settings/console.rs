@@ -24,7 +24,7 @@ pub struct Room {
     pub id: Arc<str>,
     /// The room's guild. The same rule applies to its id.
     pub guild: GuildId,
-    /// The companions in it: at most [`MOST_IN_A_ROOM`], none twice.
+    /// The companions in it: at most [`MOST_IN_A_ROOM`], without duplicates.
     pub companions: Vec<CompanionId>,
 }
 

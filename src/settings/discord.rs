@@ -1,4 +1,4 @@
-//! Section `discord`: the bot, and what it may do on Discord. Without a token Discord is off.
+//! Section `discord`: the bot and its limits on Discord. Without a token Discord is off.
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -27,7 +27,7 @@ pub struct Discord {
     pub token: Option<SecretString>,
     /// A file whose first line is the token.
     pub token_file: Option<PathBuf>,
-    /// The URL of Discord's REST API, without a version. It differs only for tests and proxies.
+    /// The URL of Discord's REST API, without a version. Tests and proxies use another one.
     pub api_url: String,
     /// The URL of the gateway. `None`: the one that Discord announces.
     pub gateway_url: Option<String>,
@@ -37,28 +37,32 @@ pub struct Discord {
     pub presence: Option<String>,
     /// The number of connections to the gateway, 1 to 16,000. `None`: as many as Discord recommends.
     pub shards: Option<NonZeroU32>,
-    /// The companions that answer in direct messages: at most [`MOST_IN_A_ROOM`], none twice. `None`: the first one by id. Empty: none.
+    /// The companions that answer in direct messages: at most [`MOST_IN_A_ROOM`], without duplicates. `None`: the first one by
+    /// id. Empty: none.
     pub direct_companions: Option<Vec<CompanionId>>,
-    /// The ids of the voice channels that the bot enters as soon as somebody is in them. Others it enters when it is asked.
+    /// The ids of the voice channels that the bot enters as soon as a person is in them. It enters other voice channels on
+    /// request.
     #[serde(default)]
     pub voice_channels: Vec<String>,
-    /// Whether the people of a call are told in the text of its channel that companions listen.
+    /// Whether the text chat of a voice channel shows a notice that companions listen to the call.
     pub voice_notice: bool,
     /// Whether companions may mention people who take part in a conversation.
     pub mention_people: bool,
     /// Whether Discord shows previews of links that companions write.
     pub embed_links: bool,
-    /// Messages per channel that are read after a downtime, 0 to 5,000.
+    /// The maximum number of messages per channel that are read after a downtime, 0 to 5,000.
     pub backfill_messages: u32,
     /// The maximum age of these messages, in seconds: 0 to 2,592,000.
     pub backfill_secs: f64,
-    /// Requests per second for reading them, of the 50 that Discord allows for everything: 1 to 50.
+    /// The rate of requests for reading them, per second: 1 to 50. Discord allows 50 for all requests together.
     pub backfill_calls_per_second: u32,
-    /// An absolute URL of at most 200 characters that tells Discord who runs this bot. It is sent with every request.
+    /// An absolute URL of at most 200 characters that identifies the operator of this bot to Discord. It is sent with every
+    /// request.
     pub contact_url: String,
-    /// Whether the server counts as not ready (`/readyz`) once Discord has stopped for good.
+    /// Whether the server counts as not ready (`/readyz`) once the connection to Discord has ended for good.
     pub required: bool,
-    /// The timeout of a request in seconds: 1 to 120. After a crash the server waits as long before it checks which messages were posted.
+    /// The timeout of a request in seconds: 1 to 120. After a crash the server waits as long before it checks which messages were
+    /// posted.
     pub request_timeout_secs: f64,
 }
 
@@ -66,9 +70,9 @@ pub struct Discord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageContent {
-    /// If the application has it enabled.
+    /// If the application has the intent enabled.
     Auto,
-    /// Always. If it is not enabled, the bot does not start.
+    /// Always. If the intent is not enabled, the bot does not start.
     On,
     /// Never. Only direct messages and messages that mention the bot have a text.
     Off,
@@ -143,7 +147,7 @@ impl Discord {
     /// The token without the prefix `Bot `, from the settings or its file. `None`: Discord is off.
     ///
     /// # Errors
-    /// The file cannot be read, or the text is not a bot's token. The message never contains it.
+    /// Returns an error if the file cannot be read, or if the text is not a bot's token. The message never contains it.
     pub fn token(&self) -> Result<Option<SecretString>, Problem> {
         let secret = secret(("token", self.token.as_ref()), ("token_file", self.token_file.as_deref()))?;
         let Some((key, token)) = secret else { return Ok(None) };
@@ -155,7 +159,7 @@ impl Discord {
     /// The URL of the REST API.
     ///
     /// # Errors
-    /// It is not a valid URL, or would send the token unencrypted to another machine.
+    /// Returns an error if the URL is invalid, or if it would send the token unencrypted to another machine.
     pub fn api(&self) -> Result<Url, Problem> {
         parse_url("api_url", &self.api_url, ["https", "http"], "https://discord.com/api")
     }
@@ -163,7 +167,7 @@ impl Discord {
     /// The URL of the gateway, if it is set.
     ///
     /// # Errors
-    /// As [`api`](Self::api).
+    /// The same as for [`api`](Self::api).
     pub fn gateway(&self) -> Result<Option<Url>, Problem> {
         let url = self.gateway_url.as_deref();
         url.map(Self::gateway_at).transpose()
@@ -172,17 +176,17 @@ impl Discord {
     /// Parses the URL of a gateway, which may come from Discord.
     ///
     /// # Errors
-    /// As [`api`](Self::api).
+    /// The same as for [`api`](Self::api).
     pub fn gateway_at(url: &str) -> Result<Url, Problem> {
         parse_url("gateway_url", url, ["wss", "ws"], "wss://gateway.discord.gg")
     }
 
-    /// `backfill_secs`.
+    /// `backfill_secs` as a duration.
     pub fn backfill_age(&self) -> Duration {
         duration(self.backfill_secs)
     }
 
-    /// `request_timeout_secs`.
+    /// `request_timeout_secs` as a duration.
     pub fn request_timeout(&self) -> Duration {
         duration(self.request_timeout_secs)
     }
@@ -194,7 +198,8 @@ fn bare(token: &str) -> &str {
     token.strip_prefix("Bot ").map_or(token, str::trim_start)
 }
 
-/// A bot's token has three parts of letters, digits, `-` and `_`, with dots between them. Other things that people paste get an error of their own.
+/// Checks a bot's token: three parts of letters, digits, `-` and `_`, separated by dots. Frequent mistakes, such as pasting
+/// another secret, get an error message of their own.
 fn check_token(key: &str, token: &str) -> Result<(), Problem> {
     let remedy = "copy the token from the Bot page of the developer portal (Reset Token)";
     let token = bare(token);

@@ -6,17 +6,18 @@ use jiff::{Span, SpanRelativeTo};
 use serde::Deserialize as _;
 use serde::de::{Deserializer, Error as _};
 
-/// What turns off something that happens regularly.
+/// The value that turns off a repeated action.
 const NEVER: &str = "never";
 
-/// Reads a duration that is not negative, in jiff's friendly format. A day has 24 hours. Months and years have no fixed length, and are rejected.
+/// Parses a duration that is not negative, in jiff's friendly format. A day has 24 hours. Months and years have no fixed length,
+/// and are rejected.
 pub fn duration(text: &str) -> Option<Duration> {
     let begins_with_digit = text.trim_start().starts_with(|first: char| first.is_ascii_digit());
     let span: Span = text.trim().parse().ok().filter(|_| begins_with_digit)?;
     Duration::try_from(span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?).ok()
 }
 
-/// Reads an interval: a duration, or `never`.
+/// Parses an interval: a duration, or `never`.
 pub(super) fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     match duration(&text) {

@@ -1,5 +1,5 @@
-//! Finds what is wrong with files beyond their text: secrets and a data folder that too many users of this machine can read, and quotation marks in files
-//! of secrets.
+//! Finds problems of files other than their syntax: files with secrets and a data folder that too many users of this machine can
+//! read, and quotation marks around secrets.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::path::Path;
 use super::Settings;
 use super::secret::{unquoted, without_mark};
 
-/// The mode bit that lets everybody read a file.
+/// The mode bit that lets all users read a file.
 const BY_ALL: u32 = 0o004;
 
-/// The mode bits that let anybody but the owner use a folder.
+/// The mode bits that let users other than the owner use a folder.
 const BY_OTHERS: u32 = 0o077;
 
-/// The largest file of a secret that is looked into, in bytes.
+/// The largest file with a secret that is checked, in bytes.
 const MOST_BYTES: u64 = 64 * 1024;
 
 /// One note for each such file, with the remedy. Missing and unreadable files are reported elsewhere.
@@ -51,7 +51,8 @@ fn secret_files(settings: &Settings) -> impl Iterator<Item = (String, &Path)> {
     secrets.into_iter().chain(named).chain(services).filter_map(|(key, path)| Some((key, path?)))
 }
 
-/// Whether a file has a secret in quotation marks. What is no regular file is not read, because it may be readable only once.
+/// Whether a file contains a secret in quotation marks. Files that are not regular are not read, because they may be readable
+/// only once.
 fn is_quoted(path: &Path) -> bool {
     let is_small_file = std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MOST_BYTES);
     let text = is_small_file.then(|| std::fs::read_to_string(path).ok()).flatten();

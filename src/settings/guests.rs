@@ -1,4 +1,4 @@
-//! Section `guests`: how much people who came by an invitation may use on one day.
+//! Section `guests`: the daily limits of guests who joined by an invitation.
 
 use super::{Problem, within};
 use crate::domain::guests::Bounds;
@@ -6,9 +6,9 @@ use crate::domain::guests::Bounds;
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guests {
-    /// The bounds of one guest.
+    /// The limits of each guest.
     pub each: Bounds,
-    /// The bounds of all guests of one invitation together, so that another name resets nothing.
+    /// The limits of all guests of one invitation together, so that a new name resets nothing.
     pub together: Bounds,
 }
 

@@ -1,4 +1,4 @@
-//! The admin token that the server made itself: a file beside the store, which only the server's user may read.
+//! The admin token that the server has generated. It is in a file beside the store, which only the server's user may read.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use super::private_file;
 
 const FILE: &str = "admin_token";
 
-/// Where the server keeps a token that it made.
+/// The file of a token that the server has generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptToken(PathBuf);
 
 impl KeptToken {
-    /// The one of a data folder.
+    /// The file in a data folder.
     pub fn of(data: &Path) -> Self {
         Self(data.join(FILE))
     }
@@ -23,10 +23,10 @@ impl KeptToken {
         &self.0
     }
 
-    /// Writes the token. The file is replaced as a whole.
+    /// Writes the token. The file is replaced atomically.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn write(&self, token: &SecretString) -> io::Result<()> {
         private_file::write(&self.0, format!("{}\n", token.expose_secret()).as_bytes())
     }

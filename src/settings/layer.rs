@@ -55,8 +55,9 @@ impl Layer {
         }
     }
 
-    /// Selects the variables with our prefix, without white space around their values. Empty ones count as unset. Invalid names are reported, and so are
-    /// quotation marks around a value that is no secret. Those around a secret are removed ([`quotation_notes`]).
+    /// Selects the variables with our prefix, without white space around their values. Empty variables count as unset. Invalid
+    /// names are reported, and so are quotation marks around a value that is not a secret. Quotation marks around a secret are
+    /// removed ([`quotation_notes`]).
     pub fn environment(variables: &[(String, String)], problems: &mut Vec<Located>) -> Self {
         let ours = format!("{PREFIX}{SEPARATOR}");
         let is_ours = |name: &str| name.get(..ours.len()).is_some_and(|start| start.eq_ignore_ascii_case(&ours));
@@ -107,8 +108,8 @@ impl Layer {
         matches!(self.source, Source::File(_))
     }
 
-    /// Where this layer sets a value for a path: at the path itself, or at a list or single value on the way to it, which hides the values of
-    /// lower layers there.
+    /// The path at which this layer sets a value for the given path: the path itself, or a list or single value on the way to it.
+    /// Such a value hides the values of lower layers there.
     pub fn value_path(&self, path: &Path) -> Option<Path> {
         let (set, value) = path.follow(&self.values);
         // A list on the way is replaced as a whole, too.
@@ -201,8 +202,9 @@ pub(super) enum Completeness {
     Complete,
 }
 
-/// Reads layers into a struct. A value that has the wrong type, or that `check` rejects, is reported with its place and removed, so that one
-/// problem does not hide the next. What then is missing because it was `reported`, here or before, is no further problem.
+/// Reads layers into a struct. A value that has the wrong type, or that `check` rejects, is reported with its place and removed,
+/// so that one problem does not hide the next. A value that is missing only because it was `reported`, here or before, is no
+/// further problem.
 pub(super) fn read_layers<T: DeserializeOwned>(
     layers: &mut [Layer],
     completeness: Completeness,
@@ -279,7 +281,7 @@ fn reject_quoted_keys(layers: &mut [Layer], problems: &mut Vec<Located>) {
     }
 }
 
-/// A note about each variable with a secret in quotation marks, which were removed.
+/// A note for each variable whose secret had quotation marks, which were removed.
 pub(super) fn quotation_notes(variables: &[(String, String)]) -> impl Iterator<Item = String> {
     let quoted = variables.iter().filter(|(name, value)| is_well_named(name) && is_secret(name) && unquoted(value).is_some());
     quoted.map(|(name, _)| {
@@ -333,7 +335,7 @@ fn remove_from(root: &mut Value, path: &[Step]) {
     }
 }
 
-/// The line of the value that a mismatch is about, and the value as written, if it is on one line.
+/// The line of the value of a mismatch, and the value as written, if it is on one line.
 fn spot(text: &str, mismatch: &Mismatch) -> Option<(usize, Option<String>)> {
     let document = DeTable::parse(text).ok()?;
     let mut at = document.span();

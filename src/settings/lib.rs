@@ -55,7 +55,7 @@ macro_rules! sections {
         }
 
         impl Settings {
-            /// The problems that sections report, each with its section's name.
+            /// The first problem of each section, with the section's name.
             fn check(&self) -> Vec<(&'static str, Problem)> {
                 [$((stringify!($name), self.$name.check()),)+]
                     .into_iter()

@@ -28,12 +28,12 @@ use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::domain::service::Service;
 
-/// The settings in the binary.
+/// The built-in settings.
 const DEFAULTS: &str = include_str!("../../config/default.toml");
 /// Their title in lists of sources.
 const BUILT_IN: &str = "built-in defaults";
-/// Keys that a settings file must not contain, besides `api_key` of each model and of each service for speech. Each has a sibling key with the suffix `_file`, which names a file
-/// that contains only the secret (docs/design/interfaces.md I-4).
+/// Keys that a settings file must not contain, besides `api_key` of each model and of each speech service. Each has a sibling key
+/// with the suffix `_file`, which names a file that contains only the secret (docs/design/interfaces.md I-4).
 const SECRETS: [&str; 3] = ["discord.token", "server.admin_token", "storage.url"];
 /// The largest settings file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -43,7 +43,7 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 pub struct Sources {
     /// The folder with `default.toml`, profiles and `companions/`.
     pub folder: PathBuf,
-    /// Whether the user named the folder. If so it must exist.
+    /// Whether the user named the folder. If so, it must exist.
     pub folder_was_named: bool,
     /// The name of the profile. If it is set, its file must exist.
     pub profile: Option<String>,
@@ -68,25 +68,25 @@ pub struct Loaded {
     pub companions_from: Origin,
     /// Whether a file or a variable sets `console.rooms`.
     pub has_rooms: bool,
-    /// Companions whose files have errors. They are left out.
+    /// Companions that are left out because their files have errors.
     pub left_out: Vec<CompanionId>,
-    /// What is wrong with their files.
+    /// The errors in their files.
     pub broken: Vec<Located>,
-    /// Folders named like a companion that are none, because they have neither `companion.toml` nor persona files.
+    /// Folders that are named like a companion but contain neither `companion.toml` nor persona files.
     pub skipped: Vec<(CompanionId, PathBuf)>,
     /// The titles of the sources, the weakest first. They never contain values.
     pub sources: Vec<String>,
     /// Hints for the operator that are not errors.
     pub notes: Vec<String>,
-    /// What the settings say about companions that no file has. They may be in the store.
+    /// Keys of the settings that name companions without a file. These companions may be in the store.
     pub unknown: Vec<Located>,
 }
 
 impl Loaded {
-    /// Refuses settings that name companions which do not exist.
+    /// Rejects settings that name companions which do not exist.
     ///
     /// # Errors
-    /// Where they are named, and what is wrong with files of companions.
+    /// Returns the places where they are named, and the errors in files of companions.
     pub fn known(mut self) -> Result<Self, Problems> {
         if self.unknown.is_empty() {
             return Ok(self);
@@ -95,19 +95,19 @@ impl Loaded {
         Err(Problems::sorted(self.unknown))
     }
 
-    /// Refuses companions with errors, which are otherwise left out.
+    /// Rejects companions with errors, which are otherwise left out.
     ///
     /// # Errors
-    /// What is wrong with their files.
+    /// Returns the errors in their files.
     pub fn complete(self) -> Result<Self, Problems> {
         if self.broken.is_empty() { Ok(self) } else { Err(Problems::sorted(self.broken)) }
     }
 
-    /// Checks that a server can start with these settings: its secrets can be read, and the data folder is not a file. Commands that start no
-    /// server do not need this.
+    /// Checks that a server can start with these settings: its secrets can be read, and the data folder is not a file. Commands
+    /// that start no server do not need this.
     ///
     /// # Errors
-    /// Everything that would keep a server from starting, by key. It never contains a secret.
+    /// Returns every problem that prevents the start of a server, by key. The messages never contain a secret.
     pub fn serve(&self) -> Result<(), Problems> {
         let Settings { server, discord, models, storage, speech, .. } = &self.settings;
         let keys = models.names().map(|name| {
@@ -142,15 +142,15 @@ impl Loaded {
 /// Loads and checks settings and companions. Companions whose files have errors are left out.
 ///
 /// # Errors
-/// All problems in all other files and in variables, each with its place, and then those of companions, too.
+/// Returns all problems in settings files and in variables, each with its place, followed by those of companions.
 pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     load_with(sources, &Overlay::new()).and_then(Loaded::known)
 }
 
-/// Loads settings, with companions that count instead of files. Settings that name companions which do not exist are in [`Loaded::unknown`].
+/// Loads settings, with companions that replace files. Keys that name companions which do not exist are in [`Loaded::unknown`].
 ///
 /// # Errors
-/// As for [`load`].
+/// The same as for [`load`].
 pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problems> {
     let (mut problems, mut reported) = (Vec::new(), Vec::new());
     let mut layers = layers(sources, &mut problems);
@@ -218,7 +218,7 @@ pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problem
     })
 }
 
-/// Where a file or a variable sets a key to another value than the built-in one, if one does.
+/// The place where a file or a variable sets a key to another value than the built-in one. `None`: the built-in value applies.
 fn place_of(key: &str, layers: &[Layer]) -> Option<String> {
     (value_of(key, layers) != value_of(key, &layers[..1])).then(|| {
         let Located { place, line, .. } = located(layers, &Mismatch::at(key, ""));
@@ -226,7 +226,7 @@ fn place_of(key: &str, layers: &[Layer]) -> Option<String> {
     })
 }
 
-/// Without a time zone in the settings, that of the variable `TZ` counts. Returns a hint if it names none.
+/// Uses the time zone of the variable `TZ` if the settings have none. Returns a hint if the variable names no time zone.
 fn take_zone_of_machine(environment: &[(String, String)], settings: &mut Settings) -> Option<String> {
     let (_, value) = environment.iter().find(|(name, value)| name == "TZ" && !value.is_empty())?;
     if settings.prompt.time_zone.is_some() {
@@ -247,7 +247,8 @@ impl Settings {
     /// The built-in defaults, overridden by a replay script's `settings` (docs/design/replay.md R-1).
     ///
     /// # Errors
-    /// All keys in the script that are unknown, have the wrong type or are out of range. Their paths begin with `settings`.
+    /// Returns all keys in the script that are unknown, have the wrong type or are out of range. Their paths begin with
+    /// `settings`.
     pub fn overlay(script: serde_json::Value) -> Result<Self, Problems> {
         if !script.is_object() {
             return Err(Problems(vec![Located { place: None, line: None, message: "settings is not a table".to_owned() }]));
@@ -261,7 +262,7 @@ impl Settings {
     /// The built-in defaults as a TOML table: every key that has a default.
     ///
     /// # Errors
-    /// The built-in file is not TOML. Tests exclude that.
+    /// Returns an error if the built-in file is not TOML. Tests exclude that.
     pub fn defaults() -> Result<toml::Table, Problems> {
         DEFAULTS.parse().map_err(|error: toml::de::Error| Problems(vec![Located::at(BUILT_IN, error.message())]))
     }
@@ -343,7 +344,7 @@ fn begins_with(name: &str, section: &str) -> bool {
     is_prefix && name[section.len()..].starts_with('_')
 }
 
-/// Whether a setting has this variable.
+/// Whether this variable corresponds to a setting.
 fn is_known(variable: &str) -> bool {
     let layers = [Layer::environment(&[(variable.to_owned(), "x".to_owned())], &mut Vec::new())];
     let read = merged(&layers).map(|tree| strict::read::<Settings>(&tree));
@@ -360,8 +361,8 @@ fn read_layer(path: &FilePath, problems: &mut Vec<Located>) -> Option<Layer> {
     layer.map_err(|problem| problems.push(problem)).ok()
 }
 
-/// Whether a file of this name exists. Unreadable files and broken links count: reading them reports why it fails. Skipping them would silently
-/// use defaults instead of the operator's settings.
+/// Whether a file of this name exists. Unreadable files and broken links count: the reader then reports why they cannot be read.
+/// If they were skipped, the defaults would silently replace the operator's settings.
 pub(super) fn is_there(path: &FilePath) -> bool {
     !matches!(fs::symlink_metadata(path), Err(error) if error.kind() == std::io::ErrorKind::NotFound)
 }
@@ -369,7 +370,7 @@ pub(super) fn is_there(path: &FilePath) -> bool {
 /// Reads a settings file. It must be a regular file, because opening a FIFO or a device can block forever.
 pub(super) fn read_text(path: &FilePath) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
-    // With this flag opening a FIFO does not block. It changes nothing for a regular file.
+    // With this flag, opening a FIFO does not block. It has no effect on a regular file.
     let no_wait = OFlags::NONBLOCK.bits().cast_signed();
     let file = File::options().read(true).custom_flags(no_wait).open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
@@ -386,21 +387,21 @@ pub(super) fn read_text(path: &FilePath) -> Result<String, String> {
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
-/// The services for speech that are used, by the names of their tables.
+/// The speech services in use, by the names of their tables.
 fn used_services<'a>(speech: &'a Speech, companions: &'a BTreeMap<CompanionId, Companion>) -> BTreeSet<&'a Arc<str>> {
     speech.used().chain(companions.values().filter_map(|companion| companion.voice.provider.as_ref())).collect()
 }
 
 /// The problems that sections report, with full paths.
 fn failed_checks(settings: &Settings) -> Vec<Mismatch> {
-    // A token that the server made counts.
+    // A token that the server has generated counts.
     let mut settings = settings.clone();
     settings.server.keep_token_in(&settings.storage.path);
     settings.check().into_iter().flat_map(|(section, problem)| in_section(section, vec![problem])).collect()
 }
 
-/// The problem between sections, if there is one, reported at the key that the later layer sets. It does not apply to a replay script, which has no model
-/// timeouts.
+/// The problem between sections, if there is one. It is reported at the key that the later layer sets. It does not apply to a
+/// replay script, which has no model timeouts.
 fn failed_cross_check(settings: &Settings, layers: &[Layer]) -> Option<Mismatch> {
     const MORE: &str = "turn_taking.state_timeout_secs";
     const LESS: &str = "models.side.timeout_secs";

@@ -1,20 +1,21 @@
-//! Section `memory`: how the older messages of a room are looked up.
+//! Section `memory`: recall of older messages of a room.
 
 use frostem::Algorithm;
 
 use super::{Problem, within};
 
-/// The most languages whose forms of words are known.
+/// The maximum number of languages with stemming.
 const MOST_LANGUAGES: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
-    /// The languages whose forms of words are known, by their English names (at most 8). Other languages are searched by words as they are written.
+    /// The languages whose inflected word forms match each other, by their English names (at most 8). In other languages, words
+    /// must match exactly.
     pub languages: Vec<String>,
-    /// How many of a room's newest messages companions look things up in (100 to 1,000,000).
+    /// The number of a room's newest messages that recall searches (100 to 1,000,000).
     pub recall_window: usize,
-    /// The most memory for the words of rooms in which something was looked up within a minute, in megabytes (1 to 4,096).
+    /// The maximum memory for the search indexes of rooms, in megabytes (1 to 4,096).
     pub cache_mb: usize,
 }
 
@@ -36,7 +37,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The languages, for [`Words`](crate::domain::recall::words::Words).
+    /// The stemming algorithms of the languages, for [`Words`](crate::domain::recall::words::Words).
     pub fn algorithms(&self) -> Vec<Algorithm> {
         self.languages.iter().filter_map(|language| Algorithm::from_name(language).ok()).collect()
     }

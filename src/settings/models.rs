@@ -46,11 +46,11 @@ pub struct Models {
     pub main: Endpoint,
     /// Tokens that a guild may use in a day, over all models. `None`: no limit.
     pub guild_tokens_per_day: Option<u64>,
-    /// A PEM file with certificate authorities that models and services for speech may have besides those of the machine.
+    /// A PEM file with certificate authorities for models and speech services, in addition to those of the machine.
     pub ca_file: Option<PathBuf>,
     /// The currency of all prices as an ISO 4217 code: three capital letters.
     pub currency: String,
-    /// The moderation service for statements. `None`: nothing does.
+    /// The moderation service for statements. `None`: statements are not moderated.
     #[serde(default)]
     pub moderation: Option<Moderation>,
     /// Whether the server tries the models once when it starts.
@@ -117,8 +117,8 @@ pub struct Endpoint {
     /// Further parameters in the address of each request.
     #[serde(default)]
     pub extra_query: ExtraValues,
-    /// The price of a million input tokens, in units of `models.currency`: 0, or 0.000001 to 1000000. Both prices must be set, or none. Without
-    /// prices the cost is not known.
+    /// The price of a million input tokens, in units of `models.currency`: 0, or 0.000001 to 1000000. Both prices must be set, or
+    /// none. Without prices the cost is unknown.
     pub input_price: Option<f64>,
     /// The price of a million output tokens. The same rules apply.
     pub output_price: Option<f64>,
@@ -142,7 +142,7 @@ pub struct Pool {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Breaker {
-    /// Consecutive failures that open it: 1 to 1000.
+    /// Consecutive failures that open the breaker: 1 to 1000.
     pub failures: u32,
     /// Seconds until one question may try the endpoint again: 0.1 to 3600.
     pub cool_down_secs: f64,
@@ -151,9 +151,9 @@ pub struct Breaker {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rehearsal {
-    /// Another seed gives other answers to the same prompt.
+    /// The seed of the answers. Another seed gives other answers to the same prompt.
     pub seed: u64,
-    /// How slowly it answers, 0 to 10: 0 at once, 1 like a quick person.
+    /// How slowly it answers, 0 to 10: 0 is immediately, 1 is like a quick person.
     pub pace: f64,
 }
 
@@ -177,7 +177,7 @@ impl Models {
         for role in [ModelRole::Side, ModelRole::Main] {
             self.own(role).check().map_err(|problem| Problem { key: format!("{}.{}", role.as_str(), problem.key), ..problem })?;
         }
-        // Only the key of `main` can be used for a model that is connected on the page.
+        // The page can use only the key of `main` for a connected model.
         if self.side.api_key.is_some() && self.side.base_url.is_none() {
             return Err(Problem::new("side.base_url", "is missing, but a key is set; set base_url and model, or remove the key"));
         }
@@ -195,7 +195,7 @@ impl Models {
         within("rehearsal.pace", self.rehearsal.pace, 0.0..=10.0)?;
         self.named.iter().try_for_each(|(name, model)| {
             model.check(name, &self.main)?;
-            // A model that is used in only one role may take longer than questions of the other role.
+            // The timeouts of a model that is used in only one role may exceed those of the other role.
             let longest = if self.main.timeout_secs < self.side.timeout_secs { &self.side } else { &self.main };
             let Some((key, secs)) = model.overlong(longest).next() else { return Ok(()) };
             let (main, side) = (self.main.timeout_secs, self.side.timeout_secs);
@@ -207,7 +207,8 @@ impl Models {
         })
     }
 
-    /// One note for each model of which a single guild may use all concurrent calls, and one for a key that nothing uses, with the remedy.
+    /// One note for each model whose concurrent calls a single guild may use up, and one for an unused key. Each note contains
+    /// the remedy.
     pub(super) fn notes(&self) -> Vec<String> {
         let note = |name: &str, Concurrency { most, .. }| {
             let remedy = match most {
@@ -234,14 +235,14 @@ impl Models {
         [ModelRole::Main.into(), ModelRole::Side.into()].into_iter().chain(self.named.keys().cloned())
     }
 
-    /// Whether any of them is a real model.
+    /// Whether any model has an endpoint, as opposed to the rehearsal.
     pub fn has_endpoint(&self) -> bool {
         let named = self.named.values().map(|model| model.base_url.as_ref());
         [self.main.base_url.as_ref(), self.side.base_url.as_ref()].into_iter().chain(named).any(|address| address.is_some())
     }
 
-    /// Why a companion cannot use the model of this name in a role: it does not exist, or its timeouts exceed the role's `timeout_secs`. The text
-    /// follows the name of a key.
+    /// Why a companion cannot use the model of this name in a role: the model does not exist, or its timeouts exceed the role's
+    /// `timeout_secs`. The text follows the name of a key.
     pub fn problem_of(&self, role: ModelRole, name: &ModelName) -> Option<String> {
         let own = self.own(role);
         if !self.names().any(|known| known == *name) {
@@ -301,7 +302,7 @@ impl Models {
     /// The certificate authorities in `ca_file`.
     ///
     /// # Errors
-    /// The file cannot be read, or a certificate in it cannot be used.
+    /// Returns an error if the file cannot be read, or if a certificate in it cannot be used.
     pub fn authorities(&self) -> Result<Vec<Certificate>, Problem> {
         let Some(path) = &self.ca_file else { return Ok(Vec::new()) };
         let problem = |what: &dyn std::fmt::Display| Problem::new("ca_file", format!("{} {what}", path.display()));
@@ -309,7 +310,7 @@ impl Models {
             problem(&format!("cannot be read: {error}; name a PEM file that the server may read, or leave it out"))
         })?;
         let read = |der: CertificateDer<'static>| {
-            // reqwest checks it later.
+            // reqwest would check it later only.
             RootCertStore::empty().add(der.clone()).map_err(|error| error.to_string())?;
             Certificate::from_der(&der).map_err(|error| error.to_string())
         };
@@ -323,7 +324,7 @@ impl Models {
         Ok(found)
     }
 
-    /// The price of a model. `rehearsal` is free. `None`: no price is set, so the cost is not known.
+    /// The price of a model. `rehearsal` is free. `None`: no price is set, so the cost is unknown.
     pub fn price(&self, role: ModelRole, name: &ModelName) -> Option<Price> {
         let Some(endpoint) = self.served(role, name).endpoint else { return Some(Price::free(&self.currency)) };
         let (input, output) = endpoint.input_price.zip(endpoint.output_price)?;
@@ -350,7 +351,7 @@ impl Endpoint {
         {
             let most = self.timeout_secs;
             if !(0.1..=most).contains(&secs) {
-                // An operator who lowered `timeout_secs` has not set this key, and the error is about its default.
+                // The operator may have lowered only `timeout_secs`, so that the error is about this key's default.
                 let message = format!(
                     "is {secs}, must be from 0.1 to {most}, the value of timeout_secs in this table: change both together"
                 );
@@ -361,7 +362,7 @@ impl Endpoint {
         within("guild_max_concurrent", self.guild_share(), 1..=1024)?;
         within("temperature", self.temperature.unwrap_or_default(), 0.0..=2.0)?;
         self.extra()?;
-        // Last: if a value is out of range and was removed, the keys that need it are not the problem.
+        // This is the last check: if a value was out of range and was removed, the keys that depend on it are not the problem.
         self.check_dependent_keys()
     }
 
@@ -397,7 +398,8 @@ impl Endpoint {
     /// The key from the settings or its file, if one is set.
     ///
     /// # Errors
-    /// The file cannot be read. Or the key is empty, too long, or contains characters that no HTTP header can carry.
+    /// Returns an error if the file cannot be read, or if the key is empty, too long, or contains characters that are not allowed
+    /// in an HTTP header.
     pub fn key(&self) -> Result<Option<SecretString>, Problem> {
         read_key(self.api_key.as_ref(), self.api_key_file.as_deref())
     }
@@ -405,7 +407,7 @@ impl Endpoint {
     /// The additional body fields, headers and query parameters.
     ///
     /// # Errors
-    /// A name or a value cannot be sent, or a file or a variable cannot be read.
+    /// Returns an error if a name or a value cannot be sent, or if a file or a variable cannot be read.
     pub fn extra(&self) -> Result<Extra, Problem> {
         let sends_key = self.api_key.is_some() || self.api_key_file.is_some();
         Extra::of(&self.extra_body, &self.extra_headers, &self.extra_query, sends_key)
@@ -431,7 +433,7 @@ impl Pool {
     }
 }
 
-/// Checks that a key comes from one place.
+/// Checks that a key is set in only one place.
 pub(super) fn check_key_sources(key: Option<&SecretString>, file: Option<&Path>) -> Result<(), Problem> {
     match (key, file) {
         (Some(_), Some(_)) => {
@@ -441,7 +443,7 @@ pub(super) fn check_key_sources(key: Option<&SecretString>, file: Option<&Path>)
     }
 }
 
-/// A key, or the one in a file.
+/// Returns the key from the settings, or from the file.
 pub(super) fn read_key(key: Option<&SecretString>, file: Option<&Path>) -> Result<Option<SecretString>, Problem> {
     let Some((name, key)) = secret(("api_key", key), ("api_key_file", file))? else { return Ok(None) };
     let key = SecretString::from(bare_secret(name, key.expose_secret())?);
@@ -455,9 +457,10 @@ pub(super) fn read_key(key: Option<&SecretString>, file: Option<&Path>) -> Resul
 /// Parses the base URL of an API.
 ///
 /// # Errors
-/// It is not an absolute http or https URL, or contains a user, a password, a fragment, or a query that looks like a secret.
+/// Returns an error if the text is not an absolute http or https URL, or if it contains a user, a password, a fragment, or a
+/// query that looks like a secret.
 pub fn parsed_base_url(text: &str) -> Result<Url, Problem> {
-    // Azure's version of the API is a parameter.
+    // Azure passes the version of the API as a query parameter.
     let (address, query) = text.split_once('?').unwrap_or((text, ""));
     let mut url = parsed_endpoint("base_url", address, "http://127.0.0.1:11434/v1")?;
     url.set_query(Some(query).filter(|query| !query.is_empty()));
@@ -479,7 +482,7 @@ pub fn names_a_secret(name: &str) -> bool {
 /// Parses the URL of another server, the value of this key.
 ///
 /// # Errors
-/// As [`parsed_base_url`].
+/// The same as for [`parsed_base_url`].
 pub fn parsed_endpoint(key: &str, text: &str, example: &str) -> Result<Url, Problem> {
     let example = format!("for example \"{example}\"");
     let url =

@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 /// Owner: read and write.
 const MODE: u32 = 0o600;
 
-/// Writes a file. It is replaced as a whole, and is there after a power failure.
+/// Writes a file. The file is replaced atomically, and survives a power failure.
 ///
 /// # Errors
-/// It cannot be written.
+/// Returns an error if the file cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut new = OsString::from(path);
     new.push(".new");
     let new = PathBuf::from(new);
-    // A file left by a server that was killed may have other permissions.
+    // A file left by a killed server may have other permissions.
     remove_file(&new)?;
     let mut file = File::options().write(true).create_new(true).mode(MODE).open(&new)?;
     file.write_all(bytes)?;
@@ -27,17 +27,18 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a file, if it is there.
+/// Removes a file if it exists.
 ///
 /// # Errors
-/// It cannot be removed.
+/// Returns an error if the file cannot be removed.
 pub fn remove(path: &Path) -> io::Result<()> {
     remove_file(path)?;
     sync(path);
     Ok(())
 }
 
-/// What was renamed or removed stays so after a power failure. Where a folder cannot be synced, it is in force all the same.
+/// Syncs the folder of a renamed or removed file, so that the change survives a power failure. If the folder cannot be synced,
+/// the change is in effect nevertheless.
 fn sync(path: &Path) {
     let Some(folder) = path.parent() else { return };
     if let Err(error) = File::open(folder).and_then(|folder| folder.sync_all()) {

@@ -9,7 +9,7 @@ pub struct Located {
     pub place: Option<String>,
     /// The line in the file, from 1.
     pub line: Option<usize>,
-    /// What is wrong and what to do. It never contains a secret.
+    /// The problem and its remedy. It never contains a secret.
     pub message: String,
 }
 

@@ -54,29 +54,30 @@ pub struct Roster {
     pub companions: BTreeMap<CompanionId, Companion>,
     /// Where they were read from.
     pub origin: Origin,
-    /// The companions with invalid files. They are kept here so that they are not reported as missing too.
+    /// The companions with invalid files. They are listed so that they are not reported as missing, too.
     pub(super) invalid: Vec<CompanionId>,
-    /// What is wrong with those files, and with files that are not named like a companion.
+    /// The errors in those files, and files that are not named like a companion.
     pub(super) broken: Vec<Located>,
-    /// Folders named like a companion that have neither `companion.toml` nor persona files, and are none.
+    /// Folders that are named like a companion but contain neither `companion.toml` nor persona files.
     pub skipped: Vec<(CompanionId, PathBuf)>,
-    /// Everything else in the folder.
+    /// All other entries of the folder.
     pub(super) others: Vec<PathBuf>,
 }
 
-/// Companions that count instead of the files of their ids, because they are kept elsewhere, or as if they were written. `None`: as if there were no files.
+/// Companions that replace the files of their ids: they are stored elsewhere, or are checked before they are written. `None`: the
+/// companion has no files.
 pub type Overlay = BTreeMap<CompanionId, Option<InPlace>>;
 
-/// A companion instead of its files.
+/// A companion that replaces its files.
 #[derive(Clone, Debug)]
 pub struct InPlace {
-    /// What problems with it name as their place.
+    /// The place that error messages show.
     pub place: String,
-    /// What its file would contain, or why that cannot be read.
+    /// The content of its file, or the error of reading it.
     pub text: Result<String, String>,
 }
 
-/// The companions that count instead of files, and what is wrong with the others.
+/// The valid companions of the overlay, and the problems of the others.
 pub fn in_place(overlay: &Overlay, settings: &Settings) -> (BTreeMap<CompanionId, Companion>, Vec<Located>) {
     let mut roster = Roster::empty(Origin::BuiltIn);
     roster.take_all(overlay, settings);
@@ -103,7 +104,7 @@ pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> 
     shared
 }
 
-/// What is unusual about a persona that decisions do not show in full, or about a brief that nothing needs.
+/// A note about a persona that decisions do not show in full, or about a brief that is not needed.
 fn persona_note(companion: &Companion, prompt: &Prompt, models: &Models) -> Option<String> {
     let room = persona_room(prompt).decision;
     let (id, persona) = (&companion.id, tokens(companion.persona.trim()));
@@ -136,7 +137,7 @@ fn persona_note(companion: &Companion, prompt: &Prompt, models: &Models) -> Opti
     ))
 }
 
-/// What is unusual about a companion whose silence ends before it has considered what was said (docs/design/gate.md G-38).
+/// A note about a companion whose silence ends before it has considered the newest messages (docs/design/gate.md G-38).
 pub fn silence_note(companion: &Companion) -> Option<String> {
     let (silence, lull) = (companion.starts_after?, companion.text_lull_timeout);
     let note = format!(
@@ -147,7 +148,7 @@ pub fn silence_note(companion: &Companion) -> Option<String> {
     (silence <= lull).then_some(note)
 }
 
-/// What is unusual about a name that is an everyday word (docs/design/gate.md G-6).
+/// A note about a name that is an everyday word (docs/design/gate.md G-6).
 pub fn common_name_note(companion: &Companion, common: CommonNames) -> Option<String> {
     let word = Some(&companion.name).filter(|name| common == CommonNames::Vocative && is_everyday_word(name))?;
     Some(format!(
@@ -158,12 +159,13 @@ pub fn common_name_note(companion: &Companion, common: CommonNames) -> Option<St
     ))
 }
 
-/// What two companions cannot do that share a name.
+/// A note about two companions that share a name.
 fn shared_note(SharedName { name, first, second }: &SharedName) -> String {
     format!("the companions {first} and {second} share the name {name:?}, so they cannot be in one guild; rename one of them")
 }
 
-/// What is wrong with a companion as it is written, by key: values that are out of range, and models and voices that the settings do not have.
+/// Checks a companion's file. Returns the invalid values by key: values that are out of range, and models and voices that the
+/// settings do not have.
 pub fn checked(file: CompanionFile, id: &CompanionId, settings: &Settings) -> Result<Companion, Vec<Problem>> {
     let Settings { companion_defaults, models, prompt, speech, .. } = settings;
     let choices = invalid_choices(&file, models, speech);
@@ -182,8 +184,8 @@ pub fn checked(file: CompanionFile, id: &CompanionId, settings: &Settings) -> Re
 }
 
 impl Roster {
-    /// Reads the folder, or the built-in companions if it does not exist, and what counts instead of them. `problems` get what is wrong with the folder
-    /// as a whole.
+    /// Reads the folder, or the built-in companions if it does not exist, and applies the overlay. Errors of the folder as a
+    /// whole are added to `problems`.
     pub(super) fn read(folder: &FilePath, overlay: &Overlay, settings: &Settings, problems: &mut Vec<Located>) -> Self {
         let mut roster = Self::read_files(folder, overlay, settings, problems);
         roster.take_all(overlay, settings);
@@ -229,7 +231,7 @@ impl Roster {
             if overlay.contains_key(&CompanionId::from(stem)) {
                 continue;
             }
-            // The folder comes before the file.
+            // Entries are sorted, so a folder precedes the file of the same name.
             if roster.knows(&stem.into()) {
                 let other = folder.join(stem).display().to_string();
                 roster
@@ -255,18 +257,20 @@ impl Roster {
         }
     }
 
-    /// What `tertulia check` says about personas that decisions do not show in full, and about briefs that nothing needs.
+    /// The notes of `tertulia check` about personas that decisions do not show in full, and about briefs that are not needed.
     pub(super) fn persona_notes(&self, settings: &Settings) -> Vec<String> {
         self.companions.values().filter_map(|companion| persona_note(companion, &settings.prompt, &settings.models)).collect()
     }
 
-    /// What `tertulia check` says about names that companions share, of which those in one guild are an error, and about names that are everyday words.
+    /// The notes of `tertulia check` about names that companions share, which is an error within one guild, and about names that
+    /// are everyday words.
     pub(super) fn name_notes(&self, common: CommonNames) -> impl Iterator<Item = String> {
         let words = self.companions.values().filter_map(move |companion| common_name_note(companion, common));
         shared_names(self.companions.values()).into_iter().map(|shared| shared_note(&shared)).chain(words)
     }
 
-    /// What `tertulia check` says about companions whose silence ends before they have considered what was said (docs/design/gate.md G-38).
+    /// The notes of `tertulia check` about companions whose silence ends before they have considered the newest messages
+    /// (docs/design/gate.md G-38).
     pub(super) fn silence_notes(&self) -> impl Iterator<Item = String> {
         self.companions.values().filter_map(silence_note)
     }
@@ -354,7 +358,7 @@ impl Roster {
         self.broken.extend(problems);
     }
 
-    /// The first companions by id that share no name, so that they can be in one guild.
+    /// The first companions by id without a shared name, so that they can be in one guild.
     fn without_shared_names(&self, most: usize) -> Vec<CompanionId> {
         let mut chosen: Vec<&Companion> = Vec::new();
         for companion in self.companions.values() {
@@ -379,7 +383,7 @@ impl Roster {
 struct CardFiles {
     /// The file with the companion's keys.
     file: String,
-    /// The text of that file, or why it cannot be read.
+    /// The text of that file, or the error of reading it.
     text: Result<String, String>,
     /// The persona of its folder. `None`: the persona is a key of the file.
     persona: Option<Result<String, Vec<Located>>>,
@@ -418,7 +422,7 @@ fn companion_in(
         .ok()
 }
 
-/// A persona that does not fit into a statement, and a brief that does not fit into a decision.
+/// The problems of a persona that does not fit into a statement's prompt, and of a brief that does not fit into a decision's.
 fn oversized(companion: &Companion, prompt: &Prompt) -> Vec<Problem> {
     let room = persona_room(prompt);
     let texts = [
@@ -436,8 +440,8 @@ fn oversized(companion: &Companion, prompt: &Prompt) -> Vec<Problem> {
     problem.collect()
 }
 
-/// What a companion's file names and the settings do not have: models, also those whose timeouts exceed the role's `timeout_secs`, and the provider of
-/// its voice.
+/// Finds references of a companion's file that the settings do not have: models, models whose timeouts exceed the role's
+/// `timeout_secs`, and the provider of its voice.
 fn invalid_choices(file: &CompanionFile, models: &Models, speech: &Speech) -> Vec<Mismatch> {
     let chosen = [ModelRole::Main, ModelRole::Side].into_iter().zip(file.model.iter().cycle());
     let models = chosen.filter_map(|(role, choice)| {
@@ -448,7 +452,7 @@ fn invalid_choices(file: &CompanionFile, models: &Models, speech: &Speech) -> Ve
     models.chain(provider.map(|message| Mismatch::at("voice.provider", message))).collect()
 }
 
-/// The TOML files and the companions' folders in a folder, sorted by name, and everything else. What is hidden is ignored.
+/// Lists a folder: the TOML files and the companions' folders, sorted by name, and all other entries. Hidden entries are ignored.
 fn entries_in(folder: &FilePath, problems: &mut Vec<Located>) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let is_companion = |path: &PathBuf| {
         let is_file = path.extension().is_some_and(|extension| extension == "toml");

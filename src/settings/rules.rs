@@ -1,4 +1,4 @@
-//! The rules of a conversation, as the settings have them.
+//! The rules of a conversation according to the settings.
 
 use super::Settings;
 use crate::domain::conversation::Rules;
@@ -6,7 +6,7 @@ use crate::domain::id::GuildId;
 use crate::domain::policy::quiet_hours::QuietHours;
 
 impl Settings {
-    /// The rules of a channel of this guild in which this language is spoken. None: `speech.language`.
+    /// The rules of a channel with this guild and spoken language. `None`: `speech.language`.
     pub fn rules(&self, guild: &GuildId, language: Option<&str>) -> Rules<'_> {
         Rules {
             words: self.speech.word_lists(language),

@@ -1,4 +1,4 @@
-//! Section `safety`: what people are told about the AI that they talk with.
+//! Section `safety`: the AI disclosure, help in a crisis, moderation, and minors.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,34 +11,34 @@ use crate::domain::id::GuildId;
 use crate::domain::notice::Notice;
 use crate::domain::text::one_line;
 
-/// What is done with a statement that could not be examined.
+/// How a statement is handled if it could not be moderated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModerationFails {
-    /// It is posted.
+    /// The statement is posted.
     Open,
-    /// It is not.
+    /// The statement is not posted.
     Closed,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Safety {
-    /// How often people are told that companions are AI.
+    /// How often people receive the disclosure that companions are AI.
     pub notice: Notice,
-    /// Who runs this server, as people are told: 1 to 100 characters in one line.
+    /// The operator of this server, shown in the disclosure: 1 to 100 characters in one line. `None`: the operator is not named.
     pub operator: Option<Arc<str>>,
     /// The address of the privacy text: an absolute URL of at most 200 characters.
     pub privacy: Option<Arc<str>>,
-    /// Whether somebody at risk is shown where to find help instead of a companion's answer.
+    /// Whether a person at risk is shown where to find help, instead of a companion's answer.
     pub crisis: bool,
-    /// What is shown then: 1 to 1,500 characters. None: a text in the reader's language.
+    /// The help text that is shown then: 1 to 1,500 characters. `None`: a built-in text in the reader's language.
     pub crisis_text: Option<Arc<str>>,
-    /// Whether a room is told that somebody was shown it.
+    /// Whether a room is notified that a person was shown the help text.
     pub tell: bool,
-    /// What is done with a statement if the service that examines it does not answer.
+    /// How a statement is handled if the moderation service does not answer.
     pub moderation_fails: ModerationFails,
-    /// The guilds in which there are minors, besides single rooms.
+    /// The guilds with minors. Single rooms can be marked in addition.
     #[serde(default)]
     pub minors: BTreeSet<GuildId>,
 }

@@ -10,7 +10,7 @@ use crate::companion::Companion;
 use crate::models::{Models, NamedModel};
 use crate::server::Server;
 
-/// The default settings with this in their place.
+/// The default settings with these overrides.
 pub fn settings(overlay: Value) -> Settings {
     Settings::overlay(overlay).unwrap_or_else(|problems| panic!("{problems}"))
 }
@@ -30,7 +30,7 @@ pub fn models() -> Models {
     defaults().models.clone()
 }
 
-/// A further model of so many calls at a time.
+/// A further model with this limit of concurrent calls.
 pub fn named_model(max_concurrent: usize) -> NamedModel {
     NamedModel {
         base_url: Some("http://127.0.0.1:2/v1".into()),

@@ -1,4 +1,5 @@
-//! Secrets and variables as people's tools leave them: with a byte order mark, line ends or quotation marks around them, or as `NAME=value`.
+//! Removes the additions that tools leave around secrets: byte order marks, line endings and quotation marks. Rejects the form
+//! `NAME=value`.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use super::Problem;
 /// Quotation marks that shells remove and other programs keep.
 const QUOTES: [(char, char); 4] = [('"', '"'), ('\'', '\''), ('“', '”'), ('‘', '’')];
 
-/// What is within the quotation marks around a value. `None`: it has none around it.
+/// The text within the quotation marks around a value. `None`: the value has none around it.
 pub(super) fn unquoted(text: &str) -> Option<&str> {
     let text = text.trim();
     QUOTES.iter().find_map(|(open, close)| {
@@ -23,10 +24,10 @@ pub(super) fn without_mark(text: &str) -> &str {
     text.trim_start_matches('\u{feff}').trim()
 }
 
-/// A secret from the settings or from the file that they name, with the key that it is under. `None`: there is neither.
+/// A secret from the settings, or from the file that they name, with its key. `None`: neither is set.
 ///
 /// # Errors
-/// The file cannot be read.
+/// Returns an error if the file cannot be read.
 pub(super) fn secret(
     (key, secret): (&'static str, Option<&SecretString>),
     (file_key, file): (&'static str, Option<&Path>),
@@ -41,15 +42,15 @@ pub(super) fn secret(
     }
 }
 
-/// The first line of a secret. What follows it in a file is a note.
+/// The first line of a secret. Further lines of a file are notes.
 pub(super) fn first_line(secret: &SecretString) -> &str {
     secret.expose_secret().trim().lines().next().unwrap_or_default()
 }
 
-/// A secret without what surrounds it.
+/// A secret without byte order mark, white space and quotation marks.
 ///
 /// # Errors
-/// It is written as `NAME=value`, or as JSON. The message never contains it.
+/// Returns an error if the secret is written as `NAME=value`, or as JSON. The message never contains it.
 pub(super) fn bare_secret<'a>(key: &str, text: &'a str) -> Result<&'a str, Problem> {
     let text = without_mark(text);
     let secret = unquoted(text).unwrap_or(text);
@@ -59,7 +60,7 @@ pub(super) fn bare_secret<'a>(key: &str, text: &'a str) -> Result<&'a str, Probl
     Ok(secret)
 }
 
-/// Whether a text is written as in a shell or an env file. The `=` at the end of Base64 assigns nothing.
+/// Whether a text is an assignment as in a shell or an env file. The `=` at the end of Base64 is none.
 fn is_assignment(text: &str) -> bool {
     let text = text.strip_prefix("export ").unwrap_or(text).trim_start();
     let Some((name, value)) = text.split_once('=') else { return false };

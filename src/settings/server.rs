@@ -19,17 +19,18 @@ const STRONG_CHARS: usize = 16;
 /// The minimum number of different characters in such a token. Almost every random token has more.
 const STRONG_KINDS: usize = 6;
 
-/// A token with this number of characters cannot be found by guessing, even without a limit on attempts. This holds for tokens of words or of
-/// hexadecimal digits too.
+/// A token with this number of characters cannot be guessed, even without a limit on attempts. This also holds for tokens of
+/// words or of hexadecimal digits.
 const UNGUESSABLE_CHARS: usize = 32;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Server {
-    /// Address and port: `127.0.0.1:7878` or `localhost:7878`. Port 0 selects a free port. Except on loopback an admin token is required.
+    /// Address and port: `127.0.0.1:7878` or `localhost:7878`. Port 0 selects a free port. An address other than loopback
+    /// requires an admin token.
     pub listen: String,
-    /// The URL that browsers use, if it is not `listen`: `https://talk.example.org` behind a proxy. The server accepts its host as Host and its
-    /// origin as Origin. With `https` cookies are Secure. Unless it names loopback, an admin token is required.
+    /// The URL that browsers use, if it is not `listen`: `https://talk.example.org` behind a proxy. The server accepts its host
+    /// as Host and its origin as Origin. With `https` cookies are Secure. A host other than loopback requires an admin token.
     pub public_url: Option<String>,
     /// Addresses and networks (`10.0.0.5`, `10.0.0.0/8`) of trusted proxies. Their `X-Forwarded-For` and `Forwarded` headers are used as the
     /// client's address.
@@ -63,7 +64,7 @@ pub struct Server {
     pub body_timeout_secs: f64,
     /// Seconds after which a response that the peer does not read is aborted: 0.05 to 3,600.
     pub stall_timeout_secs: f64,
-    /// Seconds between pings on a WebSocket: 0.05 to 3,600. A WebSocket without any sign of life between three pings is closed.
+    /// Seconds between pings on a WebSocket: 0.05 to 3,600. A WebSocket that receives nothing for three pings is closed.
     pub live_ping_secs: f64,
     /// Seconds after which a browser must sign in again: 60 to 31,536,000.
     pub session_secs: f64,
@@ -71,7 +72,7 @@ pub struct Server {
     pub max_sessions: usize,
     /// Seconds that requests in flight may take to finish at shutdown: 0 to 600.
     pub drain_secs: f64,
-    /// Where a token is kept that the server makes itself, once somebody is invited. It is in force if no other one is set.
+    /// The file of the token that the server generates with the first invitation. That token is in force if no other one is set.
     #[serde(skip)]
     pub kept_token: Option<KeptToken>,
 }
@@ -88,7 +89,7 @@ seconds! {
 }
 
 impl Server {
-    /// Makes the token that is kept in a data folder the one in force, if there is one and no other is set.
+    /// If no token is set and the data folder contains a generated one, uses that.
     pub(super) fn keep_token_in(&mut self, data: &Path) {
         let kept = KeptToken::of(data);
         if self.admin_token.is_none() && self.admin_token_file.is_none() && kept.path().exists() {
@@ -141,7 +142,10 @@ impl Server {
         within("drain_secs", self.drain_secs, 0.0..=600.0)
     }
 
-    /// `listen` as a socket address. Fails if it is not one.
+    /// `listen` as a socket address.
+    ///
+    /// # Errors
+    /// Returns an error if `listen` is not a socket address.
     pub fn address(&self) -> Result<SocketAddr, Problem> {
         let named = self.listen.strip_prefix("localhost:").and_then(|port| port.parse().ok());
         if let Some(port) = named {
@@ -153,15 +157,18 @@ impl Server {
         })
     }
 
-    /// `public_url` as browsers write an Origin: `https://talk.example.org`, in lower case, without a default port. `None` also for an
-    /// invalid URL, which [`check`](Self::check) rejects.
+    /// `public_url` as browsers write an Origin: `https://talk.example.org`, in lower case, without a default port. `None` also
+    /// for an invalid URL, which [`check`](Self::check) rejects.
     pub fn public_origin(&self) -> Option<String> {
         let url = Url::parse(self.public_url.as_deref()?).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
         let is_bare = url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
         (is_bare && url.path() == "/").then(|| url.origin().ascii_serialization())
     }
 
-    /// `trusted_proxies` as networks. Fails if an entry is invalid or covers all addresses.
+    /// `trusted_proxies` as networks.
+    ///
+    /// # Errors
+    /// Returns an error if an entry is invalid or covers all addresses.
     pub fn trusted_networks(&self) -> Result<Vec<IpNet>, Problem> {
         let network = |(index, text): (usize, &String)| {
             let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(|address| IpNet::from(address.to_canonical())));
@@ -197,8 +204,11 @@ impl Server {
         !is_here || (self.public_url.is_some() && !self.is_public_on_loopback())
     }
 
-    /// The admin token, from the settings or its file. Fails if the file cannot be read or the token is invalid. It also fails if other machines can
-    /// reach the server and the token could be guessed.
+    /// The admin token, from the settings or its file. `None`: no token is set.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read or the token is invalid. Also returns an error if other machines can reach the
+    /// server and the token could be guessed.
     pub fn token(&self) -> Result<Option<SecretString>, Problem> {
         let file = ("admin_token_file", self.admin_token_file.as_deref());
         let Some((key, token)) = secret(("admin_token", self.admin_token.as_ref()), file)? else { return Ok(None) };
@@ -216,7 +226,7 @@ impl Server {
         Ok(Some(text.into()))
     }
 
-    /// A hint about a token that only programs on this machine can try, and that could be guessed.
+    /// A hint about a weak token that only programs on this machine can try.
     pub(super) fn token_note(&self) -> Option<String> {
         let token = self.token().ok()??;
         let key = if self.admin_token.is_some() { "admin_token" } else { "admin_token_file" };
@@ -232,7 +242,7 @@ fn is_strong(token: &str) -> bool {
     token.len() >= STRONG_CHARS && kinds.len() >= STRONG_KINDS
 }
 
-/// Whether a token cannot be found by guessing, even without a limit on attempts: as strong as the output of `openssl rand -hex 16`.
+/// Whether a token cannot be guessed, even without a limit on attempts: as strong as the output of `openssl rand -hex 16`.
 pub fn is_unguessable(token: &str) -> bool {
     token.len() >= UNGUESSABLE_CHARS && is_strong(token)
 }

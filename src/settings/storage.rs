@@ -1,4 +1,4 @@
-//! Section `storage`: where the store is, retention, backups and compaction.
+//! Section `storage`: the location of the store, retention, backups and compaction.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -21,7 +21,7 @@ const HOUR_MICROS: u64 = 60 * 60 * 1_000_000;
 /// The longest retention period in days: a hundred years.
 pub const MOST_DAYS: u32 = 36_500;
 
-/// How often backups can be made.
+/// The shortest interval between backups.
 const LEAST_INTERVAL: Duration = Duration::from_secs(1);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(MOST_DAYS as u64 * 24 * 60 * 60);
 
@@ -39,7 +39,7 @@ named! {
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
-    /// What holds the store.
+    /// The storage engine.
     pub engine: Engine,
     /// The URL of the PostgreSQL database, only from the environment (`TERTULIA__STORAGE__URL`). See also `url_file`.
     pub url: Option<SecretString>,
@@ -49,14 +49,14 @@ pub struct Storage {
     pub path: PathBuf,
     /// Days after which messages and decisions are deleted (1 to 36,500). `None`: never.
     pub retention_days: Option<u32>,
-    /// The same for single guilds, by id (0 to 36,500). 0: never.
+    /// The retention period of single guilds, by id (0 to 36,500 days). 0: messages are never deleted.
     pub guild_retention_days: BTreeMap<GuildId, u32>,
-    /// How often a running server makes a backup by itself (1 s to 36,500 days). `None`: never.
+    /// The interval between automatic backups (1 s to 36,500 days). `None`: no automatic backups.
     #[serde(deserialize_with = "interval")]
     pub backup_every: Option<Duration>,
-    /// How many of these backups are kept (1 to 1,000).
+    /// The number of automatic backups that are kept (1 to 1,000).
     pub backups_kept: usize,
-    /// Days after which the store is compacted to remove deleted words from its file (0 to 36,500). 0: only by the operator.
+    /// Days after which the store is compacted to remove deleted text from its file (0 to 36,500). 0: only by the operator.
     pub compact_after_days: u32,
     /// The hour of the day, 0 to 23 in UTC, in which a running server pauses to compact.
     pub compact_hour: u32,
@@ -74,7 +74,8 @@ impl Storage {
         self.retention_days.is_none() && self.guild_retention_days.values().all(|days| *days == 0)
     }
 
-    /// Whether words erased at `erased` have been in the store's file for longer than allowed. If the clock was ahead then, nobody knows for how long.
+    /// Whether text erased at `erased` has been in the store's file for longer than allowed. If the clock was ahead at that time,
+    /// the duration is unknown, and compaction is due.
     pub fn is_compaction_due(&self, erased: Moment, now: Moment) -> bool {
         let was_ahead = day(erased) > day(now) + 1;
         self.compacts() && (was_ahead || day(now) >= day(erased).saturating_add(self.compact_after_days.into()))
@@ -85,13 +86,13 @@ impl Storage {
         now.as_micros() / HOUR_MICROS % 24 == u64::from(self.compact_hour)
     }
 
-    /// By when words that are erased now are removed from the store's file. `None`: only the operator compacts it.
+    /// When text that is erased now will be removed from the store's file. `None`: only the operator compacts it.
     pub fn compacted_by(&self, now: Moment) -> Option<Moment> {
         let hours = (day(now) + u64::from(self.compact_after_days)) * 24 + u64::from(self.compact_hour) + 1;
         self.compacts().then(|| Moment::from_micros(hours.saturating_mul(HOUR_MICROS)))
     }
 
-    /// Whether the server compacts the store automatically. A database does that itself.
+    /// Whether the server compacts the store automatically. A database compacts itself.
     pub fn compacts(&self) -> bool {
         self.engine == Engine::Sled && self.compact_after_days > 0
     }
@@ -99,7 +100,8 @@ impl Storage {
     /// The URL of the database, from the settings or its file.
     ///
     /// # Errors
-    /// There is none, the file cannot be read, or the text is not such a URL. The message never contains it.
+    /// Returns an error if no URL is set, if the file cannot be read, or if the text is not such a URL. The message never
+    /// contains it.
     pub fn url(&self) -> Result<SecretString, Problem> {
         let Some((key, url)) = secret(("url", self.url.as_ref()), ("url_file", self.url_file.as_deref()))? else {
             let message =
@@ -144,10 +146,10 @@ fn check_url(key: &str, url: &str) -> Result<(), Problem> {
     database(url).map(drop).map_err(|message| Problem::new(key, message))
 }
 
-/// How to connect to each host of the URL of a database, in the URL's order.
+/// The connection parameters of each host in the URL of a database, in the URL's order.
 ///
 /// # Errors
-/// What is wrong with it, and the way out. The message has nothing of user, password and host.
+/// Returns the problem of the URL and its remedy. The message contains neither user, password nor host.
 pub fn database(url: &str) -> Result<Vec<Config>, String> {
     const NO_URL: &str = "is not the URL of a PostgreSQL database, such as postgresql://tertulia:PASSWORD@db.example.org:5432/tertulia; \
                           special characters in the password must be percent-encoded";
@@ -168,7 +170,7 @@ pub fn database(url: &str) -> Result<Vec<Config>, String> {
     if ["sslrootcert=", "sslcert=", "sslkey="].iter().any(|option| options.contains(option)) {
         return Err(FILES.into());
     }
-    // With TLS, certificate and name are always checked.
+    // With TLS, the certificate and the host name are always checked.
     let options = options.replace("sslmode=verify-full", "sslmode=require").replace("sslmode=verify-ca", "sslmode=require");
     let parse = |place: &str| if options.is_empty() { place.parse::<Config>() } else { format!("{place}?{options}").parse() };
     let refused = |error: tokio_postgres::Error| {

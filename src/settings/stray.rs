@@ -1,13 +1,13 @@
-//! Finds files that look like settings or companions and are neither, so that none is passed over in silence.
+//! Finds files that look like settings or companions but are not read, so that none is ignored silently.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The beginnings of names that only settings have.
+/// The prefixes of names that only settings files have.
 const NAMES_OF_SETTINGS: [&str; 4] = ["default", "config", "settings", "tertulia"];
 
-/// A note about each file in the folder of settings that was meant as settings, by its name, and is not read.
+/// A note for each file in the settings folder that looks like a settings file but is not read.
 pub(super) fn settings_notes(folder: &Path, profile: Option<&str>) -> Vec<String> {
     let read = [Some("default"), profile].map(|name| name.map(|name| format!("{name}.toml")));
     let is_meant = |path: &PathBuf| {
@@ -24,7 +24,7 @@ pub(super) fn settings_notes(folder: &Path, profile: Option<&str>) -> Vec<String
     )
 }
 
-/// A note about each of these paths that is a file. Notes for people, such as a README, are left out.
+/// A note for each of these paths that is a file. Files for people, such as a README, are left out.
 pub(super) fn companion_notes<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<String> {
     let is_note = |path: &Path| path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case("readme"));
     let files = paths.into_iter().filter(|path| path.is_file() && !is_note(path)).map(Path::to_owned);
@@ -40,7 +40,7 @@ fn notes(paths: impl Iterator<Item = PathBuf>, rule: &str) -> Vec<String> {
     paths.into_iter().map(|path| format!("{path} is not read: {rule}")).collect()
 }
 
-/// The files of a folder. One that cannot be listed has none: reading it reports why.
+/// The files of a folder. Empty if the folder cannot be listed: the attempt to read it reports why.
 fn files_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
     entries.unwrap_or_default()

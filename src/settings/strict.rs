@@ -1,6 +1,8 @@
-//! Reads values into structs without conversions: a number is not a text, `true` is not a number, and 7.9 is not 8. A list is no struct.
+//! Reads values into structs without conversions: a number is not a text, `true` is not a number, and 7.9 is not 8. A list is no
+//! struct.
 //!
-//! Every error has the path to its value. Environment variables and queries have no types, so their texts are parsed as the type that is expected.
+//! Every error has the path to its value. Environment variables and queries have no types, so their texts are parsed as the
+//! expected type.
 
 use std::fmt;
 
@@ -15,28 +17,28 @@ use serde_path_to_error::Segment;
 
 use super::mismatch::{Kind, Mismatch, Path, Step};
 
-/// The origin that the crate `config` gives to values from the environment. Texts with this origin have no type.
+/// The origin that the crate `config` assigns to values from the environment. Texts with this origin have no type.
 const UNTYPED: &str = "the environment";
 
-/// What is wrong with a value from outside, in terms of JSON.
+/// An invalid value from outside, in terms of JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// The path of the value. `None`: it is the whole.
+    /// The path of the value. `None`: the whole input.
     pub field: Option<String>,
     pub detail: String,
-    /// Whether it has another type than it must have.
+    /// Whether the value has the wrong type.
     pub is_mistyped: bool,
 }
 
 /// Reads a JSON text.
 ///
 /// # Errors
-/// It is not JSON, or something is wrong with a value.
+/// The outer error: the text is not JSON. The inner error: a value is invalid.
 pub fn json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<Result<T, Wrong>> {
     let mut json = serde_json::Deserializer::from_slice(text);
     match serde_path_to_error::deserialize(&mut json) {
         Ok(Tree(tree)) => json.end().map(|()| read(&tree).map_err(|mismatch| wrong(&mismatch, &tree))),
-        // A tree has values of all types: nothing else is wrong with one.
+        // A tree has values of all types, so a duplicate key is the only possible error.
         Err(error) if error.inner().is_data() => Ok(Err(twice(error.path().to_string()))),
         Err(error) => Err(error.into_inner()),
     }
@@ -45,7 +47,7 @@ pub fn json<T: DeserializeOwned>(text: &[u8]) -> serde_json::Result<Result<T, Wr
 /// Reads keys with their texts, such as those of a query.
 ///
 /// # Errors
-/// A key appears twice, or something is wrong with a value.
+/// Returns an error if a key appears twice, or if a value is invalid.
 pub fn texts<T: DeserializeOwned>(pairs: Vec<(String, String)>) -> Result<T, Wrong> {
     let mut table = Map::new();
     for (key, text) in pairs {
@@ -77,7 +79,7 @@ pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Mismatch> {
         });
         let mut path = Path(steps.collect());
         let Mismatch { kind, .. } = error.into_inner();
-        // Only some readers have the key in the path.
+        // Only some readers include the key in the path.
         if let Kind::UnknownKey(key, _) = &kind
             && path.0.last() != Some(&Step::Key(key.clone()))
         {
@@ -87,7 +89,7 @@ pub(super) fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Mismatch> {
     })
 }
 
-/// Any TOML or JSON. No key of a table is written twice.
+/// Any TOML or JSON value without duplicate keys.
 pub(super) struct Tree(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Tree {
@@ -146,7 +148,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
     }
 }
 
-/// Refuses the value of a key that is written twice.
+/// Rejects the value of a duplicate key.
 struct Twice;
 
 impl<'de> DeserializeSeed<'de> for Twice {
@@ -190,7 +192,7 @@ impl IntoDeserializer<'_, Mismatch> for Strict<'_> {
     }
 }
 
-/// The entries of a table in the order of their keys, so that errors come in a stable order.
+/// The entries of a table in the order of their keys, so that errors have a stable order.
 fn entries<'de, 'a>(
     table: &'a Map<String, Value>,
 ) -> MapDeserializer<'de, impl Iterator<Item = (&'a str, Strict<'a>)>, Mismatch> {
@@ -199,7 +201,7 @@ fn entries<'de, 'a>(
     MapDeserializer::new(entries.into_iter())
 }
 
-/// Parses a text without a type as the expected type, and reads every other value as the type it has.
+/// Parses a text without a type as the expected type, and reads every other value with its own type.
 macro_rules! read_as {
     ($($method:ident, $visit:ident, $number:ty;)+) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {

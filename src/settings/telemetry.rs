@@ -13,14 +13,14 @@ pub struct Telemetry {
     pub log: String,
     /// The format of log lines.
     pub log_format: LogFormat,
-    /// The OTLP collector (HTTP) that spans and metrics are sent to: an http or https URL without `/v1/traces`. None: they are not exported,
-    /// unless `OTEL_EXPORTER_OTLP_ENDPOINT` is set, which wins.
+    /// The OTLP collector (HTTP) for spans and metrics: an http or https URL without `/v1/traces`. `None`: they are not exported.
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` overrides this key.
     pub otlp_endpoint: Option<String>,
     /// The maximum number of spans that wait for export (1 to 1,000,000). Further ones are dropped and counted. Each takes about half a kilobyte.
     pub span_queue: usize,
     /// The share of traces that is exported, from 0 to 1. Failed turns and actions of supervisors are always exported.
     pub sample_ratio: f64,
-    /// Whether spans contain what people and companions said.
+    /// Whether spans contain the text of messages.
     pub capture_content: bool,
     /// The `service.name` of exported spans and metrics.
     pub service_name: String,
@@ -47,7 +47,7 @@ impl Telemetry {
         }
         let is_unknown = |word: &&str| !word.is_empty() && !word.contains('=') && word.parse::<LevelFilter>().is_err();
         if let Some(word) = self.log.split(',').map(str::trim).find(is_unknown).filter(|_| !self.log.contains('[')) {
-            // It would count as the name of a part of the program, and nothing else would be logged.
+            // EnvFilter would read it as the name of a module, and log nothing else.
             return Err(Problem::new(
                 "log",
                 format!("has {word:?}, must be error, warn, info, debug, trace or off, or such as info,tertulia=debug"),

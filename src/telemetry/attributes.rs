@@ -3,7 +3,7 @@
 //! The `gen_ai.*` and `messaging.*` names are from the OpenTelemetry conventions for generative AI and for messaging, version 1.41. Both
 //! are still in development, so they are pinned here.
 
-/// A number as the value of an attribute, which is signed.
+/// Converts a number to an attribute value, which is signed.
 pub(super) fn whole(number: impl TryInto<i64>) -> i64 {
     number.try_into().unwrap_or(i64::MAX)
 }
@@ -20,7 +20,8 @@ pub const DECISION_MESSAGE_COUNT: &str = "decision.message_count";
 pub const DECISION_CHECK_COUNT: &str = "decision.check_count";
 /// The count at which the next interjection is considered.
 pub const DECISION_THRESHOLD: &str = "decision.threshold";
-/// In rounds, whether a YES got the floor: `won`, `lost` or `none`. `none` if it did not want the floor, or if the round selected nobody any more.
+/// In rounds, whether a YES got the floor: `won`, `lost` or `none`. `none` if it did not want the floor, or if the round could no
+/// longer select a speaker.
 pub const DECISION_FLOOR: &str = "decision.floor";
 /// In rounds, the vote: `speak` or `listen`.
 pub const DECISION_STATE: &str = "decision.state";
@@ -39,7 +40,7 @@ pub const ROUND_STATES: &str = "round.states";
 pub const ROUND_CANDIDATES: &str = "round.candidates";
 /// Number of companions in a round that were asked but did not answer.
 pub const ROUND_MISSING: &str = "round.missing";
-/// The selected companion. Absent if none was.
+/// The selected companion. Absent if there is none.
 pub const ROUND_SELECTED: &str = "round.selected";
 /// The closing stage before a change.
 pub const CLOSING_FROM: &str = "closing.from";
@@ -51,22 +52,22 @@ pub const CLOSING_CAUSE: &str = "closing.cause";
 pub const REPETITION_SCORE: &str = "repetition.score";
 /// Number of consecutive detections.
 pub const REPETITION_DETECTIONS: &str = "repetition.detections";
-/// What measured the repetition: `lexical` or `model`.
+/// The judge of the repetition: `lexical` or `model`.
 pub const REPETITION_JUDGE: &str = "repetition.judge";
 
 /// Whether the last statements were found to repeat each other.
 pub const REPETITION_FOUND: &str = "repetition.found";
 /// `words`, `backchannel`, `noise` or `echo`.
 pub const SEGMENT_KIND: &str = "segment.kind";
-/// How an interruption of a spoken reply came out (docs/live.md).
+/// The verdict of an interruption of a spoken reply (docs/live.md).
 pub const INTERRUPTION_VERDICT: &str = "interruption.verdict";
-/// What was drawn when somebody began to talk, from 0 to 1. Absent if nobody talked.
+/// The random number that was drawn at the start of an interruption, from 0 to 1. Absent if no person interrupted.
 pub const INTERRUPTION_DRAW: &str = "interruption.draw";
 /// The probability that the companion does not yield at once, from 0 to 0.9.
 pub const INTERRUPTION_TOLERANCE: &str = "interruption.tolerance";
 /// The position in the reply, in milliseconds.
 pub const INTERRUPTION_AT_MS: &str = "interruption.at_ms";
-/// How a spoken reply ended: `whole`, `cut`, or `unheard` if it ended before a word was heard.
+/// How a spoken reply ended: `whole`, `cut`, or `unheard` if it ended before a word was played.
 pub const PLAYBACK_OUTCOME: &str = "playback.outcome";
 /// The number of sentences that began to play.
 pub const PLAYBACK_SENTENCES: &str = "playback.sentences";
@@ -74,32 +75,33 @@ pub const PLAYBACK_SENTENCES: &str = "playback.sentences";
 pub const PLAYBACK_DROPPED: &str = "playback.dropped";
 /// The audio that was played, in milliseconds.
 pub const PLAYBACK_PLAYED_MS: &str = "playback.played_ms";
-/// Why people were told that companions are AI: `first`, `day` or `interval`.
+/// The occasion of an AI disclosure: `first`, `day` or `interval`.
 pub const NOTICE_OCCASION: &str = "safety.notice.occasion";
-/// The number of people who were told.
+/// The number of people who received an AI disclosure.
 pub const NOTICE_PEOPLE: &str = "safety.notice.people";
-/// The audio that was recognised, or made, in seconds.
+/// The recognised or synthesised audio, in seconds.
 pub const SPEECH_AUDIO_SECS: &str = "speech.audio_secs";
-/// The number of characters of which audio was made.
+/// The number of synthesised characters.
 pub const SPEECH_CHARACTERS: &str = "speech.characters";
 /// `speech_recognition` or `speech_synthesis`.
 pub const SPEECH_SERVICE: &str = "speech.service";
-/// What does not work in a voice call: `recognition_failed`, `recognition_full`, `recognition_used_up`, `synthesis_failed`, `synthesis_used_up`, `not_heard`,
-/// `says_already`, `says_too_much` or `call_too_long`.
+/// The trouble in a voice call: `recognition_failed`, `recognition_full`, `recognition_used_up`, `synthesis_failed`,
+/// `synthesis_used_up`, `not_heard`, `says_already`, `says_too_much` or `call_too_long`.
 pub const VOICE_TROUBLE: &str = "voice.trouble";
-/// What is full: `calls` (`voice.max_calls`), `people` (`voice.max_people`) or `channel` (Discord does not let the bot in).
+/// The limit that was reached: `calls` (`voice.max_calls`), `people` (`voice.max_people`) or `channel` (Discord does not let the
+/// bot in).
 pub const VOICE_LIMIT: &str = "voice.limit";
 /// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
 pub const HAND_OVER_CAUSE: &str = "hand_over.cause";
-/// What became of a packet in a call on Discord: `received`, `lost`, `late`, `refused`, `undecodable` or `dropped`.
+/// The outcome of a packet in a call on Discord: `received`, `lost`, `late`, `refused`, `undecodable` or `dropped`.
 pub const DISCORD_PACKET_FATE: &str = "discord.packet_fate";
-/// What became of a frame of companions' speech in a call on Discord: `sent`, `held` or `dropped`.
+/// The outcome of a frame of companions' speech in a call on Discord: `sent`, `held` or `dropped`.
 pub const DISCORD_FRAME_FATE: &str = "discord.frame_fate";
 /// `received`, `dropped`, `late` or `undecodable`.
 pub const PACKET_FATE: &str = "packet.fate";
-/// The number of segments of speech that a hand-over made messages of.
+/// The number of speech segments in a hand-over.
 pub const HAND_OVER_SEGMENTS: &str = "hand_over.segments";
-/// The number of these messages.
+/// The number of messages in a hand-over.
 pub const HAND_OVER_MESSAGES: &str = "hand_over.messages";
 /// `selected` or `nobody`.
 pub const ROUND_OUTCOME: &str = "round.outcome";
@@ -111,7 +113,7 @@ pub const COMPANION_ID: &str = "companion.id";
 pub const TURN_ID: &str = "turn.id";
 /// How a turn ended: `posted`, `silence`, `failed`, `cancelled`.
 pub const TURN_OUTCOME: &str = "turn.outcome";
-/// What was cut out of a model's answer: `thought`, `other_speaker`, …
+/// The kind of text that was removed from a model's answer: `thought`, `other_speaker`, …
 pub const TRIMMED_KIND: &str = "kind";
 /// Whether a statement is an interjection.
 pub const STATEMENT_UNSOLICITED: &str = "statement.is_unsolicited";
@@ -136,15 +138,15 @@ pub const MESSAGE_ROLE: &str = "message.role";
 pub const SEND_OUTCOME: &str = "send.outcome";
 /// The result of an automatic backup: `made`, `skipped` for lack of disk space, or `failed`.
 pub const BACKUP_OUTCOME: &str = "backup.outcome";
-/// What holds the store: `sled` or `postgres`.
+/// The storage engine: `sled` or `postgres`.
 pub const ENGINE: &str = "engine";
-/// The number of a part of all guilds.
+/// The number of a partition of the guilds.
 pub const PARTITION: &str = "partition";
-/// The result of a sign of life in the database: `ok` or `failed`.
+/// The result of a heartbeat in the database: `ok` or `failed`.
 pub const BEAT_OUTCOME: &str = "outcome";
-/// Why a node took a partition: its owner had given it back, was silent, or there was none before.
+/// Why a node took a partition: its owner had released it or was silent, or it had no owner before.
 pub const TAKEOVER_REASON: &str = "reason";
-/// What happened to a message from Discord.
+/// The outcome of a message from Discord.
 pub const MESSAGE_FATE: &str = "message.fate";
 /// The result of reading a channel after a downtime.
 pub const BACKFILL_OUTCOME: &str = "backfill.outcome";
@@ -155,7 +157,7 @@ pub const GUILD_STATE: &str = "guild.state";
 pub const POOL_PRIORITY: &str = "pool.priority";
 /// The currency of a cost.
 pub const COST_CURRENCY: &str = "cost.currency";
-/// What happened to a span: `exported`, `failed` or `dropped`.
+/// The outcome of a span: `exported`, `failed` or `dropped`.
 pub const SPAN_FATE: &str = "span.fate";
 /// The status of an HTTP response.
 pub const HTTP_STATUS: &str = "http.response.status_code";
@@ -178,9 +180,9 @@ pub const ERROR_TYPE: &str = "error.type";
 pub const MODEL_ROLE: &str = "model.role";
 /// Number of calls for one question: 1, more if the first failed, 0 if the question never left the queue.
 pub const MODEL_ATTEMPTS: &str = "model.attempts";
-/// How long a question waited in the queue and between its calls, in milliseconds. The span does not include it.
+/// How long a question waited in the queue and between its calls, in milliseconds. The span does not include this time.
 pub const MODEL_WAITED_MS: &str = "model.waited_ms";
-/// The number of companions that one question was for, if it was for several.
+/// The number of companions in one question, if there are several.
 pub const MODEL_ASKED_TOGETHER: &str = "model.asked_together";
 /// `chat` or `invoke_agent`.
 pub const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
@@ -228,17 +230,17 @@ pub const DISCORD_COMMAND_OUTCOME: &str = "discord.command.outcome";
 pub const SPAN_TURN: &str = "conversation.turn";
 /// The span of journaling a message. (The span of sending a statement is `send {platform}`.)
 pub const SPAN_APPEND: &str = "history.append";
-/// The span of a hand-over: from the beginning of what people said to its becoming messages.
+/// The span of a hand-over: from the beginning of the first segment until the segments become messages.
 pub const SPAN_UTTERANCE: &str = "voice.utterance";
 /// The span of a spoken reply: from its first sentence to the end of its playback, pauses included.
 pub const SPAN_PLAYBACK: &str = "voice.playback";
-/// The span of speech recognition: from the first sound of an utterance to its last words.
+/// The span of speech recognition: from the first audio of an utterance to its final transcript.
 pub const SPAN_RECOGNISE: &str = "voice.recognise";
 /// The span of speech synthesis: from the request for a sentence to its last audio.
 pub const SPAN_SYNTHESISE: &str = "voice.synthesise";
-/// The span of an interruption of a spoken reply. It has no length: it is when it came out.
+/// The span of an interruption of a spoken reply. It has no duration. Its time is that of the verdict.
 pub const SPAN_INTERRUPTION: &str = "voice.interruption";
-/// The span of telling people that companions are AI. It has no length.
+/// The span of an AI disclosure. It has no duration.
 pub const SPAN_NOTICE: &str = "safety.notice";
 /// The span of one decision, or of an evaluation without an answer.
 pub const SPAN_DECISION: &str = "decision.gate";

@@ -29,7 +29,7 @@ pub struct DecisionFacts<'a> {
     pub threshold: Option<u64>,
     /// In rounds, the vote.
     pub vote: Option<&'a State>,
-    /// In rounds, `won`, `lost` or `none`. `None` while it is not known.
+    /// In rounds, `won`, `lost` or `none`. `None` while the outcome is unknown.
     pub floor: Option<&'static str>,
     pub started: Moment,
     pub ended: Moment,

@@ -1,4 +1,5 @@
-//! Sends spans to an OTLP endpoint from a separate thread. If the endpoint is slow or missing, spans are lost and counted, and nothing else happens.
+//! Sends spans to an OTLP endpoint from a separate thread. If the endpoint is slow or missing, spans are lost and counted,
+//! without any other effect.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ mod tests;
 /// The standard variable with the address of a collector.
 pub(super) const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// How long an export may take, if no variable says it.
+/// How long an export may take, if no variable sets the timeout.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The losses count as over once no span was lost for this duration.
@@ -35,7 +36,7 @@ const CALM: Duration = Duration::from_secs(30);
 /// How much larger the exporter's own queue is than our limit. So spans are always dropped by our limit, which counts them.
 const SLACK: usize = 256;
 
-/// What is exported.
+/// The kind of exported data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     Spans,
@@ -43,7 +44,7 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// Its word in messages, and its part of the variables' names.
+    /// Its name in messages, and its part of the variables' names.
     const fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Spans => ("spans", "TRACES"),
@@ -52,13 +53,13 @@ impl Signal {
     }
 }
 
-/// Where spans or metrics are exported to.
+/// The destination of spans or metrics.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
     pub signal: Signal,
-    /// The complete URL that they are posted to.
+    /// The complete URL of the endpoint.
     pub endpoint: String,
-    /// `service.name`, if the environment sets it other than in `OTEL_RESOURCE_ATTRIBUTES`.
+    /// `service.name`, if the environment sets it elsewhere than in `OTEL_RESOURCE_ATTRIBUTES`.
     pub service_name: Option<String>,
     /// How long an export may take.
     pub timeout: Duration,
@@ -129,7 +130,7 @@ impl Target {
     }
 }
 
-/// Why the variables want exports that are not possible.
+/// Why the exports that the variables request are not possible.
 pub(super) fn refused(signal: Signal, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let (what, name) = signal.names();
     let protocols = [format!("OTEL_EXPORTER_OTLP_{name}_PROTOCOL"), "OTEL_EXPORTER_OTLP_PROTOCOL".to_owned()];
@@ -147,7 +148,7 @@ fn set(variable: impl Fn(&str) -> Option<String>, name: &str) -> Option<String> 
     variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// Where and how spans are exported.
+/// The destination of spans, and their sampling.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExportPlan {
     pub target: Target,
@@ -202,8 +203,8 @@ impl ExportPlan {
     }
 }
 
-/// An endpoint without user, password and query, which may be secret. An invalid URL with a `/` or `?` in its password is ambiguous; then less is
-/// shown rather than a secret.
+/// An endpoint without user, password and query, which may be secret. An invalid URL with a `/` or `?` in its password is
+/// ambiguous. Then the result omits more than necessary, so that it never shows a secret.
 fn shown(endpoint: &str) -> String {
     let (scheme, rest) = match endpoint.split_once("//") {
         Some((scheme, rest)) => (format!("{scheme}//"), rest),

@@ -155,7 +155,7 @@ impl Logged {
         Self { lines, _subscribed: subscribe(subscriber) }
     }
 
-    /// What was logged so far.
+    /// The log so far.
     pub fn read(&self) -> String {
         self.lines.text()
     }

@@ -21,7 +21,7 @@ pub struct Attempt {
     pub shard: u32,
     /// The total number of connections.
     pub shards: u32,
-    /// It tried to resume a session. Otherwise it began a new one.
+    /// Whether it tried to resume a session. Otherwise it began a new one.
     pub is_resume: bool,
     pub has_identified: bool,
     pub began: Moment,

@@ -17,7 +17,7 @@ use super::attributes as name;
 use kinds::{Counter, Declared, Gauge, Histogram, Sum, UpDown};
 pub use kinds::{Label, NONE};
 
-/// For the server's own work: from times that nobody notices to a few seconds.
+/// For the server's own work: from imperceptible times to a few seconds.
 const OWN_SECONDS: &[f64] = &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
 /// The same range, with finer steps around the target for a turn: five milliseconds plus a commit.
 const OVERHEAD_SECONDS: &[f64] = &[
@@ -28,9 +28,9 @@ const OVERHEAD_SECONDS: &[f64] = &[
 const MODEL_SECONDS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0];
 /// For waits in a queue: from no wait to one that uses up a question's timeout.
 const WAIT_SECONDS: &[f64] = &[0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0];
-/// As the conventions for generative AI advise for `gen_ai.client.operation.duration`.
+/// The buckets that the conventions for generative AI recommend for `gen_ai.client.operation.duration`.
 const GEN_AI_SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
-/// As the conventions for generative AI advise for `gen_ai.client.token.usage`.
+/// The buckets that the conventions for generative AI recommend for `gen_ai.client.token.usage`.
 const GEN_AI_TOKENS: &[f64] = &[
     1.0,
     4.0,
@@ -49,7 +49,7 @@ const GEN_AI_TOKENS: &[f64] = &[
 ];
 /// Powers of two.
 const SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0];
-/// From all different to all the same.
+/// For repetition scores, from no repetition to full repetition.
 const SCORES: &[f64] = &[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
 
 const TRIGGER: Label = Label { name: name::DECISION_TRIGGER, values: values::TRIGGERS };
@@ -86,7 +86,7 @@ macro_rules! instruments {
             }
         }
 
-        /// All instruments that are updated when something happens.
+        /// All instruments that are updated by events.
         pub const CATALOGUE: &[Entry] = &[$(
             Entry { kind: stringify!($kind), name: $name, unit: $unit, labels: &[$($label),*], help: $help },
         )*];
@@ -376,7 +376,7 @@ pub struct Entry {
     pub name: &'static str,
     /// The UCUM unit, or an empty text.
     pub unit: &'static str,
-    /// In the order in which values are passed.
+    /// The labels, in the order in which values are passed.
     pub labels: &'static [Label],
     /// The description, for people.
     pub help: &'static str,

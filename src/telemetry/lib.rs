@@ -1,7 +1,7 @@
 //! Spans, logs and their export. Each name is defined once.
 //!
-//! Spans of a turn are written when their work is finished, with their own times ([`recorder`]). So no span is held open across actors.
-//! A gate's decision is recorded in one place, [`decisions`]. Logs are for people, and go to stderr.
+//! Spans of a turn are written when their work is finished, with their own times ([`recorder`]). So no span is held open across
+//! actors. A gate's decision is recorded in one place, [`decisions`]. Logs are for people, and go to stderr.
 
 use std::io::IsTerminal;
 use std::sync::mpsc;
@@ -87,18 +87,18 @@ pub struct Telemetry {
     flush_timeout: Duration,
 }
 
-/// Where spans and metrics are exported to. The default is nowhere.
+/// The destinations of spans and metrics. By default, none are exported.
 #[derive(Clone, Debug, Default)]
 pub struct Plans {
     pub spans: Option<ExportPlan>,
     /// The export of metrics, besides `/metrics`.
     pub metrics: Option<Target>,
-    /// What the variables want that is not possible.
+    /// Requests of the variables that are not possible.
     pub refused: Vec<String>,
 }
 
 impl Plans {
-    /// Reads the standard OTEL variables. `telemetry.otlp_endpoint` takes the place of an endpoint that they do not set.
+    /// Reads the standard OTEL variables. `telemetry.otlp_endpoint` replaces an endpoint that they do not set.
     pub fn new(options: &Settings, variable: impl Fn(&str) -> Option<String>) -> Self {
         let variable = |name: &str| {
             let set = variable(name).filter(|value| !value.trim().is_empty());
@@ -117,7 +117,7 @@ impl Plans {
 /// Installs the process's subscriber. Log lines go to stderr, and spans to the OTLP endpoint, if one is set.
 ///
 /// # Errors
-/// The directives or the endpoint are invalid, or a subscriber is installed already.
+/// Returns an error if the directives or the endpoint are invalid, or if a subscriber is installed already.
 pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
     let plans = Plans::new(options, |name| std::env::var(name).ok());
     let colours = std::io::stderr().is_terminal();
@@ -133,7 +133,7 @@ pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
 /// Builds a subscriber that writes log lines to `writer`, without installing it: for tests, which share a process.
 ///
 /// # Errors
-/// The directives or the endpoint are invalid.
+/// Returns an error if the directives or the endpoint are invalid.
 pub fn build<W: for<'w> MakeWriter<'w> + Send + Sync + 'static>(
     options: &Settings,
     plans: Plans,
@@ -217,7 +217,7 @@ fn share(options: &Settings, plan: Option<&ExportPlan>) -> f64 {
     plan.and_then(|plan| plan.sample_ratio).unwrap_or(options.sample_ratio)
 }
 
-/// Logs where spans are exported to.
+/// Logs the destination of spans.
 fn announce(options: &Settings, plan: Option<&ExportPlan>) {
     let Some(export) = plan else {
         tracing::debug!("spans are not exported; set telemetry.otlp_endpoint to export them to a collector");
@@ -236,7 +236,7 @@ fn log_filter(directives: &str) -> Result<EnvFilter, TelemetryError> {
         .with_default_directive(LevelFilter::INFO.into())
         .parse(targets::directives(directives))
         .map_err(|error| TelemetryError::Directives { directives: directives.to_owned(), error })?;
-    // ractor keeps a span open for the lifetime of an actor. Nothing may be logged inside it, whatever the settings say.
+    // ractor keeps a span open for the lifetime of an actor. Nothing may be logged inside that span, whatever the settings say.
     let ractor =
         "ractor=warn".parse().map_err(|error| TelemetryError::Directives { directives: "ractor=warn".to_owned(), error })?;
     Ok(filter.add_directive(ractor))

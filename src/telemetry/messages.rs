@@ -1,4 +1,4 @@
-//! Records that a message was journaled, or sent to its platform, by the OpenTelemetry conventions for messaging.
+//! Records that a message was journaled, or sent to its platform, following the OpenTelemetry conventions for messaging.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,33 +23,33 @@ pub struct Append {
     /// When the writer received it.
     pub taken: Moment,
     pub committed: Moment,
-    /// The hand-over that it came with, if it was spoken in a call.
+    /// The hand-over that contained it, if it was spoken in a call.
     pub utterance: Option<Utterance>,
 }
 
-/// A hand-over: what people said in a voice call becomes messages.
+/// A hand-over: the segments of a voice call become messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Utterance {
-    /// When the first of the words began.
+    /// When the first segment began.
     pub started: Moment,
-    /// Why they became messages when they did.
+    /// What triggered the hand-over.
     pub cause: HandedOver,
     pub segments: usize,
     pub messages: usize,
 }
 
-/// How far a spoken reply was played.
+/// The progress of a spoken reply's playback.
 #[derive(Clone, Debug)]
 pub struct Playback {
     pub began: Moment,
-    /// When it was last heard of.
+    /// The time of the last progress report.
     pub until: Moment,
-    /// The sentences that began to play: the audio that was played in milliseconds, and whether the rest was dropped.
+    /// For each sentence that began to play: the played audio in milliseconds, and whether the rest was dropped.
     pub sentences: BTreeMap<u32, (u64, bool)>,
 }
 
-/// Records that a message was journaled: `history.append`. It led to the turn, or ended it. If it was spoken, also records that words became
-/// messages: `voice.utterance`, from the beginning of the first of them.
+/// Records that a message was journaled: `history.append`. The message is part of the turn, or ended it. For a spoken message,
+/// also records the hand-over: `voice.utterance`, from the beginning of its first segment.
 pub fn record_append(recorder: &Recorder, turn: &InTurn<'_>, append: &Append) {
     let seq = KeyValue::new(name::HISTORY_SEQ, whole(append.seq.0));
     recorder.record(|| span(turn, name::SPAN_APPEND, (append.taken, append.committed), [seq.clone()]));
@@ -86,7 +86,7 @@ pub fn record_playback(
     });
 }
 
-/// Records how an interruption came out: `voice.interruption`. Nothing names the person.
+/// Records the verdict of an interruption: `voice.interruption`. It does not name the person.
 pub fn record_interruption(
     recorder: &Recorder,
     turn: &InTurn<'_>,
@@ -107,7 +107,7 @@ pub fn record_interruption(
     });
 }
 
-/// Records that people were told with a statement that companions are AI: `safety.notice`, and a log line. Nothing names the people.
+/// Records that people received the AI disclosure with a statement: `safety.notice`, and a log line. It does not name the people.
 pub fn record_notice(recorder: &Recorder, turn: &InTurn<'_>, disclosed: &Disclosed, at: Moment) {
     let (occasion, people) = (disclosed.owed.occasion.as_str(), disclosed.owed.people.len());
     let (guild, channel) = (Plain(turn.guild.as_str()), Plain(turn.channel.as_str()));
@@ -118,8 +118,8 @@ pub fn record_notice(recorder: &Recorder, turn: &InTurn<'_>, disclosed: &Disclos
     });
 }
 
-/// Records that a statement was sent: `send {platform}`, from when its words were written until the platform accepted it. On a platform of our own,
-/// until it was committed.
+/// Records that a statement was sent: `send {platform}`, from the end of writing until the platform accepted it. On a platform of
+/// our own, until it was committed.
 pub fn record_send(recorder: &Recorder, turn: &InTurn<'_>, companion: &CompanionId, platform: &str, times: (Moment, Moment)) {
     recorder.record(|| {
         let more = [

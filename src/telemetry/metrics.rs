@@ -1,4 +1,5 @@
-//! The readers of the instruments: `/metrics` in Prometheus text, and an OTLP endpoint if one is set. Both have the same source.
+//! The readers of the instruments: `/metrics` in Prometheus text, and an OTLP endpoint if one is set. Both read the same
+//! instruments.
 
 mod monitored;
 mod process;
@@ -40,7 +41,7 @@ impl Metrics {
     /// Instruments that are read at `/metrics`, and sent to an endpoint if there is a plan.
     ///
     /// # Errors
-    /// A reader cannot be created.
+    /// Returns an error if a reader cannot be created.
     pub fn new(resource: Resource, plan: Option<&Target>) -> Result<Self, TelemetryError> {
         let registry = Arc::new(Registry::new());
         let prometheus = opentelemetry_prometheus::exporter()
@@ -84,8 +85,8 @@ impl Metrics {
         kinds::observe(&meter, TELEMETRY_QUEUE, move |report| report(ledger.waiting() as f64, &[]));
     }
 
-    /// Adds metrics of the disk: the bytes that the store uses, and the free bytes. `None` means unknown. Both functions are called on the thread
-    /// that reads, and their values are cached for [`DISK_LASTS`].
+    /// Adds metrics of the disk: the bytes that the store uses, and the free bytes. `None` means unknown. Both functions are
+    /// called on the thread that reads, and their values are cached for [`DISK_LASTS`].
     pub fn observe_disk(
         &self,
         used: impl Fn() -> Option<u64> + Send + Sync + 'static,
@@ -100,7 +101,7 @@ impl Metrics {
     /// All metrics in Prometheus text, [`EXPOSITION_TYPE`].
     ///
     /// # Errors
-    /// The metrics cannot be encoded.
+    /// Returns an error if the metrics cannot be encoded.
     pub fn exposition(&self) -> Result<String, String> {
         TextEncoder::new().encode_to_string(&self.registry.gather()).map_err(|error| error.to_string())
     }

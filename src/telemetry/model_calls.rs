@@ -1,4 +1,4 @@
-//! Records calls of language models, by the OpenTelemetry conventions for generative AI.
+//! Records calls of language models, following the OpenTelemetry conventions for generative AI.
 
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ pub struct CallFacts<'a> {
     pub attempts: u32,
     /// How long it waited in the queue and between requests, in milliseconds.
     pub waited_ms: u64,
-    /// The end minus the time that the model took. With only one request, this is when the request began.
+    /// The end minus the time that the model took. With only one request, this is the time when the request began.
     pub started: Moment,
     /// When the answer was complete, or the question failed.
     pub ended: Moment,
@@ -63,7 +63,8 @@ pub fn record_cost(recorder: &Recorder, identity: &Identity, role: ModelRole, us
     recorder.instruments().model_cost.add(price.of(usage.input_tokens, usage.output_tokens).as_units(), labels);
 }
 
-/// Counts what was cut out of an answer, and logs it: a wrong chat template shows here. Votes are many, so that theirs are logged for debugging only.
+/// Counts the text that was removed from an answer, by kind, and logs it: it is a sign of a wrong chat template. Votes are
+/// frequent, so for them it is logged at debug level only.
 pub fn record_trimmed(instruments: &Instruments, identity: &Identity, asked: &Request, trimmed: &BTreeSet<Trimmed>) {
     if trimmed.is_empty() {
         return;
@@ -78,7 +79,7 @@ pub fn record_trimmed(instruments: &Instruments, identity: &Identity, asked: &Re
     }
 }
 
-/// The number of companions that a request asks, if it asks several at once.
+/// The number of companions that one request asks, if there are several.
 pub fn asked_together(request: &Request) -> Option<u32> {
     match &request.extensions.get::<QuestionContext>()?.purpose {
         Purpose::Votes { of } => u32::try_from(of.len()).ok().filter(|asked| *asked > 1),

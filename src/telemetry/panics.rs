@@ -5,7 +5,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic;
 use std::thread;
 
-/// Installs a panic hook that writes a log line. What happens to the actor that panicked is logged by its supervisor.
+/// Installs a panic hook that writes a log line. The supervisor of the panicked actor logs its own reaction.
 pub fn listen() {
     panic::set_hook(Box::new(|panic| {
         let at = panic.location().map(ToString::to_string);
@@ -16,8 +16,8 @@ pub fn listen() {
     }));
 }
 
-/// The message of a panic, if it is a literal of the program. Other messages can contain anything: a slice cut inside a character quotes the whole
-/// text.
+/// The message of a panic, if it is a literal of the program. Other messages can contain anything: for example, slicing inside a
+/// character quotes the whole text.
 fn literal_message(payload: &(dyn Any + Send)) -> Option<&str> {
     payload.downcast_ref::<&'static str>().copied()
 }

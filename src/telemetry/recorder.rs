@@ -114,12 +114,13 @@ impl Recorder {
         &self.instruments
     }
 
-    /// Whether attributes may contain what people and companions say.
+    /// Whether attributes may contain the text of messages.
     pub const fn captures_content(&self) -> bool {
         self.capture_content
     }
 
-    /// Writes a span, if its trace is sampled. Never blocks. Returns `None` if no spans are written; then it is not even built.
+    /// Writes a span, if its trace is sampled. Never blocks. Returns `None` if no spans are written; then the span is not even
+    /// built.
     pub fn record(&self, span: impl FnOnce() -> FinishedSpan) -> Option<SpanRef> {
         let tracer = self.tracer.as_ref()?;
         let span = span();

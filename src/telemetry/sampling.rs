@@ -13,7 +13,7 @@ use super::recorder::FinishedSpan;
 /// How many failed traces are remembered, so that their later spans are exported too.
 const FAILED: usize = 1_024;
 
-/// Which traces are exported. Clones share the held spans.
+/// Selects the traces that are exported. Clones share the held spans.
 #[derive(Clone, Debug)]
 pub struct Sampling {
     /// A trace is in the share if bits 1 to 63 of its id are below this.
@@ -51,7 +51,8 @@ impl Sampling {
         (trace as u64) >> 1 < self.below
     }
 
-    /// Takes a finished span, and returns the spans to export now: none, this span, or this span and all held spans of its trace.
+    /// Accepts a finished span, and returns the spans to export now: none, this span, or this span and all held spans of its
+    /// trace.
     pub(super) fn pass(&self, trace: u128, span: FinishedSpan) -> Vec<FinishedSpan> {
         if self.keeps(trace) {
             return vec![span];

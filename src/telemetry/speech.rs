@@ -1,4 +1,4 @@
-//! Records what services for speech do: spans, and the amounts.
+//! Records the work of speech services: spans, and the amounts.
 
 use opentelemetry::trace::SpanKind;
 use opentelemetry::{KeyValue, StringValue};
@@ -11,28 +11,29 @@ use crate::domain::moment::Moment;
 use crate::domain::price::UnitPrice;
 use crate::domain::service::Service;
 
-/// Work of a service for speech: an utterance, or a sentence. Nothing in it names a person or has words.
+/// A unit of work of a speech service: an utterance, or a sentence. It contains no person and no text.
 #[derive(Clone, Copy, Debug)]
 pub struct SpeechFacts<'a> {
     pub service: Service,
-    /// As in the span attribute `gen_ai.provider.name`.
+    /// The value of the span attribute `gen_ai.provider.name`.
     pub provider: &'static str,
     pub guild: &'a GuildId,
     pub channel: &'a ChannelId,
-    /// The companion that speaks. `None`: people are heard.
+    /// The companion that speaks. `None`: speech recognition.
     pub companion: Option<&'a CompanionId>,
-    /// The parent span. `None`: it is not known to which turn the work belongs.
+    /// The parent span. `None`: the turn of the work is unknown.
     pub under: Option<SpanRef>,
-    /// The seconds of audio that were recognised, or made.
+    /// The seconds of recognised or synthesised audio.
     pub audio_secs: f64,
-    /// The characters of which audio was made.
+    /// The number of synthesised characters.
     pub characters: u64,
     pub error: Option<&'static str>,
     pub started: Moment,
     pub ended: Moment,
 }
 
-/// Records work: `voice.recognise`, from the first sound of an utterance to its last words, or `voice.synthesise`, from the request to the last audio.
+/// Records a unit of work: `voice.recognise`, from the first audio of an utterance to its final transcript, or
+/// `voice.synthesise`, from the request to the last audio.
 pub fn record(recorder: &Recorder, facts: &SpeechFacts<'_>) -> Option<SpanRef> {
     let SpeechFacts { service, provider, audio_secs, characters, .. } = *facts;
     let is_synthesis = service == Service::SpeechSynthesis;
@@ -57,7 +58,7 @@ pub fn record(recorder: &Recorder, facts: &SpeechFacts<'_>) -> Option<SpanRef> {
     })
 }
 
-/// Counts the cost of so many units. It writes no span, because the work has one.
+/// Counts the cost of a number of units. It writes no span, because the work has one.
 pub fn record_cost(recorder: &Recorder, service: Service, price: &UnitPrice, units: u64) {
     let labels: [StringValue; 2] = [service.as_str().into(), price.currency.clone().into()];
     recorder.instruments().speech_cost.add(price.of(units).as_units(), labels);

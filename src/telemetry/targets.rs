@@ -1,4 +1,4 @@
-//! Shows the targets of log lines as paths below `tertulia`, whatever crate a module is in, and lets log directives name them so.
+//! Shows the targets of log lines as paths below `tertulia`, whatever crate a module is in. Log directives can use these paths.
 
 use std::io::{self, Write};
 
@@ -23,7 +23,7 @@ pub(super) fn is_ours(target: &str) -> bool {
     shown(target).is_some() || below(target, SCOPE).is_some()
 }
 
-/// What log lines show in place of a target.
+/// The text that log lines show in place of a target.
 fn shown(target: &str) -> Option<String> {
     CRATES.into_iter().find_map(|(name, module)| Some(format!("{module}{}", below(target, name)?)))
 }
@@ -33,15 +33,16 @@ fn below<'a>(path: &'a str, module: &str) -> Option<&'a str> {
     path.strip_prefix(module).filter(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// Log directives, with further ones for the crates whose modules they name.
+/// Log directives, extended by directives for the crates of the modules that they name.
 pub(super) fn directives(named: &str) -> String {
     let mut more: Vec<_> = named.split(',').flat_map(of_crates).collect();
-    // Of several for one crate the last counts. It is the one with the longest path.
+    // If several directives apply to one crate, the last one wins. The longest path comes last.
     more.sort_by_key(|(length, _)| *length);
     [named.to_owned()].into_iter().chain(more.into_iter().map(|(_, directive)| directive)).collect::<Vec<_>>().join(",")
 }
 
-/// A directive for each crate that this one is about. It is about all targets that begin with its own. Each has the length of that.
+/// Returns a directive for each crate that this directive applies to. It applies to all targets that begin with its own target.
+/// Each result has the length of that target.
 fn of_crates(directive: &str) -> impl Iterator<Item = (usize, String)> {
     let (target, rest) = directive.split_at(directive.find(['[', '=']).unwrap_or(directive.len()));
     CRATES.into_iter().filter(move |(name, _)| !target.is_empty() && !name.starts_with(target)).filter_map(
@@ -52,14 +53,14 @@ fn of_crates(directive: &str) -> impl Iterator<Item = (usize, String)> {
     )
 }
 
-/// Writes lines with the targets that are shown.
+/// Writes lines with the displayed targets.
 pub(super) struct Shown<W> {
     pub(super) writer: W,
-    /// What precedes the target in a line. Nothing: the first occurrence of the target is meant.
+    /// The text that precedes the target in a line. Empty: the first occurrence of the target is replaced.
     pub(super) mark: &'static str,
 }
 
-/// A line to be written, with what is replaced in it.
+/// A line to write, with a replacement in it.
 pub(super) struct Line<W> {
     writer: W,
     replaced: Option<[String; 2]>,

@@ -13,11 +13,11 @@ use crate::domain::id::{ChannelId, GuildId, Seq, Ticket, TurnId};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnTrace(u128);
 
-/// The turn that a span belongs to, and where it takes place.
+/// The turn of a span, with its guild and channel.
 #[derive(Clone, Debug)]
 pub struct InTurn<'a> {
     pub trace: TurnTrace,
-    /// The number of its message. With the channel it is the turn's id, the same after a restart.
+    /// The number of the turn's message. Channel and number together are the turn's id, which stays the same after a restart.
     pub message: Seq,
     pub guild: &'a GuildId,
     pub channel: &'a ChannelId,

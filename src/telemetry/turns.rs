@@ -31,12 +31,12 @@ pub struct TurnFacts<'a> {
     pub awaited_since: Moment,
     /// The time that the server itself added since the trigger: without models, programs, platforms and intended delays.
     pub overhead: Duration,
-    /// Since when its words were heard, if they were spoken. Nobody waits for the answer after that.
+    /// When the first words of a spoken answer were played. The wait for the answer ends then. `None`: the answer was not spoken.
     pub heard_since: Option<Moment>,
     pub ended: Moment,
 }
 
-/// The writing of a companion's statement, from getting the floor to its words.
+/// The writing of a companion's statement, from getting the floor to the complete text.
 #[derive(Clone, Debug)]
 pub struct StatementFacts<'a> {
     pub turn: InTurn<'a>,
@@ -49,7 +49,7 @@ pub struct StatementFacts<'a> {
     pub error_type: Option<&'a str>,
     /// When it got the floor.
     pub started: Moment,
-    /// When its words were complete, or it failed.
+    /// When the text was complete, or the statement failed.
     pub ended: Moment,
 }
 

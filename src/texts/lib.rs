@@ -1,6 +1,7 @@
-//! The words for people, in each language: one file per language has every text of the page and every sentence of *Why?*.
+//! The texts for people, in each language: one file per language has every text of the page and every sentence of *Why?*.
 //!
-//! A text has names in braces for what is filled in (`{who} speaks next`). A text with a number has two forms, `one` and `other`, chosen by `count`.
+//! A text contains placeholders in braces (`{who} speaks next`). A text with a number has two forms, `one` and `other`, selected
+//! by `count`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Display;
@@ -10,13 +11,13 @@ use serde_json::Value;
 
 /// The part of a language's file that only the server needs: the sentences of *Why?*.
 const SERVERS_PART: &str = "why";
-/// The part that a page loads when it needs it: the words of refusals.
+/// The part that a page loads on demand: the texts of refusals.
 const LATER_PART: &str = "refusals";
 
 /// A language that people can choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Language {
-    /// What everybody gets who asks for no other.
+    /// The default.
     #[default]
     English,
     German,
@@ -26,7 +27,7 @@ pub enum Language {
 impl Language {
     pub const ALL: [Self; 3] = [Self::English, Self::German, Self::Spanish];
 
-    /// The code by which browsers ask for it.
+    /// The language's code in browsers.
     pub const fn code(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -43,13 +44,13 @@ impl Language {
         }
     }
 
-    /// The language with this code, also with a region (`de-AT`).
+    /// The language with this code. A region (`de-AT`) is ignored.
     pub fn of_code(code: &str) -> Option<Self> {
         let code = code.trim().split(['-', '_']).next().unwrap_or_default();
         Self::ALL.into_iter().find(|language| language.code().eq_ignore_ascii_case(code))
     }
 
-    /// The first language of the header `Accept-Language` that is known, by weight (RFC 9110, 12.5.4).
+    /// The first known language of the header `Accept-Language`, by weight (RFC 9110, 12.5.4).
     pub fn accepted(header: &str) -> Self {
         let weighted = header.split(',').filter_map(|part| {
             let (code, parameters) = part.split_once(';').unwrap_or((part, ""));
@@ -71,13 +72,14 @@ impl Language {
         texts.to_string()
     }
 
-    /// The texts that a page loads when it needs them, as JSON.
+    /// The texts that a page loads on demand, as JSON.
     pub fn of_page_later(self) -> String {
         let texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
         texts[LATER_PART].to_string()
     }
 
-    /// The text with this key (`why.asked.named`), filled in. A key without a text is shown as it is.
+    /// The text with this key (`why.asked.named`), with the values in place of its placeholders. Returns the key itself if it has
+    /// no text.
     pub fn say(self, key: &str, values: &[(&str, &dyn Display)]) -> String {
         let values: Vec<_> = values.iter().map(|(name, value)| (*name, value.to_string())).collect();
         let is_one = values.iter().any(|(name, value)| *name == "count" && value == "1");
@@ -87,19 +89,19 @@ impl Language {
         filled(text, |name| values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone()))
     }
 
-    /// The names of the texts whose keys begin like this.
+    /// The keys of the texts in a section, without the section's prefix.
     pub fn keys(section: &str) -> BTreeSet<&'static str> {
         TEXTS[&Self::English].keys().filter_map(|key| key.strip_prefix(section)).collect()
     }
 
-    /// A page of HTML with a text for each key in braces.
+    /// A page of HTML with its placeholders, which are keys, replaced by texts.
     pub fn fill(self, html: &str) -> String {
         let escaped = |text: &String| text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
         filled(html, |key| TEXTS[&self].get(key).map(escaped))
     }
 }
 
-/// Where somebody at risk finds help, in the language with this code, else in English.
+/// Where a person at risk finds help, in the language with this code, or in English.
 pub fn help(code: &str) -> String {
     static OTHERS: LazyLock<HashMap<String, String>> =
         LazyLock::new(|| serde_json::from_str(include_str!("help.json")).unwrap_or_default());
@@ -107,7 +109,7 @@ pub fn help(code: &str) -> String {
     other.cloned().unwrap_or_else(|| Language::of_code(code).unwrap_or_default().say("risk.help", &[]))
 }
 
-/// A text with what `value` has for the names in braces. In one pass, so that braces in what is filled in mean nothing.
+/// Replaces the placeholders in braces. It works in one pass, so braces in the inserted values have no effect.
 fn filled(mut rest: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut filled = String::with_capacity(rest.len());
     while let Some((before, after)) = rest.split_once('{') {

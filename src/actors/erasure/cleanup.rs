@@ -1,5 +1,5 @@
-//! Finishes, at the start and once a day, what an interrupted process left: deleted rooms that are not swept yet, messages that were being
-//! deleted, and index entries of people whose messages may be gone.
+//! Finishes interrupted work, at the start and once a day: sweeps of deleted rooms, deletions of messages, and index entries of
+//! people whose messages may be gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::journal::reader::{ReadError, Reader};
 use crate::journal::speakers::stretch;
 use crate::ports::store::key::{ChannelNo, Key};
 
-/// The pause between two runs. A process that runs for months also needs them, because a writer that died or a busy room can leave unfinished
-/// work.
+/// The pause between two runs. Long-running processes need the repetition, because a crashed writer or a busy room can leave
+/// unfinished work.
 pub(crate) const AGAIN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Stretches of a guild's journals in which somebody may have no messages left, each with the notes that request the check.
+/// Stretches of a guild's journals in which a person may have no messages left, each with the notes that request the check.
 type Noted = BTreeMap<(ChannelNo, Seq), Vec<Key>>;
 
 /// Cleans up now and once a day, as long as the runtime lives. Needs the writer.
@@ -29,7 +29,7 @@ pub async fn keep_cleaning_up(context: ActorContext) {
     }
 }
 
-/// Cleans up once. What cannot be read is logged, and is retried in the next run. Needs the writer.
+/// Cleans up once. Read errors are logged and retried in the next run. Needs the writer.
 pub async fn clean_up(context: &ActorContext) {
     for ward in (0..=u8::MAX).map(Ward) {
         if let Err(error) = clean_up_ward(context, ward).await {
@@ -93,7 +93,8 @@ async fn delete_noted(context: &ActorContext, ward: Ward, no: ChannelNo, leaving
     Ok(remove_from_index(context, &channel_key, leaving).await?)
 }
 
-/// The people that the index lists in these stretches. The index is ordered by person, so all of the guild's entries are read.
+/// The people in the index of persons for these stretches. The index is ordered by person, so this reads all entries of the
+/// guild.
 async fn listed(
     context: &ActorContext,
     guild: &GuildId,

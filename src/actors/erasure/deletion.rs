@@ -1,6 +1,6 @@
-//! Redacts deleted messages and replaces the text of edited ones, in the record and in everything that was derived from them.
+//! Redacts deleted messages and replaces the text of edited ones, in the journal and in all data derived from them.
 //!
-//! Every rewrite holds the channel's rewrite lock, so that no rewrite restores what another one has just redacted.
+//! Every rewrite holds the channel's rewrite lock, so that no rewrite restores text that another one has just redacted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,16 +26,16 @@ use crate::ports::store::key::Key;
 use crate::ports::store::{Store, Write};
 use crate::telemetry::plain::Plain;
 
-/// How many events are rewritten in one batch. Tests use few, so that they can interrupt between two batches.
+/// The most events in one batch of a rewrite. Tests use a small batch, so that they can interrupt between two batches.
 const MAX_BATCH: usize = if cfg!(test) { 25 } else { 1_024 };
 
-/// Why a rewrite failed, perhaps in part. Repeating it continues where it failed.
+/// Why a rewrite failed, perhaps in part. A retry continues where it failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RewriteError {
-    /// The record cannot be read.
+    /// The journal cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It was not stored, or may not have been.
+    /// The rewrite was not stored, or it is unknown whether it was.
     #[error(transparent)]
     Write(#[from] writer::Refused),
 }
@@ -55,8 +55,8 @@ impl From<WriteError> for RewriteError {
     }
 }
 
-/// Deletes messages: they are removed from buffers and history, together with the reasons of decisions and summaries that may quote them.
-/// Messages that do not exist or are already deleted are ignored. The deletion continues if the caller is cancelled.
+/// Deletes messages: removes them from buffers and history, together with the reasons of decisions and the summaries that may
+/// quote them. Messages that do not exist or are already deleted are ignored. The deletion continues if the caller is cancelled.
 pub async fn delete_messages(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -65,7 +65,7 @@ pub async fn delete_messages(
     delete(context, channel_key, messages.clone(), false).await
 }
 
-/// Deletes a statement like [`delete_messages`], and has its companion make another one in its place.
+/// Deletes a statement like [`delete_messages`], and lets its companion write a new one in its place.
 pub async fn try_again(context: &ActorContext, channel_key: &ChannelKey, statement: Seq) -> Result<(), RewriteError> {
     delete(context, channel_key, BTreeSet::from([statement]), true).await
 }
@@ -94,7 +94,7 @@ async fn delete_all_traces(
     let reader = Reader::new(&*context.store);
     let messages = with_text(&reader, channel_key, messages).await?;
     let Some(no) = reader.channel_no(channel_key).await?.filter(|_| !messages.is_empty()) else { return Ok(()) };
-    // The notes make the next start finish the deletion if this is interrupted.
+    // If this is interrupted, the notes make the next start finish the deletion.
     let notes = messages.iter().map(|seq| Write::Put(key::index_removal(channel_key.ward(), no, *seq), encode(&())));
     write_meta(context, channel_key.ward(), notes.collect()).await?;
     let mut deleted: BTreeSet<Seq> = messages.iter().copied().collect();
@@ -110,8 +110,8 @@ async fn delete_all_traces(
     redact_messages(context, channel_key, &messages, traces.redacted, usage_writes).await
 }
 
-/// Appends the deletion of these messages, and waits until the running conversation has handled it. From then on the channel derives nothing
-/// from their text. The messages `unnamed` no longer name anybody but their authors.
+/// Appends the deletion of these messages, and waits until the running conversation has handled it. From then on, the channel
+/// derives nothing from their text. The messages in `unnamed` lose their mentions of other people; only their authors remain.
 pub async fn append_deletion(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -124,12 +124,12 @@ pub async fn append_deletion(
 
 async fn accept_deletion(context: &ActorContext, channel_key: &ChannelKey, deletion: Event) -> Result<(), RewriteError> {
     Inbound::new(context.clone()).accept(channel_key, deletion, None).await?;
-    // What the channel derived from them before is on record now.
+    // By now, everything that the channel derived from the messages before the deletion is in the journal.
     Ok(drained(context, channel_key).await?)
 }
 
-/// The traces of these messages, whose deletion is on record. Messages that were handed over with deleted segments while that was on its way are
-/// deleted, too, and added to `gone`.
+/// Finds the traces of these messages, whose deletion is already in the journal. Segments may have been handed over as new
+/// messages before the deletion was committed. Those messages are deleted, too, and added to `gone`.
 pub async fn all_traces_of(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -142,12 +142,12 @@ pub async fn all_traces_of(
     }
     append_deletion(context, channel_key, &traces.handed_over, Vec::new()).await?;
     gone.extend(traces.handed_over);
-    // Segments are handed over once, so now there are no others.
+    // A segment is handed over only once, so there are no further messages.
     Ok(traces_of(&reader, channel_key, gone).await?)
 }
 
-/// Redacts these messages and their traces like [`redact_traces`]. Also removes authors who have no other messages in the stretch from the index
-/// of persons.
+/// Redacts these messages and their traces like [`redact_traces`]. Also removes authors who have no other messages in the stretch
+/// from the index of persons.
 pub async fn redact_messages(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -156,8 +156,8 @@ pub async fn redact_messages(
     mut writes: Vec<Write>,
 ) -> Result<(), RewriteError> {
     let candidates = removal_candidates(&Reader::new(&*context.store), channel_key, messages).await?;
-    // The notes are written together with the redaction. If this is interrupted afterwards, the redacted messages no longer name their authors,
-    // and only the notes request the check of the index.
+    // The notes are written together with the redaction. After an interruption, only the notes request the check of the index,
+    // because the redacted messages no longer name their authors.
     writes.extend(candidates.values().flat_map(|candidates| &candidates.notes).map(|note| Write::Put(note.clone(), encode(&()))));
     redact_traces(context, channel_key, events, writes).await?;
     for (stretch, RemovalCandidates { people, notes }) in &candidates {
@@ -166,7 +166,7 @@ pub async fn redact_messages(
     Ok(())
 }
 
-/// Writes that remove the person from the usage records of these moments, if one of these messages caused the usage.
+/// Returns the writes that remove the person from the usage records of these moments, if one of these messages caused the usage.
 async fn usage_without_person(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -178,7 +178,7 @@ async fn usage_without_person(
         let next = Moment::from_micros(at.as_micros().saturating_add(1));
         let (from, to) = (key::usage_from(&channel_key.guild, *at), key::usage_from(&channel_key.guild, next));
         for (key, value) in context.store.scan(from, to, false, usize::MAX).await? {
-            // Nobody can read a person's name from an unreadable record.
+            // An unreadable record reveals no name, so it is skipped.
             let Ok(record) = decode::<UsageRecord>(&key, &value) else { continue };
             if matches!(&record.used, Used::Address { message, .. } if gone.contains(message))
                 && record.channel == channel_key.channel
@@ -199,7 +199,7 @@ struct RemovalCandidates {
     notes: Vec<Key>,
 }
 
-/// The authors of these messages, by stretch. They must be read before the redaction, which removes the authors.
+/// The authors of these messages, by stretch. Call this before the redaction, which removes the authors.
 async fn removal_candidates(
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
@@ -211,13 +211,14 @@ async fn removal_candidates(
         let recorded = reader.event(channel_key, *seq).await?;
         let RemovalCandidates { people, notes } = candidates.entry(stretch(*seq)).or_default();
         people.extend(recorded.iter().flat_map(|recorded| speakers(&recorded.event)).map(|id| PersonId::from(&**id)));
-        // A companion's message has such a note as well: it was written before the deletion, and is finished with it.
+        // A companion's message has such a note as well, written before the deletion. The note is removed when the deletion is
+        // finished.
         notes.push(key::index_removal(channel_key.ward(), no, *seq));
     }
     Ok(candidates)
 }
 
-/// Replaces the text of a message, unless it is the same. False: there is no message of that number, or it was deleted.
+/// Replaces the text of a message, unless it is unchanged. Returns false if the message does not exist or is deleted.
 pub async fn edit_message(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -235,7 +236,7 @@ pub async fn edit_message(
     }
     if message.text != text {
         Inbound::new(context.clone()).accept(channel_key, Event::Edited { message: seq, text: text.clone() }, None).await?;
-        // The sentences and segments still say what the message said before.
+        // The sentences and segments still contain the old text.
         let mut events: Vec<_> = sentences_of(&Reader::new(&*context.store), channel_key, seq).await?.into_values().collect();
         for segment in message.speech.iter().flat_map(|speech| &speech.segments) {
             events.extend(Reader::new(&*context.store).event(channel_key, *segment).await?.as_ref().map(redact));
@@ -250,8 +251,8 @@ pub async fn edit_message(
     Ok(true)
 }
 
-/// Writes redacted events, redacts the snapshot that quotes them, and closes their dead letters. The channel must have handled the deletion
-/// before, and the caller must hold the rewrite lock.
+/// Writes redacted events, redacts the snapshot that quotes them, and closes their dead letters. The channel must have handled
+/// the deletion before, and the caller must hold the rewrite lock.
 pub async fn redact_traces(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -268,13 +269,14 @@ async fn redact_in_batches(
     mut writes: Vec<Write>,
 ) -> Result<(), RewriteError> {
     context.recall.forget(channel_key);
-    // A running channel has dropped the text when it answers, and what it wrote before is stored when the writer answers. So no later
-    // snapshot contains the text.
+    // A running channel that answers has dropped the text. Once the writer answers, everything that the channel wrote before is
+    // stored. So no later snapshot contains the text.
     drained(context, channel_key).await?;
     writes.extend(redacted_snapshot(context, channel_key, &events).await?);
     writes.extend(closed_dead_letters(&Reader::new(&*context.store), channel_key, &events).await?);
-    // Many events are redacted in batches. If this is interrupted, repeating it must find the rest. So the newest events go first and the
-    // messages themselves last, because they lead to everything that was derived from them. The snapshot goes with the first batch.
+    // Many events are redacted in batches. A retry after an interruption must find the remaining ones. So the newest events are
+    // redacted first and the messages themselves last, because all derived data is found through the messages. The snapshot is
+    // part of the first batch.
     let mut rest = events;
     while rest.len() > MAX_BATCH {
         let newest = rest.split_off(rest.len() - MAX_BATCH);
@@ -301,7 +303,7 @@ async fn redacted_snapshot(
     let Some(value) = context.store.get(key.clone()).await? else { return Ok(None) };
     let mut snapshot: SnapshotRecord = match decode(&key, &value) {
         Ok(snapshot) => snapshot,
-        // Nobody can read it, and it must not prevent the deletion of the events.
+        // An unreadable snapshot reveals nothing, and it must not prevent the deletion of the events.
         Err(error) => {
             tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "an unreadable snapshot cannot be redacted");
             return Ok(None);
@@ -313,7 +315,8 @@ async fn redacted_snapshot(
     Ok(Some(Write::Put(key, encode_snapshot(snapshot.made, &snapshot.conversation))))
 }
 
-/// Writes that close the dead letters of these messages and remove their errors, because an error can quote the message.
+/// Returns the writes that close the dead letters of these messages. The writes also remove the stored errors, because an error
+/// can quote the message.
 async fn closed_dead_letters(
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
@@ -323,7 +326,7 @@ async fn closed_dead_letters(
     let messages = events.iter().filter(|recorded| matches!(recorded.event, Event::Said { .. }));
     let redacted: BTreeSet<Seq> = messages.map(|recorded| recorded.seq).collect();
     let stored = reader.all(key::dead_letters(channel_key.ward(), no)).await?;
-    // Nobody can read an unreadable one, and it must not prevent the deletion of the others.
+    // An unreadable dead letter reveals nothing, and it must not prevent the deletion of the others.
     let records = stored.iter().filter_map(|(key, value)| decode::<DeadLetterRecord>(key, value).ok());
     let closed = records.filter(|record| redacted.contains(&record.seq)).map(|record| DeadLetterRecord {
         error: "".into(),
@@ -333,13 +336,14 @@ async fn closed_dead_letters(
     Ok(closed.map(|record| Write::Put(key::dead_letter(channel_key.ward(), no, record.seq), encode(&record))).collect())
 }
 
-/// Those of these messages and segments that still have their text, and the segments of spoken ones, in order. An unreadable message does not prevent the deletion of the others.
+/// Returns those of these messages and segments that still have their text, in order. For spoken messages, their segments are
+/// included. An unreadable message does not prevent the deletion of the others.
 async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
     let (mut found, mut illegible) = (Vec::new(), None);
     for seq in messages {
         match reader.event(channel_key, *seq).await {
             Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_redacted(&message) => {
-                // The words of a spoken message are on record as segments, too.
+                // The transcript of a spoken message is also stored in its segments.
                 found.extend(message.speech.iter().flat_map(|speech| &speech.segments));
                 found.push(*seq);
             }
@@ -362,7 +366,7 @@ async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTr
     }
 }
 
-/// The companions' statements that answer any of these messages, without deleted ones.
+/// The companions' statements that answer any of these messages, except deleted ones.
 pub async fn answers_to(
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
@@ -391,7 +395,8 @@ pub async fn answers_to(
     }
 }
 
-/// Notes a reply that is owed from this event on, if it answers any of these messages or replaces a noted one. Returns whether it does.
+/// If the event owes a reply to any of these messages, or replaces a reply in `replies`, adds its ticket to `replies`. Returns
+/// whether it was added.
 fn follow_replies(event: &Event, messages: &BTreeSet<Seq>, replies: &mut BTreeSet<Ticket>) -> bool {
     let reply = event.owed().filter(|reply| {
         reply.replaces.is_some_and(|stopped| replies.contains(&stopped))
@@ -400,7 +405,8 @@ fn follow_replies(event: &Event, messages: &BTreeSet<Seq>, replies: &mut BTreeSe
     reply.is_some_and(|reply| replies.insert(reply.ticket))
 }
 
-/// What was said aloud of a statement, redacted: the sentences that lie before it on record. None if it is no companion's.
+/// The spoken sentences of a statement, redacted. They precede the statement in the journal. Empty if the message is not a
+/// companion's statement.
 async fn sentences_of(
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
@@ -422,7 +428,7 @@ async fn sentences_of(
             if matches!(&recorded.event, Event::SentenceStarting { ticket: of, text, .. } if *of == ticket && !text.is_empty()) {
                 sentences.insert(recorded.seq, redact(recorded));
             }
-            // Nothing was said aloud before it was owed, or under an earlier ticket.
+            // No sentence was spoken before the reply was owed, or under an earlier ticket.
             if recorded.event.owed().is_some_and(|reply| reply.ticket == ticket) {
                 return Ok(sentences);
             }
@@ -430,28 +436,28 @@ async fn sentences_of(
     }
 }
 
-/// What a channel's record contains about messages.
+/// The events of a channel's journal that contain or may quote some messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traces {
-    /// The events that contain their text, redacted: the messages themselves, their edits, and decisions, summaries and judgements that may
-    /// quote them.
+    /// The events that contain the text, redacted: the messages themselves, their edits, and decisions, summaries and judgements
+    /// that may quote them.
     pub redacted: Vec<Recorded>,
     /// When companions were asked because one of the messages addressed them.
     pub asked_at: BTreeSet<Moment>,
-    /// Other messages that contain segments which are among these, and still have their text.
+    /// Other messages that consist of segments among these and still have their text.
     pub handed_over: BTreeSet<Seq>,
-    /// The numbers of unreadable later events, which may quote them as well.
+    /// The numbers of later events that are unreadable and may quote the messages as well.
     pub illegible: BTreeSet<Seq>,
 }
 
-/// Searches a channel's record for everything that may quote these messages.
+/// Searches a channel's journal for every event that may quote these messages.
 pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTreeSet<Seq>) -> Result<Traces, ReadError> {
     const PAGE: usize = 512;
     let Some(first) = gone.first() else { return Ok(Traces::default()) };
     let (mut redacted, mut asked_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     let mut handed_over = BTreeSet::new();
     let mut after = Seq(first.0.saturating_sub(1));
-    // Replies to deleted messages, and what they said aloud. They may have ended without a statement.
+    // Replies to deleted messages, and their spoken sentences. Such a reply may have ended without a statement.
     let mut about_gone = BTreeSet::new();
     let mut sentences = BTreeMap::new();
     loop {
@@ -490,7 +496,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     false
                 }
                 Event::Decided(decided) => {
-                    // Nobody knows what an external companion read before it decided.
+                    // The prompt of an external companion is unknown, so its decisions count as traces.
                     decided.call.as_ref().is_none_or(|call| call.showed(gone))
                         || decided.messages.iter().any(|seq| gone.contains(seq))
                 }
@@ -509,7 +515,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
             }
         }
     }
-    // They are redacted first, because their statement leads to them.
+    // The sentences are redacted first, because they are found through their statement.
     redacted.extend(sentences.into_values());
     Ok(Traces { redacted, asked_at, handed_over, illegible })
 }

@@ -1,4 +1,5 @@
-//! Removes mentions of other people from messages: the person who cut a statement off, and the quotation of the message that a reply answers.
+//! Removes mentions of other people from messages: the name of the person who interrupted a spoken statement, and the quotation
+//! in a reply.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +11,8 @@ use crate::domain::message::Quoted;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
 
-/// Removes the quotations of the platform's message `id`, which is not on record, from the replies to it. After an edit, `now` is its text: quotations that
-/// still match its beginning stay.
+/// Removes quotations of the platform message `id` from the replies to it. That message is not in the journal. After an edit,
+/// `now` is its new text: quotations that still match the beginning of that text stay.
 pub async fn forget_quotations(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -36,8 +37,8 @@ pub async fn forget_quotations(
     forget_named(context, channel_key, outdated).await
 }
 
-/// Removes the mentions of other people from these messages, and the reasons of decisions about messages with quotations. Some of the messages may be
-/// deleted already. The caller holds the rewrite lock.
+/// Removes the mentions of other people from these messages, and the reasons of decisions about messages with quotations. Some of
+/// the messages may be deleted already. The caller holds the rewrite lock.
 pub async fn forget_named(context: &ActorContext, channel_key: &ChannelKey, messages: BTreeSet<Seq>) -> Result<(), RewriteError> {
     let reader = Reader::new(&*context.store);
     let (mut unnamed, mut quoting) = (Vec::new(), BTreeSet::new());

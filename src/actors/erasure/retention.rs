@@ -1,9 +1,9 @@
 //! Deletes expired events: the oldest events of each journal, unless a conversation still needs them.
 //!
-//! First, one batch raises the journal's low-water mark and writes a snapshot that covers everything below the mark, without its words. The
-//! snapshot is folded from the record, so no channel has to be woken. A running channel drops the expired events as well. Only then the events
-//! below the mark are swept, a page at a time, with a pause after each page that is as long as the page took. If this is interrupted, the
-//! journal is complete above its mark, and the next pass continues.
+//! The first batch raises the journal's low-water mark and writes a snapshot that covers everything below the mark, without
+//! expired text. The snapshot is folded from the journal, so no channel has to be woken. A running channel drops the expired
+//! events as well. Then the events below the mark are swept page by page. After each page, the sweep pauses for as long as the
+//! page took. If a pass is interrupted, the journal is complete above its mark, and the next pass continues.
 
 mod clock;
 mod names;
@@ -36,27 +36,27 @@ use crate::ports::store::{Value, Write};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;
 
-/// The first pass comes some time after a start, because other work is more urgent then.
+/// The delay of the first pass after a start, because other work is more urgent then.
 const FIRST_PASS_AFTER: Duration = Duration::from_secs(60);
 /// The time between two passes. So events are stored for at most a day longer than configured.
 const BETWEEN_PASSES: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often the clock is looked at. A pass follows when one is due and the clock can be trusted.
+/// How often the clock is checked. A pass follows when one is due and the clock can be trusted.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(60 * 60);
-/// A pass that deletes what has been expired for longer than this deletes much at once.
+/// A pass is large if it deletes events that expired longer ago than this.
 const LARGE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// How many events are searched for a readable one.
+/// The range in which the search looks for a readable event, in events.
 const NEIGHBOURS: usize = 16;
 
-/// Returns the moment before which a guild's events are deleted. None: nothing is deleted.
+/// Returns the moment before which a guild's events are deleted. `None`: nothing is deleted.
 pub type Cutoff<'a> = &'a (dyn Fn(&GuildId) -> Option<Moment> + Sync);
 
 /// The result of a pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PassReport {
-    /// Channels in which something was deleted.
+    /// The number of channels in which events were deleted.
     pub channels: u64,
     pub events: u64,
-    /// Channels in which the pass failed. The next pass retries them.
+    /// The number of channels in which the pass failed. The next pass retries them.
     pub failed: u64,
 }
 
@@ -96,7 +96,7 @@ pub fn run_daily(context: ActorContext) {
     });
 }
 
-/// Looks at the clock, and notes where it is.
+/// Checks the clock, and stores its current time for the next check.
 async fn is_clock_trusted(context: &ActorContext) -> bool {
     let before = match context.store.get(key::clock()).await {
         Ok(stored) => stored.and_then(|value| decode(&key::clock(), &value).ok()),
@@ -128,8 +128,8 @@ async fn is_clock_trusted(context: &ActorContext) -> bool {
     false
 }
 
-/// Deletes the expired events of every guild, as the settings say. If much expires at once, that is noted before, so that the last backup from
-/// before it is kept for a while.
+/// Deletes the expired events of every guild according to the settings. If the pass is large, this is recorded first, so that the
+/// last backup from before it is kept for a while.
 pub async fn pass(context: &ActorContext) -> PassReport {
     if is_large(context, &|guild| cutoff(context, guild)).await {
         let noted = vec![Write::Put(erased::large_expiry_key(), encode(&context.clock.now()))];
@@ -207,7 +207,8 @@ fn channel_named((key, value): &(Key, Value)) -> Result<ChannelKey, RecordError>
     decode(key, value).map(|ChannelRecord { guild, channel }| ChannelKey { guild, channel })
 }
 
-/// Whether some channel's oldest event has been expired for long. What cannot be read is not deleted either.
+/// Whether the oldest event of any channel expired more than [`LARGE`] ago. Unreadable channels are skipped, because the pass
+/// does not delete their events either.
 async fn is_large(context: &ActorContext, cutoff: Cutoff<'_>) -> bool {
     for ward in (0..=u8::MAX).map(Ward) {
         let mut names = channel_names(context, ward);
@@ -262,8 +263,8 @@ pub fn cutoff(context: &ActorContext, guild: &GuildId) -> Option<Moment> {
     Some(Moment::from_micros(context.clock.now().as_micros().saturating_sub(retention.as_micros() as u64)))
 }
 
-/// Deletes a channel's events before a moment, unless the conversation still needs them. Also sweeps what an interrupted deletion of the whole
-/// channel left. Returns the number of deleted events.
+/// Deletes a channel's events before a moment, unless the conversation still needs them. Also finishes an interrupted deletion of
+/// the whole channel. Returns the number of deleted events.
 pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, before: Moment) -> Result<u64, RewriteError> {
     let reader = Reader::new(&*context.store);
     let Some(below) = raise_mark(context, &reader, channel_key, before).await? else { return Ok(0) };
@@ -279,7 +280,7 @@ pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, bef
     Ok(sweep.remove_all().await?)
 }
 
-/// Raises a journal's low-water mark to the first event that must stay, and returns the mark. None: nothing can be deleted.
+/// Raises a journal's low-water mark to the first event that must stay, and returns the mark. `None`: nothing can be deleted.
 async fn raise_mark(
     context: &ActorContext,
     reader: &Reader<'_>,
@@ -297,7 +298,7 @@ async fn raise_mark(
     if kept <= head.lowest.max(Seq(1)) {
         kept = oldest_kept(context, channel_key.ward(), no, kept, before).await?;
     }
-    // Otherwise the channel's next snapshot would store the expired events again.
+    // Without this message, the channel's next snapshot would store the expired events again.
     if let Some(channel) = context.directory.find(&ChannelActorKey(channel_key.channel.clone())) {
         let _ = channel.cast(ChannelMessage::Expired(kept));
     }
@@ -305,12 +306,12 @@ async fn raise_mark(
     if has_older_events || snapshot_holds_older(context, &key::snapshot(channel_key.ward(), no), kept).await? {
         renew_snapshot(context, reader, channel_key, &head, kept).await
     } else {
-        // Events that an interrupted pass left are swept.
+        // Sweeps the events that an interrupted pass left.
         Ok(Some(kept.min(head.lowest)))
     }
 }
 
-/// The first unexpired event below a mark. There is one if the operator accepted a loss of data.
+/// The first unexpired event below a mark. Such events exist if the operator accepted a loss of data.
 async fn oldest_kept(context: &ActorContext, ward: Ward, no: ChannelNo, mark: Seq, before: Moment) -> Result<Seq, ReadError> {
     let mut pages = Reader::new(&*context.store).pages(Key::event(ward, no, Seq::NONE), Key::event(ward, no, mark));
     while let Some(page) = pages.next().await? {
@@ -329,8 +330,8 @@ async fn snapshot_holds_older(context: &ActorContext, key: &Key, kept: Seq) -> R
     Ok(conversation.drop_below(below))
 }
 
-/// Folds a channel's record, whether the channel runs or not, and writes a snapshot without expired words, together with the new mark. Later
-/// reads need no event below the mark.
+/// Folds a channel's journal, whether the channel runs or not. Writes a snapshot without expired text, together with the new
+/// mark. Later reads need no event below the mark.
 async fn renew_snapshot(
     context: &ActorContext,
     reader: &Reader<'_>,
@@ -338,8 +339,8 @@ async fn renew_snapshot(
     head: &Head,
     kept: Seq,
 ) -> Result<Option<Seq>, RewriteError> {
-    // A running channel has dropped the expired words when it answers, and what it wrote before is stored when the writer answers. So no
-    // later snapshot contains them.
+    // A running channel that answers has dropped the expired text. Once the writer answers, everything that the channel wrote
+    // before is stored. So no later snapshot contains the text.
     let is_running = || context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_some();
     let was_running = is_running();
     let inspection = look(context, &channel_key.channel).await;
@@ -365,8 +366,8 @@ async fn renew_snapshot(
     Ok(Some(gone))
 }
 
-/// Removes the events that a running channel may not have handled yet, and returns the number of the first. The channel's next events may
-/// result from a state without them, so these events must be folded after those.
+/// Removes the events that a running channel may not have handled yet, and returns the number of the first. The channel's next
+/// events may result from a state without them, so these events must be folded after those.
 fn leave_unhandled(restored: &mut Restored, inspection: Option<&Inspection>) -> Option<Seq> {
     let made = restored.events.iter().filter(|recorded| !recorded.event.is_inbound()).map(|recorded| recorded.handled);
     let in_snapshot = restored.snapshot.iter().map(|snapshot| snapshot.handled);
@@ -378,7 +379,7 @@ fn leave_unhandled(restored: &mut Restored, inspection: Option<&Inspection>) -> 
     first
 }
 
-/// The number of the first event that happened at this moment or later, by binary search. One past the end if there is none.
+/// The number of the first event at or after this moment, by binary search. One past the end if there is none.
 async fn first_kept(reader: &Reader<'_>, channel_key: &ChannelKey, head: &Head, before: Moment) -> Result<Seq, ReadError> {
     let (mut low, mut high) = (head.lowest.max(Seq(1)), head.last.next());
     // The first event is probed first, because usually nothing has expired.

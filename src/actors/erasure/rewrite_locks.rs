@@ -1,4 +1,4 @@
-//! One lock per channel for rewriting its stored events. Nobody waits for the lock of another channel.
+//! One lock per channel for rewriting its stored events. Rewrites of different channels do not block each other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::journal::channel_key::ChannelKey;
 
-/// The locks of all channels. Cheap to clone; all clones share their state. A channel whose lock nobody holds or waits for has no entry.
+/// The locks of all channels. Cheap to clone; all clones share their state. A lock has an entry only while it is held or waited
+/// for.
 #[derive(Clone, Debug, Default)]
 pub struct RewriteLocks(Arc<Mutex<Locks>>);
 
@@ -18,12 +19,12 @@ type Locks = HashMap<ChannelKey, Arc<AsyncMutex<()>>>;
 /// Guard of the lock of one channel.
 #[derive(Debug)]
 pub struct RewriteLock {
-    // The order matters: the lock is released before the waiter removes the entry.
+    // Field order is drop order: the lock must be released before the waiter removes the entry.
     _held: OwnedMutexGuard<()>,
     _waiter: Waiter,
 }
 
-/// Somebody who holds a lock, or waits for it.
+/// A task that holds a lock or waits for it.
 #[derive(Debug)]
 struct Waiter {
     locks: RewriteLocks,
@@ -44,8 +45,8 @@ impl Drop for Waiter {
     fn drop(&mut self) {
         let mut entries = self.locks.0.lock();
         self.lock = None;
-        // A count of 1 means that only the map refers to the lock. Other waiters have references too, and take or drop them only while they
-        // hold the map.
+        // A count of 1 means that only the map refers to the lock. Other waiters have references too, and clone or drop them only
+        // while they hold the map.
         if entries.get(&self.channel_key).is_some_and(|lock| Arc::strong_count(lock) == 1) {
             entries.remove(&self.channel_key);
         }

@@ -1,8 +1,9 @@
-//! Changes the membership of a channel: stores it, applies it, journals it and notifies the guild. Also turns a thread or a direct message into a
-//! room.
+//! Changes the membership of a channel: stores it, applies it, journals it and notifies the guild. Also turns a thread or a
+//! direct message into a room.
 //!
-//! A thread or a forum post inherits the membership of its parent channel until somebody changes the thread itself. A change of the parent applies
-//! to the thread at once. It is journaled in the thread when the thread is running or is woken, or before the next message there.
+//! A thread or a forum post inherits the membership of its parent channel until the thread's own membership is changed. A change
+//! of the parent applies to the thread at once. It is journaled in the thread at once if the thread is running, otherwise when
+//! the thread is woken or before its next message.
 
 use std::time::Duration;
 
@@ -32,10 +33,11 @@ use crate::telemetry::plain::Plain;
 /// How long the deletion of a room can be undone.
 pub const UNDO: Duration = Duration::from_secs(60);
 
-/// How long a start waits with a deletion at most, whatever the clock says, and how long it is until a failed one is tried again.
+/// The longest delay of a pending deletion after a start, whatever the clock says. Also the pause between two attempts of a
+/// failed deletion.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// How often a room is tried to be deleted while the store fails.
+/// How many times the deletion of a room is attempted while the store fails.
 const DELETION_ATTEMPTS: u32 = 60;
 
 /// Why a membership could not be changed.
@@ -44,10 +46,10 @@ pub enum MembershipError {
     /// Two companions of the guild would share a name. Nothing changed.
     #[error("{0}; two companions of one guild cannot share a name")]
     SharedName(#[from] SharedName),
-    /// It was not stored, or may not have been.
+    /// The membership was not stored, or it is unknown whether it was.
     #[error("the membership of the channel cannot be stored: {0}")]
     Metadata(#[from] WriteError),
-    /// The change could not be journaled. It is in effect all the same, and the channel journals it later.
+    /// The change could not be journaled. It is in effect nevertheless, and the channel journals it later.
     #[error("the change of the channel's membership cannot be put on record: {0}")]
     Journal(#[from] writer::Refused),
 }
@@ -63,10 +65,11 @@ pub async fn update_membership(
     run_to_completion(lock, async move { change(&context, &channel, membership).await }).await
 }
 
-/// Silences and hides a room on record, and deletes it with its history after [`UNDO`]. Returns when that is.
+/// Hides a room and stores that it is deleted. The room and its history are removed after [`UNDO`]. Returns the time of the
+/// removal.
 ///
 /// # Errors
-/// [`MembershipError::Metadata`]: nothing is deleted, and the room is as it was.
+/// [`MembershipError::Metadata`]: nothing is deleted, and the room is unchanged.
 pub async fn begin_deletion(
     context: &ActorContext,
     lock: &MembershipLock,
@@ -75,7 +78,7 @@ pub async fn begin_deletion(
 ) -> Result<Moment, MembershipError> {
     let (context, channel) = (context.clone(), channel.clone());
     run_to_completion(lock, async move {
-        // A journal that could not be deleted later is reported now.
+        // Fails now if the journal could not be deleted later.
         fence(&context, &ChannelKey::new(&membership.guild, &channel)).await?;
         let at = context.clock.now() + UNDO;
         hide_or_show(&context, &channel, Membership { deleted_at: Some(at), ..membership }).await?;
@@ -85,10 +88,10 @@ pub async fn begin_deletion(
     .await
 }
 
-/// Brings a room back that is about to be deleted. It continues from its record.
+/// Restores a room whose deletion is pending. The room continues from its journal.
 ///
 /// # Errors
-/// [`MembershipError::Metadata`]: it is still about to be deleted.
+/// [`MembershipError::Metadata`]: the deletion is still pending.
 pub async fn undo_deletion(
     context: &ActorContext,
     lock: &MembershipLock,
@@ -100,7 +103,8 @@ pub async fn undo_deletion(
         .await
 }
 
-/// Hides a room on record, or shows it again, by its `deleted_at`. Threads keep their members until the room is gone.
+/// Stores a membership, and hides or shows the room according to its `deleted_at`. Threads keep their members until the room is
+/// removed.
 async fn hide_or_show(context: &ActorContext, channel: &ChannelId, membership: Membership) -> Result<(), MembershipError> {
     let channel_key = ChannelKey::new(&membership.guild, channel);
     let put =
@@ -111,7 +115,7 @@ async fn hide_or_show(context: &ActorContext, channel: &ChannelId, membership: M
             Some(before) => put(before).await.is_ok(),
             None => false,
         };
-        // It may be on record that the room is deleted. Then it is, also in memory, and can be brought back.
+        // The store may contain the deletion. So the room is hidden in memory as well; it can be restored from there.
         if is_as_before || membership.deleted_at.is_none() {
             return Err(error.into());
         }
@@ -126,11 +130,11 @@ async fn hide_or_show(context: &ActorContext, channel: &ChannelId, membership: M
     Ok(())
 }
 
-/// Deletes a room later, after this long at most, unless the deletion is undone before.
+/// Deletes a room at the time `at`, or after `most` if that is earlier, unless the deletion is undone before.
 pub fn delete_later(context: &ActorContext, channel: &ChannelId, at: Moment, most: Duration) {
     let (context, channel) = (context.clone(), channel.clone());
     tokio::spawn(async move {
-        // The clock may have been set meanwhile.
+        // The clock may have been set in the meantime.
         tokio::time::sleep(at.since(context.clock.now()).min(most)).await;
         for attempt in 1..=DELETION_ATTEMPTS {
             let lock = context.memberships.lock().await;
@@ -148,7 +152,7 @@ pub fn delete_later(context: &ActorContext, channel: &ChannelId, at: Moment, mos
     });
 }
 
-/// Deletes the rooms that were about to be deleted when the server ended, at once or when their time comes.
+/// Resumes the deletions that were pending when the server ended. Overdue rooms are deleted at once.
 pub async fn resume_deletions(context: &ActorContext) {
     for (channel, at) in context.memberships.all_deleting() {
         let lock = context.memberships.lock().await;
@@ -160,7 +164,8 @@ pub async fn resume_deletions(context: &ActorContext) {
 
 async fn change(context: &ActorContext, channel: &ChannelId, mut membership: Membership) -> Result<(), MembershipError> {
     context.memberships.allows(channel, &membership)?;
-    // Messages from a time without members were not meant for the new ones, and are not read after a downtime either.
+    // Messages from the time without members are not for the new members. Messages that were missed during a downtime are not
+    // read either.
     if context.memberships.get(channel).is_some_and(|before| before.companions.is_empty()) && !membership.companions.is_empty() {
         membership.moved_in_again = Some(context.clock.now());
     }
@@ -168,8 +173,8 @@ async fn change(context: &ActorContext, channel: &ChannelId, mut membership: Mem
     let before = context.memberships.outdated(channel).map(|(recorded, _)| recorded).or_else(|| context.memberships.get(channel));
     let change = context.memberships.begin_change(channel);
     context.memberships.put(channel, membership.clone())?;
-    // Journaled before the next message is accepted here, because new members do not see earlier messages. If this fails, the channel journals
-    // the change later.
+    // Journaled before the next message is accepted here, because new members do not see earlier messages. If this fails, the
+    // channel journals the change later.
     let channel_key = ChannelKey::new(&membership.guild, channel);
     let recorded = record(context, &channel_key, events(context, before.as_ref(), &membership)).await;
     drop(change);
@@ -178,11 +183,11 @@ async fn change(context: &ActorContext, channel: &ChannelId, mut membership: Mem
     Ok(recorded?)
 }
 
-/// Deletes a room with its history. Threads that inherit from it have no members any more. A channel that is no room is ignored. A thread or a
-/// direct message becomes a room again with its next message.
+/// Deletes a room with its history. Threads that inherit from it lose their members. Has no effect on a channel that is no room.
+/// A thread or a direct message becomes a room again with its next message.
 ///
 /// # Errors
-/// [`MembershipError::Metadata`]: the room is still there, perhaps without its history.
+/// [`MembershipError::Metadata`]: the room still exists, perhaps without its history.
 pub async fn delete_room(context: &ActorContext, lock: &MembershipLock, channel: &ChannelId) -> Result<(), MembershipError> {
     let (context, channel) = (context.clone(), channel.clone());
     run_to_completion(lock, async move { delete(&context, &channel).await }).await
@@ -195,7 +200,7 @@ async fn delete(context: &ActorContext, channel: &ChannelId) -> Result<(), Membe
     context.recall.forget(&channel_key);
     guests::remove_room(context, channel).await?;
     if let Err(error) = delete_stored(context, &channel_key).await {
-        // The membership was valid before. If it is not any more, it could not be loaded after the next start either.
+        // The membership was valid before. If it no longer is, it could not be loaded at the next start either.
         drop(context.memberships.put(channel, membership));
         return Err(error.into());
     }
@@ -203,18 +208,18 @@ async fn delete(context: &ActorContext, channel: &ChannelId) -> Result<(), Membe
     Ok(())
 }
 
-/// Ends a channel, its call, and the views of it.
+/// Stops a channel and its call, and closes its views.
 fn close(context: &ActorContext, channel_key: &ChannelKey) {
     if let Some(guild) = context.directory.find(&GuildKey(channel_key.guild.clone())) {
-        // If the guild is being restarted, its channels have ended with it. Requests that the channel still has in flight are rejected by the
-        // writer once the journal is deleted.
+        // If the guild is being restarted, its channels have ended with it. Once the journal is deleted, the writer rejects the
+        // channel's requests that are still in flight.
         let _ = guild.cast(GuildMessage::Close(channel_key.channel.clone()));
     }
     context.hub.publish(channel_key, Live::Closed);
 }
 
-/// Runs a change in its own task. The caller may be cancelled, for instance when its connection ends, and this must not leave the memberships in
-/// memory and in the store different.
+/// Runs a change in its own task. A cancelled caller, for example after its connection ended, must not leave the memberships in
+/// memory different from those in the store.
 async fn run_to_completion<T: Send + 'static>(
     lock: &MembershipLock,
     change: impl Future<Output = Result<T, MembershipError>> + Send + 'static,
@@ -228,10 +233,11 @@ async fn run_to_completion<T: Send + 'static>(
     changed.await.unwrap_or(Err(MembershipError::Metadata(WriteError::Unknown)))
 }
 
-/// A channel was deleted on its platform, with its threads: deletes their rooms. Channels that are no rooms are ignored.
+/// Deletes the rooms of a channel and its threads after the channel was deleted on its platform. Channels that are no rooms are
+/// ignored.
 ///
 /// # Errors
-/// As [`delete_room`]. Repeating it continues where it failed.
+/// The same as for [`delete_room`]. A retry continues where it failed.
 pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) -> Result<(), MembershipError> {
     let lock = context.memberships.lock().await;
     let mut rooms = context.memberships.threads_of(channel);
@@ -244,8 +250,8 @@ pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) 
     Ok(())
 }
 
-/// Whether a channel has members, or would have some with its first message: a thread through its parent channel, a direct message through the
-/// settings.
+/// Whether a channel has members, or would have some with its first message: a thread through its parent channel, a direct
+/// message through the settings.
 pub fn would_open(context: &ActorContext, channel_ref: &ChannelRef) -> bool {
     match context.memberships.has_members(&channel_ref.channel) {
         Some(has_members) => has_members,
@@ -255,11 +261,11 @@ pub fn would_open(context: &ActorContext, channel_ref: &ChannelRef) -> bool {
     }
 }
 
-/// Makes a thread or a direct message a room, if it would have members. In an existing thread, journals the changes that it inherited meanwhile.
-/// Call this before a message is accepted there. Returns whether the channel has members.
+/// Makes a thread or a direct message a room, if it would have members. In an existing thread, journals the changes that it has
+/// inherited in the meantime. Call this before a message is accepted there. Returns whether the channel has members.
 ///
 /// # Errors
-/// [`MembershipError`]. Repeating it continues where it failed.
+/// [`MembershipError`]. A retry continues where it failed.
 pub async fn ensure_room(context: &ActorContext, channel_ref: &ChannelRef) -> Result<bool, MembershipError> {
     let channel = &channel_ref.channel;
     if !would_open(context, channel_ref) {
@@ -280,17 +286,17 @@ pub async fn ensure_room(context: &ActorContext, channel_ref: &ChannelRef) -> Re
     Ok(context.memberships.has_members(channel).unwrap_or(false))
 }
 
-/// Journals in a thread what changed in the parent channel, if the thread inherits from it and anything did.
+/// Journals the parent channel's changes in a thread that inherits from it. Does nothing if there are none.
 ///
 /// # Errors
-/// [`MembershipError`]. Repeating it continues where it failed.
+/// [`MembershipError`]. A retry continues where it failed.
 pub async fn update_thread(context: &ActorContext, thread: &ChannelId) -> Result<(), MembershipError> {
     let lock = context.memberships.lock().await;
     catch_up(context, &lock, thread).await
 }
 
-/// The membership that a channel would get with its first message: a thread that of its parent channel, a direct message the one in the settings.
-/// None for any other channel, and for one that is about to be deleted.
+/// The membership that a channel would get with its first message: a thread gets that of its parent channel, a direct message the
+/// one from the settings. `None` for any other channel, and for a channel whose deletion is pending.
 pub fn default_membership(context: &ActorContext, channel_ref: &ChannelRef) -> Option<Membership> {
     if context.memberships.deleted_at(&channel_ref.channel).is_some() {
         return None;
@@ -311,7 +317,7 @@ pub fn default_membership(context: &ActorContext, channel_ref: &ChannelRef) -> O
 /// The companions that answer in direct messages.
 fn direct_companions(context: &ActorContext, channel: &ChannelId) -> std::collections::BTreeSet<CompanionId> {
     let cast = context.memberships.companions();
-    // The setting belongs to this platform's section.
+    // The setting belongs to the Discord section, so it applies only to Discord.
     let is_discord = context.platforms.name(channel) == "discord";
     match context.settings.discord.direct_companions.as_ref().filter(|_| is_discord) {
         Some(ids) => ids.iter().filter(|id| cast.contains_key(*id)).cloned().collect(),
@@ -326,7 +332,8 @@ async fn catch_up(context: &ActorContext, _: &MembershipLock, thread: &ChannelId
     }
 }
 
-/// Journals a membership first, and stores it then. If this fails halfway, it is repeated as a whole, and a companion that joins twice counts once.
+/// Journals a membership first, and stores it then. A retry after a failure in between repeats both steps. A companion that joins
+/// twice counts once.
 async fn record_and_store(
     context: &ActorContext,
     channel: &ChannelId,
@@ -377,7 +384,7 @@ async fn record(context: &ActorContext, channel_key: &ChannelKey, events: Vec<Ev
     Ok(())
 }
 
-/// The events that turn one membership into another, for those who take part.
+/// The events that turn one membership into another. Companions that minors exclude are left out.
 fn events(context: &ActorContext, before: Option<&Membership>, after: &Membership) -> Vec<Event> {
     for companion in after.companions.iter().filter(|companion| context.memberships.keeps_out(after, companion)) {
         tracing::info!(guild = %after.guild, companion = %Plain(companion.as_str()), "a companion for adults takes no part in a room, because there are minors");
@@ -407,7 +414,7 @@ fn differences(before: Option<&Membership>, after: &Membership) -> Vec<Event> {
     }
     for companion in &after.companions {
         let was_paused = before.is_some_and(|before| was_member(companion) && before.is_paused(companion));
-        // Pausing or resuming the room does the same to all companions in it.
+        // Pausing or resuming the room pauses or resumes each companion in it.
         let is_paused = if is_room_changed { after.paused } else { was_paused };
         if is_paused != after.is_paused(companion) {
             events.push(Event::Paused { companion: Some(companion.clone()), paused: !is_paused });
@@ -428,7 +435,8 @@ async fn store_membership(context: &ActorContext, channel: &ChannelId, membershi
 async fn delete_stored(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), WriteError> {
     let delete = |reply| Request::DeleteChannel(DeleteChannel { channel_key: channel_key.clone(), reply });
     ask(&writer_ref(context)?, delete).await?;
-    // If this is interrupted here, the membership of an unlisted room does no harm. It is overwritten when the room is created again.
+    // If this is interrupted here, the membership of an unlisted room remains. It does no harm, and is overwritten when the room
+    // is created again.
     write_meta(context, Ward(0), vec![Write::Remove(key::room(&channel_key.channel))]).await?;
     write_meta(context, channel_key.ward(), vec![Write::Remove(membership::key(channel_key))]).await
 }

@@ -1,4 +1,4 @@
-//! The invitations to rooms: in memory as in the store.
+//! The invitations to rooms, cached in memory.
 
 use std::sync::Arc;
 
@@ -23,15 +23,15 @@ struct Shared {
     invitations: RwLock<Invitations>,
     /// Held while a change is written, so that changes do not overlap.
     changing: Arc<tokio::sync::Mutex<()>>,
-    /// Grows with every change: visits may have ended.
+    /// Grows with every change of an invitation, because the change may end visits.
     edition: watch::Sender<u64>,
 }
 
 impl GuestBook {
-    /// Reads all invitations of the store. One that cannot be decoded is left out: nobody comes in by it.
+    /// Loads all invitations from the store. An invitation that cannot be decoded is skipped and cannot be used.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// Returns an error if the invitations cannot be read.
     pub async fn load(&self, store: &dyn Store) -> Result<(), ReadError> {
         let mut from = key::invitations();
         loop {
@@ -52,17 +52,17 @@ impl GuestBook {
         read(&self.0.invitations.read())
     }
 
-    /// Changes with every change of an invitation: visits may have ended.
+    /// Notifies of every change of an invitation, because the change may end visits.
     pub fn edition(&self) -> watch::Receiver<u64> {
         self.0.edition.subscribe()
     }
 
-    /// The right to change invitations. There is one holder at a time.
+    /// Waits for the exclusive lock on changes of invitations.
     pub(super) async fn lock(&self) -> OwnedMutexGuard<()> {
         self.0.changing.clone().lock_owned().await
     }
 
-    /// Puts stored changes in force.
+    /// Applies stored changes.
     pub(super) fn replace(&self, invitations: Invitations) {
         *self.0.invitations.write() = invitations;
         self.0.edition.send_modify(|edition| *edition = edition.wrapping_add(1));

@@ -1,4 +1,4 @@
-//! Changes of invitations: stored first, and in force then.
+//! Changes invitations: stores each change, then applies it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use crate::journal::key;
 use crate::journal::record::encode;
 use crate::ports::store::Write;
 
-/// Changes invitations: `change` names those that it changed. All of it happens, or nothing, also if the caller is gone meanwhile.
+/// Changes invitations. `change` returns the ids of the invitations that it changed. The change is atomic, also if the caller is
+/// cancelled in the meantime.
 ///
 /// # Errors
-/// The store did not take the change.
+/// Returns an error if the store rejects the change.
 pub async fn change<T: Send + 'static>(
     context: &ActorContext,
     change: impl FnOnce(&mut Invitations) -> (T, BTreeSet<Arc<str>>) + Send + 'static,
@@ -42,7 +43,7 @@ pub async fn change<T: Send + 'static>(
 /// Removes the invitations to a room that is deleted.
 ///
 /// # Errors
-/// The store did not take the change.
+/// Returns an error if the store rejects the change.
 pub async fn remove_room(context: &ActorContext, channel: &ChannelId) -> Result<(), WriteError> {
     let channel = channel.clone();
     change(context, move |invitations| ((), invitations.remove_room(&channel))).await

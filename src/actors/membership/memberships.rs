@@ -32,14 +32,14 @@ struct Shared {
     register: RwLock<Register>,
     /// Held while a room is changed, so that changes do not overlap.
     changes: Arc<tokio::sync::Mutex<()>>,
-    /// Channels in which a change is being journaled, and how many changes that are.
+    /// The number of changes that are being journaled, by channel.
     changing: Mutex<HashMap<ChannelId, usize>>,
-    /// Grows with every change, so that data that is derived from the register is computed again only then.
+    /// Grows with every change, so that data derived from the register is computed again only then.
     edition: AtomicU64,
     instruments: Instruments,
 }
 
-/// The right to change memberships. There is one holder at a time; all clones are the same right.
+/// The exclusive lock on changes of memberships. All clones are the same lock; it is released when the last one is dropped.
 #[derive(Clone)]
 pub struct MembershipLock {
     _held: Arc<tokio::sync::OwnedMutexGuard<()>>,
@@ -49,12 +49,12 @@ struct Register {
     cast: Arc<CompanionSet>,
     /// The settings of external companions, which have only names of their own.
     defaults: CompanionDefaults,
-    /// Where names count that are everyday words.
+    /// Where names that are everyday words count.
     common: CommonNames,
     /// The guilds in which there are minors.
     minors: BTreeSet<GuildId>,
     channels: BTreeMap<ChannelId, Membership>,
-    /// Channels that are about to be deleted. The names of their companions stay taken, because the deletion may be undone.
+    /// Channels whose deletion is pending. The names of their companions stay reserved, because the deletion may be undone.
     deleting: BTreeMap<ChannelId, Membership>,
     guilds: HashMap<GuildId, GuildMembers>,
     /// The name matchers of configured companions, shared by guilds with the same companions.
@@ -64,15 +64,15 @@ struct Register {
 /// The companions of one guild.
 #[derive(Clone, Default)]
 struct GuildMembers {
-    /// In how many channels each is a member.
+    /// The number of channels in which each companion is a member.
     channels: BTreeMap<CompanionId, usize>,
     /// The external companions, by channel.
     externals: BTreeMap<ChannelId, BTreeMap<CompanionId, External>>,
-    /// None as long as the guild has no companions.
+    /// `None` as long as the guild has no companions.
     names: Option<Arc<Names>>,
 }
 
-/// The name matchers of guilds whose companions are replaced.
+/// The new name matchers of guilds after the configured companions were replaced.
 type Renamed = Vec<(GuildId, Arc<Names>)>;
 
 /// Why the configured companions cannot be replaced.
@@ -81,7 +81,7 @@ pub enum ReloadError {
     /// Two companions of one guild would share a name.
     #[error(transparent)]
     SharedName(#[from] SharedName),
-    /// One of them is an external companion in a room.
+    /// A new companion has the id of an external companion in a room.
     #[error(
         "{companion} is external in {channel}; give the companion's file another name, or remove the external companion from the room"
     )]
@@ -89,7 +89,8 @@ pub enum ReloadError {
 }
 
 impl Memberships {
-    /// These companions, without memberships. External companions get the defaults, except for their names. There are minors in these guilds.
+    /// Starts with these companions and no memberships. External companions get `defaults`, except for their names. `minors` are
+    /// the guilds with minors.
     pub fn new(
         cast: CompanionSet,
         defaults: CompanionDefaults,
@@ -112,7 +113,7 @@ impl Memberships {
         Self(Arc::new(Shared { register, changes, changing, edition, instruments }))
     }
 
-    /// Waits for the right to change memberships. Hold it from reading a membership until the changed one is stored.
+    /// Waits for the exclusive lock on changes. Hold it from reading a membership until the changed one is stored.
     pub async fn lock(&self) -> MembershipLock {
         MembershipLock { _held: Arc::new(self.0.changes.clone().lock_owned().await) }
     }
@@ -129,7 +130,7 @@ impl Memberships {
     /// Replaces the configured companions. Nothing changes on an error.
     ///
     /// # Errors
-    /// Two companions of one guild would share a name, or one of them is external in a room.
+    /// Returns an error if two companions of one guild would share a name, or if a companion is external in a room.
     pub fn reload_companions(&self, cast: CompanionSet) -> Result<(), ReloadError> {
         let mut register = self.write();
         let (name_sets, renamed) = register.names_with(&cast)?;
@@ -144,7 +145,7 @@ impl Memberships {
     /// Checks whether the configured companions could be replaced by these.
     ///
     /// # Errors
-    /// As for [`reload_companions`](Self::reload_companions).
+    /// The same as for [`reload_companions`](Self::reload_companions).
     pub fn allows_companions(&self, cast: &CompanionSet) -> Result<(), ReloadError> {
         self.0.register.read().names_with(cast).map(drop)
     }
@@ -155,17 +156,17 @@ impl Memberships {
         Some(register.resolved(register.channels.get(channel)?))
     }
 
-    /// The channel's membership as it was put, also if the channel is about to be deleted.
+    /// The channel's membership as it was put, also if the deletion of the channel is pending.
     pub fn recorded(&self, channel: &ChannelId) -> Option<Membership> {
         self.0.register.read().recorded(channel).cloned()
     }
 
-    /// When the channel is deleted, if it is about to be. It has no membership any more then.
+    /// When the channel will be deleted, if its deletion is pending. Such a channel has no membership any more.
     pub fn deleted_at(&self, channel: &ChannelId) -> Option<Moment> {
         self.0.register.read().deleting.get(channel)?.deleted_at
     }
 
-    /// The channels that are about to be deleted, and when that is.
+    /// The channels whose deletion is pending, with the time of the deletion.
     pub fn all_deleting(&self) -> Vec<(ChannelId, Moment)> {
         let register = self.0.register.read();
         register.deleting.iter().filter_map(|(channel, membership)| Some((channel.clone(), membership.deleted_at?))).collect()
@@ -188,7 +189,7 @@ impl Memberships {
         self.0.register.read().channels.range((begin, Bound::Unbounded)).next().map(|(channel, _)| channel.clone())
     }
 
-    /// A thread's membership as it was last journaled, and as it is now, if they differ.
+    /// A thread's membership as last journaled, and its current one. `None` if they are equal, or if the thread does not inherit.
     pub fn outdated(&self, thread: &ChannelId) -> Option<(Membership, Membership)> {
         let register = self.0.register.read();
         let recorded = register.channels.get(thread)?;
@@ -211,7 +212,7 @@ impl Memberships {
         threads.map(|(thread, _)| thread.clone()).collect()
     }
 
-    /// Whether a configured or external companion is a member of a channel. None: the channel has no membership.
+    /// Whether a configured or external companion is a member of a channel. `None`: the channel has no membership.
     pub fn has_members(&self, channel: &ChannelId) -> Option<bool> {
         let register = self.0.register.read();
         let membership = register.channels.get(channel)?;
@@ -226,24 +227,24 @@ impl Memberships {
     /// Checks whether a membership could be applied.
     ///
     /// # Errors
-    /// Two companions of the guild would share a name.
+    /// Returns an error if two companions of the guild would share a name.
     pub fn allows(&self, channel: &ChannelId, membership: &Membership) -> Result<(), SharedName> {
         let register = self.0.register.read();
         register.members_with(channel, Some(membership), &membership.guild, &register.cast).map(drop)
     }
 
-    /// Checks whether a membership could be applied if these were the configured companions.
+    /// Checks whether a membership could be applied with these configured companions.
     ///
     /// # Errors
-    /// Two companions of the guild would share a name.
+    /// Returns an error if two companions of the guild would share a name.
     pub fn allows_with(&self, channel: &ChannelId, membership: &Membership, cast: &CompanionSet) -> Result<(), SharedName> {
         self.0.register.read().members_with(channel, Some(membership), &membership.guild, cast).map(drop)
     }
 
-    /// Stores a channel's membership. It is hidden if the channel is about to be deleted.
+    /// Stores a channel's membership in memory. The membership is hidden if the deletion of the channel is pending.
     ///
     /// # Errors
-    /// Two companions of the guild would share a name; nothing changes then.
+    /// Returns an error if two companions of the guild would share a name. Nothing changes then.
     pub fn put(&self, channel: &ChannelId, membership: Membership) -> Result<(), SharedName> {
         let mut register = self.write();
         let members = register.members_with(channel, Some(&membership), &membership.guild, &register.cast)?;
@@ -279,7 +280,7 @@ impl Memberships {
         MembershipChange { memberships: self.clone(), channel: channel.clone() }
     }
 
-    /// Whether a change of a channel is being journaled. Then the journal may not contain it yet.
+    /// Whether a change of a channel is being journaled. In that case, the journal may not contain the change yet.
     pub fn is_changing(&self, channel: &ChannelId) -> bool {
         self.0.changing.lock().contains_key(channel)
     }
@@ -308,7 +309,8 @@ impl Memberships {
         Some(overrides.map_or_else(|| companion.clone(), |overrides| overrides.applied_to(&companion)))
     }
 
-    /// The companions that are present in a channel: members that are configured or external. The value says whether a companion is external.
+    /// The companions that are present in a channel: members that are configured or external. The value is true for an external
+    /// companion.
     pub fn present(&self, channel: &ChannelId) -> BTreeMap<CompanionId, bool> {
         let register = self.0.register.read();
         let memberships = register.channels.get(channel).and_then(|membership| register.effective(membership)).into_iter();
@@ -317,14 +319,14 @@ impl Memberships {
         members.collect()
     }
 
-    /// Whether there are minors in a channel: in its guild, in the channel itself, or in the one that it is a thread of.
+    /// Whether a channel has minors: in its guild, in the channel itself, or in its parent channel.
     pub fn has_minors(&self, channel: &ChannelId) -> bool {
         let register = self.0.register.read();
         let membership = register.channels.get(channel).and_then(|membership| register.effective(membership));
         membership.is_some_and(|membership| register.has_minors(membership))
     }
 
-    /// This membership without the companions that are kept out because they are for adults only, and there are minors.
+    /// This membership without the companions that are excluded: those for adults only, if there are minors.
     pub fn admitted(&self, membership: &Membership) -> Membership {
         let register = self.0.register.read();
         let mut admitted = membership.clone();
@@ -332,29 +334,30 @@ impl Memberships {
         admitted
     }
 
-    /// Whether there are minors in a guild by the settings.
+    /// Whether the settings mark a guild as having minors.
     pub fn guild_has_minors(&self, guild: &GuildId) -> bool {
         self.0.register.read().minors.contains(guild)
     }
 
-    /// Whether a companion of a channel with this membership is kept out.
+    /// Whether minors exclude a companion from a channel with this membership.
     pub fn keeps_out(&self, membership: &Membership, companion: &CompanionId) -> bool {
         self.0.register.read().keeps_out(membership, companion)
     }
 
-    /// The language that is spoken in a channel. None: `speech.language`.
+    /// The language of a channel's voice calls. `None`: `speech.language`.
     pub fn language(&self, channel: &ChannelId) -> Option<Arc<str>> {
         let register = self.0.register.read();
         register.effective(register.channels.get(channel)?)?.language.clone()
     }
 
-    /// When all companions of a channel speak only when spoken to.
+    /// The quiet hours of a channel, which apply to all its companions.
     pub fn quiet_hours(&self, channel: &ChannelId) -> Option<QuietHours> {
         let register = self.0.register.read();
         register.effective(register.channels.get(channel)?)?.quiet_hours
     }
 
-    /// What speech recognition writes instead of the names of the companions that are present in a channel. None: nothing is known of that.
+    /// The words that speech recognition writes instead of the names of the companions in a channel. `None`: no such words are
+    /// configured.
     pub fn sounds(&self, channel: &ChannelId) -> Option<Names> {
         let present = self.present(channel).into_keys().filter_map(|id| self.companion(channel, &id));
         let heard: Vec<_> = present.filter(|companion| !companion.voice.sounds_like.is_empty()).collect();
@@ -402,7 +405,7 @@ impl Register {
     /// The name matchers of all guilds if these were the configured companions.
     fn names_with(&self, cast: &CompanionSet) -> Result<(NameSets, Renamed), ReloadError> {
         for (channel, membership) in &self.channels {
-            // Ids that were taken before are logged when the rooms are loaded.
+            // Ids that were already in use before are logged when the rooms are loaded.
             let is_taken = |id: &&CompanionId| cast.contains_key(*id) && !self.cast.contains_key(*id);
             if let Some(companion) = membership.externals.keys().find(is_taken) {
                 return Err(ReloadError::External { companion: companion.clone(), channel: channel.clone() });
@@ -418,8 +421,8 @@ impl Register {
         Ok((name_sets, renamed))
     }
 
-    /// The membership whose companions, overrides and pause apply: the own one, or that of the parent channel. None if the parent has none, or is
-    /// in another guild.
+    /// The membership whose companions, overrides and pause apply: the channel's own one, or that of its parent channel. `None`
+    /// if the parent has none, or is in another guild.
     fn effective<'a>(&'a self, membership: &'a Membership) -> Option<&'a Membership> {
         let Some(channel) = membership.inherits_from() else { return Some(membership) };
         self.channels.get(channel).filter(|other| other.inherits_from().is_none() && other.guild == membership.guild)
@@ -441,7 +444,7 @@ impl Register {
         self.members(membership).next().is_some()
     }
 
-    /// The members that take part: configured or external, and not kept out.
+    /// The present members: configured or external, and not excluded because of minors.
     fn members<'a>(&'a self, membership: &'a Membership) -> impl Iterator<Item = &'a CompanionId> {
         let takes_part =
             |id: &&CompanionId| membership.is_external(id) || (self.cast.contains_key(*id) && !self.keeps_out(membership, id));
@@ -502,7 +505,7 @@ impl Register {
 }
 
 impl GuildMembers {
-    /// The name matcher: that of a guild with the same companions if there are no external ones, or a new one.
+    /// The name matcher. Guilds with the same companions share one, unless they have external companions.
     fn names_in(&self, cast: &CompanionSet, common: CommonNames, name_sets: &NameSets) -> Result<Arc<Names>, SharedName> {
         match name_sets.of(self) {
             Some(names) => Ok(names),
@@ -514,7 +517,7 @@ impl GuildMembers {
 /// The settings of an external companion.
 ///
 /// # Errors
-/// All invalid settings, each with its key.
+/// Returns all invalid settings, each with its key.
 pub fn external_companion(
     id: &CompanionId,
     external: &External,

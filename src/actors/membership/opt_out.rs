@@ -17,8 +17,8 @@ use crate::ports::backend::Refused;
 use crate::ports::opt_out::OptOut;
 use crate::ports::store::Write;
 
-/// Stores opt-outs durably. What a person said before stays on record, and can still be deleted. An opt-out stays in force when the person's
-/// messages are deleted.
+/// Stores opt-outs durably. Earlier messages of the person stay in the journal and can still be deleted. An opt-out remains in
+/// force when the person's messages are deleted.
 pub struct OptOutService {
     context: ActorContext,
     /// Held during a change, so that changes do not overlap.
@@ -32,14 +32,14 @@ impl OptOutService {
 }
 
 impl OptOutService {
-    /// Tells the running channels of the guild, in whose voice calls the person may be.
+    /// Notifies the running channels of the guild, because the person may be in their voice calls.
     fn tell_calls(&self, guild: &GuildId, person: &PersonId, ignored: bool) {
         for (channel, membership) in self.context.memberships.all() {
             if membership.guild == *guild {
                 self.context.calls.change_opt_out(&channel, person, ignored);
                 let user = person.clone();
                 let input = if ignored { utterance::Input::OptedOut { user } } else { utterance::Input::OptedIn { user } };
-                // A channel that is not running asks for the opt-outs when it starts.
+                // A channel that is not running reads the opt-outs when it starts.
                 self.context
                     .directory
                     .hand_over(&ChannelActorKey(channel), ChannelMessage::Received(Received::Voice(Notice::Call(input))));
@@ -66,7 +66,7 @@ impl OptOut for OptOutService {
         } else {
             Write::Remove(key)
         };
-        // Who comes back is told again that companions are AI.
+        // A person who opts in again receives the AI disclosure again.
         let writes = [write].into_iter().chain(self.context.told.removal(guild, person)).collect();
         write_meta(&self.context, Ward::of(guild), writes).await.map_err(not_now)?;
         self.context.told.remove(guild, person);

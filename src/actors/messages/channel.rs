@@ -20,45 +20,47 @@ use crate::journal::reader::{ReadError, Restored};
 use crate::ports::language_model::LazyRequest;
 
 pub enum ChannelMessage {
-    /// The channel's record was read, or could not be.
+    /// The journal of the channel was read, or could not be.
     Restored(Result<Box<Restored>, CannotRestore>),
-    /// What is [handed over](crate::actors::runtime::directory::Directory::hand_over) to the channel. It waits until the channel is restored.
+    /// Input that was [handed over](crate::actors::runtime::directory::Directory::hand_over) to the channel. It waits until the
+    /// channel is restored.
     Received(Received),
-    /// The messages of a hand-over were not journaled, or may not have been.
+    /// The messages of a hand-over were not journaled, or it is unknown whether they were.
     NotHandedOver(WriteError),
     /// The writer's answer to a batch of the channel's own events.
     Recorded { batch: u64, result: Result<Committed, WriteError> },
     /// The writer's answer to a statement that is posted by being stored.
     Posted { result: Result<Accepted, WriteError> },
-    /// A question was lost on its way to the pool, or a reply with the pool.
+    /// A question was lost before it reached the pool, or a reply was lost with the pool.
     Lost { ticket: Ticket },
     /// Start a lost question, judgement or reply again.
     StartAgain { ticket: Ticket },
     /// A question or a judgement was answered, or failed.
     Answered { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
-    /// The questions to several companions were answered by one call, or it failed.
+    /// One call answered the questions to several companions, or failed.
     AnsweredTogether { tickets: Vec<Ticket>, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// An external companion votes in the open round.
     Vote {
         state: Box<Ballot>,
-        /// Answered once the vote is on record, or with the reason why it does not count.
+        /// Answered once the vote is journaled, or with the reason why it does not count.
         reply: RpcReplyPort<Result<(), VoteError>>,
     },
     /// An external companion that has the floor submits its statement. Answered with the statement's number once it is accepted.
     Speak {
         from: CompanionId,
-        /// What it was selected for: the round's `message_id`, or the number of the newest event since.
+        /// The message that the companion was selected for: the round's `message_id`, or the number of the newest event since.
         message_id: String,
         text: Arc<str>,
         reply: RpcReplyPort<Result<Seq, VoteError>>,
     },
-    /// Somebody pressed Stop for the reply of a companion. Answered once that is on record, or with the reason why nothing was stopped.
+    /// A person pressed Stop for the reply of a companion. Answered once that is journaled, or with the reason why nothing was
+    /// stopped.
     StopReply { companion: CompanionId, reply: RpcReplyPort<Result<(), VoteError>> },
     /// The deadline for missing States has passed, in the round about this event.
     RoundDue(Seq),
     /// A turn-taking manager has ended. All of its messages came before this one.
     ManagerGone(ActorId),
-    /// A sentence of a spoken reply is written. All of its sentences come before it has ended.
+    /// A sentence of a spoken reply is written. All sentences arrive before `ReplyEnded`.
     SentenceWritten { ticket: Ticket, text: Arc<str> },
     /// A reply was written, or failed.
     ReplyEnded { ticket: Ticket, text: Result<Arc<str>, Failure>, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
@@ -68,13 +70,13 @@ pub enum ChannelMessage {
     DeliveryGone(ActorId),
     /// A reply's actor has ended. All of its messages came before this one.
     ReplyGone(ActorId),
-    /// The answer of the model was no statement, and the reply asks once more.
+    /// The model's answer was no statement. The reply asks the model once more.
     Repeated { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
-    /// A question ended that nobody waits for any more. Its usage still counts.
+    /// An abandoned question ended. Its usage still counts.
     Unclaimed { asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// A model that decides and speaks in one call has decided to speak.
     Speaks { ticket: Ticket, begun: Box<Begun> },
-    /// Such a model has passed, with its reason if it gave one.
+    /// A model that decides and speaks in one call has passed, with its reason if it gave one.
     Passed { ticket: Ticket, reason: Option<String>, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// A filter refused a summary's prompt.
     Filtered(Box<Finding>),
@@ -82,7 +84,7 @@ pub enum ChannelMessage {
     Summarised {
         /// The newest event that it covers.
         upto: Seq,
-        /// The number of messages that it covers and the one before did not.
+        /// The number of messages that it covers and the previous summary did not.
         messages: u64,
         /// The summary, if one was written.
         text: Option<Arc<str>>,
@@ -94,24 +96,26 @@ pub enum ChannelMessage {
     Woken,
     /// The channel's members or their settings have changed.
     MembershipChanged,
-    /// The writer was replaced. Requests to the old one may have been committed without an answer, so the channel reads its record again.
+    /// The writer was replaced. Requests to the old one may have been committed without an answer, so the channel reads its
+    /// journal again.
     WriterReplaced,
-    /// Everything up to this number is on record. Events up to it that were dispatched to this channel arrived before this message.
+    /// Everything up to this number is journaled. Events up to it that were dispatched to this channel arrived before this
+    /// message.
     Fenced(Seq),
-    /// Look up in the conversation what a prompt is built from. A channel that is not restored drops it.
+    /// Reads prompt input from the conversation. A channel that is not restored drops this message.
     Read(Box<dyn FnOnce(&Conversation) + Send>),
     /// Answer with the current state of the conversation.
     Inspect(RpcReplyPort<Box<Inspection>>),
 }
 
 pub enum Received {
-    /// An inbound event, and when it was committed.
+    /// An inbound event, and the time of its commit.
     Inbound(Box<Recorded>, Moment),
-    /// The messages of a hand-over, in the order of their numbers, and when they were committed. They are handled as one input.
+    /// The messages of a hand-over, in the order of their numbers, and the time of their commit. They are handled as one input.
     HandedOver(Vec<Recorded>, Moment),
-    /// Something happened in the voice call that is not on record.
+    /// An event of the voice call that is not journaled.
     Voice(Notice),
-    /// Other models answer from now on. That is not on record, but the back-offs that it ends are.
+    /// Other models answer from now on. This is not journaled, but the back-offs that it ends are.
     ModelsReplaced,
 }
 
@@ -123,10 +127,10 @@ pub struct Inspection {
     pub since: HashMap<Ticket, Moment>,
 }
 
-/// Why a channel cannot continue from its record.
+/// Why a channel cannot continue from its journal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotRestore {
-    /// The record is damaged, so an immediate restart does not help.
+    /// The journal is damaged, so an immediate restart does not help.
     #[error("{0}")]
     Damaged(String),
     /// The store does not answer at the moment.
@@ -147,10 +151,10 @@ pub struct Delivered {
     pub text: Arc<str>,
     /// The platform's ids of the statement's parts.
     pub ids: Vec<Arc<str>>,
-    /// Whether it is unknown for some part if it was posted.
+    /// Whether some part has an unknown outcome: it may or may not have been posted.
     pub is_unconfirmed: bool,
-    /// Why the rest was not posted, as a stable code.
+    /// Why the remaining parts were not posted, as a stable code.
     pub error: Option<&'static str>,
-    /// The notice that was certainly posted with it, and the platform's id of the part that carried it.
+    /// The disclosure that was certainly posted with the statement, and the platform's id of the part that contained it.
     pub disclosed: Option<(Owed, Arc<str>)>,
 }

@@ -1,4 +1,4 @@
-//! The message to a companion, and what prompts are built from.
+//! The message to a companion, and the input of prompts.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::domain::raw_answer::Speakers;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Draft, LazyRequest};
 
-/// Asks a channel for what a prompt is built from, as it is when this is called. `None`: it is not there any more, or the channel is not running.
+/// Reads prompt input from a channel at the time of the call. `None`: the input no longer exists, or the channel is not running.
 pub type Source<T> = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Option<T>> + Send>> + Send + Sync>;
 
-/// What a statement is made from.
+/// The input of a statement.
 #[derive(Clone)]
 pub struct Statement {
     /// `recent` holds the most recent messages, until the history is read from the journal.
     pub input: StatementInput,
-    /// Where `recent` is read from: everything since the newest `clear`.
+    /// The range from which `recent` is read: everything since the newest `clear`.
     pub history: HistoryRange,
 }
 
-/// A stretch of a journal: the events after one number and before another.
+/// A range of a journal: the events after one number and before another.
 #[derive(Clone, Debug)]
 pub struct HistoryRange {
     pub after: Seq,
@@ -53,21 +53,21 @@ pub struct Begun {
 /// Sends a message to a channel. The channel's address is resolved at the time of the call.
 pub type Tell = Arc<dyn Fn(ChannelMessage) + Send + Sync>;
 
-/// A channel's question to a companion, whether to speak, or the questions to several that one call asks. It is on its way to the pool. The first
-/// companion receives it; a companion receives nothing else.
+/// Asks a companion whether to speak. With several companions in `asked`, one call asks all of them, and the first one receives
+/// this message. It is the only message type of a companion.
 pub struct DecisionRequest {
     pub channel_key: ChannelKey,
-    /// The companions that are asked, in the order of their ids, with their questions.
+    /// The companions that are asked, in the order of their ids, with the tickets of their questions.
     pub asked: Vec<(CompanionId, Ticket)>,
     pub priority: Priority,
-    /// When the pool gives it up.
+    /// When the pool fails the question with a timeout.
     pub deadline: Instant,
-    /// Whether it was asked before, and the answer could not be read.
+    /// Whether this repeats a question whose answer could not be parsed.
     pub is_repeat: bool,
     /// Everything that the prompt is built from, for each companion whose question is still open.
     pub input: Source<Vec<(CompanionId, PromptInput)>>,
     /// Sends the result to the channel.
     pub tell: Tell,
-    /// Answered once the pool has the question. Dropped: it was lost on its way there.
+    /// Answered once the question is in the pool. Dropped if the question is lost before that.
     pub arrival: Reply<CallId, Dropped>,
 }

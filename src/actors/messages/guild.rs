@@ -14,7 +14,7 @@ pub enum Child {
 pub enum GuildMessage {
     /// A channel has something to do.
     Open(ChannelId),
-    /// The members of a channel, or their settings, have changed. None: in all channels.
+    /// The members of a channel, or their settings, have changed. `None`: in all channels.
     MembershipChanged(Option<ChannelId>),
     /// A channel was deleted.
     Close(ChannelId),

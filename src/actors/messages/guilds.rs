@@ -7,7 +7,7 @@ use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 
 pub enum GuildsMessage {
-    /// A channel of a guild has something to do. None: start only the guild, which wakes its channels.
+    /// A channel of a guild has something to do. `None`: start only the guild, which wakes its channels.
     Open(GuildId, Option<ChannelId>),
     /// Answer with the quarantined guilds and the suspended channels.
     OutOfService(RpcReplyPort<OutOfService>),
@@ -47,19 +47,19 @@ pub struct Quarantined {
 /// Why a channel is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It died whenever it continued from its record.
+    /// The channel died each time it continued from its journal.
     Died,
-    /// Its record cannot be read.
+    /// Its journal cannot be read.
     Unreadable,
 }
 
-/// A channel that its guild does not start for a while, because it cannot continue from its record.
+/// A channel that its guild does not start for a while, because it cannot continue from its journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspended {
     pub guild: GuildId,
     pub channel: ChannelId,
     pub cause: Cause,
-    /// How it last ended, or what of its record cannot be read, at most 300 characters.
+    /// How it last ended, or which part of its journal cannot be read, at most 300 characters.
     pub reason: String,
     pub since: Moment,
     /// When it ends, unless an operator releases it earlier.

@@ -15,18 +15,18 @@ use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, LazyR
 /// Messages to the pool. Other actors send them through [`Pool`](crate::actors::models::Pool).
 pub enum PoolMessage {
     Ask(Box<PoolRequest>),
-    /// Drop a call whose answer is no longer wanted.
+    /// Cancel a call whose answer is no longer wanted.
     Cancel(CallId),
     Ended(CallId, Result<Answer, NoAnswer>),
-    /// A call failed for a reason that does not concern its next prompt, which is another one.
+    /// A call failed for a reason that does not apply to its next prompt.
     Changed(CallId),
     /// The task of a call panicked.
     Panicked(CallId),
     /// The prompt of a question could not be built, so no model was called.
     NoPrompt(CallId),
-    /// Nothing is left that a question could be built from, so no model was called.
+    /// The prompt has no input any more, so no model was called.
     NotNeeded(CallId),
-    /// Other models are asked from this call on.
+    /// Calls from this one on go to other models.
     Replaced(CallId),
     /// A deadline or the end of a pause is due.
     Wake,
@@ -43,14 +43,14 @@ pub struct PoolRequest {
     pub call: CallId,
     pub priority: Priority,
     pub asked: Instant,
-    /// When the call fails with a timeout, waiting and retries included.
+    /// When the call fails with a timeout. The time includes waiting and retries.
     pub deadline: Instant,
-    /// What each attempt needs.
+    /// The input of each attempt.
     pub job: Job,
     pub reply: Reply<Outcome, Dropped>,
 }
 
-/// What each attempt of one call needs.
+/// The input of each attempt of one call.
 #[derive(Clone)]
 pub struct Job {
     pub at: ServiceEndpoint,
@@ -64,7 +64,7 @@ pub struct Job {
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The answer, or why there is none.
+    /// The answer, or the reason why there is none.
     pub result: Result<Answer, NoAnswer>,
     pub facts: CallFacts,
 }
@@ -109,7 +109,7 @@ pub struct LaneReport {
 /// A model whose last call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
-    /// What it is used for.
+    /// The role that the model serves.
     pub role: ModelRole,
     /// Its name in the settings.
     pub name: ModelName,
@@ -117,6 +117,6 @@ pub struct Trouble {
     pub model: Arc<str>,
     /// The error code of its last call.
     pub code: &'static str,
-    /// What went wrong at which endpoint and what to do about it, for people.
+    /// For people: the failure, the endpoint, and a remedy.
     pub detail: String,
 }

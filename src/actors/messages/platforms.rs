@@ -8,20 +8,20 @@ use crate::ports::gateway::{Disconnected, Shard};
 pub enum PlatformsMessage {
     /// Ask this platform how many connections it wants.
     Ask(&'static str),
-    /// The platform's answer to that.
+    /// The platform's answer to `Ask`.
     Counted(&'static str, Result<NonZeroU32, Disconnected>),
     /// A connection ended for a reason that a person has to fix first.
     Blocked {
         platform: &'static str,
         reason: String,
-        /// It was up for a while, so the obstacle is new.
+        /// Whether the connection was up for a while, so that the obstacle is new.
         was_up: bool,
     },
     /// The supervisor's own supervision messages.
     Upkeep(Upkeep<ShardName>),
 }
 
-/// A connection: its platform, and which of that platform's connections.
+/// A connection: its platform, and its number at that platform.
 pub type ShardName = (&'static str, Shard);
 
 impl From<Upkeep<ShardName>> for PlatformsMessage {

@@ -23,7 +23,7 @@ impl<T, E: From<Dropped>> Reply<T, E> {
         Self { answer: Some(Box::new(answer)), since: Instant::now() }
     }
 
-    /// A reply that nobody reads.
+    /// A reply whose answer is discarded.
     pub fn ignored() -> Self {
         Self { answer: None, since: Instant::now() }
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use ractor::ActorCell;
 
-/// What a supervisor sends to itself through its mailbox, for its [`Children`](crate::actors::runtime::supervision::children::Children).
+/// Messages that a supervisor sends to itself through its mailbox, for its
+/// [`Children`](crate::actors::runtime::supervision::children::Children).
 #[derive(Debug)]
 pub enum Upkeep<K> {
     /// The delay of a restart is over.
@@ -33,12 +34,12 @@ pub enum Ending {
     /// A handler returned an error or panicked.
     #[error("{}", if *.is_panic { "panicked".to_owned() } else { format!("failed: {message}") })]
     Failed {
-        /// The error or the panic's message. A panic's message may quote what people said.
+        /// The error or the panic's message. A panic's message may quote users.
         message: String,
         is_panic: bool,
-        /// It is a supervisor that exceeded its own restart limit.
+        /// Whether it is a supervisor that exceeded its own restart limit.
         escalated: bool,
-        /// It [lost what it depends on](crate::actors::runtime::supervision::child::DependencyLost).
+        /// Whether it [lost a dependency](crate::actors::runtime::supervision::child::DependencyLost).
         dependency_lost: bool,
     },
     /// Its `pre_start` failed or panicked.

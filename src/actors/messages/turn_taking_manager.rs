@@ -9,7 +9,7 @@ use crate::domain::round::Round;
 use crate::domain::vote::State;
 
 pub enum ManagerMessage {
-    /// An external companion votes. Answered once the vote is on record.
+    /// An external companion votes. Answered once the vote is journaled.
     Vote {
         state: State,
         /// Answered with whether the vote counts.
@@ -18,7 +18,7 @@ pub enum ManagerMessage {
     StateRecorded(Box<State>),
     /// Another round was opened.
     RoundOpened(Box<OpenRound>),
-    /// The round of this message is over; these were its States. After the last round, the manager stops.
+    /// The round of this message is over, with these States. After the last round, the manager stops.
     RoundClosed {
         message: Seq,
         states: Vec<State>,
@@ -33,7 +33,7 @@ pub enum ManagerMessage {
 }
 
 pub struct OpenRound {
-    /// The round with the States that are on record.
+    /// The round with the States that are journaled.
     pub round: Round,
     /// The time that is left until its deadline.
     pub timeout: Duration,
@@ -57,7 +57,7 @@ pub enum VoteError {
     /// The companion has already voted or spoken in this round.
     #[error("{from} has done this already, and only the first counts; wait for the next round")]
     Twice { from: CompanionId },
-    /// The server plays this companion itself.
+    /// The companion is not external: the server plays it itself.
     #[error("{from} is not external here, the server plays it; make it external in the room's companions, or send as another")]
     NotExternal { from: CompanionId },
     /// The companion does not have the floor.

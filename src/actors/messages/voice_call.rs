@@ -10,22 +10,22 @@ use crate::ports::speech_recognition::Recognised;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallChild {
-    /// Decodes what a person says, and finds when the person talks.
+    /// Decodes a person's audio and detects speech.
     VoiceUser(PersonId),
-    /// Has the words of a person recognised.
+    /// Sends a person's speech to speech recognition.
     Recognition(PersonId),
 }
 
 pub enum CallMessage {
-    /// This happened.
+    /// An input to the call's state machine.
     Handle(Input),
-    /// Carry out what was decided elsewhere.
+    /// Carry out effects that were decided elsewhere.
     CarryOut(Vec<Effect>),
-    /// The connection that carries the whole call should run.
+    /// Start the connection that carries the whole call.
     Connect,
-    /// It may work now.
+    /// Connect again: a connection may succeed now.
     TryAgain,
-    /// That connection has ended.
+    /// The connection that carries the whole call has ended.
     Disconnected,
     /// The call's own supervision messages.
     Upkeep(Upkeep<CallChild>),
@@ -37,34 +37,34 @@ impl From<Upkeep<CallChild>> for CallMessage {
     }
 }
 
-/// Messages to the actor that hears one person.
+/// Messages to the actor that decodes one person's audio.
 pub enum VoiceUserMessage {
     /// Packets wait.
     Packets,
-    /// The person is muted, ignored, or has lost the connection: the speech ends.
+    /// End the speech: the person is muted, ignored, or has lost the connection.
     Stop,
     /// The speech may have ended.
     Wake,
 }
 
-/// Messages to the actor that has one person's words recognised.
+/// Messages to the actor that recognises one person's speech.
 pub enum RecognitionMessage {
-    /// Sound waits.
+    /// Audio waits.
     Sounds,
-    /// Return what you have.
+    /// Return the transcript so far.
     Finalize,
     /// No audio may have been forwarded to the stream with this number for a while.
     Pump(u64),
-    /// A result of the stream with this number. The permit is dropped once it is on record.
+    /// A result of the stream with this number. The permit is dropped once the result is journaled.
     Result(u64, Recognised, OwnedSemaphorePermit),
     /// The stream with this number has ended.
     Ended(u64, Result<(), NoAnswer>),
-    /// Listen again.
+    /// Retry recognition.
     Again,
-    /// The stream with this number may have been quiet for long.
+    /// The stream with this number may have received no audio for a while.
     Idle(u64),
-    /// Somebody else has got the stream.
+    /// Another speaker has taken the stream.
     Displaced,
-    /// Forget what was heard.
+    /// Close the stream without using its results.
     Forget,
 }

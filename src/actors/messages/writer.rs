@@ -41,7 +41,7 @@ pub enum Request {
     RemoveFromIndex(RemoveFromIndex),
     /// Wait until all earlier requests are finished.
     Fence(Fence),
-    /// The rest of a deleted channel below this number was swept.
+    /// A sweep has removed the rest of a deleted channel below this number.
     Swept {
         channel_key: ChannelKey,
         /// The first number that is left.
@@ -53,7 +53,7 @@ pub enum Request {
 /// Messages that the writer sends to itself.
 #[derive(Debug)]
 pub enum Own {
-    /// Taking a ward succeeded or failed.
+    /// Acquiring a ward succeeded or failed.
     Taken(Ward, Result<Held, ReadError>),
     /// The head of a journal was read, or could not be.
     Opened(ChannelKey, Result<Head, ReadError>),
@@ -75,16 +75,17 @@ pub struct Held {
 /// Accepts one event from outside.
 pub struct Accept {
     pub channel_key: ChannelKey,
-    /// When it happened. None: when the writer receives it. Never earlier than the channel's newest event.
+    /// When it happened. `None`: when the writer receives it. Never earlier than the channel's newest event.
     pub at: Option<Moment>,
     /// An [inbound event](Event::is_inbound).
     pub event: Event,
-    /// The platform's id of the message. A second event with the same id is answered with the number of the first, whatever its text.
+    /// The platform's id of the message. A second event with the same id is answered with the number of the first, whatever its
+    /// text.
     pub id: Option<Arc<str>>,
     pub reply: Reply<Accepted, Refused>,
 }
 
-/// Appends events that a channel produced, together with all that belongs to them, in one atomic batch.
+/// Appends events that a channel produced, together with their metadata, in one atomic batch.
 pub struct Record {
     pub channel_key: ChannelKey,
     /// When they happened, by the conversation's clock.
@@ -112,7 +113,7 @@ impl Record {
 pub struct Quiet {
     /// Nothing is pending once this inbound event is handled.
     pub handled: Seq,
-    /// When a companion may start a conversation, if nobody says anything until then.
+    /// When a companion may start a conversation, if the channel stays silent until then.
     pub due: Option<Moment>,
 }
 
@@ -128,14 +129,15 @@ pub enum OutboxWrite {
 /// Appends a companion's statement that is posted by being stored, as on the console, and removes its reply from the outbox.
 pub struct Post {
     pub channel_key: ChannelKey,
-    /// When it was said. None: when the writer receives it.
+    /// When it was said. `None`: when the writer receives it.
     pub at: Option<Moment>,
     pub event: Event,
-    /// The event that people were told with it that companions are AI.
+    /// The event that records the AI disclosure that was posted with the statement.
     pub disclosed: Option<Box<Event>>,
     /// The turn that it ends.
     pub turn: Option<TurnId>,
-    /// The platform's ids of the statement's parts. The first is used as in [`Accept`]; the others lead to the statement as well.
+    /// The platform's ids of the statement's parts. The first is used as in [`Accept`]; the others refer to the statement as
+    /// well.
     pub ids: Vec<Arc<str>>,
     /// The reply that it fulfils.
     pub ticket: Ticket,
@@ -143,10 +145,10 @@ pub struct Post {
     pub reply: Reply<Accepted>,
 }
 
-/// Appends what people said in a voice call, in one atomic batch. The channel receives all of it as one message.
+/// Appends the messages of a voice call, in one atomic batch. The channel receives them in one actor message.
 pub struct HandOver {
     pub channel_key: ChannelKey,
-    /// When it happened. None: when the writer receives it.
+    /// When it happened. `None`: when the writer receives it.
     pub at: Option<Moment>,
     /// The newest inbound event that the channel had handled when it made the messages.
     pub handled: Seq,
@@ -158,12 +160,12 @@ pub struct HandOver {
 /// Writes records outside of journals: settings, rooms, dead letters.
 pub struct WriteMeta {
     pub ward: Ward,
-    /// The writes. None of them touches a journal or its head.
+    /// The writes. They must not change a journal or its head.
     pub writes: Vec<Write>,
     pub reply: Reply<()>,
 }
 
-/// Deletes a channel's journal and everything derived from it. Answered once all of it is deleted. The numbers are not used again.
+/// Deletes a channel's journal and all data derived from it. Answered once everything is deleted. The numbers are not used again.
 pub struct DeleteChannel {
     pub channel_key: ChannelKey,
     pub reply: Reply<()>,
@@ -179,8 +181,8 @@ pub struct RedactEvents {
     pub reply: Reply<()>,
 }
 
-/// Raises the low-water mark of a journal: from now on, missing events below it are no gap. The events themselves stay until they are swept.
-/// A higher mark, or a deletion of the journal, in the meantime is not undone.
+/// Raises the low-water mark of a journal: from then on, missing events below it are no gap. The events themselves stay until
+/// they are swept. A higher mark that was set in the meantime stays, and so does a deletion of the journal.
 pub struct DeleteExpired {
     pub channel_key: ChannelKey,
     /// The lowest number that the journal must still contain. The stored snapshot covers everything below.
@@ -190,7 +192,7 @@ pub struct DeleteExpired {
     pub reply: Reply<()>,
 }
 
-/// Removes people from the index of persons for stretches of a journal that contain no message of theirs any more.
+/// Removes people from the index of persons for stretches of a journal without any message of theirs.
 pub struct RemoveFromIndex {
     pub channel_key: ChannelKey,
     /// A number in the newest of these [stretches](crate::journal::speakers).
@@ -199,12 +201,12 @@ pub struct RemoveFromIndex {
     pub keys: Vec<Key>,
     /// The number of the journal's last event at the time of the check.
     pub as_of: Seq,
-    /// Answered with whether it was done. It is not done if something may have been said in the stretch since the check.
+    /// Answered with whether the entries were removed. They stay if a message may have been added to the stretch since the check.
     pub reply: Reply<bool>,
 }
 
-/// Waits until all earlier requests for this channel are finished. A channel that is restored after a crash sends this first. Otherwise
-/// requests that its predecessor had in flight could be committed after it read the record.
+/// Waits until all earlier requests for this channel are finished. A channel that is restored after a crash sends this first.
+/// Otherwise, requests that its predecessor had in flight could be committed after the channel has read its journal.
 pub struct Fence {
     pub channel_key: ChannelKey,
     /// Answered with the number of the journal's last event.
@@ -214,7 +216,7 @@ pub struct Fence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
     pub seq: Seq,
-    /// False: it is a duplicate, and the number is that of the first event.
+    /// False: the event is a duplicate, and the number is that of the first event.
     pub is_new: bool,
 }
 
@@ -227,16 +229,16 @@ pub struct Committed {
     pub last: Seq,
 }
 
-/// Why something was not written, or may not have been.
+/// Why a write failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// It may have been stored or not. Restore from the store, and continue from what it contains.
+    /// It is unknown whether the request was stored. Restore from the store, and continue from its content.
     #[error("it is not known whether this was stored; read it again before you continue")]
     Unknown,
     /// It was not stored, and nothing can be stored until the server has reopened its store.
     #[error("nothing can be stored now: {0}")]
     Unavailable(Arc<str>),
-    /// It was not stored, and cannot be as long as the channel's record cannot be read. The text says what to do.
+    /// It was not stored, because the channel's journal cannot be read. The text contains the remedy.
     #[error("{0}")]
     Unreadable(Arc<str>),
     /// It was not stored: it belongs to a history that was deleted.
@@ -266,7 +268,7 @@ pub enum Refused {
     /// Too many requests wait to be stored, or to be handled by the channel.
     #[error("too many messages wait; try again in {} ms", .retry_after.as_millis())]
     Busy { retry_after: Duration },
-    /// It was not stored, or may not have been.
+    /// It was not stored, or it is unknown whether it was.
     #[error(transparent)]
     WriteError(#[from] WriteError),
 }

@@ -32,7 +32,7 @@ impl FailingModels {
         let key = (at.clone(), role, name.clone());
         let endpoint = &*at.endpoint;
         match failure {
-            // These say nothing about the model.
+            // These errors say nothing about the model.
             Some(NoAnswer::Cancelled | NoAnswer::Filtered { .. }) => {}
             Some(failure) => {
                 let mut logged_codes = self.0.remove(&key).map(|failure| failure.logged_codes).unwrap_or_default();
@@ -59,7 +59,7 @@ impl FailingModels {
         }
     }
 
-    /// All of them, by endpoint.
+    /// All failing models, by endpoint.
     pub(super) fn all(&self) -> Vec<Trouble> {
         self.0.values().map(|failure| failure.trouble.clone()).collect()
     }
@@ -70,7 +70,7 @@ fn describe(endpoint: &str, role: ModelRole, name: &ModelName, failure: &NoAnswe
         NoAnswer::TimedOut { .. } => format!(
             "{endpoint}: {words}; is it still loading, or too busy? models.{name}.first_token_timeout_secs and {timeout} limit how \
              long the server waits for it",
-            // The timeout of a question depends on its role.
+            // The key of a question's timeout depends on its role.
             timeout =
                 if *name == role.into() { ".timeout_secs".to_owned() } else { format!("models.{}.timeout_secs", role.as_str()) }
         ),

@@ -1,4 +1,4 @@
-//! The handle through which the rest of the system asks models. It stays valid when the pool restarts.
+//! The handle for calls to models. It stays valid when the pool restarts.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,10 +24,10 @@ use crate::settings::models::Models as Settings;
 use crate::settings::prompt::Prompt;
 use crate::telemetry::instruments::Instruments;
 
-/// Summaries get one in this many places of a queue, because nobody waits for them and their prompts are long.
+/// One in this many places of a queue is for summaries, because they are not urgent and their prompts are long.
 const SUMMARY_SHARE: usize = 16;
 
-/// The summaries of one guild get one in this many of those places.
+/// One in this many of those places is for the summaries of one guild.
 const GUILD_SUMMARY_SHARE: usize = 4;
 
 /// The configured models.
@@ -67,11 +67,11 @@ pub struct Question {
     /// The request, with its role.
     pub request: Arc<LazyRequest>,
     pub priority: Priority,
-    /// When the question is given up. It limits waiting, calls and retries together; see [`Pool::deadline`].
+    /// When the question fails with a timeout. The limit includes waiting, calls and retries; see [`Pool::deadline`].
     pub deadline: Instant,
     /// Receives the growing text.
     pub drafts: Option<mpsc::UnboundedSender<Draft>>,
-    /// Called exactly once, with the answer or the reason why there is none. It must return at once and must not panic.
+    /// Called exactly once, with the answer or the error. It must return at once and must not panic.
     pub reply_to: Box<dyn FnOnce(Outcome) + Send>,
 }
 
@@ -83,13 +83,13 @@ struct Inner {
     find: Box<dyn Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync>,
     current: RwLock<Arc<Current>>,
     summaries: Summaries,
-    /// The last refusals by filters, of rooms that were not answered since.
+    /// The last refusals by filters, for rooms without a later answer.
     refusals: Mutex<BTreeMap<ChannelKey, Refusal>>,
     /// The models whose last statement began within a thought, because their endpoint begins the thought itself.
     begin_in_thought: Mutex<HashSet<Identity>>,
 }
 
-/// The models in force, and the settings that they were made from.
+/// The models in force, and their settings.
 struct Current {
     models: Models,
     settings: Arc<Settings>,
@@ -130,15 +130,15 @@ pub struct SummaryPermit<'a> {
     _of_all: SemaphorePermit<'a>,
 }
 
-/// So many rooms with a refusal are remembered.
+/// The most rooms whose refusal is remembered.
 const MOST_REFUSALS: usize = 64;
 
-/// What the filter of a model's endpoint refused.
+/// A refusal by the filter of a model's endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub role: ModelRole,
     pub name: ModelName,
-    /// In the endpoint's words.
+    /// The endpoint's error text.
     pub detail: String,
     /// Whether it refuses every question of the companion.
     pub refuses_all: bool,
@@ -168,7 +168,7 @@ impl Pool {
         }))
     }
 
-    /// From now on these models are asked. Questions that were asked before go to the models of before.
+    /// Replaces the models. Questions that were asked before still go to the old models.
     pub fn replace(&self, settings: Settings, models: Models) {
         let current = Arc::new(Current { models, settings: Arc::new(settings) });
         *self.0.current.write() = current;
@@ -184,23 +184,23 @@ impl Pool {
         self.0.current.read().clone()
     }
 
-    /// The model that serves a role for companions that name it so.
+    /// The model that serves a role under this name.
     pub fn identity_of(&self, role: ModelRole, name: &ModelName) -> Identity {
         self.current().models.named_or_default(role, name).identity().clone()
     }
 
-    /// The model that serves a role, unless a companion names another.
+    /// The default model of a role.
     pub fn identity(&self, role: ModelRole) -> Identity {
         self.current().models.of(role).identity().clone()
     }
 
-    /// The model that a request goes to, and its endpoint: each has a filter of its own.
+    /// The model and the endpoint of a request as one key, because each pair has its own filter.
     pub fn filter_key(&self, request: &Request) -> Arc<str> {
         let Identity { model, endpoint, .. } = self.identity_of(request.role, &request.model);
         format!("{model} at {endpoint}").into()
     }
 
-    /// Notes that a filter refused what was said in a room, or that the room was answered.
+    /// Records that a filter refused a prompt of a room, or that a model answered the room.
     pub fn note_refusal(&self, room: &ChannelKey, refusal: Option<Refusal>) {
         let mut refusals = self.0.refusals.lock();
         match refusal {
@@ -215,28 +215,28 @@ impl Pool {
         }
     }
 
-    /// The last refusal by a filter in a room that was not answered since.
+    /// The last refusal by a filter in a room, unless the room was answered since.
     pub fn refusal(&self, room: &ChannelKey) -> Option<Refusal> {
         self.0.refusals.lock().get(room).cloned()
     }
 
-    /// How the model that serves a role is asked otherwise than usual.
+    /// How requests to the model of a role differ from the usual form.
     pub fn adaptations(&self, role: ModelRole) -> Vec<Cow<'static, str>> {
         self.current().models.of(role).adaptations()
     }
 
-    /// Has the models that serve both roles learn what can be known before the first question.
+    /// Lets the models of both roles query their endpoints before the first question.
     pub async fn prepare(&self) {
         let models = &self.current().models;
         tokio::join!(models.side.prepare(), models.main.prepare());
     }
 
-    /// The most tokens of a prompt for the model that serves a role for companions that name it so, as far as it is known.
+    /// The most prompt tokens of the model that serves a role under this name. `None`: unknown.
     pub fn prompt_room(&self, role: ModelRole, name: &ModelName, max_answer_tokens: u32) -> Option<usize> {
         self.current().models.named_or_default(role, name).prompt_room(max_answer_tokens)
     }
 
-    /// The settings of prompts, with sizes that the model of this request reads. A prompt for several companions has a part for each.
+    /// The prompt settings, with sizes that fit the model of this request. A prompt for several companions has a part for each.
     pub fn fitting<'a>(&self, words: &'a Prompt, request: &Request, companions: usize) -> Cow<'a, Prompt> {
         let room = self.prompt_room(request.role, &request.model, request.max_tokens);
         room.map_or(Cow::Borrowed(words), |room| words.within(room / companions.max(1)))
@@ -247,18 +247,18 @@ impl Pool {
         self.current().settings.names().any(|known| known == *name)
     }
 
-    /// The deadline of a question of this role that is asked now.
+    /// The deadline for a question of this role, from now.
     pub fn deadline(&self, role: ModelRole) -> Instant {
         Instant::now() + self.current().settings.own(role).timeout()
     }
 
-    /// Waits for a permit to build a summary's prompt. Hold it until the answer has arrived. It limits how many of these long prompts are in memory.
-    /// `None`: no permit became free within a question's timeout, and the summary is shed.
+    /// Waits for a permit to build a summary's prompt. Hold it until the answer has arrived. It limits how many of these long
+    /// prompts are in memory. `None`: no permit became free within a question's timeout, and the summary is shed.
     pub async fn summary_permit(&self, guild: &GuildId, instruments: &Instruments) -> Option<SummaryPermit<'_>> {
-        // Counted as waiting until the permit is there. After that the queue counts it.
+        // Counted as waiting until the permit is granted. After that, the queue counts the summary.
         let _waits = instruments.pool_waiting.one([ModelRole::Side.as_str(), Priority::Summary.as_str()]);
         let permit = async {
-            // Neither semaphore is ever closed. A summary that waits for its guild's permit takes none of the common ones.
+            // Neither semaphore is ever closed. A summary that waits for its guild's permit holds none of the common permits.
             let of_guild = self.0.summaries.of(guild).acquire_owned().await.ok()?;
             Some(SummaryPermit { _of_guild: of_guild, _of_all: self.0.summaries.all.acquire().await.ok()? })
         };
@@ -269,7 +269,7 @@ impl Pool {
         permit
     }
 
-    /// Asks without waiting. Exactly one [`Outcome`] is sent, even if the pool is not running or dies meanwhile.
+    /// Asks without waiting. Exactly one [`Outcome`] is sent, even if the pool is not running or dies in the meantime.
     pub fn ask(&self, question: Question) -> CallId {
         let Question { request, priority, deadline, drafts, reply_to } = question;
         let call = CallId(NEXT_CALL.fetch_add(1, Ordering::Relaxed));
@@ -279,7 +279,7 @@ impl Pool {
         let asked = Instant::now();
         let reply = Reply::new(move |given| reply_to(given.unwrap_or_else(|_| Outcome::lost(identity, asked.elapsed()))));
         let job = Job { at, model, request, drafts, span: tracing::Span::current() };
-        // A question that cannot be sent is dropped, and thereby answered.
+        // A question that cannot be sent is dropped, which answers it.
         self.send(PoolMessage::Ask(Box::new(PoolRequest { call, priority, asked, deadline, job, reply })));
         call
     }
@@ -295,8 +295,8 @@ impl Pool {
         self.answer_or(request, priority, deadline, drafts, drop).await
     }
 
-    /// Like [`Pool::answer`]. `unclaimed` gets the outcome of a question whose future was dropped, because that call has used tokens, too. Once
-    /// nobody receives the drafts any more, the question is cancelled.
+    /// Like [`Pool::answer`]. If the future is dropped, `unclaimed` receives the outcome, because the call has used tokens, too.
+    /// The question is cancelled once the receiver of the drafts is dropped.
     pub async fn answer_or(
         &self,
         request: Arc<LazyRequest>,
@@ -308,7 +308,7 @@ impl Pool {
         self.begin(request, priority, deadline, drafts, unclaimed).outcome().await
     }
 
-    /// Asks, and lets the caller wait for the outcome. Dropping what is returned cancels the question.
+    /// Asks, and returns a handle to wait for the outcome. Dropping the handle cancels the question.
     pub fn begin(
         &self,
         request: Arc<LazyRequest>,
@@ -334,7 +334,7 @@ impl Pool {
         self.0.begin_in_thought.lock().contains(self.model(request).identity())
     }
 
-    /// Notes whether a statement of this model began within a thought.
+    /// Records whether a statement of this model began within a thought.
     pub fn note_beginning(&self, identity: &Identity, is_in_thought: bool) {
         let mut begin_in_thought = self.0.begin_in_thought.lock();
         if !is_in_thought {
@@ -349,7 +349,7 @@ impl Pool {
         self.send(PoolMessage::Cancel(call));
     }
 
-    /// The state of the queues, and the models that fail. `None` if the pool is not running.
+    /// The state of the queues, and the failing models. `None` if the pool is not running.
     pub async fn report(&self) -> Option<PoolReport> {
         let (sender, receiver) = oneshot::channel();
         self.send(PoolMessage::Report(sender))?;
@@ -376,7 +376,7 @@ impl Pool {
 }
 
 impl Outcome {
-    /// Whether the pool stopped before it asked the question. It makes sense to ask again at once.
+    /// Whether the pool stopped before it asked the question. In that case, an immediate retry is useful.
     pub fn is_lost(&self) -> bool {
         self.facts.attempts == 0 && matches!(self.result, Err(NoAnswer::Unreachable { .. }))
     }
@@ -397,19 +397,19 @@ impl Outcome {
     }
 }
 
-/// A question whose outcome somebody waits for.
+/// A question whose outcome is awaited.
 pub struct Pending {
     pool: Pool,
     pub call: CallId,
     pub identity: Identity,
     receiver: oneshot::Receiver<Outcome>,
-    /// Closed once nobody receives the drafts any more.
+    /// Closed once the receiver of the drafts is dropped.
     reader: Option<mpsc::UnboundedSender<Draft>>,
     is_answered: bool,
 }
 
 impl Pending {
-    /// Waits for the outcome. The future may be dropped, and made again until the outcome was there.
+    /// Waits for the outcome. It is cancel-safe: until the outcome has arrived, the future may be dropped and created again.
     pub async fn outcome(&mut self) -> Outcome {
         let reader = self.reader.clone();
         let is_unread = async {

@@ -1,4 +1,4 @@
-//! The pool's metrics: counters of what happened, and gauges of waiting and running calls.
+//! The pool's metrics: counters of events, and gauges of waiting and running calls.
 
 use super::schedule::{CallStats, PoolEvent, Schedule};
 use crate::domain::moment::Moment;
@@ -37,7 +37,7 @@ impl Measures {
         self.instruments.pool_wait.record(stats.waited.as_secs_f64(), [role.as_str()]);
     }
 
-    /// Counts what happened in the schedule, and updates the gauges.
+    /// Counts the events of the schedule, and updates the gauges.
     pub(super) fn take(&mut self, schedule: &mut Schedule, now: Moment) {
         for event in schedule.take_events() {
             match event {

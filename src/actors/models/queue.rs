@@ -7,11 +7,12 @@ use crate::actors::messages::models::CallId;
 use crate::domain::id::GuildId;
 use crate::domain::priority::Priority;
 
-/// Questions that wait for one model. Urgent ones go first. At each priority the guilds alternate, and a guild's oldest question goes first.
+/// Questions that wait for one model. Higher priorities go first. Within a priority the guilds alternate, and a guild's oldest
+/// question goes first.
 #[derive(Debug)]
 pub struct Queue {
     capacity: usize,
-    /// All waiting questions, including those that pause before a retry.
+    /// All waiting questions, including those that back off before a retry.
     waiting: BTreeMap<Priority, WaitingCalls>,
     counts: [usize; Priority::ALL.len()],
     /// The questions that could be asked now.
@@ -52,12 +53,13 @@ impl Queue {
         self.len() == 0
     }
 
-    /// The question to shed so that a new one of this priority can wait. `None` if there is room. The new question itself if no waiting question
-    /// is less urgent or older.
+    /// The question to shed so that a new one of this priority can wait. `None` if the queue has room. The new question itself if
+    /// no waiting question has a lower priority or is to be shed before it.
     ///
-    /// A question of the lowest priority is shed, from the guild that has the most of them, counting the new one. So no guild takes
-    /// another's room by asking more. The guild's oldest question is shed, because its answer is worth the least. Among direct addresses the
-    /// newest is shed instead, which may be the new one: a person waits for each of them, and for the oldest the longest.
+    /// A question of the lowest priority is shed, from the guild that has the most of them, counting the new one. So no guild
+    /// displaces another guild's questions by asking more. The guild's oldest question is shed, because its answer is worth the
+    /// least. Among direct addresses the newest is shed instead, which may be the new one: a person waits for each of them, and
+    /// for the oldest the longest.
     pub fn question_to_shed(&self, priority: Priority, new_call: CallId, guild: &GuildId) -> Option<CallId> {
         if self.len() < self.capacity {
             return None;
@@ -76,7 +78,7 @@ impl Queue {
         calls.filter(|_| is_largest).map_or_else(|| waiting_calls.oldest_of_largest(), |calls| calls.first().copied())
     }
 
-    /// Adds a question that can be asked. A question that paused gets its old place back.
+    /// Adds a question that can be asked. A question that backed off gets its old place again.
     pub fn push(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
         self.add_waiting(call, priority, guild);
         let rotation = self.ready.entry(priority).or_default();
@@ -86,12 +88,12 @@ impl Queue {
         rotation.by_guild.entry(guild.clone()).or_default().insert(call);
     }
 
-    /// Adds a question that pauses before a retry, and cannot be asked yet.
+    /// Adds a question that backs off before a retry, and cannot be asked yet.
     pub fn push_pausing(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
         self.add_waiting(call, priority, guild);
     }
 
-    /// Takes the next question of the guilds that may ask now.
+    /// Removes and returns the next question, from the guilds that may ask now.
     pub fn pop(&mut self, may_ask: impl Fn(&GuildId) -> bool) -> Option<CallId> {
         let (priority, call, guild) = self
             .ready
@@ -105,7 +107,7 @@ impl Queue {
         Some(call)
     }
 
-    /// Removes a question, whether it is ready or pauses.
+    /// Removes a question, whether it is ready or backs off.
     pub fn remove(&mut self, call: CallId, priority: Priority, guild: &GuildId) {
         self.remove_waiting(call, priority, guild);
         if let Some(rotation) = self.ready.get_mut(&priority) {

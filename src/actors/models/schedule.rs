@@ -1,4 +1,4 @@
-//! Decides when each question is asked, retried or given up. This is the pool's logic, without its runtime.
+//! Decides when each question is asked, retried or answered with an error. This is the pool's logic, without its runtime.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::ports::language_model::{Answer, ModelRole, NoAnswer};
 use crate::settings::duration;
 use crate::settings::models::{self, Concurrency};
 
-/// A call that failed after this fraction of its question's time (a quarter), or more, has hung. By default adapters give up waiting for the first
-/// word after at least half of that time.
+/// A failed call that took this fraction of its question's time (a quarter) or more counts as hung. By default, adapters wait for
+/// the first token for at least half of that time.
 const HUNG_PART: u32 = 4;
-/// While an endpoint loads a model, the pauses grow no longer after so many attempts.
+/// While an endpoint loads a model, the pauses stop growing after this many attempts.
 const LOADING_ATTEMPTS: u32 = 3;
 
 /// The parts of a question that scheduling needs.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Greater than the number of any question before.
+    /// Greater than the id of any earlier question.
     pub call: CallId,
     pub role: ModelRole,
     /// The model's name in the settings.
@@ -32,7 +32,7 @@ pub struct Entry {
     pub guild: GuildId,
     pub priority: Priority,
     pub asked: Moment,
-    /// When the question is given up.
+    /// When the question fails with a timeout.
     pub deadline: Moment,
 }
 
@@ -42,7 +42,7 @@ impl Entry {
     }
 }
 
-/// What the actor must do, in order.
+/// An action for the actor. Actions are carried out in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Ask the model now. True: this is a retry, and drafts of an earlier attempt are void.
@@ -50,11 +50,11 @@ pub enum Step {
     /// Answer the question and drop it, together with its running call, if there is one.
     Answer {
         call: CallId,
-        /// The answer, or why there is none.
+        /// The answer, or the reason why there is none.
         result: Result<Answer, NoAnswer>,
         stats: CallStats,
     },
-    /// Log that this endpoint failed so often that it gets no calls until this moment.
+    /// Log that this endpoint gets no calls until this moment, because it failed too often.
     CircuitOpen(ServiceEndpoint, Moment),
 }
 
@@ -68,7 +68,7 @@ pub struct CallStats {
     pub attempts: u32,
 }
 
-/// Something that happened in the pool and is counted in the metrics.
+/// An event of the pool that is counted in the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolEvent {
     /// A call failed and is retried.
@@ -144,7 +144,7 @@ impl Schedule {
         }
     }
 
-    /// Takes in a question.
+    /// Adds a question.
     pub fn ask(&mut self, now: Moment, entry: Entry) -> Vec<Step> {
         let mut steps = self.wake(now);
         let (call, at) = (entry.call, entry.at.clone());
@@ -180,13 +180,14 @@ impl Schedule {
         steps
     }
 
-    /// Notes that a call ended. `fraction`, in `0.0..1.0`, spreads the next attempt. Questions that were answered before are ignored.
+    /// Handles the end of a call. `fraction`, in `0.0..1.0`, is the jitter of the next attempt. Questions that were answered
+    /// before are ignored.
     pub fn ended(&mut self, now: Moment, call: CallId, result: Result<Answer, NoAnswer>, fraction: f64) -> Vec<Step> {
         let mut steps = self.wake(now);
         let verdict = match &result {
             Err(NoAnswer::Overloaded { retry_after, .. }) => Verdict::Failing(*retry_after),
             Err(NoAnswer::TimedOut { .. } | NoAnswer::Unreachable { .. }) => Verdict::Failing(None),
-            // These say nothing about the endpoint.
+            // These errors say nothing about the endpoint.
             Err(NoAnswer::Cancelled | NoAnswer::NoPrompt | NoAnswer::Unsendable { .. } | NoAnswer::CircuitOpen { .. }) => {
                 Verdict::Unknown
             }
@@ -211,7 +212,7 @@ impl Schedule {
         steps
     }
 
-    /// Notes that a call failed, and that the question is asked again with another prompt, at once.
+    /// Handles a failed call whose question is asked again at once, with another prompt.
     pub fn changed(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         let mut steps = self.wake(now);
         let Some(at) = self.leave(now, call, Verdict::Alive, &mut steps) else { return steps };
@@ -224,7 +225,7 @@ impl Schedule {
         steps
     }
 
-    /// Notes that a call panicked. Its question is answered, and the breaker does not count it as a failure.
+    /// Handles a call that panicked. Its question is answered, and the breaker does not count it as a failure.
     pub fn panicked(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         let mut steps = self.wake(now);
         if let Some(open) = self.open.get(&call) {
@@ -236,7 +237,7 @@ impl Schedule {
         steps
     }
 
-    /// Notes that a question's prompt could not be built when the question was taken up. It is answered, and counts as no call.
+    /// Handles a question whose prompt could not be built at its turn. The question is answered and does not count as a call.
     pub fn prompt_failed(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         let mut steps = self.wake(now);
         if let Some(open) = self.open.get(&call) {
@@ -246,7 +247,7 @@ impl Schedule {
         steps
     }
 
-    /// Notes that nothing was left to build a question's prompt from when it was taken up. It is answered as lost.
+    /// Handles a question whose prompt had no input left at its turn. The question is answered as lost.
     pub fn not_needed(&mut self, now: Moment, call: CallId) -> Vec<Step> {
         let mut steps = self.wake(now);
         if let Some(open) = self.open.get(&call) {
@@ -257,7 +258,7 @@ impl Schedule {
         steps
     }
 
-    /// Answers a question that was taken up without a call of its model.
+    /// Answers a question whose model was not called although its turn came.
     fn not_called(&mut self, now: Moment, call: CallId, no_answer: NoAnswer, steps: &mut Vec<Step>) {
         let before = self.open.get(&call).map(|open| open.in_calls);
         let at = self.leave(now, call, Verdict::Unknown, steps);
@@ -270,7 +271,7 @@ impl Schedule {
         }
     }
 
-    /// Forgets what endpoints did so far: other models are connected, perhaps because an endpoint works again.
+    /// Closes all breakers, because other models are connected and an endpoint may work again.
     pub fn close_breakers(&mut self, now: Moment) -> Vec<Step> {
         let mut steps = self.wake(now);
         for at in std::mem::take(&mut self.breakers).into_keys() {
@@ -319,7 +320,7 @@ impl Schedule {
             .collect()
     }
 
-    /// Takes the events since the last call, in order.
+    /// Removes and returns the events since the last call, in order.
     pub fn take_events(&mut self) -> Vec<PoolEvent> {
         std::mem::take(&mut self.events)
     }
@@ -346,7 +347,8 @@ impl Schedule {
         })
     }
 
-    /// Answers a question whose deadline has passed. Returns its endpoint if a call of it was running, because another call can start there.
+    /// Answers a question whose deadline has passed. If its call was running, returns the endpoint, because another call can
+    /// start there.
     fn expire(&mut self, now: Moment, call: CallId, steps: &mut Vec<Step>) -> Option<ServiceEndpoint> {
         let open = self.open.get(&call)?;
         self.events.push(PoolEvent::TimedOut(open.entry.role));
@@ -403,7 +405,7 @@ impl Schedule {
             Verdict::Failing(_) | Verdict::Unknown => {}
         }
         let breaker = self.breaker(&at);
-        // An endpoint that answered other calls meanwhile is not the cause of the hang.
+        // An endpoint that answered other calls in the meantime is not the cause of the hang.
         let verdict = if has_hung && breaker.has_answered_since(since) { Verdict::Unknown } else { verdict };
         if breaker.ended(now, probe, verdict) {
             self.events.push(PoolEvent::Opened);
@@ -430,7 +432,7 @@ impl Schedule {
             _ => None,
         };
         let is_loading = matches!(no_answer, NoAnswer::Loading { .. });
-        // It takes as long as it takes: the pauses stay short, and the deadline is the only limit.
+        // Loading has no other limit than the deadline, and the pauses stay short.
         let attempts = if is_loading { open.attempts.min(LOADING_ATTEMPTS) } else { open.attempts };
         let until = now + self.pause(attempts, requested, fraction);
         let entry = open.entry.clone();
@@ -448,7 +450,8 @@ impl Schedule {
         self.lane(&entry).queue.push_pausing(call, entry.priority, &entry.guild);
     }
 
-    /// The pause before the next attempt. It doubles with each attempt, is spread over its upper half, and is never shorter than the endpoint asked.
+    /// The pause before the next attempt. It doubles with each attempt, has jitter over its upper half, and is never shorter than
+    /// the endpoint asked.
     fn pause(&self, attempts: u32, requested: Option<Duration>, fraction: f64) -> Duration {
         let pool = &self.settings.pool;
         let doubled = pool.backoff_secs * f64::from(attempts.saturating_sub(1).min(16)).exp2();
@@ -524,14 +527,14 @@ impl Lane {
         }
     }
 
-    /// A call of this guild hung. Half as many of its calls can run at a time, but always one.
+    /// Halves the number of concurrent calls of a guild after one of its calls hung. At least one call can always run.
     fn slow_down(&mut self, guild: GuildId) {
         let most = self.limits.guild_share.max(1).ilog2();
         let halved = self.slowed.entry(guild).or_default();
         *halved = (*halved + 1).min(most);
     }
 
-    /// A call of this guild was answered. Twice as many can run at a time, up to its share.
+    /// Doubles the number of concurrent calls of a guild after one of its calls was answered, up to its share.
     fn speed_up(&mut self, guild: &GuildId) {
         if let Some(halved) = self.slowed.get_mut(guild) {
             *halved = halved.saturating_sub(1);
@@ -542,7 +545,7 @@ impl Lane {
     }
 }
 
-/// How many calls of a guild can run at a time, if its full share is this.
+/// How many calls of a guild can run at a time, given its full share.
 fn current_share(slowed: &HashMap<GuildId, u32>, guild: &GuildId, share: usize) -> usize {
     (share >> slowed.get(guild).copied().unwrap_or_default().min(usize::BITS - 1)).max(1)
 }

@@ -7,8 +7,13 @@ use crate::actors::messages::models::{CallId, Job, PoolMessage};
 use crate::actors::runtime::owned_task::OwnedTask;
 use crate::telemetry::instruments::Instruments;
 
-/// Starts a call, which is cancelled when the returned value is dropped. The pool receives its end as a message: `Ended`, `Changed` if the next prompt
-/// may be accepted, `Panicked` if the call panicked, `NoPrompt` if building the prompt panicked, or `NotNeeded` if there is nothing to ask any more. No call was made in the last two cases.
+/// Starts a call, which is cancelled when the returned value is dropped. The pool receives the result as a message:
+///
+/// * `Ended`: the call ended.
+/// * `Changed`: the call failed, but the next prompt may be accepted.
+/// * `Panicked`: the call panicked.
+/// * `NoPrompt`: building the prompt panicked, so no call was made.
+/// * `NotNeeded`: the prompt has no input any more, so no call was made.
 pub(super) fn start(pool: ActorRef<PoolMessage>, call: CallId, job: Job, instruments: Instruments) -> OwnedTask {
     let mut report = EndReport { pool, call, on_drop: Some(PoolMessage::NoPrompt) };
     let span = job.span.clone();
@@ -28,7 +33,8 @@ pub(super) fn start(pool: ActorRef<PoolMessage>, call: CallId, job: Job, instrum
     tokio::spawn(work.instrument(span)).into()
 }
 
-/// Reports the end of the call to the pool, at the latest when it is dropped. The pool ignores the report of a call that it ended itself.
+/// Reports the end of the call to the pool, at the latest when it is dropped. The pool ignores the report of a call that it ended
+/// itself.
 struct EndReport {
     pool: ActorRef<PoolMessage>,
     call: CallId,

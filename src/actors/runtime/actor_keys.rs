@@ -49,8 +49,8 @@ actor_keys! {
     /// The turn-taking manager of a channel. It exists while a round is open.
     TurnTakingManagerKey(channel: ChannelId) => Address::TurnTakingManager(channel.clone()), ManagerMessage;
     VoiceCallKey(channel: ChannelId) => Address::VoiceCall(channel.clone()), CallMessage;
-    /// The actor that hears a person in a call.
+    /// The actor that decodes a person's audio in a call.
     VoiceUserKey(channel: ChannelId, user: PersonId) => Address::VoiceUser(channel.clone(), user.clone()), VoiceUserMessage;
-    /// The actor that has a person's words recognised.
+    /// The actor that recognises a person's speech.
     RecognitionKey(channel: ChannelId, user: PersonId) => Address::Recognition(channel.clone(), user.clone()), RecognitionMessage;
 }

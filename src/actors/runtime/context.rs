@@ -51,10 +51,10 @@ pub struct ActorContext {
     pub platforms: Platforms,
     /// The platforms that receive events over their own connections.
     pub gateways: Gateways,
-    /// The voice calls of this server, and what hears and speaks in them.
+    /// The voice calls of this server, with their speech recognition and playback.
     pub calls: Calls,
     pub speech: Speech,
-    /// What carries out effects in voice calls.
+    /// Carries out effects in voice calls.
     pub voice_calls: Arc<dyn VoiceCalls>,
     pub pool: Pool,
     /// The moderation service for statements.
@@ -65,32 +65,32 @@ pub struct ActorContext {
     /// See [`in_force`](Self::in_force).
     pub in_force: Arc<RwLock<Arc<Settings>>>,
     pub memberships: Memberships,
-    /// Invitations to rooms, and who came by them.
+    /// The invitations to rooms, and their guests.
     pub guests: GuestBook,
     /// The people who opted out.
     pub opt_outs: OptOuts,
-    /// Who was told that companions are AI.
+    /// When people received the disclosure that companions are AI.
     pub told: Told,
     /// The briefs of long personas.
     pub briefs: Briefs,
     /// Which companions have a picture in the store.
     pub pictures: Pictures,
-    /// The words of rooms in which something was looked up.
+    /// The search indexes of rooms.
     pub recall: Recall,
     /// One lock per channel for rewriting stored events.
     pub rewrite_locks: RewriteLocks,
-    /// Whether the last attempt to compact the store failed or found too little disk space. Then it is unknown when erased words leave its
-    /// file.
+    /// Whether the last attempt to compact the store failed or found too little disk space. In that case, it is unknown when
+    /// erased text leaves the file.
     pub compaction_failed: Arc<AtomicBool>,
-    /// Companions that are configured no more, because the last reload skipped their folders.
+    /// Companions that are no longer configured, because the last reload skipped their folders.
     pub skipped_companions: Arc<Mutex<Vec<SkippedCompanion>>>,
     /// The last reload of the settings, if it failed.
     pub failed_reload: Arc<Mutex<Option<FailedReload>>>,
-    /// What is being posted on platforms.
+    /// The parts of statements that are being posted on platforms.
     pub postings: Postings,
     /// For how long this server may act on platforms.
     pub lease: Arc<dyn Lease>,
-    /// Called when the store has failed and accepts no more writes: the process has to be restarted.
+    /// Called when the store has failed and accepts no more writes. The process has to be restarted.
     pub store_failed: Arc<dyn Fn(String) + Send + Sync>,
 }
 
@@ -124,7 +124,7 @@ impl Registered {
 const LONGEST_TITLE: usize = 200;
 
 impl ActorContext {
-    /// The title that people see of a room: for a channel of another platform the one that it has there.
+    /// The displayed title of a room. For a channel of another platform, it is the title there.
     pub fn title_of(&self, channel: &ChannelId, membership: &Membership) -> Option<Arc<str>> {
         let title = self.platforms.of(channel).and_then(|platform| platform.title(channel));
         let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
@@ -175,12 +175,12 @@ impl ActorContext {
         }
     }
 
-    /// The settings with what the models that were connected on the page change: their limits, and the form of decisions.
+    /// The settings with the changes of the models that were connected on the page: their limits, and the form of decisions.
     pub fn in_force(&self) -> Arc<Settings> {
         self.in_force.read().clone()
     }
 
-    /// From now on these settings of models, and what belongs to them, are in force.
+    /// Replaces the settings in force.
     pub(super) fn put_in_force(&self, settings: Settings) {
         *self.in_force.write() = Arc::new(settings);
     }
@@ -192,18 +192,18 @@ impl ActorContext {
         Registered { entry, _counted: self.recorder.instruments().actors.one([sort.as_str()]) }
     }
 
-    /// Records how an actor ended that its supervisor restarts after a delay.
+    /// Records that an actor ended and that its supervisor restarts it after a delay.
     pub fn restarting(&self, sort: Sort, address: &str, ending: &Ending, after: Duration) {
         ending.measure(sort.as_str(), self.recorder.instruments());
         self.restarted(sort, address, &ending.to_string(), after);
     }
 
-    /// Records that an actor is started again, whatever came to an end.
+    /// Records that an actor is started again, with the cause as text.
     pub fn restarted(&self, sort: Sort, address: &str, ending: &str, after: Duration) {
         operations::restarted(&self.recorder, sort.as_str(), address, ending, self.clock.now(), after);
     }
 
-    /// Records that an actor ended too often for its supervisor.
+    /// Records that an actor exceeded the restart limit of its supervisor.
     pub fn escalated(&self, sort: Sort, address: &str, ending: &str) {
         operations::escalated(&self.recorder, sort.as_str(), address, ending, self.clock.now());
     }

@@ -12,18 +12,20 @@ use crate::journal::record::{DeadLetterRecord, encode};
 use crate::ports::store::Write;
 use crate::telemetry::instruments::NONE;
 
-/// A message becomes a dead letter after it has killed its handler this often.
+/// A message becomes a dead letter after this many deaths of its handler.
 pub const DEATHS_TO_DEAD_LETTER: u32 = 3;
 
-/// How many suspects are remembered. If there are more, the one whose last death is the oldest is dropped.
+/// The most suspects. If there are more, the one whose last death is the oldest is dropped.
 const MAX_SUSPECTS: usize = 1_024;
 
-/// The messages that killed a handler and are not dead letters yet, with the number of these deaths. The newest death is the last.
+/// The messages that killed a handler and are not dead letters yet, with the number of these deaths. The newest death is the
+/// last.
 #[derive(Debug, Default)]
 pub struct Suspects(VecDeque<(ChannelId, Seq, u32)>);
 
 impl Suspects {
-    /// A handler died while it handled this message. Whether the message becomes a dead letter. Then it is no longer counted here.
+    /// Counts a death of the handler of this message. Returns whether the message becomes a dead letter; it is no longer counted
+    /// here then.
     pub fn died(&mut self, channel: &ChannelId, seq: Seq) -> bool {
         let known = self.0.iter().position(|(other, number, _)| other == channel && *number == seq);
         let deaths = known.and_then(|at| self.0.remove(at)).map_or(0, |(.., deaths)| deaths) + 1;
@@ -38,7 +40,8 @@ impl Suspects {
     }
 }
 
-/// Records a message as a dead letter. Its channel skips it from its next start on. False: it is unknown whether the record was stored.
+/// Stores a message as a dead letter. Its channel skips it from its next start on. False: it is unknown whether the dead letter
+/// was stored.
 pub async fn put(context: &ActorContext, channel_key: &ChannelKey, seq: Seq, error: &str) -> bool {
     let Ok(Some(no)) = Reader::new(&*context.store).channel_no(channel_key).await else { return false };
     let record = DeadLetterRecord {

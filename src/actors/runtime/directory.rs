@@ -37,9 +37,9 @@ pub enum Address {
     /// A reply that is being written.
     Reply(ChannelId, Ticket),
     VoiceCall(ChannelId),
-    /// The voice of a person in a call.
+    /// The actor that decodes a person's audio in a call.
     VoiceUser(ChannelId, PersonId),
-    /// The recognition of what a person in a call says.
+    /// The recognition of a person's speech in a call.
     Recognition(ChannelId, PersonId),
 }
 
@@ -62,9 +62,9 @@ named! {
         /// Posts a statement on a platform.
         Delivery = "delivery",
         VoiceCall = "voice_call",
-        /// Hears one person.
+        /// Decodes the audio of one person.
         VoiceUser = "voice_user",
-        /// Has the words of one person recognised.
+        /// Recognises the speech of one person.
         Recognition = "recognition",
     }
 }
@@ -104,8 +104,8 @@ struct Entry {
     waiting: Arc<AtomicUsize>,
 }
 
-/// An actor's entry. Dropping it removes the entry, unless a successor has replaced it. It is stored in the actor's state, so that the entry
-/// is removed when the actor ends, however that happens.
+/// An actor's entry. Dropping it removes the entry, unless a successor has replaced it. It is stored in the actor's state, so
+/// that the entry is always removed when the actor ends.
 #[must_use = "the entry is removed when this is dropped"]
 pub struct Registration {
     directory: Directory,
@@ -147,16 +147,16 @@ impl Directory {
         self.find_entry(key).map(|(actor, _)| actor)
     }
 
-    /// Sends work to the running actor. It counts as waiting until the actor reports that it has [taken it](Registration::taken_on). Callers
-    /// check how much is waiting before they send more. False: the actor is not running.
+    /// Sends work to the running actor. The work counts as waiting until the actor calls [`taken_on`](Registration::taken_on).
+    /// Callers check the number of waiting messages before they send more. False: the actor is not running.
     pub fn hand_over<P: ActorKey>(&self, key: &P, work: P::Message) -> bool {
         let Some((actor, waiting)) = self.find_entry(key) else { return false };
-        // Counted before the actor can take it.
+        // Counted before the actor can receive it.
         waiting.fetch_add(1, Ordering::Relaxed);
         actor.cast(work).is_ok()
     }
 
-    /// How many messages were handed over and not taken yet. Zero if the actor is not running.
+    /// How many messages were handed over and are not taken on yet. Zero if the actor is not running.
     pub fn waiting<P: ActorKey>(&self, key: &P) -> usize {
         self.0.read().actors.get(&key.address()).map_or(0, |entry| entry.waiting.load(Ordering::Relaxed))
     }
@@ -177,7 +177,7 @@ impl Registration {
         self.is_successor
     }
 
-    /// The actor has taken this many of the messages that were [handed over](Directory::hand_over).
+    /// Reports that the actor has taken on this many of the messages that were [handed over](Directory::hand_over).
     pub fn taken_on(&self, count: usize) {
         // Messages that were sent in another way were never counted.
         let _ = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |waiting| Some(waiting.saturating_sub(count)));

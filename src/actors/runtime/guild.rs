@@ -1,4 +1,5 @@
-//! A guild: a bulkhead around its companions and channels. It restarts its children. If that does not help, only this guild fails.
+//! A guild: a bulkhead around its companions and channels. It restarts its children. If that does not help, only this guild
+//! fails.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -61,7 +62,7 @@ pub struct Arguments {
     pub context: ActorContext,
 }
 
-/// The state of a guild. Nothing of it is lost for good when the guild is restarted.
+/// The state of a guild. All of it can be rebuilt when the guild is restarted.
 pub struct State {
     guild: GuildId,
     /// Shared by all channels of the guild.
@@ -70,7 +71,7 @@ pub struct State {
     children: Children<Child, GuildMessage>,
     budgets: Arc<GuildBudgets>,
     in_flight: HashMap<ChannelId, Arc<InFlight>>,
-    /// Channels to reopen because they got work while they were going to sleep.
+    /// Channels to reopen because they received work while they went to sleep.
     wanted: BTreeSet<ChannelId>,
     /// Suspended channels, and the timers that end the suspensions.
     suspended: BTreeMap<ChannelId, OwnedTask>,
@@ -209,7 +210,7 @@ impl State {
             }
             Some(Report::Ended { child: Child::VoiceCall(channel), .. }) => {
                 self.context.calls.end(&channel);
-                // Somebody may have entered meanwhile.
+                // A person may have joined the call in the meantime.
                 if self.context.calls.get(&channel).is_some() {
                     self.open(channel);
                 }
@@ -232,7 +233,7 @@ impl State {
                 let ending = escalation.to_string();
                 self.context.escalated(child.sort(), &escalation.child, &ending);
                 if let Child::VoiceCall(channel) = &child {
-                    // A call that cannot go on does not take the guild along.
+                    // A call that cannot continue does not affect the guild.
                     self.context.calls.close(channel);
                     return Ok(());
                 }
@@ -249,7 +250,8 @@ impl State {
         Ok(())
     }
 
-    /// A message that kills its channel again and again becomes a dead letter before it takes the guild down.
+    /// Counts a death of a channel. A message that keeps killing its channel becomes a dead letter before the guild fails as
+    /// well.
     fn suspect(&mut self, child: &Child, ending: &Ending) {
         let Child::Channel(channel) = child else { return };
         let Some(seq) = self.in_flight.get(channel).and_then(|in_flight| in_flight.take()) else { return };
@@ -260,8 +262,8 @@ impl State {
         }
     }
 
-    /// If a channel dies while it continues from its record, or cannot read it, the cause is in that record. No other part of the guild is
-    /// affected, so only the channel is suspended.
+    /// Suspends a channel that dies while it continues from its journal, or cannot read it. The cause is in that journal, so no
+    /// other part of the guild is affected.
     fn suspend(&mut self, channel: ChannelId, cause: Cause, reason: &str) {
         let (guild, plain_channel, for_secs) = (Plain(self.guild.as_str()), Plain(channel.as_str()), SUSPENSION.as_secs());
         match cause {
@@ -299,7 +301,7 @@ impl State {
         self.suspended.insert(channel, timer.into());
     }
 
-    /// False: it was not suspended.
+    /// False: the channel was not suspended.
     fn end_suspension(&mut self, channel: &ChannelId) -> bool {
         let was_suspended = self.suspended.remove(channel).is_some();
         if was_suspended {
@@ -308,7 +310,8 @@ impl State {
         was_suspended
     }
 
-    /// If the supervisor is not running, this guild ends with it, and the next one tries all of its channels. So nothing needs to be sent.
+    /// If the supervisor is not running, this guild ends with it, and its successor retries all of its channels. So nothing needs
+    /// to be sent then.
     fn send_to_guilds(&self, message: GuildsMessage) {
         if let Some(guilds) = self.context.directory.find(&GuildsKey()) {
             let _ = guilds.cast(message);
@@ -318,7 +321,7 @@ impl State {
     fn add_dead_letter(&self, channel: ChannelId, seq: Seq, error: String) {
         let (channel_key, context) = (ChannelKey::new(&self.guild, &channel), self.context.clone());
         tokio::spawn(async move {
-            // If this is lost, the message kills three more handlers and is recorded then.
+            // If the record is lost, the message kills three more handlers and is recorded then.
             if !dead_letters::put(&context, &channel_key, seq, &error).await {
                 tracing::warn!(
                     channel = %Plain(channel_key.channel.as_str()),
@@ -359,8 +362,8 @@ fn channels_of(guild: &GuildId, context: &ActorContext) -> Vec<ActorCell> {
 /// Wakes the channels of the guild that have pending work.
 fn wake_pending(guild: GuildId, context: ActorContext, myself: ActorRef<GuildMessage>, predecessors: Vec<ActorCell>) {
     tokio::spawn(async move {
-        // Until the predecessors have ended, accepted events are dispatched to them, and they no longer handle them. Nothing is lost,
-        // because events are on record before they are dispatched.
+        // Until the predecessors have ended, accepted events are dispatched to them although they no longer handle them. Nothing
+        // is lost, because events are journaled before they are dispatched.
         let ended = join_all(predecessors.iter().map(|channel| channel.wait(Some(SHUTDOWN_TIMEOUT))));
         if ended.await.iter().any(Result::is_err) {
             tracing::warn!(

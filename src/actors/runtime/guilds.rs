@@ -109,8 +109,8 @@ impl Actor for Guilds {
 }
 
 impl State {
-    /// Starts a guild, or forwards the channel to it. A new guild wakes its pending channels itself. A quarantined guild gets nothing until it
-    /// is released.
+    /// Starts a guild, or forwards the channel to it. A new guild wakes its pending channels itself. A quarantined guild receives
+    /// nothing until it is released.
     fn open(&mut self, guild: &GuildId, channel: Option<ChannelId>) {
         if self.quarantine.get(guild).is_some() {
             return;
@@ -126,20 +126,21 @@ impl State {
     fn try_again(&mut self, channel: ChannelId) -> bool {
         let Some(entry) = self.suspended.remove(&channel) else { return false };
         if let Some(guild) = self.context.directory.find(&GuildKey(entry.guild)) {
-            // A guild that is being restarted tries all of its channels.
+            // A guild that is being restarted retries all of its channels.
             let _ = guild.cast(GuildMessage::TryAgain(channel));
         }
         true
     }
 
-    /// A guild's last message may arrive after the guild has ended. Its suspensions ended with it, and its successor tries all of its channels.
+    /// A guild's last message may arrive after the guild has ended. Its suspensions ended with it, and its successor retries all
+    /// of its channels.
     fn suspend(&mut self, by: ActorId, entry: Suspended) {
         if self.children.get(&entry.guild).is_some_and(|guild| guild.get_id() == by) {
             self.suspended.insert(entry.channel.clone(), entry);
         }
     }
 
-    /// A guild that is restarted tries all of its channels.
+    /// A guild that is restarted retries all of its channels.
     fn forget_suspended(&mut self, guild: &GuildId) {
         self.suspended.retain(|_, entry| entry.guild != *guild);
     }

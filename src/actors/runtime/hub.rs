@@ -1,4 +1,4 @@
-//! Publishes what happens in channels to their watchers.
+//! Publishes the events of channels to watchers.
 
 mod last_message_times;
 
@@ -17,15 +17,15 @@ use crate::journal::channel_key::ChannelKey;
 /// How many items of one channel a watcher may fall behind before it misses items.
 pub const BACKLOG: usize = 256;
 
-/// The same for a watcher of all channels.
+/// The same limit for a watcher of all channels.
 pub const TOTAL_BACKLOG: usize = 16 * BACKLOG;
 
-/// Something that happens in a channel.
+/// An item that is published in a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Live {
     /// A committed event.
     Recorded(Arc<Recorded>),
-    /// Something without a number, as JSON: a draft, or a typing indicator.
+    /// An item without a sequence number, as JSON: a draft, or a typing indicator.
     Note(Arc<str>),
     /// The channel's room was deleted. Items after this one are of a new room.
     Closed,
@@ -42,11 +42,11 @@ pub struct Hub(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// What happens in a channel, and under `None` in all of them.
+    /// The watchers of a channel; under `None`, the watchers of all channels.
     watched: Mutex<HashMap<Option<ChannelKey>, Watched>>,
     /// How many watchers there have been.
     joined: AtomicU64,
-    // Read without the lock, so that publishing costs one load while nobody watches anything.
+    // Read without the lock, so that publishing costs one load while there are no watchers.
     count: AtomicUsize,
     last_message_times: LastMessageTimes,
 }
@@ -58,7 +58,7 @@ struct Watched {
     newest: u64,
 }
 
-/// Watches one channel, or all of them, those that come later included: everything that happens there, each item with its channel.
+/// Watches one channel, or all channels, including future ones. Receives every published item, with its channel.
 #[derive(Debug)]
 pub struct Watcher {
     key: Option<ChannelKey>,
@@ -67,12 +67,13 @@ pub struct Watcher {
 }
 
 impl Hub {
-    /// A hub that nobody watches.
+    /// A hub without watchers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Watches a channel, or all: receives everything that is published from now on. Read the journal after this call, not before, to miss nothing.
+    /// Watches a channel, or all: receives everything that is published from now on. To miss nothing, read the journal after this
+    /// call, not before.
     pub fn watch(&self, channel_key: Option<&ChannelKey>) -> Watcher {
         let backlog = if channel_key.is_some() { BACKLOG } else { TOTAL_BACKLOG };
         let (key, newest) = (channel_key.cloned(), self.0.joined.fetch_add(1, Ordering::Relaxed));
@@ -100,12 +101,12 @@ impl Hub {
         &self.0.last_message_times
     }
 
-    /// Whether somebody watches this channel. If not, no note needs to be built.
+    /// Whether this channel has watchers. Without watchers, no note needs to be built.
     pub fn is_watched(&self, channel_key: &ChannelKey) -> bool {
         self.newest_watcher(channel_key).is_some()
     }
 
-    /// A number that grows with every new watcher of this channel. None if nobody watches it.
+    /// A number that grows with every new watcher of this channel. `None` if it has no watchers.
     pub fn newest_watcher(&self, channel_key: &ChannelKey) -> Option<u64> {
         if self.watched_count() == 0 {
             return None;
@@ -119,7 +120,7 @@ impl Hub {
     }
 }
 
-/// What receives the items of a channel: the watchers of all channels, and its own.
+/// The entries that receive a channel's items: the watchers of all channels, and the channel's own.
 fn watched_by<'a>(
     watched: &'a HashMap<Option<ChannelKey>, Watched>,
     channel_key: &ChannelKey,
@@ -128,10 +129,11 @@ fn watched_by<'a>(
 }
 
 impl Watcher {
-    /// The next item, once there is one.
+    /// Waits for the next item.
     ///
     /// # Errors
-    /// [`Missed`] when this watcher fell more than [`BACKLOG`] or [`TOTAL_BACKLOG`] items behind. The next call continues with the oldest stored item.
+    /// [`Missed`] if this watcher fell more than [`BACKLOG`] or [`TOTAL_BACKLOG`] items behind. The next call continues with the
+    /// oldest stored item.
     pub async fn next(&mut self) -> Result<(ChannelKey, Live), Missed> {
         match self.items.recv().await {
             Ok(item) => Ok(item),

@@ -1,4 +1,4 @@
-//! Marks what a channel is handling, so that its guild can find out why it died.
+//! Records which event a channel is handling, so that its guild can find out why the channel died.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use crate::actors::runtime::watchdog::at_message;
 use crate::domain::id::Seq;
 
-/// The event that a channel is handling, so that an event that kills it again and again is found. It outlives the channel's actor.
+/// The event that a channel is handling. It outlives the channel's actor, so that an event that keeps killing it is found.
 #[derive(Debug, Default)]
 pub struct InFlight {
     event: AtomicU64,
@@ -17,7 +17,7 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// Takes the event in flight, if any, after a death. It stays the suspect until the channel runs again.
+    /// Removes and returns the event in flight, if any, after a death. The event stays the suspect until the channel runs again.
     pub fn take(&self) -> Option<Seq> {
         let event = Some(Seq(self.event.swap(0, Ordering::AcqRel))).filter(|seq| *seq != Seq::NONE)?;
         self.suspect.store(event.0, Ordering::Release);
@@ -39,12 +39,12 @@ impl InFlight {
         self.mark(Seq::NONE);
     }
 
-    /// The channel begins to continue from its record.
+    /// The channel begins to restore its conversation from its journal.
     pub fn begin_restore(&self) {
         self.is_restoring.store(true, Ordering::Release);
     }
 
-    /// The channel has continued from its record, and runs again.
+    /// The channel is restored and runs again.
     pub fn end_restore(&self) {
         self.is_restoring.store(false, Ordering::Release);
         self.suspect.store(0, Ordering::Release);
@@ -55,12 +55,12 @@ impl InFlight {
         self.is_restoring.load(Ordering::Acquire)
     }
 
-    /// The channel ends because its record cannot be read.
+    /// The channel ends because its journal cannot be read.
     pub fn mark_unreadable(&self, why: String) {
         *self.unreadable.lock() = Some(why);
     }
 
-    /// Why the previous actor could not read its record, if it ended because of that.
+    /// Why the previous actor could not read its journal, if it ended because of that.
     pub fn take_unreadable(&self) -> Option<String> {
         self.unreadable.lock().take()
     }

@@ -29,7 +29,7 @@ pub(super) async fn of_ward(context: &ActorContext, ward: Ward) -> Pending {
     found
 }
 
-/// Has the switchboard wake sleeping channels when a companion may start a conversation there.
+/// Lets the switchboard wake sleeping channels when a companion may start a conversation there.
 pub(super) fn wake_when_due(context: &ActorContext, due: impl IntoIterator<Item = (ChannelRecord, Moment)>) {
     let Some(switchboard) = context.directory.find(&SwitchboardKey()) else { return };
     for (ChannelRecord { guild, channel }, due) in due {
@@ -38,8 +38,8 @@ pub(super) fn wake_when_due(context: &ActorContext, due: impl IntoIterator<Item 
     }
 }
 
-/// Passes the pending channels of each ward to `take`. A ward that cannot be read does not delay the others. It is retried after them until
-/// it can be read.
+/// Passes the pending channels of each ward to `take`. A ward that cannot be read does not delay the others. It is retried after
+/// them until it can be read.
 pub(super) async fn read_wards(store: &dyn Store, wards: Vec<Ward>, mut take: impl FnMut(Ward, Pending)) {
     let mut pause = FIRST_PAUSE;
     let mut remaining = wards;
@@ -86,8 +86,8 @@ pub(super) fn log_nameless(ward: Ward, pending: &Pending) {
     }
 }
 
-/// The writer or the switchboard was replaced. Requests in flight may have been stored without an answer. So channels that have pending work
-/// read their record again, or are woken.
+/// Recovers after the writer or the switchboard was replaced. Requests in flight may have been stored without an answer. So
+/// running channels with pending work read their journal again, and the others are woken.
 pub(super) fn recover(context: ActorContext) {
     tokio::spawn(async move {
         let memberships = context.memberships.all();
@@ -96,15 +96,15 @@ pub(super) fn recover(context: ActorContext) {
             channel_keys.map(|channel_key| (channel_key.ward(), channel_key)).collect();
         let wards = one_of_each_ward.keys().copied().collect();
         for channel_key in one_of_each_ward.into_values() {
-            // To answer this, the new writer takes the ward, which finishes or rejects what the old one left. If the new one dies as well, it is
-            // replaced, and this starts again.
+            // Before the new writer answers this, it acquires the ward, which finishes or rejects the requests of the old one. If
+            // the new one dies as well, it is replaced, and the recovery starts again.
             if fence(&context, &channel_key).await.is_err() {
                 return;
             }
         }
         let recover_channel = |record: ChannelRecord| {
             if let Some(channel) = context.directory.find(&ChannelActorKey(record.channel.clone())) {
-                // A channel that has ended by now reads its record when it starts.
+                // A channel that has ended by now reads its journal when it starts.
                 let _ = channel.cast(ChannelMessage::WriterReplaced);
             } else if let Some(guilds) = context.directory.find(&GuildsKey()) {
                 // A supervisor that is being restarted opens pending channels when it starts.

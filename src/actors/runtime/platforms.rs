@@ -34,7 +34,7 @@ const RESTARTS: RestartPolicy = RestartPolicy {
     total_limit: 10_000,
     window: Duration::from_secs(120),
 };
-/// How long a platform may take to say how many connections it wants.
+/// How long a platform may take to answer how many connections it wants.
 const SHARD_COUNT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long to wait before trying again when a person has to fix something first.
 const LONG_PAUSE: Duration = Duration::from_secs(600);
@@ -59,7 +59,7 @@ struct Platform {
     backoff: Backoff,
     /// How many connections to start, once those of an earlier number have ended.
     wanted: Option<NonZeroU32>,
-    /// The reason that was last logged why the platform cannot be connected, and when.
+    /// The last logged reason why the platform cannot be connected, and the time of the log entry.
     logged: Option<(String, Instant)>,
 }
 

@@ -1,4 +1,4 @@
-//! The parts of statements that are being posted, so that a server that stops in order waits for them.
+//! Counts the parts of statements that are being posted, so that an orderly shutdown waits for them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Counts what is being posted. Once it is closed, nothing more is.
+/// Counts postings in progress. Once it is closed, no new posting begins.
 #[derive(Clone, Debug)]
 pub struct Postings(Arc<watch::Sender<State>>);
 
@@ -16,7 +16,7 @@ struct State {
     count: usize,
 }
 
-/// Something that is being posted, until its result is on record.
+/// Guard of a posting in progress. Hold it until the result is journaled.
 #[derive(Debug)]
 pub struct Posting(Postings);
 
@@ -27,7 +27,7 @@ impl Default for Postings {
 }
 
 impl Postings {
-    /// Begins to post. `None`: the server stops.
+    /// Begins a posting. `None`: the server is shutting down.
     pub fn begin(&self) -> Option<Posting> {
         let is_begun = self.0.send_if_modified(|state| {
             state.count += usize::from(!state.is_closed);
@@ -36,7 +36,8 @@ impl Postings {
         is_begun.then(|| Posting(self.clone()))
     }
 
-    /// Lets nothing more begin, and waits for what has. What takes longer is looked up by whoever posts next.
+    /// Rejects new postings, and waits for those in progress. A posting that takes longer than `at_most` has an unknown outcome;
+    /// the next start looks it up.
     pub async fn close(&self, at_most: Duration) {
         let mut states = self.0.subscribe();
         self.0.send_modify(|state| state.is_closed = true);

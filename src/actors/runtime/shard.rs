@@ -98,7 +98,7 @@ fn begin(arguments: &Arguments, myself: &ActorRef<ShardMessage>) -> (OwnedTask, 
     let task = tokio::spawn(async move {
         let _exclusive = exclusive.lock_owned().await;
         let outcome = AssertUnwindSafe(gateway.live(shard)).catch_unwind().await.ok();
-        // If the actor has ended, nobody needs the outcome.
+        // If the actor has ended, the outcome is not needed.
         let _ = myself.cast(ShardMessage::Ended(outcome));
     });
     (task.into(), Instant::now())

@@ -65,7 +65,7 @@ impl Actor for Switchboard {
             }
             SwitchboardMessage::Due => {
                 let due = state.sleeping.take_due(state.context.clock.now());
-                // A room that was deleted meanwhile is not woken.
+                // A room that was deleted in the meantime is not woken.
                 if let Some((guild, channel)) = due.filter(|(_, channel)| state.context.memberships.get(channel).is_some()) {
                     wake(guild, channel, &state.context);
                     state.pause_until = Instant::now() + PAUSE;
@@ -88,7 +88,7 @@ impl State {
     }
 }
 
-/// The sleeping channels in which a companion may start a conversation, by the time of that.
+/// The sleeping channels in which a companion may start a conversation, ordered by the time when it may.
 #[derive(Default)]
 struct Sleeping {
     due: BTreeSet<(Moment, ChannelId)>,
@@ -110,7 +110,7 @@ impl Sleeping {
         self.due.first().map(|(due, _)| *due)
     }
 
-    /// Takes the channel that has been due for longest.
+    /// Removes and returns the channel that has been due for longest.
     fn take_due(&mut self, now: Moment) -> Option<(GuildId, ChannelId)> {
         self.next().filter(|due| *due <= now)?;
         let (_, channel) = self.due.pop_first()?;
@@ -128,12 +128,12 @@ pub fn deliver(guild: &GuildId, channel: &ChannelId, inbound: ChannelMessage, co
     }
 }
 
-/// Uses other models from now on. Companions that wait to ask the models of before again do not wait any longer.
+/// Replaces the models. Companions that back off from the old models stop waiting.
 pub fn replace_models(settings: Settings, models: Models, context: &ActorContext) {
     context.pool.replace(settings.models.clone(), models);
     context.put_in_force(settings);
     for (channel, _) in context.memberships.all() {
-        // A channel that sleeps has nobody who waits.
+        // A sleeping channel has no companion that backs off.
         context.directory.hand_over(&ChannelActorKey(channel), ChannelMessage::Received(Received::ModelsReplaced));
     }
 }
@@ -144,7 +144,7 @@ fn wake(guild: GuildId, channel: ChannelId, context: &ActorContext) {
         .find(&GuildKey(guild.clone()))
         .is_some_and(|actor| actor.cast(GuildMessage::Open(channel.clone())).is_ok());
     if !opened && let Some(guilds) = context.directory.find(&GuildsKey()) {
-        // The same holds for the supervisor of the guilds.
+        // A supervisor that is being restarted opens pending channels when it starts.
         let _ = guilds.cast(GuildsMessage::Open(guild, Some(channel)));
     }
 }

@@ -1,9 +1,10 @@
-//! Ends the process when the runtime stalls. A synchronous hang cannot be killed from inside, so the service manager has to restart the process.
+//! Ends the process when the runtime stalls. A synchronous hang cannot be killed from inside, so the service manager has to
+//! restart the process.
 //!
-//! A task sends heartbeats, and a separate thread counts ticks without a heartbeat. A handler that never ends does not always stall the whole
-//! runtime, because the other threads continue. So each thread also shows what it is [working on](at_work), and a thread that stays on the
-//! same work for as long is a stall as well. Ticks are counted instead of time: a machine that was asleep, or a process that was stopped,
-//! produces neither ticks nor heartbeats and is not taken for a hang.
+//! A task sends heartbeats, and a separate thread counts ticks without a heartbeat. A handler that never ends does not always
+//! stall the whole runtime, because the other threads continue. So each thread also registers its [current work](at_work). A
+//! thread that stays on the same work for as many ticks is a stall as well. Ticks are counted instead of time: a suspended
+//! machine or a stopped process produces neither ticks nor heartbeats, so it does not count as a hang.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +28,7 @@ pub const STALLED_AFTER_TICKS: u32 = 30;
 /// The exit status of a process that was ended because its runtime stalled (`EX_SOFTWARE`).
 pub const STALLED_EXIT_STATUS: i32 = 70;
 
-/// What a thread is working on, if that must not take long.
+/// The current work of a thread, if it must not take long.
 #[derive(Debug, Default)]
 struct Activity {
     /// Incremented at the start and at the end of each piece of work, so it is odd while the thread is working.
@@ -55,7 +56,7 @@ thread_local! {
 #[must_use = "the work is over when this is dropped"]
 pub struct AtWork(Arc<Activity>);
 
-/// Marks this thread as working on one thing. The guard must not be held over an `await`, and a thread must not have two at once.
+/// Marks this thread as working for an actor. The guard must not be held over an `await`, and a thread must not have two at once.
 pub fn at_work(actor: Address) -> AtWork {
     let activity = ACTIVITY.with(Clone::clone);
     *activity.work.lock() = Some(actor);
@@ -78,7 +79,7 @@ impl Drop for AtWork {
 /// A stall that was detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// Ticks (seconds) since the last sign of life.
+    /// Ticks (seconds) since the last heartbeat or change.
     pub silent: u32,
     /// The actor whose handler never ends. None: the whole runtime is stalled.
     pub at: Option<Address>,
@@ -95,11 +96,11 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches the current runtime. Ends the process with status 70 after `limit` seconds without a heartbeat, or with a thread that is
-    /// working on the same thing.
+    /// Watches the current runtime. Ends the process with status 70 after `limit` seconds without a heartbeat, or with a thread
+    /// that stays on the same work.
     ///
     /// # Errors
-    /// The operating system cannot create a thread.
+    /// Returns an error if the operating system cannot create a thread.
     pub fn start(limit: u32) -> io::Result<Self> {
         Self::start_with(limit, |stall| {
             let Stall { silent, at, message } = &stall;
@@ -114,10 +115,11 @@ impl Watchdog {
         })
     }
 
-    /// Like [`Self::start`], but calls `act` instead of ending the process. `act` is called at most once, on the watchdog's thread.
+    /// Like [`Self::start`], but calls `act` instead of ending the process. `act` is called at most once, on the watchdog's
+    /// thread.
     ///
     /// # Errors
-    /// The operating system cannot create a thread.
+    /// Returns an error if the operating system cannot create a thread.
     pub fn start_with(limit: u32, act: impl FnOnce(Stall) + Send + 'static) -> io::Result<Self> {
         let beats = Arc::new(AtomicU64::new(0));
         let (stop, stopped) = mpsc::channel();
@@ -143,7 +145,7 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        // The thread ends first, so that the end of the heartbeat is not taken for a stall.
+        // The thread ends first, so that the end of the heartbeat does not look like a stall.
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             // The thread waits only for the sender that was just dropped. If its action on a stall panicked, the panic was logged.
@@ -162,7 +164,7 @@ fn watch(mut pulse: Pulse, mut tick: impl FnMut() -> Option<Signs>, act: impl Fn
     }
 }
 
-/// What is observed at a tick.
+/// The observations of one tick.
 #[derive(Debug, Default)]
 struct Signs {
     /// Heartbeats so far.
@@ -187,7 +189,7 @@ struct Pulse {
     limit: u32,
     beats: u64,
     silent: u32,
-    /// The activity of each busy thread, its generation, and for how many ticks that has not changed.
+    /// The activity of each busy thread, its generation, and for how many ticks the generation has not changed.
     busy: Vec<(Arc<Activity>, u64, u32)>,
 }
 

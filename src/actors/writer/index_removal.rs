@@ -1,4 +1,4 @@
-//! Removes people from the index of persons when nothing that they said is left.
+//! Removes people from the index of persons when none of their messages are left.
 
 use std::collections::BTreeSet;
 
@@ -15,10 +15,10 @@ use crate::ports::store::Store;
 use crate::ports::store::key::Key;
 use crate::telemetry::plain::Plain;
 
-/// How many attempts are made when new messages arrive meanwhile.
+/// The maximum number of attempts if new messages keep arriving.
 const ATTEMPTS: usize = 64;
 
-/// People of whom nothing may be left in a stretch of a journal.
+/// People who may have no messages left in a stretch of a journal.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexRemoval<'a> {
     /// A number in the [stretch](speakers).
@@ -30,11 +30,11 @@ pub struct IndexRemoval<'a> {
     pub notes: &'a [Key],
 }
 
-/// Removes people from the index for a stretch if nothing that they said is left in it. If something in it cannot be read, they may have said it.
-/// Then they stay in the index, and the notes stay too, so that the removal is tried again.
+/// Removes people from the index for a stretch that contains no messages of theirs. An unreadable event in the stretch counts as
+/// theirs. Then they stay in the index, and the notes stay too, so that the removal is retried.
 ///
 /// # Errors
-/// Some of the people may still be in the index. Calling this again continues.
+/// Returns an error if some of the people may still be in the index. A retry continues where it failed.
 pub async fn remove_from_index(
     store: &dyn Store,
     writer: &ActorRef<WriterMessage>,
@@ -74,11 +74,11 @@ pub async fn remove_from_index(
     Err(WriteError::Unavailable("messages arrive too fast to remove anybody from the index of persons; try again".into()))
 }
 
-/// Removes entries of this stretch and earlier ones from the index. Returns false and removes nothing if the stretch was not full at `as_of`
-/// and messages have arrived since.
+/// Removes entries of this stretch and earlier ones from the index. Returns false and removes nothing if the stretch was not full
+/// at `as_of` and messages have arrived since.
 ///
 /// # Errors
-/// The entries may still be there.
+/// Returns an error if the entries may still be there.
 pub async fn remove_index_entries(
     writer: &ActorRef<WriterMessage>,
     channel_key: &ChannelKey,

@@ -8,7 +8,7 @@ use crate::journal::channel_key::ChannelKey;
 
 /// The cached journals. Over the capacity, idle journals are evicted, the longest unused first.
 pub(super) struct JournalCache {
-    /// Ordered, so that waiting requests are given up in a fixed order.
+    /// Ordered, so that waiting requests fail in a fixed order.
     journals: BTreeMap<ChannelKey, Journal>,
     /// Journals without requests in progress, by their last use.
     idle: BTreeMap<u64, ChannelKey>,

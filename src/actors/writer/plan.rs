@@ -20,7 +20,7 @@ use crate::journal::speakers::{self, IndexedPeople, speakers};
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Append, Batch, Value, Write};
 
-/// The position of a journal: the data about it that writing needs.
+/// The data about a journal that writing needs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct JournalPosition {
     pub(super) no: Option<ChannelNo>,
@@ -31,14 +31,14 @@ pub(super) struct JournalPosition {
     is_pending: bool,
     /// While the channel is not pending: when a companion may start a conversation there.
     due: Option<Moment>,
-    /// The last event that the channel itself made, or the end of the journal when it was opened. The running conversation contains all of the
-    /// channel's own events up to here.
+    /// The last event that the channel itself made, or the end of the journal when it was opened. The running conversation
+    /// contains all of the channel's own events up to here.
     made: Seq,
     /// Events below this number were deleted with the whole channel.
     deleted_below: Seq,
     /// The low-water mark. Events that are missing below it were deleted or have expired.
     lowest: Seq,
-    /// The people that are known to be in the index of persons.
+    /// The people who are known to be in the index of persons.
     listed: IndexedPeople,
 }
 
@@ -124,7 +124,8 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
             Ok(draft.finish())
         }
         Request::RemoveFromIndex(RemoveFromIndex { channel_key, stretch, keys, as_of, .. }) => {
-            // The stretch was not full then. A person who has spoken in it since would be listed already and must stay listed.
+            // The stretch was not full at that time. A person who has spoken in it since would be listed already and must stay
+            // listed.
             let was_open = speakers::stretch(as_of.next()) <= speakers::stretch(*stretch);
             if position.no.is_none() || (was_open && position.last != *as_of) {
                 return Ok(Plan::nothing());
@@ -135,7 +136,7 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
             Ok(draft.finish())
         }
         Request::Swept { channel_key, below, .. } => {
-            // A later deletion has its own sweep, and its mark stays until that is done.
+            // A later deletion has its own sweep, and its mark stays until that sweep is done.
             if position.no.is_none() || position.deleted_below != *below {
                 return Ok(Plan::nothing());
             }
@@ -265,8 +266,8 @@ impl<'a> Draft<'a> {
         self.batch.writes.push(Write::Put(key::message_id(self.batch.ward, self.no, id), encode(&seq)));
     }
 
-    /// Appends an event that the channel made. Its time is the conversation's clock, which may be behind the journal's newest event. A fold needs
-    /// exactly that time.
+    /// Appends an event that the channel made. Its time is the conversation's clock, which may be behind the journal's newest
+    /// event. A fold needs exactly that time.
     fn append_made(&mut self, made: &Made) {
         self.append(made);
         self.position.made = self.position.last;
@@ -363,7 +364,8 @@ impl<'a> Draft<'a> {
     }
 
     fn rewrite(&mut self, events: &[Recorded]) {
-        // An expired event that a sweep has removed is stored again, without its words, and swept again. Events of a deleted channel are not.
+        // An expired event that a sweep has removed is stored again, without its text, and swept again. Events of a deleted
+        // channel are not.
         let stored = self.position.deleted_below.max(Seq(1))..=self.position.last;
         for recorded in events.iter().filter(|recorded| stored.contains(&recorded.seq)) {
             let key = Key::event(self.batch.ward, self.no, recorded.seq);
@@ -375,8 +377,8 @@ impl<'a> Draft<'a> {
         if self.records.is_empty() && self.batch.writes.is_empty() {
             return Plan::nothing();
         }
-        // Even an empty append names the number that it follows. If a batch before it in the group is refused, this one is refused too, and the
-        // order stays.
+        // Even an empty append names the number that it follows. If an earlier batch of the group is refused, this one is refused
+        // too, and the order stays.
         self.batch.append = Some(Append { channel: self.no, after: self.after, records: self.records });
         Plan { batch: Some(self.batch), events: self.events }
     }

@@ -26,7 +26,7 @@ use crate::telemetry::plain::Plain;
 
 /// A task that waits for the store.
 pub(super) enum StoreTask {
-    /// Take a ward.
+    /// Acquire a ward.
     Take(Ward),
     /// Read the position of a journal.
     Open(ChannelKey),
@@ -49,7 +49,7 @@ pub(super) struct WriteQueue {
     in_flight: VecDeque<Group>,
     /// How many groups were formed.
     groups: u64,
-    /// Journals that cannot be read. Each is logged once, however often it is tried.
+    /// Journals that cannot be read. Each is logged once, however often opening it is retried.
     unreadable: HashSet<ChannelKey>,
     /// The failure of the store, after which nothing is written.
     broken: Option<Arc<str>>,
@@ -58,7 +58,7 @@ pub(super) struct WriteQueue {
 }
 
 enum WardState {
-    /// The ward is being taken. These wait for it.
+    /// The ward is being acquired. These wait for it.
     Taking(Vec<Waiter>),
     Held(Held),
 }
@@ -79,11 +79,11 @@ struct Group {
     planned: Vec<Planned>,
     /// The positions of its journals once it is committed.
     positions: HashMap<ChannelKey, JournalPosition>,
-    /// Journals for which the group before refused something after this group was formed.
+    /// Journals for which the previous group refused a batch after this group was formed.
     behind: HashSet<ChannelKey>,
-    /// The requests of the group before that must be retried. They go before the retries of this group.
+    /// The requests of the previous group that must be retried. They go before the retries of this group.
     retry: VecDeque<Request>,
-    /// The store's answer, while the group before is not answered.
+    /// The store's answer, while the previous group is not answered.
     outcome: Option<Outcome>,
 }
 
@@ -122,7 +122,7 @@ impl WriteQueue {
         &self.arguments.context.store
     }
 
-    /// Takes in a request. It becomes ready once its ward is held and its journal is open.
+    /// Accepts a request. It becomes ready once its ward is held and its journal is open.
     pub(super) fn enqueue(&mut self, request: Request) {
         if let Some(reason) = &self.broken {
             return request.fail(WriteError::Unavailable(reason.clone()));
@@ -164,7 +164,7 @@ impl WriteQueue {
         }
     }
 
-    /// The list of waiters for a ward. The first call starts to take the ward. `None`: the ward is held.
+    /// The list of waiters for a ward. The first call starts to acquire the ward. `None`: the ward is held.
     fn waiters(&mut self, ward: Ward) -> Option<&mut Vec<Waiter>> {
         let tasks = &mut self.tasks;
         let state = self.wards.entry(ward).or_insert_with(|| {
@@ -177,7 +177,7 @@ impl WriteQueue {
         }
     }
 
-    /// Handles the result of taking a ward.
+    /// Handles the result of acquiring a ward.
     pub(super) fn ward_taken(&mut self, ward: Ward, held: Result<Held, ReadError>) {
         let held = match held {
             Ok(held) => held,
@@ -228,7 +228,7 @@ impl WriteQueue {
     fn can_send_group(&self) -> bool {
         match self.in_flight.back() {
             None => true,
-            // Its requests that must be retried come before all that wait.
+            // Its requests that must be retried come before all waiting requests.
             Some(last) if !last.behind.is_empty() => false,
             Some(last) => {
                 self.in_flight.len() < MAX_GROUPS_IN_FLIGHT
@@ -254,7 +254,7 @@ impl WriteQueue {
             && bytes < self.arguments.bounds.group_bytes
             && let Some(request) = self.ready.pop_front()
         {
-            // Requests become ready only when their ward is held. If it is not, the request is dropped, and that answers it.
+            // Requests become ready only when their ward is held. Otherwise the request is dropped, which answers it.
             let channel_key = request.channel_key();
             let known = channel_key.and_then(|channel_key| positions.get(channel_key).or_else(|| self.position(channel_key)));
             let mut position = known.cloned().unwrap_or_default();
@@ -326,8 +326,8 @@ impl WriteQueue {
         }
     }
 
-    /// Answers the requests of a committed group. `refused` are the journals for which the group before refused something, `retry` the requests of
-    /// that group that must be retried.
+    /// Answers the requests of a committed group. `refused` are the journals for which the previous group refused a batch,
+    /// `retry` the requests of that group that must be retried.
     fn conclude_each(
         &mut self,
         group: Vec<Planned>,
@@ -381,8 +381,8 @@ impl WriteQueue {
         }
     }
 
-    /// Answers a request whose key exists already. If the key is the message's id, the message is a duplicate. Anything else means
-    /// that another writer uses this store.
+    /// Answers a request whose key exists already. If the key is the message's id, the message is a duplicate. Any other key
+    /// means that another writer uses this store.
     fn answer_existing_key(&mut self, planned: Planned, key: &Key, value: &Value) -> Result<(), String> {
         let Planned { request, position, .. } = planned;
         if let (Some(channel_key), Some(id), Some(no)) = (request.channel_key(), request.message_id(), position.no)
@@ -423,7 +423,7 @@ impl WriteQueue {
             }
             self.arguments.context.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
             if recorded.event.is_inbound() {
-                // Nobody else has the event, unless somebody watches the channel. So this mostly needs no copy.
+                // This is usually the only reference, unless the channel has a watcher. So this rarely copies.
                 let recorded = Arc::unwrap_or_clone(recorded);
                 if matches!(request, Request::HandOver(_)) {
                     handed_over.push(recorded);

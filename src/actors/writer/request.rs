@@ -1,4 +1,4 @@
-//! What the queue of the writer asks of a request.
+//! The properties of a request that the writer's queue needs.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl Request {
         }
     }
 
-    /// Whether it removes words or names from stored data.
+    /// Whether it removes text or names from stored data.
     pub(super) fn erases(&self) -> bool {
         match self {
             Self::DeleteChannel(_) | Self::RedactEvents(_) | Self::DeleteExpired(_) | Self::RemoveFromIndex(_) => true,
@@ -43,7 +43,7 @@ impl Request {
         }
     }
 
-    /// Whether it removes words that somebody wanted to be removed. Others expire.
+    /// Whether it removes text because a deletion was requested, as opposed to expiry.
     pub(super) const fn is_erasure_requested(&self) -> bool {
         matches!(self, Self::DeleteChannel(_) | Self::RedactEvents(_))
     }
@@ -93,8 +93,8 @@ impl Request {
     }
 }
 
-/// Whether an administrative write of such a record removes words or names. Sweeps remove events this way. Usage, and who was told what, are otherwise
-/// recorded with events; they are written alone to remove a name.
+/// Whether an administrative write of such a record removes text or names. Sweeps remove events this way. Usage and AI
+/// disclosures are otherwise recorded together with events; they are written alone only to remove a name.
 const fn is_written_to_erase(kind: Kind) -> bool {
     matches!(kind, Kind::Journal | Kind::Usage | Kind::Told)
 }

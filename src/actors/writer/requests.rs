@@ -1,4 +1,4 @@
-//! Requests to the writer and the channels for callers that are not actors. They wait for the answer.
+//! Requests to the writer and to channels, for callers that are not actors. The functions wait for the answer.
 
 use std::time::Duration;
 
@@ -17,27 +17,27 @@ use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::store::Write;
 
-/// How long a channel can take to answer. After that the caller reads the record instead.
+/// How long a channel can take to answer. After that the caller reads the journal instead.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a running channel can take to handle everything that was dispatched to it.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The pause before a channel is asked again that reads its record or died.
+/// The pause before the next attempt to reach a channel that is being restored or died.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// Writes keys that belong to no journal.
 ///
 /// # Errors
-/// It was not stored, or may not have been.
+/// Returns an error if the keys were not stored, or if it is unknown whether they were.
 pub async fn write_meta(context: &ActorContext, ward: Ward, writes: Vec<Write>) -> Result<(), WriteError> {
     ask(&writer_ref(context)?, |reply| Request::WriteMeta(WriteMeta { ward, writes, reply })).await
 }
 
-/// Replaces events by their redacted form, and writes other keys of the channel with them.
+/// Replaces events by their redacted form, and writes other keys of the channel together with them.
 ///
 /// # Errors
-/// They were not stored, or may not have been.
+/// Returns an error if the changes were not stored, or if it is unknown whether they were.
 pub async fn redact_events(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -48,10 +48,10 @@ pub async fn redact_events(
     ask(&writer_ref(context)?, |reply| Request::RedactEvents(RedactEvents { channel_key, events, writes, reply })).await
 }
 
-/// Removes people from the index of persons when nothing that they said is left in a stretch.
+/// Removes people from the index of persons for a stretch that contains no messages of theirs.
 ///
 /// # Errors
-/// Some of the people may still be in the index. Calling this again continues.
+/// Returns an error if some of the people may still be in the index. A retry continues where it failed.
 pub async fn remove_from_index(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -63,20 +63,22 @@ pub async fn remove_from_index(
 /// The writer's address.
 ///
 /// # Errors
-/// The writer is being restarted.
+/// Returns an error while the writer is being restarted.
 pub fn writer_ref(context: &ActorContext) -> Result<ActorRef<WriterMessage>, WriteError> {
     context.directory.find(&WriterKey()).ok_or_else(being_restarted)
 }
 
-/// Waits until all earlier requests for the journal are finished and their events are dispatched. Returns the number of the last event.
+/// Waits until all earlier requests for the journal are finished and their events are dispatched. Returns the number of the last
+/// event.
 ///
 /// # Errors
-/// The writer is being restarted, or the store has failed.
+/// Returns an error while the writer is being restarted, or if the store has failed.
 pub async fn fence(context: &ActorContext, channel_key: &ChannelKey) -> Result<Seq, WriteError> {
     ask(&writer_ref(context)?, |reply| Request::Fence(Fence { channel_key: channel_key.clone(), reply })).await
 }
 
-/// The state of a channel, if it is running and answers in time. It has then handled everything that was dispatched to it before.
+/// The state of a channel, if it is running and answers in time. When it answers, the channel has handled every event that was
+/// dispatched to it before.
 pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Inspection> {
     let actor = context.directory.find(&ChannelActorKey(channel.clone()))?;
     let (sender, answer) = oneshot::channel();
@@ -84,11 +86,11 @@ pub async fn look(context: &ActorContext, channel: &ChannelId) -> Option<Inspect
     tokio::time::timeout(LOOK_TIMEOUT, answer).await.ok()?.ok().map(|look| *look)
 }
 
-/// Waits until a running channel has handled everything that was dispatched to it before, and the resulting events are stored or lost. A
-/// channel that sleeps reads them from its record when it wakes.
+/// Waits until a running channel has handled every event that was dispatched to it before, and until the resulting events are
+/// stored or lost. A sleeping channel reads them from its journal when it wakes.
 ///
 /// # Errors
-/// The channel takes too long, or the store has failed.
+/// Returns an error if the channel takes too long, or if the store has failed.
 pub async fn drained(context: &ActorContext, channel_key: &ChannelKey) -> Result<(), WriteError> {
     let started = Instant::now();
     while context.directory.find(&ChannelActorKey(channel_key.channel.clone())).is_some()
@@ -105,7 +107,7 @@ pub async fn drained(context: &ActorContext, channel_key: &ChannelKey) -> Result
 /// Sends a request to the writer, and waits for the answer.
 ///
 /// # Errors
-/// What the writer answers, or that it is being restarted.
+/// Returns the writer's error, or an error while the writer is being restarted.
 pub async fn ask<T, E>(writer: &ActorRef<WriterMessage>, request: impl FnOnce(Reply<T, E>) -> Request) -> Result<T, E>
 where
     T: Send + 'static,
@@ -119,7 +121,7 @@ where
 /// Sends a message to the writer.
 ///
 /// # Errors
-/// The writer is being restarted. Nothing was stored.
+/// Returns an error while the writer is being restarted. Nothing was stored then.
 pub fn send_to_writer(context: &ActorContext, request: Request) -> Result<(), WriteError> {
     writer_ref(context)?.cast(WriterMessage::Request(request)).map_err(|_| being_restarted())
 }

@@ -27,11 +27,11 @@ const PAGE: usize = 512;
 pub enum Pace {
     /// Page after page.
     AtOnce,
-    /// After each page the sweep pauses for as long as the page took, so that others can use the store.
+    /// After each page the sweep pauses for as long as the page took, so that other callers can use the store.
     Patient,
 }
 
-/// The removal of everything in a channel's journal below a number.
+/// The removal of all records of a channel's journal below a number.
 pub struct Sweep {
     pub store: Arc<dyn Store>,
     pub writer: ActorRef<WriterMessage>,
@@ -44,7 +44,7 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Sweeps, and answers when everything is removed. A sweep that fails is repeated when the channel is next used.
+    /// Sweeps, and answers when everything is removed. A failed sweep is repeated when the channel is next used.
     pub(super) async fn run(self, reply: Reply<()>) {
         match self.remove_all().await {
             Ok(_) => {
@@ -56,14 +56,14 @@ impl Sweep {
         }
     }
 
-    /// Removes everything below the number. Returns the number of removed events.
+    /// Removes all records below the number. Returns the number of removed events.
     ///
     /// # Errors
-    /// Some of it may not be removed.
+    /// Returns an error if records may remain.
     pub async fn remove_all(&self) -> Result<u64, WriteError> {
         let (ward, no, below) = (self.channel_key.ward(), self.no, self.below);
         let is_older = |seq: Seq| seq < below;
-        // Unreadable records are removed, too: nobody can use them.
+        // Unreadable records are removed, too: they are of no use.
         let ids = Key::new(ward, Kind::MessageId).channel(no);
         self.remove(ids.clone(), ids.end(), |key, value| key_if(decode(key, value).map_or(true, is_older), key)).await?;
         let owed = Key::new(ward, Kind::Outbox).channel(no);
@@ -75,7 +75,8 @@ impl Sweep {
         self.remove_events().await
     }
 
-    /// Removes the events, stretch by stretch. Before that it removes the people from the index of persons who said nothing else there.
+    /// Removes the events, stretch by stretch. Before each stretch, removes its speakers from the index of persons unless they
+    /// have later messages there.
     async fn remove_events(&self) -> Result<u64, WriteError> {
         let (ward, no) = (self.channel_key.ward(), self.no);
         let mut removed = 0;
@@ -86,7 +87,8 @@ impl Sweep {
             let mut page = page.map_err(|error| ReadError::from(error).of(&self.channel_key))?;
             let Some(last) = page.last().and_then(|(key, _)| key.last_number()).map(Seq) else { return Ok(removed) };
             if page.len() == PAGE {
-                // The last stretch may continue on the next page, so it is left for that. A page is longer than a stretch.
+                // The last stretch may continue on the next page, so it is left for the next pass. A page is longer than a
+                // stretch.
                 let rest = Key::event(ward, no, stretch(last));
                 page.retain(|(key, _)| *key < rest);
             }
@@ -123,10 +125,10 @@ impl Sweep {
     }
 }
 
-/// The people who said something in these events, by stretch.
+/// The speakers of these events, by stretch.
 fn speakers(page: &[(Key, Value)]) -> BTreeMap<Seq, BTreeSet<PersonId>> {
     let mut found: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    // Unreadable events are removed, too, and nobody knows who said them.
+    // Unreadable events are removed, too. Their speakers are unknown.
     for recorded in page.iter().filter_map(|(key, value)| decode_event(key, value).ok()) {
         for person in speakers::speakers(&recorded.event) {
             found.entry(stretch(recorded.seq)).or_default().insert(PersonId::from(&**person));

@@ -1,6 +1,7 @@
-//! A client for OpenAI's moderations API, which other services have, too.
+//! A client for OpenAI's moderations API, which other services offer, too.
 //!
-//! Protocol: <https://platform.openai.com/docs/api-reference/moderations>. Mistral's answers have no `flagged`, and some servers name no category.
+//! Protocol: <https://platform.openai.com/docs/api-reference/moderations>. Mistral's answers have no `flagged`, and some servers
+//! name no category.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,10 +58,10 @@ struct Verdict {
 }
 
 impl OpenAiModeration {
-    /// The service of these settings. These authorities are trusted besides those of the machine.
+    /// A client of the configured service. It trusts these authorities in addition to those of the machine.
     ///
     /// # Errors
-    /// The address or the key cannot be used.
+    /// Returns an error if the address or the key cannot be used.
     pub fn new(settings: &models::moderation::Moderation, authorities: &[Certificate]) -> Result<Self, Problem> {
         let service = Service::openai(parsed_base_url(&settings.base_url)?, settings.key()?, authorities)?;
         Ok(Self { service, model: settings.model.clone() })
@@ -92,7 +93,7 @@ impl Moderation for OpenAiModeration {
 }
 
 impl Verdict {
-    /// The category that weighs most, if the text is refused.
+    /// The category with the highest score. `None`: the text is accepted.
     fn category(&self) -> Option<Arc<str>> {
         let score = |name: &str| self.category_scores[name].as_f64().unwrap_or_default();
         let refused: Vec<&str> = match &self.categories {
@@ -102,7 +103,7 @@ impl Verdict {
         };
         let heaviest = refused.into_iter().max_by(|one, other| score(one).total_cmp(&score(other)));
         let is_flagged = self.flagged.unwrap_or(heaviest.is_some());
-        // Anything else might be a quotation of the text.
+        // Any other text might be a quotation of the statement.
         let is_name = |name: &&str| {
             let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-/ ".contains(&byte);
             name.len() <= MAX_CATEGORY_BYTES && name.bytes().all(is_part)

@@ -49,26 +49,27 @@ use crate::settings::Problem;
 use crate::settings::duration;
 use crate::settings::models::{Endpoint, parsed_base_url};
 
-/// An answer longer than this, including its tool calls, is truncated: no chat has room for more.
+/// The maximum size of an answer, including its tool calls. A longer answer is truncated: no chat has room for more.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// A stream longer than this is rejected. A streamed piece of four characters takes some 300 bytes.
+/// The maximum size of a stream. A longer one is rejected. A streamed chunk of four characters takes some 300 bytes.
 const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
-/// An answer in one piece that is longer than this is rejected: the longest text that is used takes 384 KiB with every character escaped.
+/// The maximum size of a non-streamed answer. A longer one is rejected: the longest text that is used takes 384 KiB with every
+/// character escaped.
 const MAX_WHOLE_BYTES: usize = 1024 * 1024;
 
-/// An answer in one piece that is longer than this is parsed on a blocking thread, so that other calls need not wait.
+/// A non-streamed answer that is longer than this is parsed on a blocking thread, so that other calls need not wait.
 const MAX_PARSED_INLINE: usize = 64 * 1024;
 
-/// The time to wait, after the last word, for the token counts and the end.
+/// The time to wait, after the last text, for the token counts and the end.
 const LAST_GRACE: Duration = Duration::from_secs(2);
 
-/// The path of Azure's classic addresses, which read the key from a header of their own.
+/// The path of Azure's classic addresses, which read the key from a different header.
 const AZURE_PATH: &str = "/openai/deployments/";
 const AZURE_KEY: &str = "api-key";
 
-/// A model behind one endpoint that speaks OpenAI's protocol.
+/// A model behind one endpoint that implements OpenAI's protocol.
 pub struct OpenAi {
     service: Service,
     url: Url,
@@ -82,11 +83,11 @@ pub struct OpenAi {
 }
 
 impl OpenAi {
-    /// A model at `endpoint`, called within the timeouts of `limits` (the role's own table). These certificate authorities are trusted besides those of
-    /// the machine.
+    /// A model at `endpoint`, called within the timeouts of `limits` (the role's own table). It trusts these certificate
+    /// authorities in addition to those of the machine.
     ///
     /// # Errors
-    /// The address, the model or the key cannot be used.
+    /// Returns an error if the address, the model or the key cannot be used.
     pub fn new(endpoint: &Endpoint, limits: &Endpoint, authorities: &[Certificate]) -> Result<Self, Problem> {
         let missing = |key: &str| Problem::new(key, "is missing");
         let base = parsed_base_url(endpoint.base_url.as_deref().ok_or_else(|| missing("base_url"))?)?;
@@ -120,13 +121,14 @@ impl OpenAi {
         })
     }
 
-    /// Shares what is learnt about this endpoint and model with all who are given the same `dialects`.
+    /// Shares lessons about this endpoint and model with all clients that use the same `dialects`.
     pub fn with_dialects(self, dialects: &Dialects) -> Self {
         let dialect = dialects.of(self.url.to_string(), &self.identity);
         Self { dialect, ..self }
     }
 
-    /// Asks, in another way each time that the endpoint refuses one, until an answer comes or no other way is left.
+    /// Asks the model. Each time the endpoint refuses the form of a request, asks again in another form, until an answer arrives
+    /// or no other form is left.
     async fn ask_within(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
         let began = Instant::now();
         let (context, prompt) = (&self.dialect.context, request.tokens());
@@ -169,7 +171,7 @@ impl OpenAi {
                             None => {}
                         }
                     }
-                    // Words that were shown are not asked for in another way.
+                    // Text that was already shown is not requested again in another form.
                     let next = if partial.has_begun() { None } else { self.dialect.next(&attempt, status, &refusal) };
                     attempt = next.ok_or(*no_answer)?;
                 }
@@ -183,7 +185,7 @@ impl OpenAi {
         NoAnswer::TooLong { endpoint: self.identity.endpoint.clone(), detail }
     }
 
-    /// The time limits of an attempt. An answer in one piece comes when the model has written all of it.
+    /// The time limits of an attempt. A non-streamed answer arrives only after the model has written all of it.
     fn within(&self, attempt: &Attempt, began: Instant) -> Within {
         match attempt.parameters.stream {
             true => Within { began, first_token: self.first_token_timeout, idle: self.idle_timeout },
@@ -229,7 +231,7 @@ impl OpenAi {
         }
     }
 
-    /// An answer that cannot be used. An error that the endpoint told may be a refusal of how it was asked.
+    /// Handles an unusable answer. If the endpoint reported an error, it may be a refusal of the request's form.
     fn failed(&self, broken: Broken) -> Failed {
         let told = match &broken {
             Broken::Told(told) => Some((told.status, told.words())),
@@ -284,7 +286,8 @@ impl OpenAi {
                     return Ok(());
                 }
             }
-            // Before the first word, comments and empty pieces keep a stream alive: some servers send them while a model is being loaded, or reads.
+            // Before the first token, comments and empty chunks keep a stream alive: some servers send them while they load a
+            // model or process the prompt.
             let by = match (partial.is_ending(), partial.has_begun()) {
                 (true, _) => Instant::now() + within.idle.min(LAST_GRACE),
                 (false, true) => Instant::now() + within.idle,
@@ -302,7 +305,7 @@ impl OpenAi {
         }
         while let Some(event) = events.last() {
             match partial.take_event(&event, events.is_error()) {
-                // The body was cut within a piece.
+                // The body was cut within a chunk.
                 Err(Broken::Garbled(..)) if !partial.survives_break() => return Err(self.service.failures.cut().into()),
                 Err(Broken::Garbled(..)) => {}
                 taken => taken.map_err(|error| self.failed(error))?,
@@ -355,9 +358,9 @@ impl Within {
     }
 }
 
-/// Why an attempt gave no answer.
+/// Why an attempt has no answer.
 enum Failed {
-    /// The endpoint told an error: its status and its words, and what it means.
+    /// The endpoint reported an error: its status, its text, and its classification.
     Told(Option<u16>, String, Box<NoAnswer>),
     Other(NoAnswer),
 }
@@ -368,7 +371,7 @@ impl From<NoAnswer> for Failed {
     }
 }
 
-/// The base of an address that was copied whole, with the path of the API.
+/// The base URL of an address that was copied with the path of the API.
 fn without_path_of_api(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/');
     if let Some(base) = path.strip_suffix("/chat/completions").map(str::to_owned) {
@@ -377,7 +380,7 @@ fn without_path_of_api(mut url: Url) -> Url {
     url
 }
 
-/// Whether a body that was declared as JSON is lines of it: the pieces of a stream.
+/// Whether a body that was declared as JSON consists of JSON lines: the chunks of a stream.
 fn has_lines(body: &[u8]) -> bool {
     let body = body.trim_ascii();
     let line = body.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -389,11 +392,11 @@ async fn read_whole(body: Vec<u8>) -> Result<Piece, Broken> {
         return Piece::read(&body);
     }
     let reading = tokio::task::spawn_blocking(move || Piece::read(&body));
-    // This fails only when the runtime shuts down.
+    // This fails only if the runtime shuts down.
     reading.await.unwrap_or_else(|_| Err(Broken::Unreadable("the server is stopping".to_owned())))
 }
 
-/// Reads the end of a finished stream in the background, because only then the connection can be reused.
+/// Reads the end of a finished stream in the background, because the connection can be reused only after that.
 fn drain(mut response: Response) {
     tokio::spawn(timeout(LAST_GRACE, async move { while let Ok(Some(_)) = response.chunk().await {} }));
 }

@@ -1,6 +1,6 @@
 //! The built-in model: no network, no weights, and the same answer to the same question.
 //!
-//! It plays a companion well enough to show the whole system at work, and its records name it as a rehearsal.
+//! It plays a companion well enough to demonstrate the whole system, and its records name it as a rehearsal.
 
 mod ballot;
 mod dice;
@@ -26,10 +26,10 @@ use crate::domain::vote::together::Voter;
 use crate::ports::language_model::{Answer, Asker, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 use crate::settings::models;
 
-/// The time a quick person takes for a decision, in seconds.
+/// The time that a quick person takes for a decision, in seconds.
 const DECISION_SECS: (f64, f64) = (0.4, 0.9);
 
-/// The time a quick person takes for a statement, in seconds.
+/// The time that a quick person takes for a statement, in seconds.
 const STATEMENT_SECS: (f64, f64) = (1.5, 3.0);
 
 /// The fraction of a statement's time that passes before its first word.
@@ -42,7 +42,7 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// A model that answers at the pace of the settings. At pace 0 it answers at once.
+    /// A model that answers at the pace of the settings. At pace 0 it answers immediately.
     pub fn new(settings: &models::Rehearsal) -> Self {
         let name = || "rehearsal".into();
         let identity = Identity { provider: name(), model: name(), endpoint: name() };
@@ -96,7 +96,7 @@ impl LanguageModel for Rehearsal {
     }
 }
 
-/// One object with the vote of each companion, the same as it gives alone.
+/// One object with the vote of each companion. Each vote is the same as for a separate question.
 fn votes(seed: u64, request: &Request, of: &[(Voter, QuestionContext)]) -> String {
     let alone = of.iter().filter_map(|(Voter { id, name }, context)| {
         let Purpose::Vote { trigger } = context.purpose else { return None };
@@ -109,7 +109,7 @@ fn votes(seed: u64, request: &Request, of: &[(Voter, QuestionContext)]) -> Strin
     format!("{{{}}}", alone.collect::<Vec<_>>().join(","))
 }
 
-/// The score of the judge that needs no model, after a sentence.
+/// A sentence, followed by the score of the lexical judge.
 fn judgement(context: &QuestionContext) -> String {
     let texts: Vec<&str> = context.newest.iter().map(|line| &*line.text).collect();
     let score = repetition::lexical(&texts);

@@ -1,5 +1,5 @@
-//! Reads a store or a backup completely and checks it: journals have no gaps that no deletion explains, heads match, and counts match. With an
-//! [`Inspect`], it also checks that each record can be decoded.
+//! Reads a store or a backup completely and checks it: every gap in a journal is explained by a deletion, heads match, and counts
+//! match. With an [`Inspect`], it also checks that each record can be decoded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ pub(super) const PROGRESS_EVERY: u64 = 4096;
 // The limit keeps the report readable. The number of problems is always exact.
 const PROBLEMS_KEPT: usize = 100;
 
-/// A channel with a journal has this many records of its name: from name to number, and back.
+/// The number of name records of a channel with a journal: from name to number, and back.
 const NAMES: u8 = 2;
 
 /// The result of an audit.
@@ -47,7 +47,7 @@ impl Report {
     }
 }
 
-/// A record that cannot be decoded though its bytes are intact, or a record of a channel's name that is missing.
+/// A record that cannot be decoded although its bytes are intact, or a missing record of a channel's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Illegible {
     pub ward: Ward,
@@ -69,7 +69,7 @@ impl fmt::Display for Illegible {
     }
 }
 
-/// A channel's numbers, and its name where that is known.
+/// A channel's numbers, and its name if known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelLabel {
     pub ward: Ward,
@@ -84,10 +84,10 @@ impl fmt::Display for ChannelLabel {
     }
 }
 
-/// Something that is wrong in a store.
+/// A problem of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Events are missing from a journal, and no deletion explains it.
+    /// Events are missing from a journal although no deletion explains it.
     Missing {
         channel: ChannelLabel,
         /// The first missing event.
@@ -185,10 +185,10 @@ impl Audit {
         Self { problems_kept: usize::MAX, ..self }
     }
 
-    /// Audits records in the order of their keys. `progress` gets the number of records read every few thousand.
+    /// Audits records in the order of their keys. `progress` receives the number of records read every few thousand.
     ///
     /// # Errors
-    /// The first error of the iterator.
+    /// Returns the first error of the iterator.
     pub fn run<E>(
         mut self,
         records: impl Iterator<Item = Result<(Key, Value), E>>,

@@ -20,14 +20,14 @@ const HEADER: &[u8] = b"tertulia backup 1\n";
 const HEADER_START: &[u8] = b"tertulia backup ";
 const END: u32 = u32::MAX;
 
-// Real records are far smaller. The limit keeps a damaged length from filling the memory.
+// Real records are far smaller. The limit prevents a damaged length from filling the memory.
 const MAX_PART_BYTES: u32 = 1 << 28;
 
 /// The result of copying a store or a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
     pub records: u64,
-    /// Bytes on disk before: of the backup, or of the store that was copied. 0 for a backup of a running store.
+    /// Bytes on disk before: of the backup, or of the copied store. 0 for a backup of a running store.
     pub bytes_before: u64,
     /// Bytes on disk after: of the backup, or of the new store.
     pub bytes_after: u64,
@@ -136,10 +136,11 @@ fn write_records(
     Ok(count)
 }
 
-/// Reads a backup completely and checks each record with `inspect`. `progress` gets the number of records read every few thousand.
+/// Reads a backup completely and checks each record with `inspect`. `progress` receives the number of records read every few
+/// thousand.
 ///
 /// # Errors
-/// [`CopyError::Unusable`] when the backup is cut off, altered or not a backup. Problems of its records are in the report.
+/// [`CopyError::Unusable`] if the backup is truncated, altered or not a backup. Problems of its records are in the report.
 pub fn verify(backup: &Path, inspect: impl Inspect + Send + 'static, progress: impl FnMut(u64)) -> Result<Report, CopyError> {
     Audit::inspecting(inspect).run(Records::open(backup)?, progress)
 }
@@ -274,7 +275,7 @@ impl<T: Read> Hashing<T> {
         self.read_exact(&mut bytes).map(|()| u64::from_be_bytes(bytes))
     }
 
-    /// Reads this many bytes. The buffer grows with the bytes that exist, so that a wrong length does not fill the memory.
+    /// Reads this many bytes. The buffer grows with the existing bytes, so that a wrong length does not fill the memory.
     fn part(&mut self, length: u32) -> io::Result<Vec<u8>> {
         let mut part = Vec::new();
         self.inner.by_ref().take(length.into()).read_to_end(&mut part)?;

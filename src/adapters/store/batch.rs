@@ -1,12 +1,12 @@
-//! The meaning of a batch, shared by all stores: when it is rejected, and which keys it changes.
+//! The semantics of a batch, shared by all stores: when it is rejected, and which keys it changes.
 
 use crate::domain::id::Seq;
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Term, Value, Write};
 
-/// Why a store with these values rejects a batch; `None` if it accepts it.
+/// Why a store with these values rejects a batch. `None`: it accepts the batch.
 ///
-/// `held` is the current term of the ward, or `Term(0)` if nobody has taken it since the store was opened.
+/// `held` is the current term of the ward, or `Term(0)` if the ward was not acquired since the store was opened.
 pub(super) fn refusal<E>(
     batch: &Batch,
     held: Term,
@@ -34,7 +34,7 @@ pub(super) fn refusal<E>(
     Ok(None)
 }
 
-/// Every key that a batch changes, in order, with its new value; `None` deletes the key.
+/// Every key that a batch changes, in order, with its new value. `None` deletes the key.
 pub(super) fn changes(batch: Batch) -> Vec<(Key, Option<Value>)> {
     let mut changes = Vec::with_capacity(batch.writes.len() + batch.append.as_ref().map_or(0, |append| append.records.len() + 1));
     if let Some(append) = batch.append.filter(|append| !append.records.is_empty()) {
@@ -57,7 +57,7 @@ pub(super) fn events(batch: &Batch) -> u64 {
     batch.append.as_ref().map_or(0, |append| append.records.len() as u64)
 }
 
-/// Decodes a number as stores write it: eight bytes, big-endian.
+/// Decodes a number in the format of stores: eight bytes, big-endian.
 pub(super) fn number(bytes: &[u8]) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_be_bytes)
 }

@@ -1,15 +1,15 @@
-//! The implementations of [`tertulia_ports::store`]: one on disk, one in a database, one in memory, and what they share.
+//! The implementations of [`tertulia_ports::store`]: one on disk, one in a database, one in memory, and their shared code.
 //!
 //! * [`sled`]: stores everything in one tree on disk, committed by one thread.
 //! * [`postgres`]: stores everything in a database, for more than one machine.
 //! * [`memory`]: their counterpart in memory without a thread, for tests and simulation.
-//! * [`manifest`]: the file beside sled's folder that says how much the store must contain.
+//! * [`manifest`]: the file beside sled's folder with the minimum content of the store.
 //! * [`audit`]: reads a store or a backup completely and checks it.
 //! * [`backup`]: the format of backup files.
 //! * [`part`]: a file that only its owner can read, and that gets its name once it is complete.
 //! * [`transfer`]: copies a store into one of another engine, and checks the copy.
-//! * [`target`]: where a backup must not be written.
-//! * `batch`: the meaning of a batch, shared by all stores.
+//! * [`target`]: the locations where a backup must not be written.
+//! * `batch`: the semantics of a batch, shared by all stores.
 //! * `conformance`: the test suite that every store has to pass.
 
 pub mod audit;
@@ -44,11 +44,11 @@ use tertulia_telemetry as telemetry;
 
 pub use open_error::OpenError;
 
-/// A server among those that share a store.
+/// A server among the nodes that share a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     pub name: String,
-    /// The URL at which others reach it; empty: unknown.
+    /// The URL at which other nodes reach it. Empty: unknown.
     pub address: String,
 }
 

@@ -1,4 +1,5 @@
-//! The file beside sled's folder that says how much the store must contain, because sled opens a truncated database without complaint.
+//! The file beside sled's folder with the minimum content of the store. It is needed because sled opens a truncated database
+//! without an error.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +14,7 @@ use super::OpenError;
 /// The newest format of stored records that this version reads.
 pub const FORMAT: u64 = 2;
 
-/// The contents of a data folder when this was last written. The store may contain more.
+/// The content of a data folder when the manifest was last written. The store may contain more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The version of the records' format.
@@ -25,15 +26,15 @@ pub struct Manifest {
     pub counts: Counts,
     /// The length of the database file in bytes.
     pub db_bytes: u64,
-    /// The files of a database that was closed properly; `None` while it is open, and after a crash.
+    /// The files of a database that was closed properly. `None` while it is open, and after a crash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Checksums>,
 }
 
-/// The CRC-32 of each file in a folder and in the folders below it, by its path from there.
+/// The CRC-32 of each file in a folder and its subfolders, by relative path.
 pub type Checksums = BTreeMap<String, u32>;
 
-/// How much was ever committed. Deletion and retention do not lower the numbers.
+/// The total numbers of commits. Deletion and retention do not lower them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// The number of the last group, from 1.
@@ -60,10 +61,10 @@ pub fn path(data: &Path) -> PathBuf {
     data.join("manifest")
 }
 
-/// Reads a data folder's manifest; `None` if there is none.
+/// Reads a data folder's manifest. `None`: there is none.
 ///
 /// # Errors
-/// [`OpenError::NewerVersion`], [`OpenError::Damaged`] when it cannot be parsed, and the errors of the file system.
+/// [`OpenError::NewerVersion`], [`OpenError::Damaged`] if it cannot be parsed, and the errors of the file system.
 pub fn read(data: &Path) -> Result<Option<Manifest>, OpenError> {
     #[derive(Deserialize)]
     struct Format {
@@ -77,7 +78,7 @@ pub fn read(data: &Path) -> Result<Option<Manifest>, OpenError> {
         Err(error) => return Err(OpenError::of(&path, error)),
     };
     let unreadable = |error| OpenError::doubtful(data, format!("its manifest cannot be read: {error}"));
-    // The version decides how the rest is parsed.
+    // The version determines how the rest is parsed.
     let Format { format } = serde_json::from_slice(&text).map_err(unreadable)?;
     if format > FORMAT {
         return Err(OpenError::NewerVersion { path, found: format, known: FORMAT });
@@ -85,17 +86,17 @@ pub fn read(data: &Path) -> Result<Option<Manifest>, OpenError> {
     serde_json::from_slice(&text).map(Some).map_err(unreadable)
 }
 
-/// Replaces a data folder's manifest, in one step that survives power loss.
+/// Replaces a data folder's manifest, in one step that survives a power loss.
 ///
 /// # Errors
-/// The errors of the file system. The manifest is then the old one or the new one.
+/// Returns the errors of the file system. The manifest is then the old one or the new one.
 pub fn write(data: &Path, manifest: &Manifest) -> std::io::Result<()> {
     let mut text = serde_json::to_vec_pretty(manifest)?;
     text.push(b'\n');
     replace(data, "manifest", &text).map(drop)
 }
 
-/// Replaces a file of a data folder, in one step that survives power loss. Returns it, open for writing.
+/// Replaces a file of a data folder, in one step that survives a power loss. Returns the file, open for writing.
 pub(super) fn replace(data: &Path, name: &str, bytes: &[u8]) -> std::io::Result<File> {
     let draft = data.join(format!("{name}.new"));
     let mut file = File::create(&draft)?;
@@ -106,7 +107,7 @@ pub(super) fn replace(data: &Path, name: &str, bytes: &[u8]) -> std::io::Result<
     Ok(file)
 }
 
-/// Syncs a directory, so that its entries survive power loss.
+/// Syncs a directory, so that its entries survive a power loss.
 pub(super) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }

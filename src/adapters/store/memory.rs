@@ -1,4 +1,4 @@
-//! A store in memory, without a thread. Tests can make it hold back commits and fail.
+//! A store in memory, without a thread. Tests can delay its commits and make them fail.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -27,7 +27,7 @@ pub enum Fault {
     Failed,
     /// The response is lost. The store keeps working.
     Unknown {
-        /// How many of the group's batches are stored all the same, from the first on; a larger number than there are means all.
+        /// How many of the group's batches are stored nevertheless, counted from the first. A larger number than there are means all.
         batches: usize,
     },
 }
@@ -40,7 +40,7 @@ struct State {
     held: BTreeMap<Ward, Term>,
     last_term: u64,
     is_held: bool,
-    /// Waiting commits can be read already.
+    /// Whether waiting commits can be read already.
     is_held_visible: bool,
     waiting: VecDeque<(Work, oneshot::Sender<Outcome>)>,
     faults: VecDeque<Fault>,
@@ -57,7 +57,7 @@ enum Work {
 }
 
 impl MemoryStore {
-    /// An empty store that commits at once.
+    /// An empty store that commits immediately.
     pub fn new() -> Self {
         Self::default()
     }
@@ -69,7 +69,7 @@ impl MemoryStore {
         store
     }
 
-    /// Commits the group that has waited longest, and responds to it. False if none waits.
+    /// Commits the group that has waited longest, and answers it. False if none waits.
     pub fn commit_next(&self) -> bool {
         let mut state = self.state.lock();
         let Some((work, answer)) = state.waiting.pop_front() else { return false };
@@ -78,12 +78,12 @@ impl MemoryStore {
             Work::Answer(outcome) => outcome,
         };
         drop(state);
-        // The caller may be gone. The group is stored all the same, as it is on disk.
+        // The caller may be gone. The group is stored nevertheless, as it is on disk.
         let _ = answer.send(outcome);
         true
     }
 
-    /// Commits everything that waits, and commits at once from now on.
+    /// Commits all waiting groups. Later commits are immediate.
     pub fn release(&self) {
         let mut state = self.state.lock();
         (state.is_held, state.is_held_visible) = (false, false);
@@ -96,7 +96,7 @@ impl MemoryStore {
         self.state.lock().is_held = true;
     }
 
-    /// Like [`hold`](Self::hold), but waiting commits can be read meanwhile, as on a disk that was written and not synced.
+    /// Like [`hold`](Self::hold), but waiting commits can already be read, as on a disk that was written and not synced.
     pub fn hold_in_sight(&self) {
         let mut state = self.state.lock();
         (state.is_held, state.is_held_visible) = (true, true);
@@ -107,7 +107,7 @@ impl MemoryStore {
         self.state.lock().damaged.insert(key);
     }
 
-    /// Whether it holds a value with such a key.
+    /// Whether it contains a key that satisfies `is`.
     pub fn has(&self, is: impl FnMut(&Key) -> bool) -> bool {
         self.state.lock().values.keys().any(is)
     }
@@ -127,8 +127,8 @@ impl MemoryStore {
         self.state.lock().faults.push_back(fault);
     }
 
-    /// Simulates a crash and a new start: committed data stays, waiting groups are lost with an unknown outcome, nobody holds a ward, and faults
-    /// are cleared.
+    /// Simulates a crash and a new start: committed data stays, waiting groups are lost with an unknown outcome, wards are
+    /// released, and faults are cleared.
     pub fn reopen(&self) {
         let mut state = self.state.lock();
         state.held.clear();

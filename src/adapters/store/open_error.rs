@@ -1,4 +1,4 @@
-//! Why a store on disk cannot be opened, and what to do about it.
+//! Why a store cannot be opened, with the remedy.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::manifest::Counts;
 
-/// What to do about a store that lost something.
+/// The remedies for a store that has lost data.
 pub(super) const WAYS_OUT: &str = "restore a backup with `tertulia history restore`, \
     or copy the folder and continue with what is left with `tertulia serve --accept-loss`";
 
@@ -36,7 +36,7 @@ pub enum OpenError {
         /// The length found, in bytes; 0 if the file is missing.
         found: u64,
     },
-    /// The database is gone, and something was in it. Nothing can be kept of it, also if a loss is accepted.
+    /// The database is missing, and it contained data. None of the data can be recovered, even if a loss is accepted.
     #[error(
         "{} is missing: it had {manifest} bytes and has 0 now, and nothing else has what was in it; put it back, or restore a backup with `tertulia history restore`. To begin anew, move `store`, `manifest` and `commits` out of the data folder",
         .path.display()
@@ -46,16 +46,16 @@ pub enum OpenError {
         /// The length in the manifest, in bytes.
         manifest: u64,
     },
-    /// The database opens, but holds less than the manifest says.
+    /// The database opens, but contains less than the manifest says.
     #[error("the store in {} has lost data: it had {manifest} and has {found} now; {WAYS_OUT}", .folder.display())]
     Lost { folder: PathBuf, manifest: Counts, found: Counts },
-    /// The database does not answer, or nothing is there. It may come back.
+    /// The database does not answer, or the server does not exist. The failure may be temporary.
     #[error("the database of storage.url or storage.url_file cannot be reached: {0}")]
     Unreachable(String),
     /// Stored data cannot be read.
     #[error("{0}")]
     Damaged(String),
-    /// Opening did not finish: damage can make sled search without end. The thread that tries keeps running, so the process should end.
+    /// Opening did not finish: damage can make sled search without end. The thread keeps running, so the process should end.
     #[error(
         "{} made no progress for {} s while it was opened: it is damaged, or very slow to read; restore a backup with `tertulia history restore`, or copy the folder and try `tertulia serve --accept-loss`, which waits for longer",
         .folder.display(), .after.as_secs_f32()
@@ -79,14 +79,14 @@ pub enum OpenError {
         /// The newest version known here.
         known: u64,
     },
-    /// The database cannot be used. The text has nothing of its URL.
+    /// The database cannot be used. The text contains no part of its URL.
     #[error("the database of storage.url or storage.url_file cannot be used: {0}")]
     Database(String),
     #[error(
         "the {what} of the database of storage.url or storage.url_file have version {found}, this version of tertulia knows up to {known}: start the version that wrote it; nothing was changed"
     )]
     NewerDatabase {
-        /// What has a newer version.
+        /// The part that has a newer version.
         what: &'static str,
         found: u64,
         /// The newest version known here.
@@ -101,7 +101,7 @@ pub enum OpenError {
         /// The file or folder in question.
         path: PathBuf,
     },
-    /// Something other than a folder is where a folder is needed.
+    /// A folder is needed, but the path is another kind of file.
     #[error("{} is not a folder: move what is there, or name another data folder with storage.path", .path.display())]
     NoFolder { path: PathBuf },
     /// Another error of the file system.
@@ -122,7 +122,7 @@ impl OpenError {
         )
     }
 
-    /// Converts an error of the file system about something in a data folder.
+    /// Converts an error of the file system about a path in a data folder.
     pub(super) fn of(path: &Path, error: io::Error) -> Self {
         let path = path.to_path_buf();
         if let Some(Errno::MFILE | Errno::NFILE) = Errno::from_io_error(&error) {
@@ -137,7 +137,7 @@ impl OpenError {
         }
     }
 
-    /// The error for a store that cannot be read to its end: only a backup helps.
+    /// The error for a store that cannot be read to its end. Only a backup helps.
     pub(super) fn damaged(folder: &Path, detail: impl std::fmt::Display) -> Self {
         let folder = folder.display();
         Self::Damaged(format!("the store in {folder} is damaged ({detail}); restore a backup with `tertulia history restore`"))

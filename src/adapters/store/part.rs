@@ -5,13 +5,13 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// How many parts of one file may exist: of concurrent writers, and of writers that were killed.
+/// The maximum number of parts of one file, including those of concurrent writers and of killed writers.
 const MOST_PARTS: u32 = 1_000;
 
-/// An incomplete file: `<name>.part` beside the target, or `<name>.2.part` and so on where that exists.
+/// An incomplete file: `<name>.part` beside the target, or `<name>.2.part` and so on if that exists.
 ///
-/// It is always a new file. An existing file, or a link to somewhere else, is never written to or deleted, and never gives it its
-/// permissions. The part is deleted when this is dropped. A process that is killed leaves it.
+/// It is always a new file. An existing file, or a link to another place, is never written to or deleted, and its permissions are
+/// never used. The part is deleted when this is dropped. A killed process leaves its part behind.
 #[derive(Debug)]
 pub struct Part {
     to: PathBuf,
@@ -24,12 +24,12 @@ impl Part {
     /// Creates the part.
     ///
     /// # Errors
-    /// The errors of the file system. [`unwritten`] turns one into a message for the user.
+    /// Returns the errors of the file system. [`unwritten`] turns one into a message for the user.
     pub fn begin(to: &Path) -> io::Result<(File, Self)> {
         for number in 1..=MOST_PARTS {
             let path = path_of(to, number);
             let file = match File::options().write(true).create_new(true).mode(0o600).open(&path) {
-                // Its owner is unknown.
+                // The owner of the existing part is unknown.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 opened => opened?,
             };
@@ -39,7 +39,7 @@ impl Part {
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Gives the file its name, without replacing another file that has that name by now.
+    /// Gives the file its final name, without replacing another file that has that name by now.
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`], other errors of the file system, and an error if another file has replaced the part.
@@ -72,7 +72,7 @@ fn path_of(to: &Path, number: u32) -> PathBuf {
     path.into()
 }
 
-/// The message for a new file that could not be written. It names the target and what to do.
+/// The message for a new file that could not be written. It names the target and the remedy.
 pub fn unwritten(to: &Path, error: &io::Error) -> String {
     let shown = to.display();
     if to.as_os_str().as_encoded_bytes().ends_with(b"/") {

@@ -1,8 +1,8 @@
 //! The store in a PostgreSQL database, for more than one machine. It needs PostgreSQL 15 or newer.
 //!
-//! One task writes, on a connection of its own. It groups what waits, because a transaction for each batch is four times as slow. One keeps the
-//! ownership of the store, without which nothing is written. Others read. All of them run on threads of the store, so that a caller that goes away
-//! cancels nothing.
+//! One task writes, on its own connection. It groups waiting batches, because a transaction for each batch is four times as slow.
+//! Another task maintains the ownership of the store, without which nothing is written. Other connections read. All tasks run on
+//! threads of the store, so that a caller that disappears cancels nothing.
 
 mod committer;
 mod connection;
@@ -53,19 +53,20 @@ const DESCENDING: &str = "select key, value from record where key >= $1 and key 
 const POOLED: &str = "it is behind a pooler that gives each transaction another session, as pgbouncer does with pool_mode = \
     transaction: connect to PostgreSQL itself, or set pool_mode = session for this database";
 
-/// How long a command waits for the store before it says which node owns it. A node that lives is recognised sooner.
+/// How long a command waits for the store before it reports the owner. A live owner is recognised sooner.
 const WAIT_FOR_OWNER: Duration = Duration::from_secs(7);
 
 /// The store in a database.
 ///
-/// The partition's term grows when the store is owned, and each time that a ward is taken again. Who only reads owns nothing.
+/// The partition's term grows when the store is acquired, and each time a ward is acquired again. A store that is only read is
+/// not owned.
 pub struct PostgresStore {
     runtime: Option<Runtime>,
     readers: Arc<Readers>,
     standing: Arc<Standing>,
     orders: Option<UnboundedSender<Order>>,
     requests: Option<UnboundedSender<Request>>,
-    /// Gets the task of the owner once all requests are done. Locked because a receiver belongs to one thread.
+    /// Receives the task of the owner once all requests are done. Locked because a receiver belongs to one thread.
     ended: parking_lot::Mutex<mpsc::Receiver<JoinHandle<()>>>,
     // Held while the store is open, so that commands find the server of this machine.
     _lock: FolderLock,
@@ -74,7 +75,7 @@ pub struct PostgresStore {
 struct Readers {
     database: Database,
     standing: Arc<Standing>,
-    /// After so long without an answer the same is read on a second connection.
+    /// After this time without an answer, the same query runs on a second connection.
     hedge_after: Duration,
     sessions: [Mutex<Option<Reader>>; READERS],
     next: AtomicUsize,
@@ -84,12 +85,12 @@ struct Readers {
 #[derive(Clone)]
 struct Reader {
     session: Arc<Session>,
-    /// The ownership that its server knew. `None`: this node had none.
+    /// The ownership of this node that the server of this connection knew. `None`: there was none.
     ownership: Option<Arc<str>>,
 }
 
 impl PostgresStore {
-    /// Connects to a database, and makes its tables if it has none. The data folder is locked meanwhile. Blocks.
+    /// Connects to a database, and creates its tables if it has none. The data folder is locked while the store is open. Blocks.
     ///
     /// # Errors
     /// [`OpenError`]. It never contains the URL.
@@ -127,7 +128,7 @@ impl PostgresStore {
                         Err(error) => Err(unreachable(&error)),
                     };
                     match prepared {
-                        // A database that is stopping ends its connections.
+                        // A database that is shutting down closes its connections.
                         Err(_) if session.client.is_closed() && Instant::now() < deadline => sleep(RETRY_PAUSE).await,
                         prepared => return prepared.map(|()| session),
                     }
@@ -137,7 +138,7 @@ impl PostgresStore {
                 Ok(session) => session,
                 Err(error) => return drop(begun.send(Err(error))),
             };
-            // The opener waits for it.
+            // The opener waits for this.
             let _ = begun.send(Ok(()));
             let keeper = Keeper::new(
                 DatabaseRows::new(writing.clone(), identity, id.clone()),
@@ -170,10 +171,10 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// Owns the store, once no other node does. `None`: however long that takes.
+    /// Acquires the store, once no other node owns it. `None`: waits without a time limit.
     ///
     /// # Errors
-    /// Another node owns it.
+    /// Returns an error if another node owns the store.
     pub async fn own(&self, patience: Option<Duration>) -> Result<(), StoreError> {
         if matches!(*self.standing.state().borrow(), State::Owner { .. }) {
             return Ok(());
@@ -185,26 +186,26 @@ impl PostgresStore {
         owned.map_err(StoreError::Failed)
     }
 
-    /// Leaves the store to the next node, because this one stops and does nothing with it any more. Blocks.
+    /// Releases the store to the next node, because this node stops and uses it no longer. Blocks.
     pub fn give_back(&self) {
         let (answer, given_back) = oneshot::channel();
         if self.orders.as_ref().is_some_and(|orders| orders.send(Order::GiveBack { answer }).is_ok()) {
-            // Who owns nothing gives nothing back, and drops the order.
+            // A node that owns nothing drops the order.
             let _ = given_back.blocking_recv();
         }
     }
 
-    /// Gives the store up, because it cannot be written to.
+    /// Gives up the ownership of the store, because the store cannot be written to.
     pub fn give_up(&self) {
         if self.standing.give_up()
             && let Some(orders) = &self.orders
         {
-            // A keeper that has ended keeps nothing.
+            // A keeper that has ended owns nothing.
             let _ = orders.send(Order::GiveUp);
         }
     }
 
-    /// Waits until the store is not owned any more, and says why.
+    /// Waits until the store is not owned any more, and returns the reason.
     pub async fn lost(&self) -> Arc<str> {
         self.standing.lost().await
     }
@@ -232,10 +233,10 @@ impl PostgresStore {
     }
 }
 
-/// How to write a password that is refused or cannot be parsed.
+/// How to write a password that is rejected or cannot be parsed.
 const PASSWORDS: &str = "in the password of a URL, special characters are percent-encoded: @ is %40, and % itself is %25";
 
-/// The error for a database that refuses a connection, or that cannot be connected to.
+/// The error for a database that refuses a connection, or cannot be connected to.
 fn unreachable(error: &Error) -> OpenError {
     match is_passing(error) {
         true => OpenError::Unreachable(reason(error)),
@@ -246,19 +247,19 @@ fn unreachable(error: &Error) -> OpenError {
     }
 }
 
-/// The error for a database that takes connections, and answers nothing.
+/// The error for a database that accepts connections but does not answer.
 fn silent() -> OpenError {
     OpenError::Unreachable(format!("it does not answer within {} s", PATIENCE.as_secs()))
 }
 
-/// What to read.
+/// A read request.
 enum Query {
     Get(Key),
     Scan { from: Key, to: Key, newest_first: bool, limit: i64 },
 }
 
 impl Readers {
-    /// Reads, and connects again if the connection has ended, or is silent.
+    /// Reads, and reconnects if the connection has ended or does not answer.
     async fn read(&self, query: &Query) -> Result<Vec<(Key, Value)>, StoreError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -268,16 +269,17 @@ impl Readers {
                 .map_err(|_| failed(format!("it did not answer within {} s", PATIENCE.as_secs())))?
             {
                 Ok(rows) => return rows.iter().map(|row| pair(row).map_err(|error| failed(reason(&error)))).collect(),
-                // The query itself is wrong, or what it reads.
+                // The query itself is invalid, or its result is.
                 Err(error) if !is_passing(&error) => return Err(failed(reason(&error))),
                 Err(error) if Instant::now() + RETRY_PAUSE >= deadline => return Err(failed(reason(&error))),
-                // The connection has ended, or is about to: a server that stops says so first.
+                // The connection has ended, or is about to: a server announces its shutdown first.
                 Err(_) => sleep(RETRY_PAUSE).await,
             }
         }
     }
 
-    /// Reads on a connection. If that is silent, others do not use it any more, and the same is read on a new one beside it.
+    /// Reads on a connection. If the connection does not answer, other reads stop using it, and the query is repeated in parallel
+    /// on a new connection.
     async fn attempt(&self, query: &Query, deadline: Instant) -> Result<Vec<Row>, Error> {
         let slot = &self.sessions[self.next.fetch_add(1, Ordering::Relaxed) % READERS];
         let session = self.session(slot, deadline).await?;
@@ -295,7 +297,8 @@ impl Readers {
         }
     }
 
-    /// A connection to the server that knows the ownership of this node: a primary that was replaced, and does not know it yet, answers, too.
+    /// A connection to a server that knows the ownership of this node. A replaced primary that does not know of its replacement
+    /// would still answer.
     async fn session(&self, slot: &Mutex<Option<Reader>>, deadline: Instant) -> Result<Arc<Session>, Error> {
         let mut slot = slot.lock().await;
         loop {
@@ -363,10 +366,10 @@ impl Store for PostgresStore {
     }
 }
 
-/// What compacts the database instead.
+/// The text for requests to compact.
 pub const NO_COMPACTION: &str =
     "the store is in PostgreSQL (storage.engine), which frees the space of deleted rows itself (autovacuum)";
-/// What makes backups instead.
+/// The text for requests to make backups.
 const NO_BACKUPS: &str =
     "the store is in PostgreSQL (storage.engine), whose own tools make backups: use pg_dump, or pg_basebackup with archived WAL";
 
@@ -391,7 +394,7 @@ impl Drop for PostgresStore {
     /// Closes the store: pending requests are committed.
     fn drop(&mut self) {
         self.requests = None;
-        // An opening that failed has no task to wait for.
+        // A store that failed to open has no task to wait for.
         let keeping = self.ended.get_mut().recv();
         self.orders = None;
         if let Some(runtime) = self.runtime.take() {

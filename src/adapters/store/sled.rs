@@ -38,11 +38,12 @@ pub use copy::{compact, restore};
 pub use files::{FolderLock, discard, is_in_use, lock};
 pub use upgrade::{Upgraded, upgrade};
 
-/// How a store on disk is opened.
+/// How to open a store on disk.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Continue with the existing data if it is less than the manifest says. The store is then read completely while it is opened, and what is
-    /// missing is logged. Events that are missing from journals count as deleted. A store that cannot be read completely is refused all the same.
+    /// Continue with the existing data if it is less than the manifest says. The store is then read completely while it is
+    /// opened, and the loss is logged. Events that are missing from journals count as deleted. A store that cannot be read
+    /// completely is rejected nevertheless.
     pub accept_loss: bool,
     /// The time limit for opening without progress, because damage can make sled search without end. 60 s is plenty: a million events after a
     /// crash take 0.2 s. If a loss is accepted, one second for every 4 MiB of the file is added.
@@ -65,8 +66,9 @@ impl OpenOptions {
 
 /// The store on disk.
 ///
-/// The term counts openings, and each further time that a ward is taken within one opening. So every earlier owner has an older term. A
-/// commit's data can be read a moment before it is on disk, but is acknowledged only after. Reads still work after a failed write.
+/// The term counts openings, and each further time a ward is acquired within one opening. So every earlier owner has an older
+/// term. A commit's data can be read a moment before it is on disk, but is acknowledged only after. Reads still work after a
+/// failed write.
 pub struct SledStore {
     folder: PathBuf,
     db: Option<sled::Db>,
@@ -81,9 +83,9 @@ pub struct SledStore {
 impl SledStore {
     /// Opens the store in a data folder, or creates one. Blocks.
     ///
-    /// Layout: `store/` is sled's, `manifest` and `commits` say what the store must contain, `lock` is locked while the store is open. A store
-    /// without a manifest, or that was not closed, is read completely. If it is sound, it gets a new manifest, otherwise it is refused as
-    /// damaged.
+    /// Layout: `store/` is sled's, `manifest` and `commits` contain the minimum content of the store, `lock` is locked while the
+    /// store is open. A store without a manifest, or that was not closed, is read completely. If it is sound, it gets a new
+    /// manifest. Otherwise it is rejected as damaged.
     ///
     /// # Errors
     /// [`OpenError`] lists them, and says which of them leave the store unchanged.
@@ -91,10 +93,10 @@ impl SledStore {
         Self::open_inspected(data, options, ())
     }
 
-    /// Does the same. If a loss is accepted, each record is checked with `inspect`.
+    /// Like [`open`](Self::open). If a loss is accepted, each record is checked with `inspect`.
     ///
     /// # Errors
-    /// As for [`open`](Self::open).
+    /// The same as for [`open`](Self::open).
     pub fn open_inspected(data: &Path, options: &OpenOptions, inspect: impl Inspect + Send + 'static) -> Result<Self, OpenError> {
         let opened = open::open(data, options, inspect)?;
         let (requests, inbox) = mpsc::channel();
@@ -114,20 +116,20 @@ impl SledStore {
         })
     }
 
-    /// Reads the whole store as of now and checks each record with `inspect`, while the store keeps working. Blocks. `progress` gets the number of
-    /// records read every few thousand.
+    /// Reads the whole store as of now and checks each record with `inspect`, while the store keeps working. Blocks. `progress`
+    /// receives the number of records read every few thousand.
     ///
     /// # Errors
-    /// The store has failed, or cannot be read to its end. Other problems are in the report.
+    /// Returns an error if the store has failed, or cannot be read to its end. Other problems are in the report.
     pub fn verify(&self, inspect: impl Inspect + Send + 'static, progress: impl FnMut(u64)) -> Result<Report, StoreError> {
         Audit::inspecting(inspect).run(self.snapshot()?, progress)
     }
 
-    /// Writes everything committed before now, in whole batches, into one new file outside the data folder, while the store keeps working.
-    /// Blocks. `progress` gets the number of records written every few thousand.
+    /// Writes everything committed before now, in whole batches, into one new file outside the data folder, while the store keeps
+    /// working. Blocks. `progress` receives the number of records written every few thousand.
     ///
     /// # Errors
-    /// [`CopyError`]. No file is left then. A process that is killed leaves [a part](super::part::Part).
+    /// [`CopyError`]. No file is left then. A killed process leaves [a part](super::part::Part).
     pub fn backup(&self, to: &Path, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
         if target::is_among(&self.folder, to) {
             return Err(CopyError::Among { to: to.to_path_buf(), data: self.folder.clone() });
@@ -135,10 +137,10 @@ impl SledStore {
         self.copy(to, || true, progress)
     }
 
-    /// Does the same into a file of any name, and stops when `goes_on` returns false.
+    /// Like [`backup`](Self::backup), into a file of any name. Stops when `goes_on` returns false.
     ///
     /// # Errors
-    /// As for [`backup`](Self::backup), and if it was stopped.
+    /// The same as for [`backup`](Self::backup), and an error if it was stopped.
     pub fn backup_while(&self, to: &Path, goes_on: impl Fn() -> bool) -> Result<Copied, CopyError> {
         self.copy(to, goes_on, |_| {})
     }
@@ -164,7 +166,7 @@ impl SledStore {
     /// The bytes that the store uses on disk.
     ///
     /// # Errors
-    /// The errors of the file system.
+    /// Returns the errors of the file system.
     pub fn disk_bytes(&self) -> std::io::Result<u64> {
         disk_bytes(&self.folder)
     }
@@ -189,7 +191,7 @@ impl SledStore {
         let db = self.db.clone().ok_or_else(gone)?;
         match tokio::task::spawn_blocking(move || read(&db)).await {
             Ok(outcome) => outcome.map_err(|error| unreadable(&error)),
-            // The runtime is shutting down, and this caller with it. Nothing is wrong with the store.
+            // The runtime is shutting down, together with this caller. The store itself is fine.
             Err(end) if end.is_cancelled() => std::future::pending().await,
             Err(panic) => Err(StoreError::Damaged(format!("a read panicked: {panic}"))),
         }
@@ -282,12 +284,12 @@ impl Drop for Temporary {
 }
 
 impl Drop for SledStore {
-    /// Closes the store: pending requests are committed, the manifest is written, the folder is released.
+    /// Closes the store: commits pending requests, writes the manifest, and releases the folder.
     fn drop(&mut self) {
         self.db = None;
         self.requests = None;
         if let Some(committer) = self.committer.take() {
-            // The thread ends on its own after the last request. Its panics have been reported where they happened.
+            // The thread ends on its own after the last request. Its panics were reported where they happened.
             let _ = committer.join();
         }
     }
@@ -296,7 +298,7 @@ impl Drop for SledStore {
 /// The bytes that the store in this data folder uses on disk, whether it is open or not.
 ///
 /// # Errors
-/// The errors of the file system.
+/// Returns the errors of the file system.
 pub fn disk_bytes(data: &Path) -> std::io::Result<u64> {
     files::bytes_under(&layout::sled_folder(data))
 }
@@ -304,7 +306,7 @@ pub fn disk_bytes(data: &Path) -> std::io::Result<u64> {
 /// The bytes that this process may still write to the disk of this folder.
 ///
 /// # Errors
-/// The errors of the file system.
+/// Returns the errors of the file system.
 pub fn disk_free(data: &Path) -> std::io::Result<u64> {
     let disk = rustix::fs::statvfs(data)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))

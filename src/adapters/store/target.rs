@@ -1,19 +1,20 @@
-//! Decides whether a file may be created somewhere. A file among the files of a store would be taken for one of them.
+//! Decides whether a file may be created in a location. A file among the files of a store would be mistaken for one of them.
 
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The path of the copy of a running server's store that `tertulia history verify` reads. It is in the data folder while that runs.
+/// The path of the copy of a running server's store for `tertulia history verify`. It is in the data folder while that command
+/// runs.
 pub fn for_process(data: &Path, process: u32) -> PathBuf {
     data.join(format!("verify-{process}.backup"))
 }
 
-/// Deletes such copies, and unfinished ones, which killed processes left in a data folder.
+/// Deletes complete and incomplete copies of this kind that killed processes left in a data folder.
 ///
 /// # Errors
-/// The errors of the file system.
+/// Returns the errors of the file system.
 pub fn remove_for_processes(data: &Path) -> io::Result<()> {
     for entry in fs::read_dir(data)? {
         let entry = entry?;
@@ -32,8 +33,8 @@ fn is_for_process(name: &str) -> bool {
         && (end.is_empty() || number.is_some_and(|number| number.is_empty() || number.parse::<u32>().is_ok()))
 }
 
-/// Whether a new file of this name would be below a data folder, whatever path leads there: `..`, links and mounts included. False if its
-/// folder does not exist, because nothing can be created there.
+/// Whether a new file of this name would be below a data folder, whatever path leads there: `..`, links and mounts included.
+/// False if its folder does not exist, because no file can be created there.
 pub fn is_among(data: &Path, to: &Path) -> bool {
     let folder = match to.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -9,10 +9,10 @@ use crate::domain::id::Ward;
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value, Write};
 
-/// Records that are read and committed together.
+/// The number of records that are read and committed together.
 const PAGE: usize = 500;
 
-/// What every key and value of a store add up to.
+/// The totals of all keys and values of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sum {
     pub records: u64,
@@ -22,10 +22,10 @@ pub struct Sum {
     pub sha256: String,
 }
 
-/// A part of copying.
+/// A phase of copying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The source is counted.
+    /// The records of the source are counted.
     Counting,
     Copying,
     /// The copy is read again.
@@ -50,10 +50,10 @@ pub enum TransferError {
     Refused(#[from] Refusal),
 }
 
-/// Empties a store into which a copy was interrupted, or that has no records, and marks it as half a copy.
+/// Empties a store with an interrupted copy, or accepts one without records, and marks it as an incomplete copy.
 ///
 /// # Errors
-/// [`TransferError::NotEmpty`]; it cannot be read or written.
+/// [`TransferError::NotEmpty`]; an error if the store cannot be read or written.
 pub async fn begin(to: &dyn Store) -> Result<(), TransferError> {
     let mut target = Target { store: to, terms: BTreeMap::new() };
     let is_begun = is_unfinished(to).await.map_err(TransferError::Target)?;
@@ -67,8 +67,8 @@ pub async fn begin(to: &dyn Store) -> Result<(), TransferError> {
     target.write([Write::Put(mark_key(), Vec::new()), Write::Remove(moved_key())]).await
 }
 
-/// Copies everything except what a store says about itself. `progress` gets the number of records done, and of all of them once they are counted. Until
-/// [`finish`] a record says that the copy is not complete, and the next copy starts over.
+/// Copies everything except the store's records about itself. `progress` receives the number of copied records, and the total
+/// once it is known. Until [`finish`], a record marks the copy as incomplete, and the next copy starts over.
 ///
 /// # Errors
 /// [`TransferError`]. The source is never changed.
@@ -94,49 +94,49 @@ pub async fn copy(
     Ok(copy)
 }
 
-/// Notes that a copy is complete: from now on servers start on it, so none may start on the source any more.
+/// Marks a copy as complete. From then on servers start on the copy, so none may start on the source any more.
 ///
 /// # Errors
-/// The note cannot be stored.
+/// Returns an error if the mark cannot be removed.
 pub async fn finish(to: &dyn Store) -> Result<(), TransferError> {
     Target { store: to, terms: BTreeMap::new() }.write([Write::Remove(mark_key())]).await
 }
 
-/// Whether a copy into this store was interrupted, so that it holds only a part.
+/// Whether a copy into this store was interrupted, so that the store is incomplete.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Returns an error if the store cannot be read.
 pub async fn is_unfinished(store: &dyn Store) -> Result<bool, StoreError> {
     Ok(store.get(mark_key()).await?.is_some())
 }
 
-/// In a store into which a copy is being made.
+/// The key of the mark of an incomplete copy.
 pub fn mark_key() -> Key {
     first_key().text("copying")
 }
 
-/// Notes that a store was copied to another one, with which servers go on.
+/// Marks a store as copied to another one, which servers use from now on.
 ///
 /// # Errors
-/// The note cannot be stored.
+/// Returns an error if the mark cannot be stored.
 pub async fn note_moved(store: &dyn Store) -> Result<(), TransferError> {
     Target { store, terms: BTreeMap::new() }.write([Write::Put(moved_key(), Vec::new())]).await
 }
 
-/// Whether servers go on with a copy of this store.
+/// Whether servers use a copy of this store.
 ///
 /// # Errors
-/// The store cannot be read.
+/// Returns an error if the store cannot be read.
 pub async fn is_moved(store: &dyn Store) -> Result<bool, StoreError> {
     Ok(store.get(moved_key()).await?.is_some())
 }
 
-/// In a store that was copied.
+/// The key of the mark of a copied store.
 fn moved_key() -> Key {
     first_key().text("moved")
 }
 
-/// Adds up all records except what the store says about itself.
+/// Computes the totals of all records except the store's records about itself.
 async fn sum(store: &dyn Store, mut progress: impl FnMut(u64)) -> Result<Sum, StoreError> {
     let (mut records, mut bytes, mut hash) = (0, 0, Context::new(&SHA256));
     let mut pages = Pages::of(store);
@@ -155,7 +155,7 @@ async fn sum(store: &dyn Store, mut progress: impl FnMut(u64)) -> Result<Sum, St
     Ok(Sum { records, bytes, sha256 })
 }
 
-/// The records of a store in the order of keys, without what the store says about itself.
+/// The records of a store in the order of keys, without the store's records about itself.
 struct Pages<'a> {
     store: &'a dyn Store,
     next: Key,
@@ -178,7 +178,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// Writes to the target under terms of its own.
+/// Writes to the target under its own terms.
 struct Target<'a> {
     store: &'a dyn Store,
     terms: BTreeMap<Ward, Term>,

@@ -1,4 +1,5 @@
-//! Finds the channels with unfinished work, and those that sleep until a companion may start a conversation, even if some of their records cannot be read.
+//! Finds the channels with unfinished work, and sleeping channels in which a companion may start a conversation, even if some of
+//! their records cannot be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,24 +17,25 @@ use crate::record::{ChannelRecord, PendingRecord, decode};
 pub struct Pending {
     /// The channels whose names are known.
     pub channels: Vec<ChannelRecord>,
-    /// Other channels in which a companion may start a conversation, and when.
+    /// Other channels in which a companion may start a conversation, with the time.
     pub due: Vec<(ChannelRecord, Moment)>,
     /// The channels whose names can no longer be read.
     pub nameless: Vec<ChannelNo>,
 }
 
 impl Reader<'_> {
-    /// The channels of a ward with something unsettled, armed or owed, those in which a companion may start a conversation, and those with a cancelled reply whose posting has an unknown outcome. A
-    /// channel whose outbox cannot be read is included: starting it reports the error.
+    /// Finds the channels of a ward with unfinished work: unsettled messages, armed timers, owed replies, or a cancelled reply
+    /// whose posting has an unknown outcome. Also finds those in which a companion may start a conversation. A channel whose
+    /// outbox cannot be read is included: starting it reports the error.
     ///
     /// # Errors
-    /// The errors of the store. Damaged records are no error here.
+    /// Returns the errors of the store. Damaged records are no error here.
     pub async fn pending(&self, ward: Ward) -> Result<Pending, StoreError> {
         let mut pending = Pending::default();
         let mut known = BTreeSet::new();
         for (key, value) in readable(self.all(Key::new(ward, Kind::Pending)).await)?.unwrap_or_default() {
             let Some(no) = key::channel_in(&key) else { continue };
-            // Of a damaged record, the existence says that there is unfinished work.
+            // The existence of a damaged record means that there is unfinished work.
             let due = decode(&key, &value).ok().and_then(|PendingRecord { due, .. }| due);
             match (readable(self.channel_of(ward, no).await)?.flatten(), due) {
                 (Some(channel), Some(due)) => {
@@ -56,10 +58,10 @@ impl Reader<'_> {
         Ok(pending)
     }
 
-    /// The channels of a guild that owe statements, and how many, as far as they can be read.
+    /// The channels of a guild that owe statements, with the number of statements. Unreadable records are skipped.
     ///
     /// # Errors
-    /// The errors of the store. Damaged records are no error here.
+    /// Returns the errors of the store. Damaged records are no error here.
     pub async fn owing(&self, guild: &GuildId) -> Result<Vec<(ChannelId, u32)>, StoreError> {
         let ward = Ward::of(guild);
         let mut owing = Vec::new();
@@ -70,7 +72,7 @@ impl Reader<'_> {
         Ok(owing)
     }
 
-    /// The channels of a ward that have records of this kind, and how many.
+    /// The channels of a ward that have records of this kind, with the number of records.
     async fn channels_with(&self, ward: Ward, kind: Kind) -> Result<BTreeMap<ChannelNo, u32>, StoreError> {
         let stored = readable(self.all(Key::new(ward, kind)).await)?.unwrap_or_default();
         let mut records = BTreeMap::new();
@@ -81,7 +83,7 @@ impl Reader<'_> {
     }
 }
 
-/// The result of a read; `None` where stored data cannot be decoded.
+/// The result of a read. `None`: stored data cannot be decoded.
 fn readable<T>(read: Result<T, ReadError>) -> Result<Option<T>, StoreError> {
     match read {
         Ok(read) => Ok(Some(read)),

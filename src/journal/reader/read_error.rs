@@ -1,4 +1,4 @@
-//! Errors of reading a journal, whether they are permanent, and what they are for the caller of the backend.
+//! Errors of reading a journal, whether they are permanent, and their form for callers of the backend.
 
 use crate::channel_key::ChannelKey;
 use crate::domain::id::Seq;
@@ -35,10 +35,10 @@ pub enum ReadError {
     Unreadable {
         /// The channel of the record.
         channel_key: ChannelKey,
-        /// The store's message, with what to do.
+        /// The store's message, with the remedy.
         detail: String,
     },
-    /// Events are missing, and no deletion explains it.
+    /// Events are missing although no deletion explains it.
     #[error(
         "the journal of {channel_key} should continue with event {expected}, but continues with {found}: restore a backup, or start once with --accept-loss; if that does not help, delete the room"
     )]
@@ -47,7 +47,7 @@ pub enum ReadError {
         channel_key: ChannelKey,
         /// The number that is missing.
         expected: Seq,
-        /// The number that follows; or one past the end.
+        /// The next number that exists, or one past the end.
         found: Seq,
     },
 }
@@ -105,7 +105,7 @@ impl From<ReadError> for InboundError {
     }
 }
 
-/// What to do about a record without which the extent of the journal is unknown, so that the channel cannot be deleted either.
+/// The remedy for a record without which the extent of the journal is unknown, so that the channel cannot be deleted either.
 fn repair_without_deletion(key: &Key) -> Option<&'static str> {
     match key.kind()? {
         Kind::ChannelName | Kind::Head | Kind::Tombstone => Some(()),

@@ -1,4 +1,4 @@
-//! Reads the record of a conversation for folding; where it is damaged, as far as it can be read.
+//! Reads a conversation's records for folding. From a damaged journal, reads the part before the damage.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,16 @@ use crate::key;
 use crate::ports::store::key::Key;
 use crate::record::{OutboxRecord, SnapshotRecord};
 
-/// How many of the events in a snapshot are read: a turn in progress is hardly longer.
+/// The most events before a snapshot that are read. A turn in progress is hardly longer.
 const EARLIER: usize = 256;
 
-/// The record of a conversation, to be folded.
+/// The records of a conversation, for folding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Restored {
-    /// The state to begin with; none: an empty conversation.
+    /// The state to begin with. `None`: an empty conversation.
     pub snapshot: Option<SnapshotRecord>,
-    /// If the conversation was not at rest at the snapshot: the newest events that the snapshot contains, oldest first. They are not folded.
+    /// The newest events that the snapshot contains, oldest first. They are not folded. Empty if the conversation was at rest at
+    /// the snapshot.
     pub earlier: Vec<Recorded>,
     /// The events after the snapshot, in the order in which they were handled.
     pub events: Vec<Recorded>,
@@ -26,35 +27,36 @@ pub struct Restored {
     pub head: Seq,
     /// The replies in the outbox, including those that were cancelled since.
     pub owed: Vec<(Ticket, OutboxRecord)>,
-    /// The events that are dead letters: they must not be handled.
+    /// The dead letters. They must not be handled.
     pub skip: BTreeSet<Seq>,
 }
 
-/// The record of a conversation, as far as it can be read.
+/// The records of a conversation, up to the first error.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RestoredSoFar {
-    /// Everything before the first error.
+    /// The records before the first error.
     pub restored: Restored,
     /// The first error, if any.
     pub wrong: Option<ReadError>,
 }
 
 impl Reader<'_> {
-    /// Reads the record of a conversation.
+    /// Reads the records of a conversation.
     ///
     /// # Errors
-    /// [`ReadError::Gap`] when numbers are missing that no deletion explains, [`ReadError::Illegible`] when an event cannot be decoded.
+    /// [`ReadError::Gap`] if events are missing although no deletion explains it. [`ReadError::Illegible`] if an event cannot be
+    /// decoded.
     pub async fn restore(&self, channel_key: &ChannelKey) -> Result<Restored, ReadError> {
         let RestoredSoFar { restored, wrong } = self.restore_so_far(channel_key).await?;
         wrong.map_or(Ok(restored), Err)
     }
 
-    /// Reads the record of a conversation, up to the first error in it.
+    /// Reads the records of a conversation, up to the first error in them.
     ///
     /// # Errors
-    /// The store failed.
+    /// Returns an error if the store failed.
     pub async fn restore_so_far(&self, channel_key: &ChannelKey) -> Result<RestoredSoFar, ReadError> {
-        // If even the head cannot be read, nothing before the error is known.
+        // If even the head cannot be read, no record before the error is known.
         self.read_so_far(channel_key).await.or_else(|error| match error.of(channel_key) {
             error if error.is_damage() => Ok(RestoredSoFar { restored: Restored::default(), wrong: Some(error) }),
             error => Err(error),
@@ -65,7 +67,8 @@ impl Reader<'_> {
         loop {
             let head = self.head(channel_key).await?;
             let so_far = self.restore_as_of(channel_key, &head).await?;
-            // The low-water mark was raised meanwhile, with a snapshot that needs nothing below it; or the journal grew, with a snapshot of it.
+            // In the meantime, the low-water mark may have been raised, with a snapshot that needs no event below it. Or the
+            // journal may have grown, with a newer snapshot.
             let is_outdated = |now: Head| now.lowest > head.lowest || now.last > head.last;
             if !matches!(so_far.wrong, Some(ReadError::Gap { .. })) || !is_outdated(self.head(channel_key).await?) {
                 return Ok(so_far);
@@ -78,7 +81,7 @@ impl Reader<'_> {
         let ward = channel_key.ward();
         let mut wrong = None;
         let snapshot: Option<SnapshotRecord> = match self.record(key::snapshot(ward, no)).await {
-            // Without the snapshot it is unknown where to begin.
+            // Without the snapshot, the starting point is unknown.
             Err(error @ ReadError::Record(_)) => {
                 let restored = Restored { head: head.last, ..Restored::default() };
                 return Ok(RestoredSoFar { restored, wrong: Some(error.of(channel_key)) });
@@ -146,7 +149,7 @@ fn gap(channel_key: &ChannelKey, expected: Seq, found: Seq) -> ReadError {
     ReadError::Gap { channel_key: channel_key.clone(), expected, found }
 }
 
-/// The result of a read, or a default where stored data is damaged. The first such error is kept in `wrong`.
+/// The result of a read. Damaged data counts as the default, and the first such error is stored in `wrong`.
 fn or_default_if_damaged<T: Default>(
     channel_key: &ChannelKey,
     read: Result<T, ReadError>,

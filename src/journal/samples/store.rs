@@ -1,4 +1,4 @@
-//! A small store in memory whose commits a test can hold back or let fail.
+//! A small in-memory store. A test can delay its commits or make them fail.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -52,7 +52,7 @@ impl TestStore {
         self.inner.lock().fault = Some(error);
     }
 
-    /// Makes scans of these wards fail, and of no other.
+    /// Makes scans of these wards fail, and of no others.
     pub fn cannot_read(&self, wards: impl IntoIterator<Item = Ward>) {
         self.inner.lock().unreadable = wards.into_iter().collect();
     }

@@ -1,4 +1,4 @@
-//! Values that are changed at run time for one companion in one guild or channel, and changes of them.
+//! Overrides: values that are changed at run time for one companion in one guild or channel.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl<T: JsonSchema> JsonSchema for Override<T> {
     }
 }
 
-/// Declares the values that can be overridden once: the struct with the overrides, and the struct with a change of them.
+/// Declares the overridable values once: the struct with the overrides, and the struct with a change of them.
 macro_rules! overrides {
     (
         $(#[$of_overrides:meta])* $Overrides:ident,
@@ -126,7 +126,7 @@ overrides! {
 }
 
 impl ModelOverrides {
-    /// The model of each role that is overridden.
+    /// The models of the overridden roles.
     pub fn chosen(&self) -> impl Iterator<Item = (ModelRole, &ModelName)> {
         let main = self.main.iter().map(|name| (ModelRole::Main, name));
         main.chain(self.side.iter().map(|name| (ModelRole::Side, name)))

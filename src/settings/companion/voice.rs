@@ -1,4 +1,4 @@
-//! How a companion sounds, and how its name sounds: the table `voice` of its file.
+//! A companion's voice, and the pronunciation of its name: the table `voice` of its file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,30 +19,31 @@ const MAX_WORD_CHARS: usize = 128;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table with `provider`, `voice`, `speed`, `pronounce` and `sounds_like`")]
 pub struct CompanionVoice {
-    /// The provider of speech synthesis (1 to 128 characters). `None`: the server's.
+    /// The provider of speech synthesis (1 to 128 characters). `None`: `speech.synthesis`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Arc<str>>,
     /// The provider's name of the voice (1 to 128 characters). `None`: the provider's first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice: Option<Arc<str>>,
-    /// How fast it speaks, as a factor (0.5 to 2). `None`: as fast as the voice does.
+    /// The speaking rate, as a factor (0.5 to 2). `None`: the voice's own rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// Words, and what is spoken instead of them (at most 200, each of 1 to 128 characters).
+    /// Words, and the text that is spoken instead of them (at most 200, each of 1 to 128 characters).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub pronounce: BTreeMap<Arc<str>, Arc<str>>,
-    /// What speech recognition writes instead of its name (at most 16, each of 1 to 64 characters). They address it in speech only.
+    /// Words that speech recognition writes instead of its name (at most 16, each of 1 to 64 characters). They address it in
+    /// speech only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sounds_like: Vec<Arc<str>>,
 }
 
 impl CompanionVoice {
-    /// Whether nothing is set.
+    /// Whether no key is set.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 
-    /// All values that cannot be used.
+    /// All invalid values.
     pub(super) fn problems(&self) -> Vec<Problem> {
         let mut found = vec![
             check_text("voice.provider", self.provider.as_deref(), MAX_ID_CHARS),

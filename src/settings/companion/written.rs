@@ -1,18 +1,19 @@
-//! Changes keys of a companion's file as its author would: comments, the order, the form of other values and keys that are not named stay.
+//! Changes keys of a companion's file and keeps the rest as its author wrote it: comments, order, other keys, and the form of
+//! other values.
 
 use std::sync::Arc;
 
 use toml_edit::{Array, DocumentMut, Item, RawString, Table, TableLike, TomlError, Value};
 
-/// From this length on a list has one line for each of its texts.
+/// A list longer than this is written with one text per line.
 const MAX_LINE_CHARS: usize = 100;
 
-/// A value as it is to be written.
+/// A new value to write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NewValue {
     /// A text. With line breaks it is written between `"""`.
     Text(Arc<str>),
-    /// A number. Without a fraction it is written as a whole one.
+    /// A number. Without a fraction it is written as an integer.
     Number(f64),
     Texts(Vec<Arc<str>>),
     Bool(bool),
@@ -21,10 +22,10 @@ pub enum NewValue {
 /// A key, such as `name` or `voice.speed`, and its new value. `None` removes the key.
 pub type KeyChange = (&'static str, Option<NewValue>);
 
-/// The text of a file with these keys changed.
+/// Returns the text of a file with these keys changed.
 ///
 /// # Errors
-/// The text is not TOML, or has a value where a table should be.
+/// Returns an error if the text is not TOML, or has a value where a table should be.
 pub fn edited(text: &str, changes: &[KeyChange]) -> Result<String, String> {
     if changes.is_empty() {
         return Ok(text.to_owned());
@@ -41,11 +42,11 @@ pub fn edited(text: &str, changes: &[KeyChange]) -> Result<String, String> {
         }
     }
     let written = document.to_string();
-    // The parser keeps the line ends of comments, and writes those of values as Unix does.
+    // The parser keeps the line endings of comments, and writes Unix line endings in values.
     Ok(if text.contains("\r\n") { written.replace("\r\n", "\n").replace('\n', "\r\n") } else { written })
 }
 
-/// Changes a key of a table in a file. Returns comments that have no place there any more.
+/// Changes a key of a table in a file. Returns the comments that have lost their place.
 fn change_in(file: &mut Table, table: &str, key: &str, new: Option<&NewValue>) -> Result<String, String> {
     if new.is_none() && !file.contains_key(table) {
         return Ok(String::new());
@@ -66,7 +67,7 @@ fn change_in(file: &mut Table, table: &str, key: &str, new: Option<&NewValue>) -
     Ok(orphans)
 }
 
-/// Changes a key of a table. Returns comments of a removed key that has none after it.
+/// Changes a key of a table. Returns the comments of a removed key without a following key.
 fn change(table: &mut dyn TableLike, key: &str, new: Option<&NewValue>) -> String {
     let Some(new) = new else { return remove(table, key) };
     let old = table.get(key).and_then(Item::as_value).cloned();
@@ -87,7 +88,7 @@ fn change(table: &mut dyn TableLike, key: &str, new: Option<&NewValue>) -> Strin
     String::new()
 }
 
-/// A list of texts. Those that were in the list before keep how they are written, and all comments stay.
+/// Builds a list of texts. Texts of the old list keep their spelling, and all comments stay.
 fn list(texts: &[Arc<str>], old: Option<&Array>) -> Array {
     let (mut before, last_comments) = kept(texts, old);
     let is_long = texts.iter().map(|text| text.chars().count() + 4).sum::<usize>() > MAX_LINE_CHARS
@@ -116,7 +117,8 @@ fn list(texts: &[Arc<str>], old: Option<&Array>) -> Array {
     list
 }
 
-/// The values of a list that are still wanted, and comments that were after them. A comment of a value that goes is moved to the one after it.
+/// The values of the list that are still wanted, and the comments after them. A comment of a removed value moves to the next
+/// value.
 fn kept(texts: &[Arc<str>], old: Option<&Array>) -> (Vec<Value>, String) {
     let mut wanted: Vec<&str> = texts.iter().map(|text| &**text).collect();
     let (mut kept, mut comments) = (Vec::new(), String::new());
@@ -136,7 +138,7 @@ fn kept(texts: &[Arc<str>], old: Option<&Array>) -> (Vec<Value>, String) {
     (kept, comments)
 }
 
-/// Removes a key. Comments before it move to the next key; without one they are returned.
+/// Removes a key. Comments before it move to the next key. If there is none, they are returned.
 fn remove(table: &mut dyn TableLike, key: &str) -> String {
     let before = table.key(key).and_then(|key| key.leaf_decor().prefix()).map(|prefix| comments(raw(prefix))).unwrap_or_default();
     let after = table.get(key).and_then(Item::as_value).and_then(|value| value.decor().suffix());
@@ -163,13 +165,13 @@ fn remove(table: &mut dyn TableLike, key: &str) -> String {
     String::new()
 }
 
-/// The comments of what is between two values, each with its line end.
+/// The comments in the text between two values, each with its line ending.
 fn comments(between: &str) -> String {
     let lines = between.lines().map(str::trim).filter(|line| line.starts_with('#'));
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// A part of a document that can be changed is always there as text.
+/// The raw text of a document's part. An editable document always has it.
 fn raw(text: &RawString) -> &str {
     text.as_str().unwrap_or_default()
 }

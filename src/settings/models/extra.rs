@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::super::secret::bare_secret;
 use super::Problem;
 
-/// The fields that the program sends itself.
+/// The fields that the program sets itself.
 const OWN_FIELDS: [&str; 9] = [
     "max_completion_tokens",
     "max_tokens",
@@ -23,7 +23,7 @@ const OWN_FIELDS: [&str; 9] = [
     "temperature",
     "tools",
 ];
-/// The headers that the program, or its HTTP client, sends itself.
+/// The headers that the program or its HTTP client sets itself.
 const OWN_HEADERS: [&str; 8] = [
     "accept-encoding",
     "connection",
@@ -34,7 +34,7 @@ const OWN_HEADERS: [&str; 8] = [
     "host",
     "transfer-encoding",
 ];
-/// No more of each.
+/// The maximum number of fields, of headers, and of parameters.
 const MOST: usize = 32;
 
 /// The value of a header or a parameter.
@@ -42,20 +42,20 @@ const MOST: usize = 32;
 #[serde(untagged, expecting = "must be a text, { file = \"…\" } or { env = \"…\" }")]
 pub enum ExtraValue {
     Text(#[serde(serialize_with = "exposed")] SecretString),
-    /// In a file that holds nothing else. It is a secret.
+    /// The path of a file that contains only the value. The value is a secret.
     File {
         file: PathBuf,
     },
-    /// In a variable of the environment. It is a secret.
+    /// The name of an environment variable. The value is a secret.
     Variable {
         env: String,
     },
-    /// It was typed on the page.
+    /// A value that was entered on the page.
     #[serde(skip_deserializing)]
     Secret(#[serde(serialize_with = "exposed")] SecretString),
 }
 
-/// Only the file of a connection gets a secret.
+/// Serializes a secret in plain text. Used only for the file of a connection.
 pub(crate) fn exposed<S: serde::Serializer>(secret: &SecretString, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(secret.expose_secret())
 }
@@ -75,7 +75,7 @@ pub struct Extra {
 
 impl Extra {
     /// # Errors
-    /// A name is one that the program sends itself, or cannot be sent, or a value cannot be read.
+    /// Returns an error if the program sets a name itself, if a name cannot be sent, or if a value cannot be read.
     pub(super) fn of(
         body: &Map<String, Value>,
         headers: &ExtraValues,

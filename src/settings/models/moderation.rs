@@ -36,7 +36,7 @@ impl Moderation {
     /// The key from the settings or its file, if one is set.
     ///
     /// # Errors
-    /// As [`Endpoint::key`](super::Endpoint::key).
+    /// The same as for [`Endpoint::key`](super::Endpoint::key).
     pub fn key(&self) -> Result<Option<SecretString>, Problem> {
         read_key(self.api_key.as_ref(), self.api_key_file.as_deref())
     }

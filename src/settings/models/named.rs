@@ -94,7 +94,7 @@ impl NamedModel {
     }
 }
 
-/// A name must also fit into the name of an environment variable, where `__` is the separator.
+/// Checks a table's name. It must also be valid in the name of an environment variable, where `__` is the separator.
 pub(crate) fn check_table_name(text: &str) -> Result<(), Problem> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let is_name = text.len() <= 32

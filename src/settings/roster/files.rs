@@ -1,4 +1,4 @@
-//! Finds, writes and removes the files of companions, each change as a whole or not at all.
+//! Finds, writes and removes the files of companions. Each change is atomic.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -17,7 +17,7 @@ use crate::load::{is_there, read_text};
 #[derive(Clone, Debug)]
 pub struct CompanionFiles {
     folder: PathBuf,
-    /// Puts a text into the place of a file. Tests have others.
+    /// Replaces the text of a file. Tests inject other functions.
     replace: fn(&Path, &str) -> io::Result<()>,
 }
 
@@ -25,15 +25,15 @@ pub struct CompanionFiles {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub form: Form,
-    /// The file with its keys. That of a built-in companion does not exist.
+    /// The file with its keys. For a built-in companion it does not exist.
     pub path: PathBuf,
-    /// What is in that file.
+    /// The content of that file.
     pub text: String,
-    /// Its persona files, and what is in them.
+    /// Its persona files, with their content.
     pub personas: Vec<(PathBuf, String)>,
 }
 
-/// How a companion is kept in the settings.
+/// The storage form of a companion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     BuiltIn,
@@ -41,7 +41,7 @@ pub enum Form {
     Folder,
 }
 
-/// Files that were moved away, until the change that needs them gone is complete.
+/// Files that were moved away until a change is complete. The caller then deletes them or puts them back.
 #[must_use = "the files are neither deleted nor put back"]
 #[derive(Debug)]
 pub struct MovedAway {
@@ -54,7 +54,7 @@ impl CompanionFiles {
         Self { folder, replace }
     }
 
-    /// The same, with another way to write a file.
+    /// Replaces the function that writes a file.
     #[cfg(any(test, feature = "samples"))]
     pub fn writing_with(self, replace: fn(&Path, &str) -> io::Result<()>) -> Self {
         Self { replace, ..self }
@@ -64,12 +64,12 @@ impl CompanionFiles {
         &self.folder
     }
 
-    /// Whether the built-in companions count, because there is no folder.
+    /// Whether the built-in companions are in use, because the folder does not exist.
     pub fn are_built_in(&self) -> bool {
         !is_there(&self.folder)
     }
 
-    /// The path of a companion's file that is to be made.
+    /// The path of a new companion's file.
     pub fn path_of(&self, id: &CompanionId) -> PathBuf {
         self.folder.join(format!("{id}.toml"))
     }
@@ -77,7 +77,7 @@ impl CompanionFiles {
     /// The files of a companion, if it has any.
     ///
     /// # Errors
-    /// They are there, and cannot be read. The text names the file.
+    /// Returns an error if the files exist but cannot be read. The text names the file.
     pub fn find(&self, id: &CompanionId) -> Result<Option<Found>, String> {
         let unreadable = |path: &Path, message: String| format!("{}: {message}", path.display());
         let file = self.path_of(id);
@@ -107,7 +107,7 @@ impl CompanionFiles {
         Ok(Some(Found { form: Form::File, path: file, text, personas: Vec::new() }))
     }
 
-    /// Whether something in the folder has this name, in any case: a companion's file or folder, or anything else.
+    /// Whether the folder has an entry of this name, in any case: a companion's file or folder, or any other entry.
     pub fn has(&self, name: &str) -> bool {
         let names = |path: &Path| {
             let entries = fs::read_dir(path).into_iter().flatten().flatten();
@@ -120,7 +120,7 @@ impl CompanionFiles {
         }
     }
 
-    /// Whether the server may write there. Only writing tells for sure.
+    /// Whether the server may write the files. This is only a guess; a write can still fail.
     pub fn is_writable(&self, found: Option<&Found>) -> bool {
         let file = found.filter(|found| found.form != Form::BuiltIn).map(|found| target(&found.path));
         if file.as_ref().and_then(|file| fs::metadata(file).ok()).is_some_and(|file| file.permissions().readonly()) {
@@ -134,10 +134,11 @@ impl CompanionFiles {
         access(place, Access::WRITE_OK | Access::EXEC_OK).is_ok()
     }
 
-    /// Writes the file of a companion. Without a folder, the built-in companions are written beside it first, all or none.
+    /// Writes the file of a companion. If the folder does not exist, it is created with the built-in companions and this one,
+    /// atomically.
     ///
     /// # Errors
-    /// It cannot be written. Nothing has changed then.
+    /// Returns an error if the file cannot be written. Nothing has changed then.
     pub fn write(&self, id: &CompanionId, found: Option<&Found>, text: &str) -> io::Result<()> {
         if self.are_built_in() {
             return self.make_folder(self.built_in_but(id).chain([(id.as_str(), text)]));
@@ -151,15 +152,16 @@ impl CompanionFiles {
     /// Writes a persona file.
     ///
     /// # Errors
-    /// It cannot be written. Nothing has changed then.
+    /// Returns an error if the file cannot be written. Nothing has changed then.
     pub fn write_persona(&self, path: &Path, text: &str) -> io::Result<()> {
         (self.replace)(path, text)
     }
 
-    /// Moves the files of a companion to where they do not count. Of a built-in companion, the others are written instead.
+    /// Moves the files of a companion away, to a name that is not read. To remove a built-in companion, the other built-in
+    /// companions are written to a new folder.
     ///
     /// # Errors
-    /// They cannot be moved. Nothing has changed then.
+    /// Returns an error if the files cannot be moved. Nothing has changed then.
     pub fn move_away(&self, id: &CompanionId, found: &Found) -> io::Result<Option<MovedAway>> {
         let from = match found.form {
             Form::BuiltIn => return self.make_folder(self.built_in_but(id)).map(|()| None),
@@ -173,12 +175,12 @@ impl CompanionFiles {
         Ok(Some(MovedAway { from, to }))
     }
 
-    /// The built-in companions but this one, by the stems of their files.
+    /// The built-in companions except this one, by the stems of their files.
     fn built_in_but<'a>(&self, id: &'a CompanionId) -> impl Iterator<Item = (&'a str, &'a str)> {
         BUILT_IN.into_iter().filter(|(stem, _)| *stem != id.as_str())
     }
 
-    /// Makes the folder with these companions.
+    /// Creates the folder with these companions.
     fn make_folder<'a>(&self, companions: impl Iterator<Item = (&'a str, &'a str)>) -> io::Result<()> {
         let parent = self.folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let made: Vec<_> = parent.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !is_there(folder)).collect();
@@ -191,11 +193,11 @@ impl CompanionFiles {
                 (self.replace)(&new.join(format!("{stem}.toml")), text)?;
             }
             sync(&new);
-            // This fails if somebody has made the folder meanwhile, unless it is empty.
+            // This fails if another process has created the folder in the meantime, unless the folder is empty.
             fs::rename(&new, &self.folder)
         };
         make().inspect_err(|_| {
-            // What cannot be removed is hidden, and so it is no companion.
+            // A remaining folder is hidden, so it is not read as a companion.
             let _ = remove_all(&new);
             for folder in &made {
                 let _ = fs::remove_dir(folder);
@@ -224,7 +226,7 @@ impl MovedAway {
         }
     }
 
-    /// Puts the files back.
+    /// Moves the files back.
     pub fn put_back(self) {
         if let Err(error) = fs::rename(&self.to, &self.from) {
             tracing::error!(path = %self.to.display(), %error, "a companion's files cannot be put back; move them to {}", self.from.display());
@@ -232,12 +234,12 @@ impl MovedAway {
     }
 }
 
-/// Whether this error says that files cannot be written there, now and later. Other errors, such as a full disk, pass.
+/// Whether this error means that files cannot be written there, now or later. Other errors, such as a full disk, are temporary.
 pub fn is_unwritable(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::NotADirectory)
 }
 
-/// Puts a text into the place of a file. Who may read and write it stays. A link stays a link.
+/// Replaces the text of a file. Its permissions and owner stay. A symbolic link stays a link.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let target = target(path);
     let before = match fs::metadata(&target) {
@@ -259,7 +261,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         }
         file.sync_all()?;
         match fs::rename(&new, &target) {
-            // A file that is a mount of its own, as containers have them, cannot be replaced.
+            // A file that is a mount point, as in containers, cannot be replaced by renaming.
             Err(error) if error.kind() == ErrorKind::ResourceBusy => {
                 fs::remove_file(&new)?;
                 let mut file = File::options().write(true).truncate(true).open(&target)?;
@@ -276,10 +278,10 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Where a path leads, through all links, also if nothing is there.
+/// Resolves a path through all symbolic links, also if the target does not exist.
 fn target(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    // As many as Linux follows.
+    // Linux follows at most 40 links.
     for _ in 0..40 {
         let Ok(link) = fs::read_link(&path) else { break };
         path = path.parent().map(|folder| folder.join(&link)).unwrap_or(link);
@@ -287,7 +289,7 @@ fn target(path: &Path) -> PathBuf {
     path
 }
 
-/// The owner of the old file, as far as the server may give files away.
+/// Keeps the owner of the old file, if the server may change owners.
 fn keep_owner(file: &File, before: &Metadata) {
     let is_other = file.metadata().is_ok_and(|new| (new.uid(), new.gid()) != (before.uid(), before.gid()));
     if is_other && let Err(error) = fchown(file, Some(before.uid()), Some(before.gid())) {
@@ -295,7 +297,7 @@ fn keep_owner(file: &File, before: &Metadata) {
     }
 }
 
-/// A hidden name beside this one, which is no companion's.
+/// A hidden name beside this path. Hidden names are never companions.
 fn hidden(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
@@ -303,7 +305,7 @@ fn hidden(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Removes what an earlier attempt left, if it left something.
+/// Removes the remains of an earlier attempt, if there are any.
 fn remove_all(path: &Path) -> io::Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
@@ -316,7 +318,7 @@ fn remove_all(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What was renamed stays so after a power failure. Where a folder cannot be synced, it is in force all the same.
+/// Syncs a folder, so that a rename in it survives a power failure. If it cannot be synced, the rename is in effect nevertheless.
 fn sync(folder: &Path) {
     if let Err(error) = File::open(folder).and_then(|folder| folder.sync_all()) {
         tracing::warn!(folder = %folder.display(), %error, "the folder cannot be synced");

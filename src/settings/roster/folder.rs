@@ -1,4 +1,4 @@
-//! A companion's folder: `companion.toml`, and persona files (`*.md`, also in `memory/self`) that together are its persona.
+//! A companion's folder: `companion.toml`, and persona files (`*.md`, also in `memory/self`) that together form its persona.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::companion::MAX_PERSONA_BYTES;
 use crate::load::{is_there, read_text};
 use crate::problem::Located;
 
-/// Where Familiar-Connect keeps persona files in a companion's folder.
+/// The folder of persona files within a companion's folder in Familiar-Connect.
 const SELF: &str = "memory/self";
 /// The file with the companion's keys.
 pub(super) const KEYS: &str = "companion.toml";
@@ -20,8 +20,8 @@ pub(super) fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-/// Whether a path is the folder of a companion: it contains `companion.toml` or a persona file. Links are followed. A broken link and a folder
-/// that cannot be listed count, so that they are reported.
+/// Whether a path is the folder of a companion: it contains `companion.toml` or a persona file. Links are followed. Broken links
+/// and folders that cannot be listed count, so that they are reported.
 pub(super) fn is_companion(path: &Path) -> bool {
     let is_broken_link = path.is_symlink() && !path.exists();
     let has_persona_files = || persona_files(path).map_or(true, |files| !files.is_empty());
@@ -42,7 +42,7 @@ pub(super) fn card(folder: &Path) -> CardFiles {
     CardFiles { file: keys.display().to_string(), text, persona: persona(folder).transpose() }
 }
 
-/// The persona files in the order of their names' bytes, with an empty line between them. `None`: there are none.
+/// The text of the persona files in byte order of their names, separated by empty lines. `None`: the folder has none.
 fn persona(folder: &Path) -> Result<Option<String>, Vec<Located>> {
     let here = |message: String| vec![Located::at(folder.display().to_string(), message)];
     let files = persona_files(folder).map_err(|error| here(format!("cannot be read: {error}")))?;
@@ -68,7 +68,8 @@ fn persona(folder: &Path) -> Result<Option<String>, Vec<Located>> {
     Ok((!files.is_empty()).then_some(persona))
 }
 
-/// The files `*.md` of a folder, and then those of its `memory/self`, each in the order of their names' bytes. Hidden ones are left out.
+/// The files `*.md` of a folder, followed by those of its `memory/self`, each in byte order of their names. Hidden files are left
+/// out.
 pub(super) fn persona_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let is_persona = |path: &PathBuf| !is_hidden(path) && path.extension().is_some_and(|extension| extension == "md");
     let below = folder.join(SELF);

@@ -98,7 +98,8 @@ impl<const N: usize> UpDown<N> {
         Self(counter, labels)
     }
 
-    /// Adds one until the returned guard is dropped. So it is correct on every path, including a panic and a killed actor.
+    /// Adds one until the returned guard is dropped. The count is therefore correct on every path, including a panic and a killed
+    /// actor.
     #[must_use]
     pub fn one<V: Into<StringValue>>(&self, values: [V; N]) -> Counted {
         let attributes = attributes(&self.1, values).to_vec();

@@ -120,7 +120,7 @@ pub(super) const MESSAGE_FATES: &[&str] =
 pub(super) const BACKFILLS: &[&str] = &["whole", "too_many", "too_old", "refused", "nothing_shown", "unreachable"];
 pub(super) const BACKUPS: &[&str] = &["made", "skipped", "failed"];
 pub(super) const ENGINES: &[&str] = &["sled", "postgres"];
-/// So far all guilds are one part.
+/// So far, all guilds are in one partition.
 pub(super) const PARTITIONS: &[&str] = &["0"];
 pub(super) const BEATS: &[&str] = &["ok", "failed"];
 pub(super) const TAKEOVERS: &[&str] = &["again", "first", "given_back", "silent"];
@@ -206,19 +206,19 @@ pub(super) const STATUSES: &[&str] = &[
     "429", "500", "501", "503", "other",
 ];
 
-/// Whether a combination of label values is possible. Only possible ones begin at zero.
+/// Whether a combination of label values is possible. Only possible combinations begin at zero.
 pub(super) fn is_possible(instrument: &str, values: &[&str]) -> bool {
     match (instrument, values) {
         // An event is acknowledged without a question.
         ("tertulia.decisions", ["event", "YES", reason]) => *reason == "event",
         ("tertulia.decisions", [_, "YES", reason]) => matches!(*reason, "model_yes" | "external"),
-        // An event is nobody's words.
+        // An event has no author who could be at risk.
         ("tertulia.decisions", ["event", _, "risk"]) => false,
         // Backchannel settles without a question.
         ("tertulia.decisions", [trigger, _, "backchannel"]) => *trigger == "lull",
-        // The pre-gate skips nothing that has to be decided.
+        // The pre-gate skips only evaluations that are optional.
         ("tertulia.decisions", [trigger, _, "irrelevant"]) => matches!(*trigger, "lull" | "interjection" | "turn"),
-        // Who is spoken to answers.
+        // A companion that is spoken to always answers.
         ("tertulia.decisions", [trigger, _, "no_initiative"]) => !matches!(*trigger, "direct_address" | "event"),
         ("tertulia.decisions", [_, _, reason]) => !matches!(*reason, "model_yes" | "event"),
         _ => true,

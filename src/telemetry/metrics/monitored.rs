@@ -15,7 +15,7 @@ use crate::export::{Change, Losses};
 pub(super) struct Monitored<E> {
     exporter: E,
     endpoint: String,
-    /// The number of failed exports, and what was logged about them.
+    /// The number of failed exports, and the state of their logging.
     failed: Mutex<(u64, Losses)>,
 }
 

@@ -1,30 +1,31 @@
-//! Decides whether the machine's clock may delete what is old. A machine whose clock is wrong at one start must not lose its record.
+//! Decides whether the machine's clock can be trusted for deleting old events. A machine whose clock is wrong at one start must
+//! not lose its journals.
 //!
-//! When the clock was last seen is on record. After a leap nothing expires until the clock has held for a day. So a server that was off for long
-//! waits for a day, too.
+//! The time of the last check is stored. After a jump of the clock, nothing expires until the clock has been steady for a day. A
+//! server that was off for a long time therefore waits for a day, too.
 
 use std::time::Duration;
 
 use crate::domain::moment::Moment;
 use crate::journal::record::ClockRecord;
 
-/// A clock that is this far from where it was last seen has leapt. It must then hold for as long.
+/// A clock that differs by more than this from the last check has jumped. It must then be steady for as long.
 pub(super) const HOLDS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Whether the clock may be trusted.
+/// Whether the clock can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// It has held for a day.
+    /// The clock has been steady for a day: it is trusted.
     Held,
-    /// Not yet.
+    /// The clock has been steady for less than a day.
     Waits,
-    /// It was never seen before.
+    /// The first check ever.
     New,
-    /// It has just leapt from where it was last seen.
+    /// The clock has just jumped from this time.
     Leapt { from: Moment },
 }
 
-/// Looks at the clock. Returns what is on record from now on.
+/// Compares the clock with the last check. Returns the record to store.
 pub(super) fn look(before: Option<ClockRecord>, now: Moment) -> (ClockRecord, Trust) {
     let anew = ClockRecord { seen: now, since: now };
     let Some(ClockRecord { seen, since }) = before else { return (anew, Trust::New) };

@@ -14,8 +14,8 @@ use crate::journal::speakers::after_stretch;
 use crate::ports::store::Write;
 use crate::ports::store::key::ChannelNo;
 
-/// Removes entries of the index of persons whose stretch is empty. Usually they are removed together with the events. This finds entries that an
-/// interruption left, and entries of unreadable events.
+/// Removes entries of the index of persons whose stretch is empty. Usually they are removed together with the events. This finds
+/// entries that remain after an interruption, and entries of unreadable events.
 pub(super) async fn remove_stale_index_entries(context: &ActorContext, guild: &GuildId) -> Result<(), RewriteError> {
     let reader = Reader::new(&*context.store);
     let ward = Ward::of(guild);
@@ -41,7 +41,7 @@ pub(super) async fn remove_stale_index_entries(context: &ActorContext, guild: &G
     Ok(())
 }
 
-/// Removes the people who addressed companions from a guild's usage records. The usage itself and its cost stay, and name nobody.
+/// Removes the people who addressed companions from a guild's usage records. The usage itself and its cost stay, without a name.
 pub(super) async fn remove_people_from_usage(
     context: &ActorContext,
     guild: &GuildId,
@@ -69,7 +69,7 @@ pub(super) async fn remove_people_from_usage(
     Ok(write_meta(context, ward, vec![Write::Put(mark, encode(&before.min(now)))]).await?)
 }
 
-/// Forgets who was last told before this moment that companions are AI. They are told again.
+/// Removes the people who last received the AI disclosure before this moment. They receive it again.
 pub(super) async fn remove_told(context: &ActorContext, guild: &GuildId, before: Moment) -> Result<(), RewriteError> {
     let people = context.told.filtered(guild, |at| at < before);
     if people.is_empty() {
@@ -81,7 +81,7 @@ pub(super) async fn remove_told(context: &ActorContext, guild: &GuildId, before:
     Ok(())
 }
 
-/// The usage record without its person. None: it names no person.
+/// The usage record without its person. `None`: the record names no person.
 pub fn without_person(record: &UsageRecord) -> Option<UsageRecord> {
     match &record.used {
         Used::Address { person, message } if !person.as_str().is_empty() => {

@@ -12,7 +12,7 @@ use crate::domain::names::Names;
 #[derive(Default)]
 pub(super) struct NameSets {
     pub(super) matchers: HashMap<Vec<CompanionId>, Weak<Names>>,
-    /// When there are more entries than this, those that no guild uses any more are removed.
+    /// At more entries than this, entries without a guild are removed.
     clean_at: usize,
 }
 

@@ -1,5 +1,5 @@
-//! A cache of the time of each channel's last message, for callers that list all rooms again and again. An entry is valid until something
-//! happens in its channel.
+//! A cache of the time of each channel's last message, for callers that list all rooms again and again. An entry is valid until
+//! the next event of its channel.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,15 +23,15 @@ enum Entry {
     Loaded(Option<Stamp>),
 }
 
-/// Identifies one read from the record.
+/// Identifies one read from the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading(usize);
 
 impl LastMessageTimes {
-    /// The time of the last message in a channel. None: it has no message.
+    /// The time of the last message in a channel. `None`: it has no message.
     ///
     /// # Errors
-    /// The time is not cached. Read it from the record, and store it with [`loaded`](Self::loaded).
+    /// The time is not cached. Read it from the journal, and store it with [`loaded`](Self::loaded).
     pub fn get(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, Reading> {
         let mut entries = self.entries.lock();
         if let Some(Entry::Loaded(at)) = entries.get(channel_key) {
@@ -43,7 +43,7 @@ impl LastMessageTimes {
         Err(reading)
     }
 
-    /// Stores what was read from the record, unless something has happened in the channel since the read began.
+    /// Stores the time that was read from the journal, unless the entry was invalidated since the read began.
     pub fn loaded(&self, channel_key: &ChannelKey, reading: Reading, at: Option<Stamp>) {
         if let Some(entry) = self.entries.lock().get_mut(channel_key)
             && matches!(entry, Entry::Loading(begun) if *begun == reading)
@@ -52,7 +52,7 @@ impl LastMessageTimes {
         }
     }
 
-    /// Something happened in a channel.
+    /// Drops a channel's entry, because of a new event.
     pub(super) fn invalidate(&self, channel_key: &ChannelKey) {
         if self.count.load(Ordering::Acquire) > 0 {
             let mut entries = self.entries.lock();

@@ -95,7 +95,8 @@ impl Ending {
         }
     }
 
-    /// The ending including a panic's message. Only for the record: a panic's message may quote messages, and the record contains those anyway.
+    /// The ending including a panic's message. Use this only for the journal: a panic's message may quote messages, and the
+    /// journal contains those anyway.
     pub fn in_full(&self) -> String {
         match self {
             Self::Failed { message, is_panic: true, .. } => format!("panicked: {message}"),
@@ -108,7 +109,7 @@ impl Ending {
         matches!(self, Self::Failed { escalated: true, .. })
     }
 
-    /// Whether it failed because of something that its supervisor does not supervise.
+    /// Whether it failed because it lost a dependency that its supervisor does not supervise.
     pub const fn dependency_lost(&self) -> bool {
         matches!(self, Self::Failed { dependency_lost: true, .. })
     }
@@ -130,8 +131,8 @@ impl Ending {
     }
 }
 
-/// An actor lost something that it depends on, and has to restart. Returned as an error from its handler. It is neither the fault of the
-/// actor nor of its siblings, so it does not count towards any limit.
+/// An actor lost a dependency, and has to restart. Returned as an error from its handler. Neither the actor nor its siblings
+/// caused it, so it does not count towards any limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DependencyLost(pub String);

@@ -20,7 +20,7 @@ mod tests;
 /// How many ends of unknown actors are remembered while a start is in progress.
 const MAX_FOREIGN_ENDS: usize = 1_024;
 
-/// What happened to a child. The supervisor acts on it.
+/// A change of a child. The supervisor acts on it.
 #[derive(Clone, Debug)]
 #[must_use]
 pub enum Report<K> {
@@ -110,7 +110,7 @@ where
         Ok(actor)
     }
 
-    /// Takes a supervision event. None if it does not report the end of one of these children.
+    /// Handles a supervision event. `None` if it does not report the end of one of these children.
     pub fn observe(&mut self, event: SupervisionEvent) -> Option<Report<K>> {
         let (actor, ending) = Ending::read(event)?;
         match self.names.remove(&actor.get_id()) {
@@ -133,7 +133,7 @@ where
             }
             Upkeep::Spawned { child, attempt, outcome } => {
                 if self.current(&child, attempt).is_none() {
-                    // Nobody waits for it any more.
+                    // The start was cancelled in the meantime.
                     if let Ok(actor) = outcome {
                         actor.stop(None);
                     }
@@ -147,8 +147,8 @@ where
         }
     }
 
-    /// The child is no longer wanted: it is not restarted, and a start or restart in progress is cancelled. A running child is returned, and
-    /// runs until the caller stops or kills it; its end is reported.
+    /// Marks the child as no longer wanted: it is not restarted, and a start or restart in progress is cancelled. A running child
+    /// is returned, and runs until the caller stops or kills it; its end is reported.
     pub fn dismiss(&mut self, child: &K) -> Option<ActorCell> {
         let slot = self.slots.get_mut(child)?;
         match &slot.phase {
@@ -272,8 +272,8 @@ where
         self.forget_early();
     }
 
-    /// Early ends matter only while a start is in progress. They include ends of actors that were not started here. So their number is
-    /// bounded, far above what our own children can produce.
+    /// Early ends are needed only while a start is in progress. They include ends of actors that were not started here. So their
+    /// number is bounded, far above what our own children can produce.
     fn forget_early(&mut self) {
         if !self.early.is_empty() {
             let starting = self.slots.values().filter(|slot| matches!(slot.phase, Phase::Starting { .. })).count();

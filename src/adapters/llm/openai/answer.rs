@@ -1,4 +1,4 @@
-//! Assembles an answer from the pieces that an endpoint sends.
+//! Assembles an answer from the chunks that an endpoint sends.
 
 use serde::de::IgnoredAny;
 use tokio::sync::mpsc;
@@ -11,11 +11,11 @@ use crate::domain::answer_end::{self, AnswerEnd, endless};
 use crate::domain::text::first_bytes;
 use crate::ports::language_model::{Answer, AnswerFormat, Draft, ModelRole, Part, Request, ToolCall, Usage};
 
-/// How many bytes of a refusal are kept.
+/// The maximum number of stored bytes of a refusal.
 const MAX_REFUSAL_BYTES: usize = 4 * 1024;
-/// How many bytes of thoughts are kept, for an answer that is nothing else.
+/// The maximum number of stored bytes of a thought, in case the answer contains nothing else.
 const MAX_THOUGHT_BYTES: usize = 16 * 1024;
-/// After how many further bytes it is checked whether the answer repeats itself.
+/// The interval, in bytes, between checks for an endless repetition.
 const CHECKED_EVERY: usize = 512;
 
 /// An answer that is still incomplete.
@@ -23,14 +23,14 @@ pub(super) struct PartialAnswer<'a> {
     text: String,
     joiner: Joiner,
     pieces: Pieces,
-    /// At which length it is checked whether the text repeats itself.
+    /// The length of the text at the next check for an endless repetition.
     checked_at: usize,
-    /// The words of the thoughts, as long as there is no other output.
+    /// The text of the thought, as long as there is no other output.
     thoughts: String,
     thought_joiner: Joiner,
-    /// The number of the answer that is read: an endpoint may send several.
+    /// The index of the answer that is read, because an endpoint may send several answers.
     index: Option<u64>,
-    /// Why the model declines, in its words.
+    /// The model's text of a refusal.
     refusal: String,
     refusal_joiner: Joiner,
     calls: Vec<PartialCall>,
@@ -38,18 +38,18 @@ pub(super) struct PartialAnswer<'a> {
     room: usize,
     drafts: Option<&'a mpsc::UnboundedSender<Draft>>,
     has_choice: bool,
-    /// The answer came in one piece, whose list of choices is empty.
+    /// Whether the answer was not streamed and its list of choices is empty.
     is_without_choice: bool,
     /// Why a filter blocked the prompt.
     blocked: Option<String>,
     begun: bool,
-    /// Whether it holds a thought.
+    /// Whether it contains a thought.
     thinks: bool,
-    /// Whether words came as pieces. A whole message after them repeats them.
+    /// Whether text arrived in deltas. A whole message after them repeats the text.
     has_deltas: bool,
-    /// Whether a piece with output had no reason to end. If all of them have one, a reason is no end.
+    /// Whether any chunk with output had no finish reason. If all of them have one, a finish reason does not mean the end.
     goes_on: bool,
-    /// Whether the last piece says that nothing but token counts and the end follow.
+    /// Whether, after the last chunk, only token counts and the end are expected.
     ending: bool,
     done: bool,
     cut: bool,
@@ -103,22 +103,24 @@ impl<'a> PartialAnswer<'a> {
         self.begun
     }
 
-    /// Whether nothing but token counts and the end is expected: after `[DONE]`, after token counts, or after a known reason in a piece without words.
+    /// Whether only token counts and the end are expected: after `[DONE]`, after token counts, or after a known finish reason in
+    /// a chunk without text.
     pub const fn is_ending(&self) -> bool {
         self.done || self.ending
     }
 
-    /// Whether the answer is whole even if the connection breaks now. Some servers give a reason in every piece: that is no end.
+    /// Whether the answer is complete even if the connection breaks now. Some servers send a finish reason in every chunk, which
+    /// does not mean the end.
     pub const fn survives_break(&self) -> bool {
         self.is_ending() || self.goes_on && self.finish_reason.is_some()
     }
 
-    /// Whether the answer is whole if nothing more comes for a long time.
+    /// Whether the answer is complete if no further data arrives for a long time.
     pub const fn survives_silence(&self) -> bool {
         self.is_ending() || self.finish_reason.is_some()
     }
 
-    /// Whether the answer is whole if the body ends properly. Some servers give no reason.
+    /// Whether the answer is complete if the body ends properly. Some servers send no finish reason.
     pub fn survives_end(&self) -> bool {
         self.survives_silence() || !self.text.trim().is_empty() || !self.calls.is_empty() || !self.refusal.is_empty()
     }
@@ -133,7 +135,7 @@ impl<'a> PartialAnswer<'a> {
         self.cut
     }
 
-    /// The tokens of the prompt, if the endpoint counted them.
+    /// The token count of the prompt, if the endpoint reported it.
     pub fn prompt_tokens(&self) -> Option<u64> {
         self.tokens.and_then(|tokens| tokens.prompt)
     }
@@ -154,7 +156,7 @@ impl<'a> PartialAnswer<'a> {
         Ok(())
     }
 
-    /// Adds an answer that came in one piece.
+    /// Adds a non-streamed answer.
     pub fn take_whole(&mut self, whole: Piece) -> Result<(), Broken> {
         let is_answer = whole.has_choices || whole.blocked.is_some();
         self.take(whole);
@@ -162,7 +164,8 @@ impl<'a> PartialAnswer<'a> {
         if is_answer { Ok(()) } else { Err(Broken::Unreadable("it holds no choices".to_owned())) }
     }
 
-    /// The finished answer. Tokens are estimated where the endpoint did not report them, and are no more than the text can have.
+    /// The finished answer. Tokens that the endpoint did not report are estimated. Reported counts are limited to the maximum
+    /// that the text can have.
     pub fn finish(mut self, request: &Request, limit: u32) -> Result<Answer, Broken> {
         let end = self.finish_reason.as_deref().map(AnswerEnd::of);
         if let Some(text) = self.pieces.at_end(&self.text).map(str::to_owned) {
@@ -173,7 +176,7 @@ impl<'a> PartialAnswer<'a> {
             if !is_answer(&self.thoughts, &request.format) {
                 return Err(Broken::OnlyThoughts);
             }
-            // The server takes the whole answer for a thought.
+            // The server misclassified the whole answer as a thought.
             let answer = std::mem::take(&mut self.thoughts);
             self.replace(answer);
         }
@@ -227,7 +230,7 @@ impl<'a> PartialAnswer<'a> {
             self.thinks |= choice.thinks;
             self.goes_on |= reason.is_none();
             self.has_deltas |= !choice.is_message && choice.has_words();
-            // Words after a reason are words.
+            // Text after a finish reason is text like any other.
             self.ending = false;
             let text = self.joiner.push(&choice.text);
             match self.pieces.add(&self.text, text, reason.is_some()) {
@@ -243,7 +246,7 @@ impl<'a> PartialAnswer<'a> {
         } else {
             self.ending |= reason.as_deref().is_some_and(|reason| AnswerEnd::of(reason) != AnswerEnd::Other);
         }
-        // Where the answer was cut off, it has its own reason.
+        // A truncated answer has its own finish reason.
         if !self.cut {
             self.finish_reason = reason.or(self.finish_reason.take());
         }
@@ -262,7 +265,7 @@ impl<'a> PartialAnswer<'a> {
         }
     }
 
-    /// Begins again with this text.
+    /// Replaces the text.
     fn replace(&mut self, text: String) {
         self.room += self.text.len();
         self.text.clear();
@@ -282,8 +285,8 @@ impl<'a> PartialAnswer<'a> {
         }
     }
 
-    /// Adds a tool call, or the next piece of one. A call that does not fit completely is dropped completely, because truncated arguments could
-    /// mean something else.
+    /// Adds a tool call, or the next chunk of one. A call that does not fit completely is dropped completely, because truncated
+    /// arguments could mean something else.
     fn call(&mut self, piece: CallPiece) {
         if self.cut {
             return;
@@ -301,7 +304,7 @@ impl<'a> PartialAnswer<'a> {
             self.calls.push(PartialCall { index, call: ToolCall { id, name, arguments } });
             return;
         };
-        // Some servers repeat the id and the name in every piece.
+        // Some servers repeat the id and the name in every chunk.
         for (whole, sent) in [(&mut call.id, id), (&mut call.name, name)] {
             if whole.is_empty() {
                 *whole = sent;
@@ -310,9 +313,9 @@ impl<'a> PartialAnswer<'a> {
         call.arguments.push_str(&arguments);
     }
 
-    /// The position of the call that a piece continues. With an index, it is the call of that index, unless the piece has another id (some
-    /// servers give every call the index 0). Without an index, it is the call of the piece's id. Without either, it is the last call, unless the
-    /// piece has a name.
+    /// The position of the call that a chunk continues. With an index, it is the call of that index, unless the chunk has another
+    /// id (some servers give every call the index 0). Without an index, it is the call with the chunk's id. Without either, it is
+    /// the last call, unless the chunk has a name.
     fn position(&self, piece: &CallPiece) -> Option<usize> {
         let has_id = |partial: &PartialCall| partial.call.id == piece.id;
         match piece.index {
@@ -331,7 +334,7 @@ impl<'a> PartialAnswer<'a> {
     }
 }
 
-/// Whether thoughts are an answer in the wrong field: JSON where that was asked for, else words without a sign of thinking.
+/// Whether thoughts are an answer in the wrong field: JSON if JSON was requested, otherwise text without signs of thinking.
 fn is_answer(thoughts: &str, format: &AnswerFormat) -> bool {
     let is_json = || serde_json::from_str::<IgnoredAny>(thoughts).is_ok_and(|_| thoughts.trim_start().starts_with('{'));
     match format {
@@ -343,7 +346,7 @@ fn is_answer(thoughts: &str, format: &AnswerFormat) -> bool {
     }
 }
 
-/// What models write when they think.
+/// Phrases that models write when they think.
 const SIGNS_OF_THINKING: [&str; 18] = [
     "the user",
     "user's",
@@ -365,7 +368,7 @@ const SIGNS_OF_THINKING: [&str; 18] = [
     "嗯，",
 ];
 
-/// What the limit of tokens did, and the setting that raises it.
+/// The error message for an exhausted token limit, with the setting that raises it.
 fn out_of_tokens(role: ModelRole, limit: u32, thinks: bool) -> String {
     let setting = role.limit_setting();
     let spent = if thinks { "on thinking" } else { "before the first word" };

@@ -1,4 +1,4 @@
-//! Learns how many tokens a model reads and writes at once (its context), so that prompts and answers fit into it (docs/design/models.md M-24).
+//! Learns a model's context size in tokens, so that prompts and answers fit into it (docs/design/models.md M-24).
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -6,23 +6,23 @@ use tokio::time::Instant;
 use super::dialect::LEARNT_FOR;
 use crate::ports::language_model::Identity;
 
-/// A larger context limits no prompt of usual settings.
+/// The largest context size that is taken from a list of models. A larger context limits no prompt of usual settings.
 const MOST_LISTED: u64 = 32 * 1024;
-/// Without a number in a refusal, no context is taken to be smaller.
+/// The smallest context size that is assumed after a refusal without a number.
 const LEAST_GUESSED: u64 = 1_024;
-/// A smaller number is no context.
+/// The smallest context size. Smaller numbers are ignored.
 const LEAST_SIZE: u64 = 256;
-/// Of a shorter prompt, the tokens that a template adds are too large a part.
+/// The shortest prompt that the ratio is learnt from. In a shorter one, the tokens that a template adds are too large a part.
 const LEAST_COUNTED: usize = 200;
-/// The tokens that a model may count for one that we estimate, as long as it has counted none.
+/// The assumed ratio of counted to estimated tokens before the model has counted any.
 const USUAL_RATIO: f64 = 1.4;
-/// How much more it may count the next time.
+/// The factor by which the ratio may grow until the next prompt.
 const MARGIN: f64 = 1.05;
-/// A prompt that is longer than all that were answered by this factor may be the reason that nothing is answered.
+/// A prompt that is longer by this factor than all answered ones may be the reason for an empty answer.
 const MUCH_LONGER: f64 = 1.25;
-/// Servers cut no prompt to less. Some count nothing, or the same for all.
+/// The smallest count at which a prompt may have been truncated. Some servers report 0, or the same count for all prompts.
 const LEAST_CUT: u64 = 512;
-/// So many prompts with the same count show that prompts are cut.
+/// This many prompts with the same count show that prompts are truncated.
 const SAME_COUNTS: usize = 3;
 
 /// The context of one model, as far as it is known.
@@ -32,13 +32,13 @@ pub(super) struct Context(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     size: Option<Size>,
-    /// The most tokens that it counted for one that we estimate.
+    /// The highest ratio of counted to estimated tokens.
     ratio: Option<f64>,
-    /// The longest prompt that was answered, as we estimate it.
+    /// The estimated tokens of the longest answered prompt.
     answered: usize,
     /// The highest count of a prompt.
     highest: u64,
-    /// The estimates and the counts of the last prompts that were counted with nearly as many.
+    /// The estimates and counts of the last prompts whose count was near the highest.
     near_highest: Vec<(usize, u64)>,
 }
 
@@ -49,16 +49,16 @@ struct Size {
     learnt: Instant,
 }
 
-/// How the size is known.
+/// The source of the known context size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// The endpoint refused a longer prompt.
     Refused,
-    /// It answers nothing to longer prompts.
+    /// The endpoint answered longer prompts with nothing.
     Silent,
-    /// It counts the same for prompts that grow: it cuts them.
+    /// The endpoint reported the same count for growing prompts: it truncates them.
     Counted,
-    /// Its list of models has it.
+    /// The endpoint's list of models contains the size.
     Listed,
 }
 
@@ -73,29 +73,30 @@ impl Source {
     }
 }
 
-/// What is too long for the context.
+/// The part of a request that is too long for the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TooLong {
-    /// The prompt fits if the answer has at most so many tokens.
+    /// The answer is too long. The prompt fits if the answer has at most this many tokens.
     Answer(u32),
     Prompt,
 }
 
 impl Context {
-    /// The estimated tokens that a prompt may have before an answer of at most so many tokens.
+    /// The estimated tokens that a prompt may have before an answer of at most `max_tokens` tokens.
     pub fn prompt_room(&self, max_tokens: u32) -> Option<usize> {
         let known = self.0.lock();
         let size = known.size()?;
         Some(((size.tokens - answer_room(size.tokens, max_tokens)) as f64 / known.ratio()) as usize)
     }
 
-    /// The most tokens of an answer after a prompt of this estimate.
+    /// The maximum number of tokens of an answer after a prompt with this estimate.
     pub fn answer_limit(&self, estimate: usize, max_tokens: u32) -> u32 {
         let known = self.0.lock();
         known.size().map_or(max_tokens, |size| max_tokens.min(known.left_by(estimate, size.tokens)))
     }
 
-    /// A request was refused in these words: with a prompt of this estimate and an answer of at most so many tokens. `None`: nothing was too long.
+    /// Learns from a refusal with this text, for a prompt with this estimate and an answer of at most `max_tokens` tokens.
+    /// `None`: the refusal is not about length.
     pub fn refused(&self, words: &str, estimate: usize, max_tokens: u32, identity: &Identity) -> Option<TooLong> {
         let words = words.to_lowercase();
         if !is_about_context(&words) {
@@ -109,7 +110,7 @@ impl Context {
             known.count(estimate, prompt);
         }
         let sent = known.counted(estimate);
-        // Without numbers, or if it should have fitted: less than was sent.
+        // If the refusal has no numbers, or if the request should have fitted, the size is less than the request's.
         let less = sent * 3 / 4;
         let size = size.unwrap_or((less + answer_room(less, max_tokens)).max(LEAST_GUESSED)).max(LEAST_SIZE);
         known.learn(size, Source::Refused, identity);
@@ -118,13 +119,13 @@ impl Context {
             return Some(TooLong::Answer(left));
         }
         if u64::from(left) > u64::from(max_tokens) {
-            // It counts more than we know.
+            // The model counts more tokens than the known ratio predicts.
             known.ratio = Some(size as f64 / estimate.max(1) as f64);
         }
         Some(TooLong::Prompt)
     }
 
-    /// A prompt of this estimate was answered, and counted with so many tokens.
+    /// Learns from an answered prompt: its estimate and the reported token count.
     pub fn answered(&self, estimate: usize, counted: Option<u64>, identity: &Identity) {
         let mut known = self.0.lock();
         known.answered = known.answered.max(estimate);
@@ -138,7 +139,7 @@ impl Context {
         }
     }
 
-    /// Nothing was answered to a prompt of this estimate. Whether it may be too long.
+    /// Learns from an empty answer to a prompt with this estimate. Returns whether the prompt may be too long.
     pub fn was_silent(&self, estimate: usize, max_tokens: u32, identity: &Identity) -> bool {
         let mut known = self.0.lock();
         if known.answered == 0 || estimate < LEAST_COUNTED || (estimate as f64) < known.answered as f64 * MUCH_LONGER {
@@ -152,7 +153,7 @@ impl Context {
         true
     }
 
-    /// The endpoint's list of models has this size.
+    /// Learns the size from the endpoint's list of models.
     pub fn is_listed(&self, tokens: u64, identity: &Identity) {
         let mut known = self.0.lock();
         if (LEAST_SIZE..=MOST_LISTED).contains(&tokens) && known.size().is_none() {
@@ -160,7 +161,7 @@ impl Context {
         }
     }
 
-    /// What is known, in a sentence.
+    /// A description of the known size.
     pub fn in_words(&self) -> Option<String> {
         self.0.lock().size().map(in_words)
     }
@@ -180,7 +181,7 @@ impl Known {
         (estimate as f64 * self.ratio()) as u64
     }
 
-    /// The tokens that a prompt leaves to its answer.
+    /// The tokens that remain for the answer after a prompt.
     fn left_by(&self, estimate: usize, size: u64) -> u32 {
         u32::try_from(size.saturating_sub(self.counted(estimate)).max(LEAST_SIZE / 4)).unwrap_or(u32::MAX)
     }
@@ -192,8 +193,8 @@ impl Known {
         }
     }
 
-    /// Whether the model reads less than the whole of its prompts, because a server cuts them without a word: it counts the same for prompts that
-    /// grow, or exactly the same for different ones.
+    /// Whether a server silently truncates prompts: it reports the same count for growing prompts, or exactly the same count for
+    /// different ones.
     fn is_cut(&mut self, estimate: usize, counted: u64) -> bool {
         if counted < LEAST_CUT {
             return false;
@@ -211,7 +212,7 @@ impl Known {
         let (first, is_growing) = (self.near_highest[0], self.near_highest.is_sorted());
         let is_less = (counted as f64) < 0.75 * estimate as f64;
         let is_same = self.near_highest.iter().all(|near| near.1 == counted);
-        // What was added should have been counted. Words of few tokens may look like a cut.
+        // The added text should have increased the count. Text of few tokens may look like a truncation.
         let growth = estimate as f64 / first.0.max(1) as f64 - 1.0;
         let is_flat = counted as f64 - (first.1 as f64) < growth * first.1 as f64 / 4.0;
         is_less && is_same || is_growing && is_flat && (is_less || growth > 0.05)
@@ -235,12 +236,12 @@ fn in_words(Size { tokens, source, .. }: Size) -> String {
     )
 }
 
-/// The tokens of a context that are kept for an answer: a sixth, if it may have so many.
+/// The tokens of a context that are reserved for an answer: a sixth, limited to `max_tokens`.
 fn answer_room(size: u64, max_tokens: u32) -> u64 {
     (size / 6).min(max_tokens.into())
 }
 
-/// Whether a refusal says that prompt or answer have too many tokens for the model.
+/// Whether a refusal says that the prompt or the answer has too many tokens for the model.
 fn is_about_context(words: &str) -> bool {
     const KNOWN: [&str; 27] = [
         "cannot truncate to",
@@ -277,9 +278,9 @@ fn is_about_context(words: &str) -> bool {
 /// A number in a refusal.
 struct Number {
     value: u64,
-    /// Whether it is called the most that is allowed.
+    /// Whether the text calls it the allowed maximum.
     is_size: bool,
-    /// Whether what was sent is compared to it: `5000 > 4096`.
+    /// Whether the text compares it with another number: `5000 > 4096`.
     is_compared: bool,
 }
 
@@ -332,7 +333,7 @@ fn numbers(words: &str) -> Vec<Number> {
     numbers
 }
 
-/// The tokens that a refusal counts for the prompt, if its answer may have so many.
+/// The token count of the prompt in a refusal, for an answer of at most `max_tokens` tokens.
 fn prompt_tokens(numbers: &[Number], size: Option<u64>, max_tokens: u64) -> Option<u64> {
     let others: Vec<u64> = numbers
         .iter()

@@ -1,4 +1,4 @@
-//! Learns what an endpoint refuses for a model, and asks in another way from then on. What was learnt is forgotten after a day.
+//! Learns which request parameters an endpoint refuses for a model, and avoids them from then on. Lessons expire after a day.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,16 +12,16 @@ use super::context::Context;
 use crate::domain::answer_end::AnswerEnd;
 use crate::ports::language_model::{AnswerFormat, Identity};
 
-/// How long a lesson counts. Servers are updated, and a refusal may have been a mistake.
+/// How long a lesson is used. Servers are updated, and a refusal may have been a mistake.
 pub(super) const LEARNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The limit of tokens for an endpoint that refuses a higher one.
+/// The token limit for an endpoint that refuses a higher one.
 const SHORT_ANSWER: u32 = 1_000;
 
-/// So many unknown reasons of the end are logged.
+/// The maximum number of unknown finish reasons that are logged.
 const MOST_UNKNOWN_ENDS: usize = 16;
 
-/// What one endpoint supports for one model, as far as it is known.
+/// The features that one endpoint supports for one model, as far as they are known.
 #[derive(Debug)]
 pub(super) struct Dialect {
     pub identity: Identity,
@@ -31,15 +31,15 @@ pub(super) struct Dialect {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// What was learnt, and when.
+    /// The lessons, with the time when each was learnt.
     lessons: BTreeMap<Lesson, Instant>,
-    /// The forms in which an answer came.
+    /// The forms in which an answer arrived.
     accepted: BTreeSet<Form>,
-    /// The reasons of the end that are not known.
+    /// The unknown finish reasons that were logged.
     unknown_ends: BTreeSet<String>,
 }
 
-/// The dialects of all models of a process, by base URL and model, so that several users of one model learn together.
+/// The dialects of all models of a process, by base URL and model, so that several clients of one model share their lessons.
 #[derive(Clone, Default)]
 pub struct Dialects(Arc<Mutex<ByModel>>);
 
@@ -53,14 +53,14 @@ impl Dialects {
     }
 }
 
-/// How a request names the form of the answer, the plainest first.
+/// How a request specifies the form of the answer, the plainest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
     /// Only in the text of the prompt.
     Text,
-    /// `response_format` says that it is a JSON object.
+    /// `response_format` requests a JSON object.
     Object,
-    /// `response_format` holds a JSON schema.
+    /// `response_format` contains a JSON schema.
     Schema,
 }
 
@@ -75,7 +75,7 @@ impl Form {
     }
 }
 
-/// Something that an endpoint refuses.
+/// A feature that an endpoint refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lesson {
     Stream,
@@ -106,13 +106,13 @@ impl Lesson {
 /// The parameters of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Parameters {
-    /// Whether the answer comes in pieces, which some models refuse.
+    /// Whether the answer is streamed, which some models refuse.
     pub stream: bool,
     /// `stream_options`, which older servers do not know.
     pub stream_options: bool,
-    /// `max_completion_tokens` in place of `max_tokens`, which newer models of OpenAI demand.
+    /// `max_completion_tokens` instead of `max_tokens`, which newer models of OpenAI demand.
     pub completion_tokens: bool,
-    /// The most tokens of the answer.
+    /// The maximum number of tokens of the answer.
     pub limit: u32,
     /// `temperature`, which reasoning models refuse.
     pub temperature: bool,
@@ -122,11 +122,11 @@ pub(super) struct Parameters {
     pub form: Form,
 }
 
-/// A request that is being made.
+/// A request in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Attempt {
     pub parameters: Parameters,
-    /// What is learnt if it works.
+    /// The lessons to learn if it succeeds.
     lessons: Vec<Lesson>,
 }
 
@@ -142,7 +142,7 @@ impl Dialect {
         Self { identity, context: Context::default(), known: Mutex::default() }
     }
 
-    /// The first attempt for an answer of this form and of at most so many tokens.
+    /// The first attempt for an answer of this form and of at most `max_tokens` tokens.
     pub fn first(&self, wanted: Form, max_tokens: u32) -> Attempt {
         let lessons = self.lessons();
         let refuses = |lesson| lessons.contains(&lesson);
@@ -163,8 +163,9 @@ impl Dialect {
         Attempt { parameters, lessons: Vec::new() }
     }
 
-    /// Another attempt after a refusal, in a way that was not tried yet, if there is one. What the refusal names is changed first. The form is also
-    /// given up if the refusal does not name it, for servers that do not say what they refuse.
+    /// The next attempt after a refusal, in a form that was not tried yet. `None`: there is no such form. Features that the
+    /// refusal names are changed first. The form is also simplified if the refusal does not name it, for servers that do not say
+    /// what they refuse.
     ///
     /// `status` is `None` for an error inside a successful response that names none.
     pub fn next(&self, attempt: &Attempt, status: Option<u16>, refusal: &str) -> Option<Attempt> {
@@ -173,7 +174,7 @@ impl Dialect {
         let parameters = attempt.parameters;
         if parameters.limit > SHORT_ANSWER && refuses_limit(&refusal) {
             let short = Parameters { limit: SHORT_ANSWER, ..parameters };
-            // A prompt that leaves less room, or a credit that is nearly used up, says nothing of the next one.
+            // A long prompt or a nearly exhausted credit says nothing about the next request.
             let is_lasting = status != Some(402) && !says(&["context", "prompt", "inputs", "messages", "per minute", "afford"]);
             return Some(if is_lasting {
                 attempt.without(Lesson::LongAnswers, short)
@@ -189,7 +190,7 @@ impl Dialect {
         let has_form = parameters.form > Form::Text;
         if has_form && says(&["json_validate_failed", "failed_generation", "failed to generate json", "failed to validate json"])
         {
-            // The model wrote something else this once.
+            // The model's output had the wrong form this time only.
             return Some(Attempt { parameters: Parameters { form: Form::Text, ..parameters }, ..attempt.clone() });
         }
         if has_form && says(&NAMES_OF_FORMS) {
@@ -212,16 +213,16 @@ impl Dialect {
         }
         let may_be_form = match status {
             Some(400 | 422) => true,
-            // A router reports 404 when none of its servers supports the request.
+            // A router reports 404 if none of its servers supports the request.
             Some(404) | None => says(&["json", "schema", "format"]),
-            // It may also be a fault that passes.
+            // The failure may also be temporary.
             Some(500 | 501) => !self.known.lock().accepted.contains(&parameters.form),
             _ => false,
         };
         if has_form && may_be_form { attempt_with_plainer_form(attempt) } else { None }
     }
 
-    /// Records that an answer came. What was refused before is learnt.
+    /// Records that an answer arrived. The refusals before it become lessons.
     pub fn worked(&self, attempt: &Attempt) {
         let mut known = self.known.lock();
         known.accepted.insert(attempt.parameters.form);
@@ -233,7 +234,7 @@ impl Dialect {
         }
     }
 
-    /// Logs a reason of the end that is not known, once.
+    /// Logs an unknown finish reason, once.
     pub fn ended(&self, reason: &str) {
         let mut known = self.known.lock();
         let is_new = AnswerEnd::of(reason) == AnswerEnd::Other && known.unknown_ends.len() < MOST_UNKNOWN_ENDS;
@@ -243,7 +244,7 @@ impl Dialect {
         }
     }
 
-    /// What was learnt, in words.
+    /// The lessons, in words.
     pub fn in_words(&self) -> Vec<Cow<'static, str>> {
         let lessons = self.lessons().into_iter().map(|lesson| Cow::Borrowed(lesson.in_words()));
         lessons.chain(self.context.in_words().map(Cow::Owned)).collect()
@@ -278,7 +279,8 @@ const NAMES_OF_FORMS: [&str; 10] = [
     "response schema",
 ];
 
-/// How templates refuse the role `system`. After consecutive messages of one role were joined, it is what breaks the alternation of roles.
+/// Phrases with which templates refuse the role `system`. Consecutive messages of one role are joined, so a complaint about
+/// alternating roles also refers to it.
 const NAMES_OF_SYSTEM: [&str; 14] = [
     "system role",
     "system message",
@@ -296,7 +298,7 @@ const NAMES_OF_SYSTEM: [&str; 14] = [
     "template",
 ];
 
-/// Whether a refusal is about streaming: it names it as a parameter, or says that it is not to be had.
+/// Whether a refusal is about streaming: it names the parameter, or says that streaming is not available.
 fn refuses_stream(refusal: &str) -> bool {
     let mut words = refusal.split(|c: char| !c.is_alphanumeric() && c != '_');
     let names = words.any(|word| matches!(word, "stream" | "streaming" | "streamed"));
@@ -315,20 +317,21 @@ fn refuses_stream(refusal: &str) -> bool {
     names && (is_parameter(refusal, "stream") || denies.iter().any(|word| refusal.contains(word)))
 }
 
-/// Whether an error in JSON names this parameter as the wrong one.
+/// Whether an error in JSON names this parameter as the invalid one.
 fn is_parameter(refusal: &str, name: &str) -> bool {
     let compact: String = refusal.chars().filter(|c| !c.is_whitespace()).collect();
     compact.contains(&format!("\"param\":\"{name}\""))
 }
 
-/// Whether a refusal demands the other parameter. A limit that is too high is refused by its name too, and another name would not help then.
+/// Whether a refusal demands the other parameter. A limit that is too high is refused by its name too, and the other parameter
+/// would not help then.
 fn wants_completion_tokens(refusal: &str) -> bool {
     let unknown = ["unsupported", "not supported", "unrecognized", "unknown", "not permitted"];
     refusal.contains("max_completion_tokens")
         || (refusal.contains("max_tokens") && unknown.iter().any(|word| refusal.contains(word)))
 }
 
-/// Whether a refusal says that the limit of tokens is too high: for the model, for what the prompt leaves, or for the credit.
+/// Whether a refusal says that the token limit is too high: for the model, for the room after the prompt, or for the credit.
 fn refuses_limit(refusal: &str) -> bool {
     let says = |known: &[&str]| known.iter().any(|known| refusal.contains(known));
     let names = says(&[

@@ -14,37 +14,37 @@ use crate::adapters::endpoint::service::Service;
 use crate::adapters::endpoint::told::Told;
 use crate::ports::language_model::NoAnswer;
 
-/// No more of them are shown.
+/// The maximum number of names in the result.
 const MOST_NAMES: usize = 2_000;
-/// No more of them are read.
+/// The maximum number of entries that are read.
 const MOST_ENTRIES: usize = 10_000;
-/// A longer name is of no model.
+/// The maximum length of a name, in characters.
 const MAX_NAME_CHARS: usize = 200;
-/// A longer list is refused.
+/// The maximum size of a list. A longer list is rejected.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// A list of models.
 #[derive(Deserialize)]
 struct List<'a> {
-    /// `null` stands for none.
+    /// `null` means an empty list.
     #[serde(borrow, default, deserialize_with = "present")]
     data: Option<&'a RawValue>,
-    /// As Ollama and Google call it in other APIs.
+    /// The name of the field in other APIs of Ollama and Google.
     #[serde(borrow)]
     models: Option<&'a RawValue>,
 }
 
 impl OpenAi {
-    /// The names of its models, in the order of the alphabet.
+    /// The names of the endpoint's models, in alphabetical order.
     ///
     /// # Errors
-    /// The endpoint cannot be reached, refuses, or has no such list.
+    /// Returns an error if the endpoint cannot be reached, refuses the request, or has no such list.
     pub async fn names(&self) -> Result<Vec<String>, NoAnswer> {
         let by = Instant::now() + self.first_token_timeout;
         timeout_at(by, self.names_by(by)).await.unwrap_or(Err(NoAnswer::TimedOut { after: self.first_token_timeout }))
     }
 
-    /// Learns from the list of models how much this one reads, if the list says so.
+    /// Learns this model's context size from the list of models, if the list contains it.
     pub(super) async fn read_context(&self) {
         let by = Instant::now() + self.first_token_timeout;
         let Ok(Ok(body)) = timeout_at(by, self.list(by)).await else { return };
@@ -81,7 +81,7 @@ fn read(body: &[u8]) -> Result<Vec<String>, Broken> {
     Ok(names.map(|name| shortened(&name, MAX_NAME_CHARS)).collect())
 }
 
-/// The entries of a list: an array, or an object that holds it.
+/// The entries of a list: an array, or an object that contains it.
 fn entries(body: &[u8]) -> Result<Vec<&RawValue>, Broken> {
     let garbled = |why: String| Broken::garbled(format!("the list of models: {why}"), body);
     let sent: &RawValue = serde_json::from_slice(body).map_err(|error| garbled(error.to_string()))?;
@@ -101,7 +101,8 @@ fn entries(body: &[u8]) -> Result<Vec<&RawValue>, Broken> {
     Ok(entries.into_iter().flat_map(|entries| entries.0).collect())
 }
 
-/// The tokens that a model reads at once, by the names that servers have for them: of the loaded model before those that it could read.
+/// The context size, by the field names that servers use for it. The size of the loaded model takes precedence over the size that
+/// it could have.
 fn context(entry: &RawValue) -> Option<u64> {
     let names = ["loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length", "n_ctx"];
     let found = fields(entry.get(), names).ok()?.into_iter().flatten().find_map(|value| value.get().parse().ok());
@@ -120,7 +121,7 @@ fn number_in(value: &RawValue) -> Option<String> {
     value.get().parse::<u64>().ok().map(|number| number.to_string())
 }
 
-/// A field that is there, even if it is `null`.
+/// A field that is present, even if it is `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(deserializer).map(Some)
 }

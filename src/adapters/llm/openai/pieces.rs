@@ -8,20 +8,20 @@ const SHORTEST: usize = 8;
 pub(super) struct Pieces {
     count: usize,
     last: String,
-    /// Whether each piece so far began with the one before it, and went on.
+    /// Whether each chunk so far began with the previous one, and continued it.
     grows: bool,
 }
 
-/// What a piece adds.
+/// The effect of a chunk on the text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Added {
     More(String),
-    /// The text so far was wrong: this is the text.
+    /// The text so far was wrong. This text replaces it.
     Instead(String),
 }
 
 impl Pieces {
-    /// What the next piece adds to the text so far. `is_last`: it comes with the reason of the end.
+    /// Determines what the next chunk adds to the text so far. `is_last`: the chunk contains the finish reason.
     pub fn add(&mut self, so_far: &str, piece: String, is_last: bool) -> Added {
         if piece.is_empty() || is_last && piece.len() >= SHORTEST && piece == so_far {
             return Added::More(String::new());
@@ -33,7 +33,7 @@ impl Pieces {
         match self.count {
             _ if !self.grows => Added::More(piece),
             1 | 2 => Added::More(piece),
-            // By now the text so far is the first two pieces, one after the other.
+            // By now the text so far consists of the first two chunks, one after the other.
             3 if piece.len() >= SHORTEST => Added::Instead(piece),
             3 => {
                 self.grows = false;
@@ -43,11 +43,11 @@ impl Pieces {
         }
     }
 
-    /// The text at the end, if it is not the text so far.
+    /// The text at the end of the stream. `None`: the text so far is correct.
     pub fn at_end(&self, so_far: &str) -> Option<&str> {
         let is_long = self.last.len() >= SHORTEST;
         let before = so_far.strip_suffix(self.last.as_str())?;
-        // The second of two pieces begins with the first, or the last piece repeats all pieces before it.
+        // The second of two chunks begins with the first, or the last chunk repeats all chunks before it.
         let repeats = is_long && before.len() >= SHORTEST && (self.grows && self.count == 2 || before == self.last);
         repeats.then_some(&self.last)
     }

@@ -33,7 +33,7 @@ pub(super) struct Body<'a> {
     response_format: Option<ResponseFormat<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Function<OfferedTool<'a>>>,
-    /// What the endpoint wants besides.
+    /// Additional fields for the endpoint.
     #[serde(flatten)]
     extra: &'a Map<String, Value>,
 }
@@ -49,7 +49,7 @@ struct SentMessage<'a> {
     tool_call_id: Option<&'a str>,
 }
 
-/// Many servers accept only one text, so text alone is sent as a plain string.
+/// The content of a message. Many servers accept only one text, so text alone is sent as a plain string.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -112,7 +112,7 @@ enum ResponseFormat<'a> {
 #[derive(Serialize)]
 struct Schema<'a> {
     name: &'a str,
-    /// Whether the answer must follow the schema to the letter. Endpoints ask for more of such a schema.
+    /// Whether the answer must follow the schema exactly. Endpoints have additional requirements for such a schema.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
     schema: Ordered<'a>,
@@ -125,7 +125,7 @@ struct StreamOptions {
 
 impl<'a> Body<'a> {
     /// # Errors
-    /// The request contains something that the protocol cannot express.
+    /// Returns an error if the request contains something that the protocol cannot express.
     pub fn new(
         model: &'a str,
         temperature: Option<f64>,
@@ -184,7 +184,7 @@ impl<'a> SentMessage<'a> {
         self.tool_calls.is_empty() && self.tool_call_id.is_none()
     }
 
-    /// Adds the content of the message after it.
+    /// Appends the content of the next message.
     fn join(&mut self, next: Self) {
         self.content = match (self.content.take(), next.content) {
             (Some(Content::Text(one)), Some(Content::Text(other))) => Some(Content::Text(one + "\n\n" + other)),
@@ -240,7 +240,8 @@ impl<'a> SentPart<'a> {
     }
 }
 
-/// Messages that every template takes: instructions come first, if the template knows them at all, and nobody speaks twice in a row.
+/// Converts messages to a form that every template accepts: system messages come first, if the template supports them at all, and
+/// consecutive messages of one role are joined.
 fn turns(messages: Vec<SentMessage<'_>>, with_system: bool) -> Vec<SentMessage<'_>> {
     let mut turns: Vec<SentMessage<'_>> = Vec::new();
     for mut message in messages {

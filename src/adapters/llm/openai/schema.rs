@@ -3,8 +3,8 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-/// A JSON schema whose properties are written in the order of its `required`, because endpoints have models write the fields in the order of the
-/// properties. A [`Value`] has them in alphabetical order.
+/// A JSON schema whose properties are written in the order of its `required`, because endpoints make models write the fields in
+/// the order of the properties. A [`Value`] has them in alphabetical order.
 pub(super) struct Ordered<'a>(pub(super) &'a Value);
 
 impl Serialize for Ordered<'_> {
@@ -23,7 +23,8 @@ impl Serialize for Ordered<'_> {
     }
 }
 
-/// Whether a schema can be followed strictly: it knows no other properties, and requires all that it knows (OpenAI, Structured Outputs).
+/// Whether a schema can be followed strictly: it allows no additional properties, and requires all of its properties (OpenAI,
+/// Structured Outputs).
 pub(super) fn is_strict(schema: &Value) -> bool {
     let names = |key: &str| schema.get(key).and_then(Value::as_array).map_or(0, Vec::len);
     let properties = schema.get("properties").and_then(Value::as_object).map_or(0, Map::len);

@@ -1,17 +1,17 @@
-//! Text whose characters may be cut in two by the ends of pieces.
+//! Text whose characters may be split across chunks.
 
 use std::fmt;
 
 use serde::de::{Deserializer as _, Error, Visitor};
 use serde_json::value::RawValue;
 
-/// The text of a piece. The escape of a character outside the basic plane is a pair, and each half may come in a piece of its own: here a half is encoded
-/// like a character (WTF-8).
+/// The text of a chunk. A character outside the basic plane is escaped as a surrogate pair, and the two surrogates may arrive in
+/// different chunks. A single surrogate is encoded like a character here (WTF-8).
 #[derive(Default)]
 pub(super) struct Units(Vec<u8>);
 
 impl Units {
-    /// The string in a JSON value; empty if it is not a string.
+    /// The string in a JSON value. Empty if the value is not a string.
     pub fn of(value: &RawValue) -> Self {
         struct Bytes;
 
@@ -27,7 +27,7 @@ impl Units {
             }
         }
 
-        // serde_json decodes half of a pair only into bytes.
+        // serde_json decodes a lone surrogate only into bytes.
         let is_string = value.get().starts_with('"');
         let mut decoder = serde_json::Deserializer::from_str(value.get());
         Self(if is_string { decoder.deserialize_bytes(Bytes).unwrap_or_default() } else { Vec::new() })
@@ -47,15 +47,15 @@ impl Units {
     }
 }
 
-/// Puts the halves of pairs together.
+/// Joins surrogate pairs.
 #[derive(Default)]
 pub(super) struct Joiner {
-    /// The first half of a pair, whose other half may come in the next piece.
+    /// A high surrogate, whose low surrogate may arrive in the next chunk.
     high: Option<u32>,
 }
 
 impl Joiner {
-    /// The text of the next piece. Halves that do not fit each other become a replacement character.
+    /// The text of the next chunk. Unpaired surrogates become a replacement character.
     pub fn push(&mut self, piece: &Units) -> String {
         let mut text = String::new();
         let mut rest = &piece.0[..];
@@ -87,7 +87,7 @@ impl Joiner {
     }
 }
 
-/// Whether three bytes are half of a pair (U+D800 to U+DFFF).
+/// Whether three bytes encode a surrogate (U+D800 to U+DFFF).
 fn is_half(bytes: &[u8]) -> bool {
     matches!(bytes, [0xED, 0xA0..=0xBF, _])
 }

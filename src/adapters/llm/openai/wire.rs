@@ -1,7 +1,7 @@
-//! The JSON of answers, as far as it is needed.
+//! Parses the JSON of answers.
 //!
-//! Only the needed parts of an answer are built. The rest is skipped while parsing, so that parsing takes no more memory than the answer
-//! itself, whatever it contains.
+//! Only the needed parts of an answer are built. The rest is skipped while parsing, so that parsing takes no more memory than the
+//! answer itself, whatever it contains.
 
 use serde_json::value::RawValue;
 
@@ -16,13 +16,13 @@ use crate::ports::language_model::Usage;
 /// The most tool calls that are read from one answer.
 pub(super) const MAX_TOOL_CALLS: usize = 64;
 
-/// The most parts of a content that are read from one piece.
+/// The most content parts that are read from one chunk.
 const MAX_PARTS: usize = 1_024;
 
-/// The fields of a part of a content.
+/// The fields of a content part.
 const PART: [&str; 3] = ["type", "text", "refusal"];
 
-/// A piece of a stream, or a whole answer: they differ only in `delta` and `message`.
+/// A chunk of a stream, or a whole answer: they differ only in `delta` and `message`.
 pub(super) struct Piece {
     pub id: Option<String>,
     pub model: Option<String>,
@@ -30,25 +30,25 @@ pub(super) struct Piece {
     pub choice: Option<Choice>,
     /// Whether it has a list of choices, which may be empty.
     pub has_choices: bool,
-    /// Why a filter blocked the prompt, as Google tells it.
+    /// Why a filter blocked the prompt, as reported by Google.
     pub blocked: Option<String>,
     pub tokens: Option<Tokens>,
 }
 
-/// The model's output, and why it ended.
+/// The model's output, and its finish reason.
 #[derive(Default)]
 pub(super) struct Choice {
-    /// The number of the answer that it belongs to.
+    /// The index of its answer.
     pub index: u64,
     pub text: Units,
     pub tool_calls: Vec<CallPiece>,
-    /// Why the model declines to answer, in its words.
+    /// The model's text of a refusal.
     pub refusal: Units,
     /// Whether this contains a thought, which is not shown.
     pub thinks: bool,
-    /// The words of the thought, if they are a text.
+    /// The text of the thought, if there is one.
     pub thoughts: Units,
-    /// Whether it is a whole message and no piece of one.
+    /// Whether it is a whole message, not a delta.
     pub is_message: bool,
     pub finish_reason: Option<String>,
 }
@@ -59,13 +59,13 @@ impl Choice {
         self.thinks || self.has_words()
     }
 
-    /// Whether this contains output that is no thought.
+    /// Whether this contains output other than a thought.
     pub fn has_words(&self) -> bool {
         !self.text.is_empty() || !self.refusal.is_empty() || !self.tool_calls.is_empty()
     }
 }
 
-/// A tool call, or a piece of one.
+/// A tool call, or a chunk of one.
 pub(super) struct CallPiece {
     /// The index of the call in the answer.
     pub index: Option<u64>,
@@ -82,9 +82,9 @@ pub(super) struct Tokens {
 }
 
 impl Piece {
-    /// Parses a piece, or the error in its place.
+    /// Parses a chunk, or the error in its place.
     pub fn read(json: &[u8]) -> Result<Self, Broken> {
-        // Words may hold bytes that are no text, where a server cut a character in two.
+        // Text may contain invalid UTF-8 where a server split a character.
         let text = String::from_utf8_lossy(json);
         let text = text.trim_start_matches('\u{feff}');
         let garbled = |error: serde_json::Error| Broken::garbled(error.to_string(), json);
@@ -98,7 +98,7 @@ impl Piece {
         let choices: Option<First<&RawValue, MAX_CHOICES>> =
             choices.map(|choices| serde_json::from_str(choices.get())).transpose().map_err(garbled)?;
         if let Some(error) = error.filter(|error| is_something(error)) {
-            // Its code and its words may be beside it.
+            // The code and the text of the error may be in fields beside it.
             let outer = serde_json::from_str::<&RawValue>(text);
             return Err(told(outer.ok().filter(|outer| outer.get().len() <= MAX_ERROR_BYTES).unwrap_or(error)));
         }
@@ -121,22 +121,22 @@ impl Piece {
         })
     }
 
-    /// The error that an event is by its name.
+    /// The error in an event whose name declares it as an error.
     pub fn error(json: &[u8]) -> Broken {
         Broken::Told(Box::new(Told::of(json)))
     }
 }
 
-/// The most choices that are looked at in a piece.
+/// The most choices that are read from a chunk.
 const MAX_CHOICES: usize = 16;
 
-/// The number of the answer that a choice belongs to.
+/// The index of the answer to which a choice belongs.
 fn index(choice: &RawValue) -> u64 {
     let index = fields(choice.get(), ["index"]).ok().and_then(|[index]| index.and_then(count));
     index.unwrap_or_default()
 }
 
-/// The longest answer whose error is read together with what is beside it.
+/// The longest answer whose error is read together with the fields beside it.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 fn told(value: &RawValue) -> Broken {
@@ -148,13 +148,13 @@ fn name_in(value: &RawValue) -> Option<String> {
     text_in(value).or_else(|| value.get().parse::<f64>().ok().map(|_| value.get().to_owned()))
 }
 
-/// Some servers send an empty error, or `false`, with every answer.
+/// Whether an error is present. Some servers send an empty error, or `false`, with every answer.
 fn is_something(value: &RawValue) -> bool {
     !matches!(value.get(), "{}" | "[]" | "\"\"" | "false" | "0" | "null")
 }
 
 impl Tokens {
-    /// The reported counts, or the estimate for those that are missing.
+    /// The reported counts, with the estimate in place of missing ones.
     pub fn or(self, estimate: Usage) -> Usage {
         Usage {
             input_tokens: self.prompt.unwrap_or(estimate.input_tokens),
@@ -171,7 +171,7 @@ fn count(value: &RawValue) -> Option<u64> {
 
 impl Choice {
     fn read(sent: &RawValue, garbled: impl Fn(serde_json::Error) -> Broken) -> Result<Self, Broken> {
-        // `text` has the words, on servers that complete texts.
+        // `text` contains the text on servers for text completion.
         let [delta, message, text, finish_reason, error] =
             fields(sent.get(), ["delta", "message", "text", "finish_reason", "error"]).map_err(&garbled)?;
         if let Some(error) = error.filter(|error| is_something(error)) {
@@ -208,7 +208,7 @@ impl Choice {
             choice.read_content(content);
         }
         choice.refusal.append(refusal.map(Units::of).unwrap_or_default());
-        // A value that is not a list of calls is ignored, like everything else that is not needed.
+        // A value that is not a list of calls is ignored, like all other fields that are not needed.
         let calls = calls.and_then(|calls| serde_json::from_str(calls.get()).ok());
         let calls = calls.map(|calls: First<&RawValue, { MAX_TOOL_CALLS + 1 }>| calls.0).unwrap_or_default();
         choice.tool_calls = calls.into_iter().map(CallPiece::read).collect::<Result<_, _>>().unwrap_or_default();
@@ -230,7 +230,7 @@ impl Choice {
         let is_part = fields(content.get(), PART).is_ok_and(|part| part.into_iter().any(|field| field.is_some()));
         match is_part {
             true => self.read_part(content),
-            // JSON that was asked for, and that the server has parsed.
+            // Requested JSON that the server has parsed.
             false => self.text.append(Units::of_json(content)),
         }
     }

@@ -1,4 +1,4 @@
-//! Votes by a few readable rules, with less willingness the longer companions talk among themselves.
+//! Votes by a few readable rules. The willingness to speak decreases the longer companions talk among themselves.
 
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub(super) fn vote(trigger: Trigger, situation: &Situation, dice: &mut Dice) -> 
         decision: if speaks { Decision::Yes } else { Decision::No },
         importance: if speaks { importance(trigger, situation, dice) } else { tenths(dice.between((0.0, 2.5))) },
         selected: trigger == Trigger::DirectAddress || situation.names_me,
-        // Only who hears a goodbye thinks of the end.
+        // Closes the conversation only in reply to a goodbye.
         closing: if situation.is_over && trigger != Trigger::DirectAddress { Stage::Closing } else { Stage::None },
     };
     // Plain numbers and strings can always be serialised.
@@ -43,7 +43,7 @@ fn inclination(trigger: Trigger, situation: &Situation) -> f64 {
         _ => 0.3,
     };
     match (trigger, situation.streak) {
-        // Whoever is called by name with a question answers, whatever made it consider that.
+        // A companion that is called by name with a question answers, whatever the trigger is.
         _ if situation.names_me && situation.asks && !situation.by_companion => 1.0,
         (Trigger::DirectAddress, _) if matches!(situation.kind, Kind::Thanks | Kind::Goodbye) => 0.85,
         (Trigger::DirectAddress | Trigger::Event, _) => 1.0,

@@ -1,4 +1,4 @@
-//! Deterministic pseudorandom numbers: they depend on the question alone.
+//! Deterministic pseudorandom numbers that depend only on the question.
 
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::ports::language_model::Request;
@@ -37,12 +37,12 @@ impl Dice {
         least + (most - least) * self.fraction()
     }
 
-    /// One of the choices; empty if there is none.
+    /// Picks one of the choices. Empty if there are none.
     pub fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
         self.pick_after(choices, 0)
     }
 
-    /// The choice that comes so many places after the one that is picked; empty if there is none.
+    /// Picks a choice, and returns the one `places` positions after it. Empty if there are none.
     pub fn pick_after<'a>(&mut self, choices: &[&'a str], places: u32) -> &'a str {
         let count = choices.len().max(1) as u64;
         let number = (self.next() % count + u64::from(places)) % count;

@@ -70,13 +70,13 @@ impl Kind {
         }
     }
 
-    /// Whether somebody wants something.
+    /// Whether the author asks or requests something.
     pub fn asks(self) -> bool {
         matches!(self, Self::Question | Self::Help | Self::Joke | Self::Request)
     }
 }
 
-/// Whether a text addresses the whole room, or tells something about its author, so that silence would be strange.
+/// Whether a text addresses the whole room, or is about its author, so that silence would be strange.
 pub(super) fn is_for_all(text: &str) -> bool {
     let lower = text.to_lowercase();
     let words = words(&lower);
@@ -85,7 +85,7 @@ pub(super) fn is_for_all(text: &str) -> bool {
     is_called || has(SELF) && words.len() >= 4 || Kind::of(text) != Kind::Remark
 }
 
-/// Whether a text is at most three words long, so that nobody has to answer it.
+/// Whether a text is at most three words long, so that it needs no answer.
 pub(super) fn is_brief(text: &str) -> bool {
     words(text).len() < 4 && text.is_ascii()
 }
@@ -102,7 +102,7 @@ pub(super) fn words(text: &str) -> Vec<&str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
-/// Whether a list, with spaces between its words, has this one.
+/// Whether a list of words, separated by spaces, contains this one.
 pub(super) fn listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|listed| listed == word)
 }

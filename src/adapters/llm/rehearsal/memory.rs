@@ -1,4 +1,4 @@
-//! Finds what somebody said earlier, in the words of a question.
+//! Finds an earlier message that shares words with a question.
 
 use frostem::Algorithm;
 
@@ -15,7 +15,7 @@ use crate::ports::language_model::Request;
 /// The longest quotation, in characters.
 const MAX_QUOTED: usize = 200;
 
-/// Words of more than two letters that do not say what a question is about.
+/// Words of more than two letters that do not identify the topic of a question.
 const COMMON: &str = "the your our his her their its this that these which what any some about like love hate prefer play buy two three four \
     five you she they them who when where why how are was were been does did has have had can could shall should will would may might must and \
     but than then for from into off out over with without not yes all along again ever never just also too very there here now soon lately \
@@ -23,7 +23,7 @@ const COMMON: &str = "the your our his her their its this that these which what 
     last lot morning moment month night number one ones part people person place point reason same side sort thing things time times way week \
     weekend word words year years remember know tell told said say saying think gave give get got mean meant please anybody anyone somebody";
 
-/// What a person said earlier that the question of a person is about. None: nothing of what the model was given is.
+/// An earlier message of a person about the topic of a person's question. `None`: the prompt contains no such message.
 pub(super) fn remembered(request: &Request, context: &QuestionContext, situation: &Situation) -> Option<String> {
     let question = context.newest.last().filter(|line| line.from.role == Role::Person)?;
     let Earlier(earlier) = request.extensions.get::<Earlier>()?;
@@ -43,7 +43,7 @@ pub(super) fn remembered(request: &Request, context: &QuestionContext, situation
     let scores = corpus.scores(&query);
     let (best, score) = scores.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1))?;
     let (line, Day(day)) = told.get(best).filter(|_| *score > 0.0)?;
-    // A parser of answers takes these characters for a thought or an object.
+    // A parser of answers would read these characters as a thought or an object.
     let text = one_line(&line.text.replace(['<', '>', '{', '}'], ""), MAX_QUOTED);
     let who = if line.from.id == question.from.id {
         "You told me that".to_owned()

@@ -4,7 +4,7 @@ use super::dice::Dice;
 use super::kind::Kind;
 use super::situation::Situation;
 
-/// A statement that fits the newest message. `tries`: how many others were not wanted.
+/// A statement that fits the newest message. `tries`: the number of rejected statements.
 pub(super) fn statement(situation: &Situation, tries: u32, dice: &mut Dice) -> String {
     let all = if situation.by_companion { among(situation.opening) } else { phrases(situation.kind) };
     let is_new = |phrase: &&str| !situation.said.contains(&fill(phrase, situation).to_lowercase());
@@ -31,7 +31,7 @@ pub(super) fn fill(template: &str, situation: &Situation) -> String {
 
 const FALLBACKS: &[&str] = &["I hear you, {name}.", "Go on, {name}.", "And then?", "Tell us more, {name}.", "I see."];
 
-/// What is said to somebody who is not a companion.
+/// The replies to a person or another bot.
 fn phrases(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Greeting => {
@@ -73,7 +73,7 @@ fn phrases(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// What is said to another companion, after somebody who is not one has begun with this kind of message.
+/// The replies to another companion, by the kind of the message that opened the conversation.
 fn among(opening: Kind) -> &'static [&'static str] {
     match opening {
         Kind::Trouble | Kind::Help => &[

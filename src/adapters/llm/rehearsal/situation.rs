@@ -1,32 +1,32 @@
-//! Analyses the newest message and what came before it with simple rules.
+//! Analyses the newest message and the messages before it with simple rules.
 
 use super::kind::{Kind, is_brief, is_for_all, is_goodbye, words};
 use crate::domain::message::Role;
 use crate::domain::question_context::{Line, QuestionContext};
 use crate::ports::language_model::Request;
 
-/// The newest message, analysed, and the run of companions' statements that it ends.
+/// The newest message, analysed, and the streak of companions' statements that it ends.
 #[derive(Debug)]
 pub(super) struct Situation {
     /// The author's name, short and on one line.
     pub speaker: String,
     pub kind: Kind,
-    /// It addresses the whole room.
+    /// Whether it addresses the whole room.
     pub is_for_all: bool,
-    /// It is so short that nobody has to answer.
+    /// Whether it is so short that it needs no answer.
     pub is_brief: bool,
     pub names_me: bool,
-    /// The author of the newest message that names the companion. None: it was spoken to otherwise, by a reply.
+    /// The author of the newest message that names the companion. `None`: the companion was addressed in another way, by a reply.
     pub caller: Option<String>,
-    /// It asks or requests something.
+    /// Whether it asks or requests something.
     pub asks: bool,
-    /// Its author is another companion.
+    /// Whether its author is another companion.
     pub by_companion: bool,
-    /// The number of statements by companions since somebody else spoke.
+    /// The number of statements by companions since the last message of another author.
     pub streak: usize,
-    /// A companion said goodbye in one of them: the talk is over.
+    /// Whether a companion said goodbye in one of them, so that the conversation is over.
     pub is_over: bool,
-    /// The kind of the last message by somebody who is not a companion.
+    /// The kind of the last message by an author other than a companion.
     pub opening: Kind,
     /// The newest messages in lower case, which should not be repeated.
     pub said: Vec<String>,
@@ -49,7 +49,7 @@ impl Situation {
         let other = context.newest.iter().rev().nth(run.len()).map_or("", |line| &*line.text);
         let kind = Kind::of(text);
         Self {
-            // Nobody speaks to oneself.
+            // A companion does not address itself.
             speaker: printable(context.newest.iter().rev().find(|line| !is_mine(line)).map_or(speaker, |line| &line.from.name)),
             kind,
             is_for_all: is_for_all(text),
@@ -66,7 +66,8 @@ impl Situation {
     }
 }
 
-/// A name from outside, made safe for a sentence: without characters that a parser of answers takes for a thought or an object.
+/// A name from outside, made safe for a sentence: without characters that a parser of answers would read as a thought or an
+/// object.
 pub(super) fn printable(name: &str) -> String {
     let is_plain = |c: &char| !c.is_control() && !matches!(c, '<' | '>' | '{' | '}');
     let name: String = name.chars().filter(is_plain).take(32).collect();

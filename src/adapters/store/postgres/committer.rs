@@ -1,8 +1,9 @@
-//! The only task that writes: it checks what waits, commits it in one transaction, and settles what it does not know.
+//! The only task that writes: it checks waiting requests, commits them in one transaction, and resolves unknown outcomes.
 //!
-//! A commit is never cancelled. If its answer is lost, or comes with a warning, nobody knows whether it took effect. Then a write of the partition's
-//! row under the same owner settles it: it waits for the lock that the commit holds, and once it is committed, so is everything before it. After
-//! that the same changes are committed again. They say what each key holds, and nobody else writes meanwhile, so twice is the same as once.
+//! A commit is never cancelled. If its answer is lost, or comes with a warning, its outcome is unknown. A write of the
+//! partition's row under the same owner resolves this: it waits for the lock that the commit holds, and once it is committed, so
+//! is every earlier commit. After that, the same changes are committed again. They contain the value of each key, and there is no
+//! other writer in the meantime, so the repetition has no further effect.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,17 +50,17 @@ pub(super) struct Committer {
     database: Database,
     session: Option<Session>,
     standing: Arc<Standing>,
-    /// The id of the ownership under which wards were taken.
+    /// The id of the ownership under which wards were acquired.
     owner: Arc<str>,
-    /// The partition's term. `None`: no ward was taken yet.
+    /// The partition's term. `None`: no ward was acquired yet.
     term: Option<Term>,
-    /// The term that wards get which are taken for the first time.
+    /// The term of wards that are acquired for the first time.
     opening_term: Term,
     held: BTreeMap<Ward, Term>,
     instruments: Instruments,
 }
 
-/// What becomes of a group. It is decided once: after an unknown outcome the keys may hold what the group wrote.
+/// The decision about a group. It is made once: after an unknown outcome, the keys may already contain the group's values.
 struct Plan {
     outcomes: Outcomes,
     puts: (Vec<Key>, Vec<Value>),
@@ -96,7 +97,7 @@ impl Committer {
                     Request::Commit(group, answer) => groups.push((group, answer)),
                     Request::Take(ward, answer) => {
                         self.commit(std::mem::take(&mut groups)).await;
-                        // The caller may be gone; it is done all the same.
+                        // The caller may be gone. The request is carried out nevertheless.
                         let _ = answer.send(self.take(ward).await);
                     }
                 }
@@ -135,7 +136,7 @@ impl Committer {
         let (mut plan, mut is_unknown, mut has_failed) = (None, false, false);
         let (deadline, standing) = (Instant::now() + PATIENCE, self.standing.clone());
         loop {
-            // What was sent goes on in the database. Nobody waits for it any more once the store is lost.
+            // The request continues in the database. Once the store is lost, its outcome is not awaited any more.
             let attempt = tokio::select! {
                 biased;
                 why = standing.lost() => {
@@ -153,7 +154,7 @@ impl Committer {
                     return Ok(self.refuse(&batches, current));
                 }
                 Err(Trouble::Passing(detail)) => {
-                    // Its transaction, if one is open, ends with it.
+                    // An open transaction ends with its connection.
                     self.session = None;
                     if Instant::now() + RETRY_PAUSE < deadline {
                         if !has_failed {
@@ -207,9 +208,9 @@ impl Committer {
         let writes = try_join_all(writes.map(|(sql, values, _)| client.execute_typed(sql, values)));
         session.has_warned();
         let was_unknown = std::mem::replace(is_unknown, true);
-        // After a write that failed, this only ends the transaction.
+        // After a failed write, this only ends the transaction.
         let written = try_join!(writes, client.batch_execute("commit"));
-        // The database refused the transaction, and the connection goes on.
+        // The database refused the transaction, and the connection remains usable.
         if written.as_ref().is_err_and(is_refused) {
             *is_unknown = was_unknown;
         }
@@ -220,7 +221,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Connects if there is no connection. What was in flight on an earlier one is settled then.
+    /// Connects if there is no connection. Requests that were in flight on an earlier connection are resolved.
     async fn connect(&mut self) -> Result<(), Trouble> {
         if self.session.as_ref().is_some_and(|session| !session.client.is_closed()) {
             return Ok(());
@@ -232,14 +233,14 @@ impl Committer {
             if session.has_warned() {
                 return Err(Trouble::Passing("the database warned when it settled a commit".into()));
             }
-            // A taking whose answer was lost may have changed it.
+            // An acquisition whose answer was lost may have changed it.
             self.term = Some(Term(row.try_get::<_, i64>(0)?.unsigned_abs()));
         }
         self.session = Some(session);
         Ok(())
     }
 
-    /// Decides what becomes of batches over these values.
+    /// Decides the outcome of batches over these values.
     fn plan(&self, batches: &[Batch], mut values: BTreeMap<Key, Option<Value>>) -> Result<Plan, Trouble> {
         let (mut outcomes, mut changed) = (Vec::with_capacity(batches.len()), BTreeSet::new());
         for batch in batches {
@@ -273,7 +274,7 @@ impl Committer {
             return Err(StoreError::Failed(self.standing.lost().await.to_string()));
         };
         if self.owner != id {
-            // Everything of an ownership before is over.
+            // State of an earlier ownership is no longer valid.
             (self.owner, self.term, self.opening_term, self.session) = (id, Some(term), term, None);
             self.held.clear();
         }
@@ -317,12 +318,13 @@ impl Committer {
         Ok(Term(row.try_get::<_, i64>(0)?.unsigned_abs()))
     }
 
-    /// Refuses all of these, because another owner has the partition under this term, or nobody has taken it here.
+    /// Rejects all of these batches, because another owner has the partition under this term, or because the ward was not
+    /// acquired here.
     fn refuse(&self, batches: &[Batch], current: Term) -> Outcomes {
         batches.iter().map(|batch| Err(Refusal::OldTerm { ward: batch.ward, named: batch.term, current })).collect()
     }
 
-    /// The partition's term now. If it cannot be read, one that is certainly newer than ours.
+    /// The partition's current term. If it cannot be read, a term that is certainly newer than ours.
     async fn current_term(&self) -> Term {
         let read = async {
             let client = &self.session.as_ref()?.client;
@@ -333,7 +335,7 @@ impl Committer {
     }
 }
 
-/// The keys whose values decide whether batches are refused.
+/// The keys whose values decide whether batches are rejected.
 fn keys_to_read(batches: &[Batch]) -> Vec<Key> {
     let heads = batches.iter().filter_map(|batch| Some(Key::head(batch.ward, batch.append.as_ref()?.channel)));
     let fresh = batches.iter().flat_map(|batch| batch.fresh.iter().cloned());

@@ -1,8 +1,8 @@
-//! Who owns the store: one node at a time, by a row that the owner changes every second.
+//! The ownership of the store: one node at a time owns it, by a row that the owner updates every second.
 //!
-//! No clock of the wall is compared. A node that wants the store watches the row's `beat` by its own clock. Once the beat has stood still for
-//! [`Times::silent_for`], it takes the store under the next term. The owner stops by itself [`Times::lease`] after it sent the last beat that succeeded, which is
-//! a second before anybody else can begin.
+//! Wall clocks are not compared. A node that wants the store watches the row's `beat` by its own clock. Once the beat has not
+//! changed for [`Times::silent_for`], the node takes the store under the next term. The owner stops by itself [`Times::lease`]
+//! after it sent its last successful beat, which is a second before another node can begin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::ports::nodes::{Node, NodesView, Partition};
 use crate::ports::store::Term;
 use crate::telemetry::instruments::Instruments;
 
-/// How often and how long things are done. Everything except tests uses the default.
+/// The intervals and time limits. Everything except tests uses the default.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
-    /// How often the owner shows that it lives.
+    /// The interval of the owner's heartbeats.
     pub(super) beat_every: Duration,
     /// How long the owner may act after it sent its last beat.
     pub(super) lease: Duration,
-    /// After so long without a beat, another node takes the store.
+    /// After this time without a beat, another node takes the store.
     pub(super) silent_for: Duration,
-    /// How often a node that stands by looks.
+    /// How often a standby node checks the row.
     pub(super) look_every: Duration,
-    /// The time limit for a beat, and at first for a look.
+    /// The time limit for a beat, and initially for a check of the row.
     pub(super) attempt: Duration,
-    /// After so long without an answer the same is read on a second connection, beside the first.
+    /// After this time without an answer, the same query runs on a second connection, in parallel with the first.
     pub(super) hedge_after: Duration,
 }
 
@@ -50,71 +50,72 @@ impl Default for Times {
     }
 }
 
-/// The longest time limit for a look. It grows while looks fail, because one that has to connect takes as long as ten that need not.
+/// The longest time limit for a check of the row. The limit grows while checks fail, because a check that has to connect takes as
+/// long as ten on an open connection.
 const LONGEST_LOOK: Duration = Duration::from_secs(3);
-/// The time limit for taking. It waits for the commits of the owner before.
+/// The time limit for taking the store. Taking waits for the commits of the previous owner.
 const TAKING: Duration = Duration::from_secs(10);
-/// The rows of nodes that were silent for so long are removed.
+/// The rows of nodes that were silent for this long are removed.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// What this node has to do with the store.
+/// The relation of this node to the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It does not own the store.
+    /// The node does not own the store.
     StandingBy,
-    /// It owns the store.
+    /// The node owns the store.
     Owner {
         /// The id of this ownership in the partition's row.
         id: Arc<str>,
-        /// The term under which it began.
+        /// The term under which the ownership began.
         term: Term,
     },
-    /// It owned the store, and gave it up for this reason.
+    /// The node owned the store, and gave it up for this reason.
     Lost(Arc<str>),
 }
 
-/// What this node knows, and how long it may act.
+/// The state of this node, and the end of its lease.
 pub(super) struct Standing {
     state: watch::Sender<State>,
     view: watch::Sender<NodesView>,
     clock: fn() -> Duration,
-    /// The end of the lease by that clock, in microseconds. 0: none.
+    /// The end of the lease by that clock, in microseconds. 0: no lease.
     lease_end: AtomicU64,
     /// When `view` was read from the database, by that clock, in microseconds.
     seen_at: AtomicU64,
 }
 
-/// What the keeper has to do.
+/// An order to the keeper.
 pub(super) enum Order {
-    /// Own the store. It is answered once the store is owned.
+    /// Acquire the store. Answered once the store is owned.
     Own {
         /// For how long another node's beat is watched. `None`: until the store is free.
         patience: Option<Duration>,
         answer: oneshot::Sender<Result<(), String>>,
     },
-    /// Leave the store to another node. This one may not act any more.
+    /// Leave the store to another node. This node may not act any more.
     GiveUp,
-    /// Leave the store to the next node, because this one stops.
+    /// Release the store to the next node, because this one stops.
     GiveBack { answer: oneshot::Sender<()> },
 }
 
-/// The rows of the partition and of the nodes. Each call also shows that this node is there.
+/// The rows of the partition and of the nodes. Each call also updates this node's row.
 pub(super) trait Rows: Send {
     fn look(&mut self) -> impl Future<Output = Result<Seen, Trouble>> + Send;
 
-    /// Takes the partition, if it is as it was found. Waits for the commits of the owner before.
+    /// Takes the partition, if it is unchanged since `found`. Waits for the commits of the previous owner.
     fn take(&mut self, found: &Found, owner: &str) -> impl Future<Output = Result<bool, Trouble>> + Send;
 
-    /// Shows that the owner lives. `None`: another one owns the partition.
+    /// Sends the owner's heartbeat. `None`: another node owns the partition.
     fn beat(&mut self, owner: &str) -> impl Future<Output = Result<Option<Seen>, Trouble>> + Send;
 
-    /// Leaves the partition without an owner, if this one owns it, and removes this node.
+    /// Releases the partition, if this node owns it, and removes this node.
     fn give_back(&mut self, owner: &str) -> impl Future<Output = Result<(), Trouble>> + Send;
 
     /// Removes nodes.
     fn forget(&mut self, nodes: &[String]) -> impl Future<Output = Result<(), Trouble>> + Send;
 
-    /// Drops the connection, with whatever waits for an answer on it.
+    /// Drops the connection, with the requests in flight on it.
     fn disconnect(&mut self);
 }
 
@@ -133,12 +134,12 @@ pub(super) struct SeenNode {
     pub(super) beat: i64,
 }
 
-/// The task that owns the store, or watches who does.
+/// The task that owns the store, or watches its owner.
 pub(super) struct Keeper<R> {
     rows: R,
     /// The id of this node's row.
     node: String,
-    /// The id of the ownership that it seeks or has, and the number of it.
+    /// The id of the ownership that this node seeks or has, and its number.
     owner: String,
     ownerships: u64,
     standing: Arc<Standing>,
@@ -149,7 +150,7 @@ pub(super) struct Keeper<R> {
     instruments: Instruments,
 }
 
-/// A beat, and since when it is seen.
+/// A beat, and since when it has been seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Watched {
     beat: (u64, i64),
@@ -159,7 +160,7 @@ struct Watched {
 /// The partition's row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The id of the ownership; empty: there is none.
+    /// The id of the ownership. Empty: there is none.
     pub(super) owner: String,
     pub(super) name: String,
     pub(super) address: String,
@@ -174,7 +175,7 @@ pub(super) enum Trouble {
     Passing(String),
 }
 
-/// The time since the machine's start, its sleep included.
+/// The time since the machine's start, including suspended time.
 fn since_start() -> Duration {
     #[cfg(target_os = "linux")]
     let clock = ClockId::Boottime;
@@ -202,14 +203,14 @@ impl Standing {
     pub(super) fn view(&self) -> NodesView {
         let mut view = self.view.borrow().clone();
         if view.problem.is_some() {
-            // No sign of life was seen since.
+            // No heartbeat was seen since.
             let since = (self.clock)().saturating_sub(Duration::from_micros(self.seen_at.load(Ordering::SeqCst)));
             view.nodes.iter_mut().for_each(|node| node.silent_secs += since.as_secs());
         }
         view
     }
 
-    /// Ends what an owner may do, at once. False: it is no owner.
+    /// Ends an ownership immediately. False: this node is not the owner.
     pub(super) fn give_up(&self) -> bool {
         let is_owner = self.state.send_if_modified(|state| {
             let is_owner = matches!(state, State::Owner { .. });
@@ -226,7 +227,7 @@ impl Standing {
 
     /// Extends the lease of an owner that has not given up.
     fn extend(&self, until: Duration) -> Result<(), Trouble> {
-        // Nobody gives up while the state is borrowed.
+        // The state cannot change while it is borrowed.
         let state = self.state.borrow();
         if matches!(*state, State::Lost(_)) {
             return Err(Trouble::Passing("the store was given up".into()));
@@ -235,7 +236,7 @@ impl Standing {
         Ok(())
     }
 
-    /// For how long this node may still act.
+    /// The remaining time of the lease.
     fn left(&self) -> Duration {
         Duration::from_micros(self.lease_end.load(Ordering::SeqCst)).saturating_sub((self.clock)())
     }
@@ -248,7 +249,7 @@ impl Standing {
         }
     }
 
-    /// Waits until the store is not owned, and says why.
+    /// Waits until the store is not owned, and returns the reason.
     pub(super) async fn lost(&self) -> Arc<str> {
         let mut states = self.state();
         match states.wait_for(|state| !matches!(state, State::Owner { .. })).await.as_deref() {
@@ -271,7 +272,7 @@ impl Lease for Standing {
 }
 
 impl Watched {
-    /// For how long this beat has been seen. Another one is seen from now on.
+    /// How long this beat has been unchanged. A different beat restarts the time.
     fn stood_still(&mut self, beat: (u64, i64), now: Duration) -> Duration {
         if self.beat != beat {
             *self = Self { beat, since: now };
@@ -290,12 +291,12 @@ impl<R: Rows> Keeper<R> {
         (self.standing.clock)()
     }
 
-    /// Carries out orders until the store closes. Then what it owns is given back.
+    /// Carries out orders until the store closes. Then releases the store.
     pub(super) async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
         while let Some(order) = orders.recv().await {
             let (patience, mut answer) = match order {
                 Order::Own { patience, answer } => (patience, answer),
-                // It owns nothing.
+                // The node owns nothing.
                 Order::GiveUp | Order::GiveBack { .. } => continue,
             };
             let owned = tokio::select! {
@@ -303,7 +304,7 @@ impl<R: Rows> Keeper<R> {
                 () = answer.closed() => continue,
             };
             let is_owner = owned.is_ok();
-            // The one who asked may be gone.
+            // The caller may be gone.
             let _ = answer.send(owned);
             if !is_owner {
                 continue;
@@ -321,14 +322,14 @@ impl<R: Rows> Keeper<R> {
                     Some(Order::GiveUp) => {
                         self.lose(Loss::Unwritable);
                         self.give_back().await;
-                        // Others have the first try.
+                        // Other nodes get the first attempt.
                         sleep(self.times.silent_for).await;
                         break;
                     }
                     Some(Order::GiveBack { answer }) => {
                         self.give_back().await;
                         self.standing.state.send_replace(State::StandingBy);
-                        // The one who asked may be gone.
+                        // The caller may be gone.
                         let _ = answer.send(());
                         break;
                     }
@@ -358,7 +359,7 @@ impl<R: Rows> Keeper<R> {
                 Ok(found) => {
                     let (beat, now) = ((found.term, found.beat), self.now());
                     let silent = self.watched.entry(String::new()).or_insert(Watched { beat, since: now }).stood_still(beat, now);
-                    // Who has patience for a while only need not wait for a node that lives.
+                    // A caller with limited patience need not wait for a live owner.
                     is_alive = *first_beat.get_or_insert(beat) != beat;
                     let takes = match () {
                         () if found.owner.is_empty() && found.term == 0 => Some("first"),
@@ -401,12 +402,12 @@ impl<R: Rows> Keeper<R> {
         }
     }
 
-    /// Whether this is an ownership of this node. An earlier one has ended when it seeks the next.
+    /// Whether this is an ownership of this node. Any earlier one has ended when the node seeks the next.
     fn is_of_this_node(&self, owner: &str) -> bool {
         owner.split(' ').next() == Some(&*self.node)
     }
 
-    /// Takes the store from the state found, and says why it could not.
+    /// Takes the store from the state found. Returns the reason if that fails.
     async fn take(&mut self, found: &Found, cause: &'static str) -> String {
         match timeout(TAKING, self.rows.take(found, &self.owner)).await.unwrap_or_else(|_| Err(no_answer())) {
             Ok(true) => {
@@ -420,7 +421,7 @@ impl<R: Rows> Keeper<R> {
                 String::new()
             }
             Ok(false) | Err(Trouble::Taken) => "another node was quicker".to_owned(),
-            // The next look shows whether it was taken; a beat settles it.
+            // It is unknown whether the store was taken. The next check shows it, and a beat confirms it.
             Err(Trouble::Passing(detail)) => {
                 self.rows.disconnect();
                 detail
@@ -428,7 +429,7 @@ impl<R: Rows> Keeper<R> {
         }
     }
 
-    /// Beats until the store is lost, and says why it is.
+    /// Sends heartbeats until the store is lost, and returns the reason.
     async fn keep(&mut self) -> Loss {
         let mut pause = self.times.beat_every;
         loop {
@@ -453,7 +454,7 @@ impl<R: Rows> Keeper<R> {
         }
     }
 
-    /// Shows that the owner lives, which extends its lease.
+    /// Sends the owner's heartbeat, which extends its lease.
     async fn beat(&mut self) -> Result<Term, Trouble> {
         let sent = self.now();
         let seen = self.rows.beat(&self.owner).await?.ok_or(Trouble::Taken)?;
@@ -471,7 +472,7 @@ impl<R: Rows> Keeper<R> {
         Ok(Term(found.term))
     }
 
-    /// Shows what was seen, and returns the partition's row.
+    /// Publishes the rows, and returns the partition's row.
     fn publish(&mut self, seen: Seen) -> Found {
         let (Seen { found, nodes }, now) = (seen, self.now());
         let known = |text: &str| (!text.is_empty()).then(|| Arc::from(text));
@@ -499,7 +500,7 @@ impl<R: Rows> Keeper<R> {
         self.standing.view.send_modify(|view| view.problem = Some(detail.into()));
     }
 
-    /// From now on this node may not act.
+    /// Ends the right of this node to act.
     fn lose(&mut self, loss: Loss) {
         let why = loss.to_string();
         self.standing.lease_end.store(0, Ordering::SeqCst);
@@ -509,7 +510,7 @@ impl<R: Rows> Keeper<R> {
         self.standing.state.send_replace(State::Lost(why.into()));
     }
 
-    /// Leaves what it owns to the next node. What this node does not own stays as it is.
+    /// Releases the store to the next node. Has no effect if this node does not own it.
     async fn give_back(&mut self) {
         self.standing.lease_end.store(0, Ordering::SeqCst);
         self.instruments.partition_owned.set(0, ["0"]);
@@ -544,7 +545,7 @@ fn no_answer() -> Trouble {
     Trouble::Passing("it does not answer".into())
 }
 
-/// A node, for people.
+/// The description of a node in messages for people.
 fn described(name: &str, address: &str) -> String {
     if address.is_empty() { format!("node {name}") } else { format!("node {name} ({address})") }
 }

@@ -16,13 +16,13 @@ const BEAT: &str = "update partition set beat = beat + 1 where id = 0 and owner 
 const GIVE_BACK: &str = "update partition set owner = '', name = '', address = '', beat = beat + 1 where id = 0 and owner = $1";
 const SIGN: &str = "insert into node values ($1, $2, $3, $4, 0) on conflict (id) do update set beat = node.beat + 1";
 const REMOVE: &str = "delete from node where id = any($1)";
-/// A node that is started again has another id.
+/// Removes the row of an earlier process: a restarted node has another id.
 const REPLACE: &str = "delete from node where name = $1 and id <> $2";
 const NODES: &str = "select id, name, address, version, beat from node order by name, id";
 
 type Values<'a, const N: usize> = [(&'a (dyn ToSql + Sync), Type); N];
 
-/// The rows, on a connection that is made again when it is lost.
+/// The rows, on a connection that is reopened when it is lost.
 pub(super) struct DatabaseRows {
     database: Database,
     session: Option<Session>,
@@ -74,7 +74,7 @@ impl Rows for DatabaseRows {
     async fn take(&mut self, found: &Found, owner: &str) -> Result<bool, Trouble> {
         let (Identity { name, address }, node) = (self.identity.clone(), self.node.clone());
         let session = self.session().await?;
-        // The owner before needs the tables no more as they were.
+        // The previous owner does not need the old tables any more.
         schema::prepare(&session.client, &node, true).await.map_err(|error| Trouble::Passing(error.to_string()))?;
         let (term, beat) = (found.term as i64, found.beat);
         let values: Values<'_, 5> =

@@ -1,7 +1,7 @@
-//! The tables, and how older ones become these.
+//! The tables, and their migrations.
 //!
-//! All records are in one table, in the order of their keys, because the port asks for nothing else: keys begin with ward, kind and channel, and
-//! PostgreSQL compares bytes as the port does. A journal is then one range of the primary key.
+//! All records are in one table, in the order of their keys, because the port requires nothing else: keys begin with ward, kind
+//! and channel, and PostgreSQL compares bytes as the port does. A journal is then one range of the primary key.
 
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
@@ -11,14 +11,15 @@ use crate::manifest::FORMAT;
 
 use super::connection::reason;
 
-/// Locked while tables are made, so that servers that start together do not make them twice.
+/// Locked while tables are created, so that servers that start together do not create them twice.
 const LOCK: i64 = 0x7465_7274_756c_6961;
 
 const TABLES: &str = "select coalesce(max(version), 0) from migration";
 
-/// Each makes the tables of a version from those of the version before it. They are never changed.
+/// Each migration creates the tables of a version from those of the previous version. Migrations are never changed.
 ///
-/// Heads and pending marks are written all the time in a table that may be large, so it is vacuumed by the number of old rows, not by their share.
+/// Heads and pending marks are updated very often in a table that may be large, so it is vacuumed by the number of old rows, not
+/// by their share.
 const MIGRATIONS: [&str; 1] = ["\
     create table record (key bytea primary key, value bytea not null) \
         with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000); \
@@ -29,8 +30,8 @@ const MIGRATIONS: [&str; 1] = ["\
     create table node (id text primary key, name text not null, address text not null, version text not null, beat bigint not null) \
         with (fillfactor = 10);"];
 
-/// Makes the tables, if there are none. Those of an older version are brought to this one only if `upgrades`: the node that owns the store may need them
-/// as they are. `id` is for a store that is made now. Nothing is changed if it fails.
+/// Creates the tables if they do not exist. Older tables are migrated only if `upgrades` is set, because the node that owns the
+/// store may need them unchanged. `id` is the id of a new store. If this fails, nothing is changed.
 pub(super) async fn prepare(client: &Client, id: &str, upgrades: bool) -> Result<(), OpenError> {
     client.batch_execute("begin").await.map_err(|error| failed(&error))?;
     migrate(client, id, upgrades).await?;
@@ -40,7 +41,7 @@ pub(super) async fn prepare(client: &Client, id: &str, upgrades: bool) -> Result
 async fn migrate(client: &Client, id: &str, upgrades: bool) -> Result<(), OpenError> {
     let run = async |sql: &str| client.batch_execute(sql).await.map_err(|error| failed(&error));
     run(&format!("select pg_advisory_xact_lock({LOCK})")).await?;
-    // Asked for first, because `if not exists` needs the right to create tables all the same.
+    // Checked first, because `if not exists` needs the right to create tables in any case.
     if number(client, "select count(*) from pg_tables where tablename = 'migration' and schemaname = any(current_schemas(false))")
         .await?
         == 0

@@ -7,7 +7,8 @@ use std::time::Duration;
 /// The time limit for closing a database after a failure.
 pub(super) const FAILED_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Closes a database that has no other users. False if closing takes longer; it then ends with the process.
+/// Closes a database that has no other users. False: closing takes longer than the timeout, and ends with the process at the
+/// latest.
 pub(super) fn close_within(db: sled::Db, timeout: Duration) -> bool {
     let (ended, end) = mpsc::channel();
     let closing = thread::Builder::new().name("writer-close".into()).spawn(move || {
@@ -21,7 +22,7 @@ pub(super) fn close_within(db: sled::Db, timeout: Duration) -> bool {
 /// Runs `work` on a database, and closes the database if the work fails.
 ///
 /// # Errors
-/// The errors of `work`.
+/// Returns the errors of `work`.
 pub(super) fn attempt<T, E>(db: sled::Db, work: impl FnOnce(&sled::Db) -> Result<T, E>) -> Result<(sled::Db, T), E> {
     match work(&db) {
         Ok(done) => Ok((db, done)),

@@ -1,10 +1,11 @@
 //! The file `commits` beside sled's folder: the last event of each channel, as of the last acknowledged group.
 //!
-//! sled opens a damaged database without complaint, and may lose the end of a journal together with the record of where it ended. So each group is
-//! noted here, too, before it is acknowledged, and at the next opening every channel must end there or later.
+//! sled opens a damaged database without an error, and may lose the end of a journal together with its head. So each group is
+//! also written to this log before it is acknowledged. At the next opening, every channel must end at the logged event or later.
 //!
-//! The file is one entry of 32 bytes after another: the id of the store, then group, channel, number of the last event, ward and a checksum, each
-//! big-endian. The rest is zero. When it is full, it is replaced by a file with the newest entry of each channel.
+//! The file is a sequence of entries of 32 bytes: the id of the store, then group, channel, number of the last event, ward and a
+//! checksum, each big-endian. The rest is zero. When the file is full, it is replaced by a file with the newest entry of each
+//! channel.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -26,15 +27,15 @@ const SPARE_ENTRIES: usize = if cfg!(test) { 256 } else { 8192 };
 /// The last event of each channel.
 pub(super) type Lasts = BTreeMap<(Ward, ChannelNo), Seq>;
 
-/// What a database must contain at least.
+/// The minimum content of a database.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Acknowledged {
-    /// The number of the last group; 0 if there was none.
+    /// The number of the last group. 0: there was none.
     pub(super) group: u64,
     pub(super) lasts: Lasts,
 }
 
-/// Notes groups.
+/// Writes the log.
 pub(super) struct CommitLog {
     data: PathBuf,
     store: String,
@@ -49,8 +50,8 @@ fn path(data: &Path) -> PathBuf {
     data.join("commits")
 }
 
-/// What was acknowledged of this store. Nothing if the folder's log is missing or belongs to another store. Entries that a crash or damage made
-/// invalid are left out.
+/// The acknowledged content of this store. Empty if the folder's log is missing or belongs to another store. Entries that are
+/// invalid because of a crash or damage are skipped.
 pub(super) fn read(data: &Path, store: &str) -> io::Result<Acknowledged> {
     let bytes = match fs::read(path(data)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Acknowledged::default()),
@@ -96,7 +97,7 @@ pub(super) fn remove(data: &Path) -> io::Result<()> {
 }
 
 impl CommitLog {
-    /// Replaces a data folder's log by one that begins with this.
+    /// Replaces a data folder's log by one that begins with this content.
     pub(super) fn begin(data: &Path, store: &str, Acknowledged { group, lasts }: Acknowledged) -> io::Result<Self> {
         let capacity = (lasts.len() * 2 + SPARE_ENTRIES) * ENTRY;
         let mut bytes = Vec::with_capacity(capacity);
@@ -109,7 +110,7 @@ impl CommitLog {
         Ok(Self { data: data.to_path_buf(), store: store.to_owned(), file, written, capacity, lasts })
     }
 
-    /// Notes a group and the last events that it appended, and waits until that is on disk.
+    /// Appends a group and the last events that it appended, and waits until the entry is on disk.
     pub(super) fn note(&mut self, group: u64, lasts: Lasts) -> io::Result<()> {
         let mut bytes: Vec<u8> = lasts.iter().flat_map(|(channel, last)| entry(group, *channel, *last)).collect();
         if bytes.is_empty() {

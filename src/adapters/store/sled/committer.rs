@@ -1,4 +1,4 @@
-//! The only thread that writes: it checks batches, applies them, and responds when they are on disk.
+//! The only thread that writes: it checks batches, applies them, and answers when they are on disk.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,11 +43,12 @@ type Outcomes = Vec<Result<(), Refusal>>;
 pub(super) enum Request {
     Commit(Vec<Batch>, oneshot::Sender<Result<Outcomes, StoreError>>),
     Take(Ward, oneshot::Sender<Result<Term, StoreError>>),
-    /// Register an overlay: save old values in it from now on. Responds once that is done.
+    /// Register an overlay: save old values in it from now on. Answered once that is done.
     Watch(Arc<Overlay>, Sender<()>),
 }
 
-/// Responds to an applied request: it is on disk, or that is not known. The caller may be gone; the request is done all the same.
+/// Answers an applied request: it is on disk, or its outcome is unknown. The caller may be gone. The request is carried out
+/// nevertheless.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>)>;
 
 /// Writes to one database.
@@ -56,10 +57,10 @@ pub(super) struct Committer {
     data: PathBuf,
     files: Durable,
     log: CommitLog,
-    /// The last events of channels since the last group was noted in the log.
+    /// The last events of channels since the last group was written to the log.
     appended: Lasts,
     held: BTreeMap<Ward, Term>,
-    /// The term that a ward gets when it is first taken in this opening.
+    /// The term of a ward that is first acquired in this opening.
     opening_term: Term,
     last_term: Term,
     counts: Counts,
@@ -68,9 +69,9 @@ pub(super) struct Committer {
     overlays: Vec<Weak<Overlay>>,
     failed: Option<String>,
     manifest: Manifest,
-    /// The counts and the file length that are on disk, so that the manifest may state them.
+    /// The counts and the file length that are on disk, so that the manifest may contain them.
     durable: (Counts, u64),
-    /// Something was written since the file's length was last checked.
+    /// Whether data was written since the file's length was last checked.
     may_shrink: bool,
     manifest_at: Instant,
     instruments: Instruments,
@@ -147,8 +148,9 @@ impl Committer {
         self.close();
     }
 
-    /// Lowers the length for the manifest if sled has shortened the file. sled truncates segments in the background, several at times, and maybe
-    /// long after the last write. After a crash, a file shorter than the manifest says would be taken for damaged.
+    /// Lowers the length for the manifest if sled has shortened the file. sled truncates segments in the background, sometimes
+    /// several at a time, and possibly long after the last write. After a crash, a file that is shorter than in the manifest
+    /// would count as damaged.
     fn lower_promised_length(&mut self) {
         if self.failed.is_none()
             && let Ok(Some(bytes)) = files::db_bytes(&self.data)
@@ -222,7 +224,7 @@ impl Committer {
                 Box::new(move |stored| drop(answer.send(stored.map(|()| term))))
             }
             Request::Watch(overlay, answer) => {
-                // The overlay's snapshot includes everything requested before.
+                // The overlay's snapshot includes every earlier request.
                 self.write()?;
                 self.overlays.push(Arc::downgrade(&overlay));
                 Box::new(move |_| _ = answer.send(()))
@@ -254,7 +256,7 @@ impl Committer {
         Ok(outcomes)
     }
 
-    /// The number of new events that are written without being appended, as a copy of a store is made.
+    /// The number of new events that are written without being appended, as in a copy of a store.
     fn copied_events(&self, batch: &Batch) -> Result<u64, StoreError> {
         let mut count = 0;
         for write in &batch.writes {

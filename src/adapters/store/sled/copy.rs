@@ -16,12 +16,12 @@ use crate::ports::store::{StoreError, Value};
 // sled writes batches of this size at full speed.
 const RECORDS_PER_BATCH: usize = 1000;
 
-/// Creates the store of a data folder from a backup. Blocks. `progress` gets the number of records written every few thousand. The backup is
-/// read completely before anything is written, and each record is checked with `inspect`. Records that cannot be decoded are in the report,
-/// and are restored unchanged.
+/// Creates the store of a data folder from a backup. Blocks. `progress` receives the number of records written every few
+/// thousand. The backup is read completely before anything is written, and each record is checked with `inspect`. Records that
+/// cannot be decoded are in the report, and are restored unchanged.
 ///
 /// # Errors
-/// [`CopyError::Occupied`] if the folder holds a store or a manifest; [`CopyError::Unusable`] if the backup cannot be used.
+/// [`CopyError::Occupied`] if the folder contains a store or a manifest; [`CopyError::Unusable`] if the backup cannot be used.
 pub fn restore(
     from: &Path,
     data: &Path,
@@ -50,11 +50,11 @@ pub fn restore(
     Ok((Copied { records, bytes_before, bytes_after: disk_size(data)? }, report))
 }
 
-/// Frees space, and removes deleted text from the disk, by copying a closed store into a new database that then replaces it. Blocks.
-/// `progress` gets the number of records copied every few thousand. The copy needs disk space beside the store.
+/// Frees space, and removes deleted text from the disk, by copying a closed store into a new database that then replaces it.
+/// Blocks. `progress` receives the number of records copied every few thousand. The copy needs disk space beside the store.
 ///
-/// If a loss is accepted, each record is checked with `inspect`. Records that `leave_out` selects are not copied. Before the copy replaces the store, it is closed, opened again and compared with the
-/// copied records.
+/// If a loss is accepted, each record is checked with `inspect`. Records that `leave_out` selects are not copied. Before the copy
+/// replaces the store, the copy is closed, opened again and compared with the copied records.
 ///
 /// # Errors
 /// [`CopyError::Open`] as for opening. On any error there is a complete store, the old or the new one.
@@ -83,7 +83,8 @@ pub fn compact(
     Ok(Copied { records: count, bytes_before, bytes_after: disk_size(data)? })
 }
 
-/// Copies what can be read of an open, damaged database into a new one, which replaces it and is returned. If that fails, the old one stays.
+/// Copies all readable records of an open, damaged database into a new one, which replaces it and is returned. If that fails, the
+/// old one stays.
 pub(super) fn renew(data: &Path, options: &OpenOptions, db: sled::Db, progress: impl Fn()) -> Result<sled::Db, OpenError> {
     let (db, _) = attempt(db, |db| {
         let records = records(db).map(|record| record.map_err(|error| CopyError::Open(open::explain(data, error))));
@@ -93,14 +94,15 @@ pub(super) fn renew(data: &Path, options: &OpenOptions, db: sled::Db, progress: 
         CopyError::Open(error) => error,
         error => OpenError::damaged(data, error),
     })?;
-    // Closing writes, which may panic.
+    // Closing writes to the database, which may panic.
     close_within(db, FAILED_TIMEOUT);
     let folder = layout::sled_folder(data);
     files::finished(&folder).and_then(|_| files::swap(data)).map_err(|error| OpenError::of(data, error))?;
     open::config(&folder, options.cache_bytes).open().map_err(|error| open::explain(data, error))
 }
 
-/// Writes records into a new database beside sled's folder, reads that again and compares it with them. Returns its manifest and the number of records.
+/// Writes records into a new database beside sled's folder, reads the database again and compares it with the records. Returns
+/// its manifest and the number of records.
 fn copied(
     data: &Path,
     options: &OpenOptions,
@@ -138,7 +140,7 @@ impl Checksum {
     }
 }
 
-/// Reads a finished copy from the disk and compares it with the copied records. Returns its manifest, updated for that.
+/// Reads a finished copy from the disk and compares it with the copied records. Returns its manifest, updated for the opening.
 fn verified(data: &Path, options: &OpenOptions, manifest: Manifest, copied: &Checksum) -> Result<Manifest, CopyError> {
     let folder = layout::new_folder(data);
     let wrong = |why: String| {

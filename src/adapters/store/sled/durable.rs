@@ -1,4 +1,5 @@
-//! Makes the writes of sled durable with fsync. Its own flush is `sync_file_range`, which does not survive power loss (docs/design/storage.md D-9).
+//! Makes the writes of sled durable with fsync. sled's own flush is `sync_file_range`, which does not survive a power loss
+//! (docs/design/storage.md D-9).
 
 #[cfg(test)]
 mod synced;
@@ -19,7 +20,7 @@ const TIME_RESOLUTION: Duration = Duration::from_millis(100);
 /// Tracks which files of a database are on disk.
 pub(super) struct Durable {
     folder: PathBuf,
-    /// None until sled creates it with the first write.
+    /// `None` until sled creates the file with the first write.
     db: Option<File>,
     blobs: Blobs,
 }
@@ -39,8 +40,8 @@ impl Durable {
         Self { folder: sled_folder.to_path_buf(), db: None, blobs: Blobs::default() }
     }
 
-    /// Waits until everything written so far is on disk. Returns a length of the database file that is certainly on disk; `None` if there is no
-    /// such file yet.
+    /// Waits until everything written so far is on disk. Returns a length of the database file that is certainly on disk. `None`:
+    /// there is no such file yet.
     pub(super) fn sync(&mut self) -> io::Result<Option<u64>> {
         if self.db.is_none() {
             self.db = if_exists(File::open(layout::db(&self.folder)))?;
@@ -82,7 +83,7 @@ impl Blobs {
         for entry in fs::read_dir(folder)? {
             let name = entry?.file_name();
             if !self.synced.contains(&name) {
-                // sled deletes files that nothing refers to any more.
+                // sled deletes files that are no longer referenced.
                 let path = folder.join(&name);
                 if let Some(blob) = if_exists(File::open(&path))? {
                     wait_for_all(&blob, &path)?;

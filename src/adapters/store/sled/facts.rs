@@ -64,7 +64,7 @@ impl Facts {
         Self { format: FORMAT, store: format!("{id:032x}"), term: 0, counts: Counts::default() }
     }
 
-    /// Reads the records; `None` if the store has none yet.
+    /// Reads the records. `None`: the store has none yet.
     pub(super) fn read(db: &sled::Db) -> Result<Option<Self>, String> {
         let value = |key: Key| db.get(key.as_bytes()).map_err(|error| error.to_string());
         let Some(identity) = value(identity_key())? else { return Ok(None) };

@@ -13,12 +13,12 @@ use super::{commit_log, layout};
 use crate::OpenError;
 use crate::manifest::{self, Checksums, sync_folder};
 
-/// The time limit for sled's background work on a folder that is closed.
+/// The time limit for sled's background work on a closed folder.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
 
 const READ_BYTES: usize = 1 << 20;
 
-/// How the names of sled's snapshot files begin.
+/// The prefix of the names of sled's snapshot files.
 pub(super) const SNAPSHOT: &str = "snap.";
 
 /// The lock of a data folder, until the last clone of it is dropped.
@@ -30,13 +30,14 @@ struct LockFile(File);
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        // Closing alone is not enough, see [`wait_for_lock`]. A file that cannot be unlocked is closed in a moment.
+        // Closing alone is not enough, see [`wait_for_lock`]. A file that cannot be unlocked is closed a moment later.
         let _ = self.0.unlock();
     }
 }
 
-/// Creates a data folder that only its owner can read, unless it exists, and locks it. A caller that opens the store more than once holds the
-/// lock meanwhile ([`OpenOptions::held`](super::OpenOptions::held)), so that no other process opens it in between.
+/// Creates a data folder that only its owner can read, unless it exists, and locks it. A caller that opens the store more than
+/// once keeps the lock between the openings ([`OpenOptions::held`](super::OpenOptions::held)), so that no other process opens the
+/// store in between.
 ///
 /// # Errors
 /// [`OpenError::InUse`] while another process holds the lock; the errors of the file system.
@@ -53,7 +54,7 @@ pub fn lock(data: &Path) -> Result<FolderLock, OpenError> {
 
 /// Whether another process holds the lock of a data folder at this moment.
 pub fn is_in_use(data: &Path) -> bool {
-    // The lock is shared, so that two processes that only check do not take each other for a server.
+    // The lock is shared, so that two processes that only check do not appear as a server to each other.
     File::open(data.join("lock")).is_ok_and(|file| match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => true,
         Err(TryLockError::Error(_)) => false,
@@ -81,7 +82,7 @@ pub(super) fn check_writable(data: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// The length of the database file; `None` if it is missing.
+/// The length of the database file. `None`: the file is missing.
 pub(super) fn db_bytes(data: &Path) -> Result<Option<u64>, OpenError> {
     let path = layout::db(&layout::sled_folder(data));
     match fs::metadata(&path) {
@@ -93,7 +94,8 @@ pub(super) fn db_bytes(data: &Path) -> Result<Option<u64>, OpenError> {
 
 /// Waits until sled has finished with a closed folder, syncs it, and returns the length of its database file.
 ///
-/// sled's own threads hold the file, and with it sled's lock, until their work is finished. After a failure that may be never.
+/// sled's own threads hold the file, and with it sled's lock, until their work is finished. After a failure, they may never
+/// finish.
 ///
 /// # Errors
 /// [`ErrorKind::TimedOut`], if sled does not finish in time; the errors of the file system.
@@ -115,7 +117,7 @@ fn finished_within(sled_folder: &Path, timeout: Duration) -> io::Result<u64> {
     Ok(durable.sync()?.unwrap_or_default())
 }
 
-/// Waits until nobody holds the lock of sled's database file.
+/// Waits until the lock of sled's database file is free.
 pub(super) fn wait_for_lock(db: &Path) -> io::Result<()> {
     let file = File::options().write(true).open(db)?;
     file.lock()?;
@@ -128,7 +130,7 @@ pub(super) fn is_half_restored(data: &Path) -> bool {
     layout::new_folder(data).is_dir() && !layout::sled_folder(data).exists() && !layout::old_folder(data).exists()
 }
 
-/// Deletes sled's snapshot files whose names end so: without them sled reads its whole log.
+/// Deletes sled's snapshot files with this suffix. Without them, sled reads its whole log.
 pub(super) fn remove_snapshots(data: &Path, ending: &str) -> io::Result<()> {
     let entries = match fs::read_dir(layout::sled_folder(data)) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -143,11 +145,11 @@ pub(super) fn remove_snapshots(data: &Path, ending: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Completes or reverts what a crash interrupted: a swap, or a snapshot of sled.
+/// Completes or reverts an interrupted swap, and removes an incomplete snapshot of sled.
 pub(super) fn recover(data: &Path) -> Result<(), OpenError> {
     let (current, old, new) = (layout::sled_folder(data), layout::old_folder(data), layout::new_folder(data));
     let with_path = |path: &Path, outcome: io::Result<()>| outcome.map_err(|error| OpenError::of(path, error));
-    // sled would take one that it was writing when it was killed for a damaged one.
+    // sled would treat an incomplete snapshot as a damaged one.
     with_path(&current, remove_snapshots(data, ".generating"))?;
     if old.is_dir() && !current.exists() {
         with_path(&old, fs::rename(&old, &current))?;
@@ -168,10 +170,10 @@ pub(super) fn swap(data: &Path) -> io::Result<()> {
     remove_if_exists(&old)
 }
 
-/// The checksums of sled's files after it has [finished], and the length of its database file.
+/// The checksums of sled's files after sled has [finished], and the length of its database file.
 ///
 /// # Errors
-/// Those of [`finished`].
+/// The same as for [`finished`].
 pub(super) fn closed(sled_folder: &Path) -> io::Result<(u64, Checksums)> {
     Ok((finished(sled_folder)?, checksums(sled_folder)?))
 }
@@ -220,10 +222,10 @@ pub(super) fn bytes_under(folder: &Path) -> io::Result<u64> {
     Ok(bytes)
 }
 
-/// Deletes the store of a data folder that is locked: half a copy, which is made anew.
+/// Deletes the store of a locked data folder. It is an incomplete copy, which is made again.
 ///
 /// # Errors
-/// The errors of the file system.
+/// Returns the errors of the file system.
 pub fn discard(data: &Path) -> io::Result<()> {
     for folder in [layout::sled_folder(data), layout::old_folder(data), layout::new_folder(data)] {
         remove_if_exists(&folder)?;

@@ -1,4 +1,4 @@
-//! Opens a database on disk: checks its files before sled touches them, opens sled under guard, and checks the result.
+//! Opens a database on disk: checks its files before sled opens them, opens sled on a separate thread, and checks the result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -19,14 +19,14 @@ use crate::ports::store::maintenance::Inspect;
 /// sled fills its file in segments of this many bytes (its default), and truncates whole empty ones at the end.
 pub(super) const SEGMENT_BYTES: u64 = 512 * 1024;
 
-// sled truncates few segments at a time, and the next group updates the manifest. A crash in between leaves a file that is shorter than the
-// manifest says by at most this many segments.
+// sled truncates few segments at a time, and the next group updates the manifest. After a crash in between, the file is shorter
+// than in the manifest by at most this many segments.
 const TRUNCATED_SEGMENTS: u64 = 4;
 
-// How long the end of an earlier opening in this process may hold sled's lock.
+// How long an earlier opening in this process may still hold sled's lock while it ends.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-// How much of a panic's message is shown. Some of sled's print its whole state.
+// The maximum length of a shown panic message. Some of sled's contain its whole state.
 const SHOWN_CHARS: usize = 200;
 
 // The read speed of the slowest disk, in bytes per second.
@@ -41,16 +41,17 @@ pub(super) struct Opened {
     pub(super) lock: files::FolderLock,
 }
 
-/// What the guarded thread reports.
+/// A report of the opening thread.
 enum Report {
-    /// Still working, on something that may take long.
+    /// Still working, on a step that may take long.
     Working,
     /// Waiting for sled's own lock.
     Waiting,
     Ended(Result<(sled::Db, Facts), OpenError>),
 }
 
-/// Opens the database of a data folder, or creates one, and counts the opening. If a loss is accepted, each record is checked with `inspect`.
+/// Opens the database of a data folder, or creates one, and counts the opening. If a loss is accepted, each record is checked
+/// with `inspect`.
 pub(super) fn open(data: &Path, options: &OpenOptions, inspect: impl Inspect + Send + 'static) -> Result<Opened, OpenError> {
     let lock = options.lock(data)?;
     let (recorded, is_unknown) = match manifest::read(data) {
@@ -106,7 +107,7 @@ pub(super) fn open(data: &Path, options: &OpenOptions, inspect: impl Inspect + S
     }
 
     if let Some(recorded) = recorded.as_ref().filter(|recorded| recorded.files.is_some()) {
-        // sled writes from now on. After a crash, the changed folder must not be taken for damaged.
+        // sled writes from now on. After a crash, the changed folder must not count as damaged.
         let opening = Manifest { files: None, ..recorded.clone() };
         manifest::write(data, &opening).map_err(|error| OpenError::of(data, error))?;
     }
@@ -131,8 +132,8 @@ pub(super) fn open(data: &Path, options: &OpenOptions, inspect: impl Inspect + S
     Ok(Opened { db, facts, manifest, lock })
 }
 
-/// The time limit for opening without progress. sled reports no progress, and where its snapshot is not used, it reads the whole file. An
-/// operator who accepts a loss is present, and prefers to wait.
+/// The time limit for opening without progress. sled reports no progress, and without a usable snapshot, it reads the whole file.
+/// An operator who accepts a loss is present, and prefers to wait.
 fn opening_timeout(options: &OpenOptions, bytes: u64) -> Duration {
     let reading_time = Duration::from_secs(bytes / SLOWEST_READING);
     if options.accept_loss { options.deadline + reading_time } else { options.deadline }
@@ -144,7 +145,7 @@ pub(super) fn config(folder: &Path, cache_bytes: u64) -> sled::Config {
     sled::Config::new().path(folder).segment_size(SEGMENT_BYTES as usize).cache_capacity(cache_bytes).flush_every_ms(None)
 }
 
-/// Refuses a database that is shorter than the manifest says. False if sled itself may have shortened it.
+/// Rejects a database that is shorter than in the manifest. False: sled itself may have shortened it.
 fn check_length(data: &Path, recorded: &Manifest, found: Option<u64>) -> Result<bool, OpenError> {
     let bytes = found.unwrap_or_default();
     let truncated_by_sled = found.is_some()
@@ -165,8 +166,9 @@ fn changed_file(data: &Path, closed: &Checksums) -> Result<Option<String>, OpenE
     Ok(closed.iter().find(|(path, checksum)| found.get(*path) != Some(checksum)).map(|(path, _)| path.clone()))
 }
 
-/// Refuses a database in which a channel ends before its last acknowledged event, or that lacks an acknowledged group. If a loss is accepted, these
-/// channels get their ends back, so that no number is given twice. The events before that are missing.
+/// Rejects a database in which a channel ends before its last acknowledged event, or that lacks an acknowledged group. If a loss
+/// is accepted, the heads of these channels are restored, so that no number is assigned twice. The events before them are
+/// missing.
 fn check_ends(data: &Path, db: &sled::Db, facts: &Facts, accept_loss: bool) -> Result<(), OpenError> {
     let acknowledged = commit_log::read(data, &facts.store).map_err(|error| OpenError::of(data, error))?;
     let found = commit_log::lasts_of(db).map_err(|error| explain(data, error))?;
@@ -194,7 +196,7 @@ fn check_ends(data: &Path, db: &sled::Db, facts: &Facts, accept_loss: bool) -> R
     db.apply_batch(heads).map_err(|error| explain(data, error))
 }
 
-/// Refuses a database that contains less than the manifest says, or is another one.
+/// Rejects a database that contains less than the manifest says, or is another one.
 fn check_facts(data: &Path, recorded: &Manifest, facts: &Facts, accept_loss: bool) -> Result<(), OpenError> {
     let refused = if facts.counts.is_less_than(recorded.counts) {
         OpenError::Lost { folder: data.to_path_buf(), manifest: recorded.counts, found: facts.counts }
@@ -266,25 +268,25 @@ fn open_sled(
     };
     let db = match open()? {
         Err(sled::Error::Corruption { .. }) if options.accept_loss => {
-            // Its snapshot is damaged, and can be made again from the rest.
+            // The snapshot of the database is damaged, and can be rebuilt from the rest.
             files::remove_snapshots(data, "").map_err(|error| OpenError::of(data, error))?;
             open()?
         }
-        // A damaged snapshot can be made again, without a backup.
+        // A damaged snapshot can be rebuilt, without a backup.
         Err(error @ sled::Error::Corruption { .. }) => return Err(OpenError::doubtful(data, super::message_of(&error))),
         outcome => outcome,
     };
     let db = db.map_err(|error| explain(data, error))?;
     let (db, facts) = attempt(db, |db| facts_of(data, options, db))?;
-    // It is open. From here on there are progress reports.
+    // The database is open. From here on there are progress reports.
     let working = || drop(reports.send(Report::Working));
     working();
-    // A damaged database may lose more when it is written to, so what can be read goes into a new one first.
+    // Writing to a damaged database may lose more data, so all readable records are copied into a new one first.
     let db = if options.accept_loss && !db.is_empty() { copy::renew(data, options, db, working)? } else { db };
     attempt(db, |db| prepare(data, options, audit, db, facts, working))
 }
 
-/// The store's records about itself, new ones if it is empty.
+/// The store's records about itself. An empty store gets new ones.
 fn facts_of(data: &Path, options: &OpenOptions, db: &sled::Db) -> Result<Facts, OpenError> {
     let damaged = |why: String| OpenError::damaged(data, why);
     let facts = match Facts::read(db).map_err(damaged)? {
@@ -298,7 +300,7 @@ fn facts_of(data: &Path, options: &OpenOptions, db: &sled::Db) -> Result<Facts, 
     Ok(facts)
 }
 
-/// Checks an open database, with an audit the whole of it, and counts the opening.
+/// Checks an open database, completely if there is an audit, and counts the opening.
 fn prepare(
     data: &Path,
     options: &OpenOptions,
@@ -319,7 +321,7 @@ fn prepare(
     Ok(facts)
 }
 
-/// Reads a whole store. Refuses it if it has a problem; if a loss is accepted, only if it cannot be read to its end.
+/// Reads a whole store. Rejects it if it has a problem. If a loss is accepted, rejects it only if it cannot be read to its end.
 fn read_through(
     data: &Path,
     db: &sled::Db,
@@ -338,7 +340,7 @@ fn read_through(
     }
 }
 
-/// sled reports a lock that another process holds as an error without a kind of its own.
+/// Whether an error means that another process holds the lock. sled has no separate kind of error for that.
 fn is_lock(error: &std::io::Error) -> bool {
     error.to_string().contains("could not acquire lock")
 }

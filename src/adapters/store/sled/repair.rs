@@ -5,7 +5,7 @@ use crate::audit::{Problem, Report};
 use crate::domain::id::Seq;
 use crate::ports::store::key::{Key, Kind};
 
-/// Lists the problems of an audit in the log, and repairs those of journals.
+/// Logs the problems of an audit, and repairs those of journals.
 ///
 /// A journal gets a low-water mark above its gaps, so that its numbers continue. A head that is too low is set to the last event.
 pub(super) fn repair(db: &sled::Db, report: &Report, facts: &mut Facts) -> Result<(), sled::Error> {

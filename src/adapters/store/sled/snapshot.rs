@@ -1,6 +1,7 @@
-//! A consistent snapshot of all records while the store keeps being written to.
+//! A consistent snapshot of all records while the store continues to be written to.
 //!
-//! Before the committer changes a key that the snapshot has not read yet, it saves the old value in an overlay. The snapshot uses that one.
+//! Before the committer changes a key that the snapshot has not read yet, it saves the old value in an overlay. The snapshot uses
+//! the old value.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -38,7 +39,7 @@ impl Overlay {
     }
 }
 
-/// Every record, ascending, as of the moment when the committer registered the overlay, up to the first that cannot be read.
+/// Every record, ascending, as of the moment when the committer registered the overlay, up to the first unreadable one.
 pub(super) struct Snapshot {
     entries: sled::Iter,
     overlay: Arc<Overlay>,
@@ -51,7 +52,7 @@ impl Snapshot {
         Self { entries: db.iter(), overlay, ready: VecDeque::new() }
     }
 
-    /// Moves the records up to this entry (all remaining ones, when there is none) to `ready`.
+    /// Moves the records up to this entry to `ready`. `None`: moves all remaining ones.
     fn advance(&mut self, entry: Option<(sled::IVec, sled::IVec)>) {
         let mut state = self.overlay.state.lock();
         let due = match &entry {

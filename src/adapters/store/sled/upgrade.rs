@@ -26,14 +26,14 @@ pub struct Upgraded {
     pub first: Option<String>,
 }
 
-/// Rewrites the records of a data folder's store if its format is older than this version's; `None`: it is not, or there is no store. Blocks.
-/// `progress` gets the number of records read every few thousand. `upgraded_value` returns a value in the newest format, or `None` if it has
-/// that format already.
+/// Rewrites the records of a data folder's store if its format is older than this version's. `None`: it is not older, or there is
+/// no store. Blocks. `progress` receives the number of records read every few thousand. `upgraded_value` returns a value in the
+/// newest format, or `None` if the value has that format already.
 ///
 /// If this is interrupted, every record is complete, in its old or its new form. Both can be read. The next run continues.
 ///
 /// # Errors
-/// As for opening.
+/// The same as for opening.
 pub fn upgrade(
     data: &Path,
     options: &OpenOptions,
@@ -46,7 +46,7 @@ pub fn upgrade(
     }
     let open::Opened { db, mut facts, lock: _lock, .. } = open::open(data, options, ())?;
     if facts.format >= FORMAT {
-        // The last run ended just before its manifest was written.
+        // The previous run ended just before it wrote its manifest.
         return Ok(None);
     }
     let failed = |error: sled::Error| open::explain(data, error);
