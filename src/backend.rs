@@ -1,28 +1,27 @@
 //! The backend: answers the console's requests from the record, from the actors and from the memberships.
 //!
-//! Each service of the backend ([`Backend`]) is implemented in the file that is named for it:
+//! Each service of the [`Backend`] is implemented in the file of the same name:
 //!
-//! * `rooms`: the rooms, their members, and changes of their settings at run time, with `room_plans` (what may be asked for), `membership`
-//!   (channels of other platforms), `state` (the current state), `live` (events as they happen, in the form of `event_view`).
+//! * `rooms`: the rooms, their members, and changes of their settings at run time, with `room_plans` (checks of requested plans), `membership`
+//!   (channels of other platforms), `state` (the current state), and `live` (events as they happen, rendered by `event_view`).
 //! * `messages`: posts, edits and deletes messages, with `external` (votes and statements of external companions).
-//! * `records`: answers from the record, with `reading` (history and decisions), `search`, `why` (the story of a decision),
-//!   `usage` and `export`.
-//! * `maintenance`: what operators do, with `quarantine` (quarantined guilds, suspended channels and dead letters) and `forget`.
+//! * `records`: answers from the record, with `reading` (history and decisions), `search`, `why` (explanations of decisions), `usage` and `export`.
+//! * `maintenance`: tasks of operators, with `quarantine` (quarantined guilds, suspended channels and dead letters) and `forget`.
 //! * `call_rooms`: the voice calls of rooms.
-//! * `guests`: invitations to rooms, and what the guests who came by them may use.
+//! * `guests`: invitations to rooms, and the limits of guests.
 //!
 //! Other ports:
 //!
-//! * `inbound_events`: events that other platforms report.
-//! * `voice_calls`: what platforms report that connect voice calls.
+//! * `inbound_events`: events from other platforms.
+//! * `voice_calls`: events from platforms with voice calls.
 //! * `notes`: notes that platforms store.
 //!
-//! What they share:
+//! Shared code:
 //!
 //! * [`loading`]: loads the rooms at the start.
-//! * `suggestions`: error messages that name what exists when something was not found.
+//! * `suggestions`: error messages for missing items that list the existing ones.
 //! * `actor_calls`: calls to the writer, the channels and the guilds.
-//! * `errors`: what an error means for the caller.
+//! * `errors`: conversions of internal errors for callers.
 
 mod actor_calls;
 mod call_rooms;
@@ -67,12 +66,12 @@ pub fn backend(context: ActorContext, maintenance: Arc<dyn StoreMaintenance>) ->
     Backend::of(Arc::new(ActorBackend::new(context, maintenance)))
 }
 
-/// The calls, for platforms that carry them.
+/// The voice calls, for platforms that carry them.
 pub fn platform_calls(context: ActorContext, maintenance: Arc<dyn StoreMaintenance>) -> Arc<dyn PlatformCalls> {
     Arc::new(ActorBackend::new(context, maintenance))
 }
 
-/// Implements all services, because they share what they work on.
+/// Implements all services, because they share their state.
 struct ActorBackend {
     context: ActorContext,
     inbound: Inbound,

@@ -1,4 +1,4 @@
-//! The composition root: settings → store → models → actors → console → run → stop. The only file that knows all parts.
+//! The composition root: settings → store → models → actors → console → run → stop. Only this file knows all parts.
 
 mod address;
 mod backups;
@@ -79,9 +79,9 @@ pub use open_store::{OpenStore, check_folder, is_half_copied, is_moved_folder, n
 
 /// The timeout for opening a damaged store.
 const OPEN_DEADLINE: Duration = Duration::from_secs(60);
-/// The size of sled's page cache.
+/// The size of sled's page cache, in bytes.
 pub const CACHE_BYTES: u64 = 128 << 20;
-/// How long a server that stops waits for parts of statements that are being posted.
+/// How long a stopping server waits for parts of statements that are being posted.
 const POSTED_WITHIN: Duration = Duration::from_secs(3);
 /// The timeout for the runtime's shutdown.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
@@ -92,7 +92,7 @@ pub enum Ended {
     /// The store cannot be used. Exit code 3.
     #[error("{0:#}")]
     Store(anyhow::Error),
-    /// The settings do not fit together. Exit code 2.
+    /// The settings contradict each other. Exit code 2.
     #[error("{0}")]
     Settings(CannotServe),
     /// The settings of Discord cannot be used. Exit code 2.
@@ -101,7 +101,7 @@ pub enum Ended {
     /// The settings name companions that do not exist. Exit code 2.
     #[error("{0}")]
     Companions(Problems),
-    /// Something else. Exit code 1.
+    /// Another error. Exit code 1.
     #[error("{0:#}")]
     Failed(anyhow::Error),
 }
@@ -109,13 +109,13 @@ pub enum Ended {
 /// Runs the server until SIGTERM or Ctrl-C. The first signal stops it gracefully, the second at once.
 ///
 /// # Errors
-/// It cannot start, or the store accepts no more writes.
+/// Returns an error if the server cannot start, or if the store accepts no more writes.
 pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
     let connections = descriptors::connections(loaded.settings.server.max_connections);
     loaded.settings.server.max_connections = connections.map_err(|few| Ended::Failed(few.into()))?;
     let mut signals = Signals::listen().context("signal handlers cannot be installed").map_err(Ended::Failed)?;
     let data = loaded.settings.storage.path.clone();
-    // Held as long as the process runs, because it opens the store more than once.
+    // Held as long as the process runs, because the process opens the store more than once.
     let held = sled::lock(&data).map_err(|error| Ended::Store(error.into()))?;
     let mut options = OpenOptions { held: Some(held), ..opening(telemetry, accept_loss) };
     let cluster = &loaded.settings.cluster;
@@ -123,7 +123,7 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
     let Some(opened) = signals.interruptible(|| open(&loaded.settings.storage, &options, &node)) else { return Ok(()) };
     let mut store = opened?;
     options.accept_loss = false;
-    // The lock is held, so no server makes them.
+    // The lock is held, so no other server creates such copies now.
     if let Err(error) = target::remove_for_processes(&data) {
         tracing::warn!(%error, "copies that a killed `history verify` left in the data folder cannot be deleted");
     }
@@ -134,7 +134,7 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
         telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
     }
     let compaction_failed = Arc::new(AtomicBool::new(false));
-    // After a compaction, the companions are those that were in force.
+    // After a compaction, the companions are those that were in force before it.
     let mut is_reopened = false;
     let mut is_first = true;
     let mut must_compact = match store.on_disk() {
@@ -151,7 +151,7 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
                         open(&loaded.settings.storage, &options, &node)
                     });
                     let Some(reopened) = reopened else { return Ok(()) };
-                    // A request that came meanwhile is done.
+                    // A compaction request that arrived meanwhile is fulfilled.
                     signals.compact.mark_unchanged();
                     reopened?
                 }
@@ -181,11 +181,11 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
         let serving =
             serve(loaded.clone(), sources, telemetry, store.clone(), compaction_failed.clone(), is_reopened, &mut signals);
         let outcome = runtime.block_on(serving);
-        // Unfinished work is on record. The store closes last, when nothing holds it any more.
+        // Unfinished work is on record. The store closes last, when it is no longer referenced.
         runtime.shutdown_timeout(STOP_DEADLINE);
         (is_reopened, must_compact) = match outcome? {
             Outcome::Stopped => {
-                // Something may still hold the store, so it is not left to its end.
+                // The store may still be referenced, so its ownership is released explicitly.
                 if let Some(shared) = store.shared() {
                     shared.give_back();
                 }
@@ -195,7 +195,7 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
                 loaded.companions = companions;
                 (true, true)
             }
-            // Whoever owns the store next may change what is kept in it.
+            // The next owner may change the companions in the store.
             Outcome::Lost => (false, false),
         };
     }
@@ -203,9 +203,9 @@ pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_
 
 /// Why the server stopped serving.
 enum Outcome {
-    /// A stop signal came.
+    /// The server received a stop signal.
     Stopped,
-    /// It must compact the store and then serve again with these companions.
+    /// The server must compact the store, and then serve again with these companions.
     Compact(CompanionSet),
     /// Another node may own the store.
     Lost,
@@ -218,7 +218,7 @@ enum Stop {
     Lost,
 }
 
-/// Closes the store, so that it can be opened again. Returns a store that is still in use.
+/// Closes the store, so that it can be opened again. Returns the store if it is still in use.
 fn close(store: OpenStore) -> Result<(), OpenStore> {
     match store {
         OpenStore::Sled(store) => Arc::try_unwrap(store).map(drop).map_err(OpenStore::Sled),
@@ -240,12 +240,12 @@ fn opening(telemetry: &Telemetry, accept_loss: bool) -> OpenOptions {
     }
 }
 
-/// The message of the error for a store that cannot be opened. If the store is damaged, it says how the newest backup is restored.
+/// The error message for a store that cannot be opened. If the store is damaged, it says how to restore the newest backup.
 pub fn with_newest_backup(error: &OpenError, data: &Path) -> String {
     if error.is_damage() { format!("{error}; {}", newest_backup(data)) } else { error.to_string() }
 }
 
-/// Which backup of a data folder is the newest, and how it is restored.
+/// A sentence that names the newest backup of a data folder, and how to restore it.
 pub fn newest_backup(data: &Path) -> String {
     let (newest, data) = (backups::newest(data, SystemClock.now()), data.display());
     let Some(newest) = newest else { return format!("there is no backup in {data}/backups") };
@@ -377,7 +377,7 @@ async fn serve(
             _ = lost => Ok(Stop::Lost),
             stop = stop_requested => Ok(stop),
             _ = store_failed.changed() => match store.shared() {
-                // In a database nothing is wrong with what is stored, so this node, or another, goes on with it.
+                // The data in a database is still intact, so this node, or another one, continues with it.
                 Some(shared) => {
                     shared.give_up();
                     Ok(Stop::Lost)
@@ -401,12 +401,12 @@ async fn serve(
     });
     served.await;
     let outcome = reported_outcome.await.unwrap_or(Ok(Stop::Shutdown));
-    // Who has lost the store may neither post nor write.
+    // A node that has lost the store may neither post nor write.
     if !matches!(outcome, Ok(Stop::Lost)) {
         shutdown::shut_down(&context).await;
         context.postings.close(POSTED_WITHIN).await;
         if let Some(copies) = copies {
-            // What fails is logged.
+            // Failures are logged.
             let _ = copies.update().await;
         }
     }
@@ -431,7 +431,7 @@ fn cannot_serve(error: CannotServe) -> Ended {
     }
 }
 
-/// Adds the companions that are kept in the store.
+/// Adds the companions that are stored in the store.
 async fn add_kept(loaded: &mut Loaded, sources: &Sources, store: &dyn Store) -> Result<(), Ended> {
     let kept = reload::overlay(store).await;
     let kept = kept.map_err(|error| cannot_load_rooms(error.into(), "the companions in the store cannot be read"))?;
@@ -449,9 +449,10 @@ async fn add_kept(loaded: &mut Loaded, sources: &Sources, store: &dyn Store) -> 
     Ok(())
 }
 
-/// The error of loading the rooms. It is an error of the store if records cannot be read: then only a repair of the store helps.
+/// Converts an error of loading the rooms. If records cannot be read, it is an error of the store, because only a repair of the
+/// store helps.
 fn cannot_load_rooms(error: LoadRoomsError, what: &'static str) -> Ended {
-    // A database may only be away.
+    // A database may be unreachable only for a while.
     let is_unreadable = matches!(&error, LoadRoomsError::Read(error) if error.is_damage());
     let error = anyhow::Error::from(error).context(what);
     if is_unreadable { Ended::Store(error) } else { Ended::Failed(error) }
@@ -460,7 +461,7 @@ fn cannot_load_rooms(error: LoadRoomsError, what: &'static str) -> Ended {
 /// The models of the settings, for all roles and names.
 ///
 /// # Errors
-/// The settings name an endpoint that cannot be used.
+/// Returns an error if the settings name an endpoint that cannot be used.
 pub(crate) fn models(settings: &settings::models::Models, dialects: &Dialects) -> Result<Models, settings::Problem> {
     let model = |role: ModelRole, name: &ModelName| llm::shared(settings, role, name, dialects);
     let own = |role: ModelRole| model(role, &role.into());
@@ -536,7 +537,7 @@ async fn wait_for_stop(
         compacting::due(&**store, clock, storage, || store.is_copying(), &context.compaction_failed).await;
     };
     let compact_requested = async {
-        // The thread that sends lives as long as the process.
+        // The sending thread lives as long as the process.
         let _ = compact.changed().await;
         let Some(store) = &store else {
             tracing::warn!("{NO_COMPACTION}");
@@ -560,7 +561,7 @@ async fn wait_for_stop(
     stop
 }
 
-/// Whether there seems to be a store where the settings say. A database is not looked into.
+/// Whether the configured store seems to exist. A database is assumed to contain one, without a check.
 pub fn has_store(storage: &Storage) -> bool {
     storage.engine == Engine::Postgres || holds_a_store(&storage.path)
 }

@@ -39,12 +39,12 @@ impl ActorBackend {
         requests::write_meta(&self.context, ward, writes).await.map_err(Refused::from)
     }
 
-    /// Whether people write in a room through this server, not on another platform.
+    /// Whether people write in a room through this server rather than on another platform.
     pub(super) fn is_written_here(&self, room: &RoomId) -> bool {
         self.context.platforms.is_written_here(&room.channel())
     }
 
-    /// Rejects rooms of other platforms: people write there on the platform, under the names that they have there.
+    /// Rejects rooms of other platforms. People write there on the platform, under their names on it.
     pub(super) fn check_writable(&self, room: &RoomId) -> Result<(), Refused> {
         if self.is_written_here(room) {
             return Ok(());
@@ -61,25 +61,25 @@ impl ActorBackend {
         }
     }
 
-    /// Says that a room is about to be deleted, and the way out.
+    /// The error for a room with a pending deletion, and how to undo it.
     pub(super) fn being_deleted(&self, room: &RoomId, at: Moment) -> Detail {
         let (name, at) = (self.name_of(room), rfc3339(at));
         let detail = format!("room {name} is deleted at {at}; until then POST /api/rooms/{room}/undelete brings it back");
         Detail::from(detail).coded("refusals.room_being_deleted", json!({ "room": name }))
     }
 
-    /// The title of a room, or its id where it has none: the name that people see.
+    /// The display name of a room: its title, or its id if it has no title.
     pub(super) fn name_of(&self, room: &RoomId) -> Arc<str> {
         let recorded = self.context.memberships.recorded(&room.channel());
         recorded.and_then(|membership| self.title_of(room, &membership)).unwrap_or_else(|| room.as_str().into())
     }
 
-    /// The title of a room: the one that it has on its platform, or the one that somebody gave it.
+    /// The title of a room: its title on its platform, or the title that a person set.
     pub(super) fn title_of(&self, room: &RoomId, membership: &Membership) -> Option<Arc<str>> {
         self.context.title_of(&room.channel(), membership)
     }
 
-    /// Says how a room is created.
+    /// A hint how to create a room.
     pub(super) fn how_to_create(&self, room: &RoomId) -> String {
         if self.is_written_here(room) {
             return format!("PUT /api/rooms/{room} creates it");

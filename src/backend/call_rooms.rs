@@ -84,7 +84,7 @@ impl PlatformCalls for ActorBackend {
         let call = call.ok_or_else(|| too_many_calls(context))?;
         call.connect(connection);
         if let Some(actor) = context.directory.find(&VoiceCallKey(channel_ref.channel.clone())) {
-            // One that is being restarted looks by itself.
+            // A call actor that is being restarted connects by itself.
             let _ = actor.cast(CallMessage::Connect);
         }
         wake(&CallHandle::new(call, self.inbound.clone()));
@@ -93,7 +93,7 @@ impl PlatformCalls for ActorBackend {
 
     fn try_again(&self, channel: &ChannelId) {
         if let Some(actor) = self.context.directory.find(&VoiceCallKey(channel.clone())) {
-            // One that is being restarted tries by itself.
+            // A call actor that is being restarted retries by itself.
             let _ = actor.cast(CallMessage::TryAgain);
         }
     }
@@ -124,7 +124,7 @@ impl PlatformCalls for ActorBackend {
 }
 
 impl ActorBackend {
-    /// What of the services does not work in a call now.
+    /// The current problems of speech services in a call.
     fn troubles(&self, call: &SharedCall, voices: &[&VoiceProvider]) -> Vec<Trouble> {
         let (context, now) = (&self.context, self.context.clock.now());
         let (recognition, guild) = (&context.speech.recognition, &call.channel_ref().guild);

@@ -1,6 +1,6 @@
-//! What an error of the writer or the channels is for the caller: a [`Refused`] of the backend, or an [`InboundError`] of a platform.
+//! Converts errors of the writer or the channels for the caller: to a [`Refused`] of the backend, or an [`InboundError`] of a platform.
 //!
-//! Converting an error that is a fault of ours logs it. For errors of the record, `journal/reader/read_error.rs` does it.
+//! Converting an internal error logs it. For errors of the record, `journal/reader/read_error.rs` does it.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(super) fn unavailable(detail: impl Into<Detail>) -> Refused {
     Refused::Unavailable { detail: detail.into(), retry_after: Some(RETRY_AFTER) }
 }
 
-/// There is no room of this name; `instead` says what to do with the API.
+/// The error that no room has this name. `instead` is a hint for users of the API.
 pub(super) fn no_room(name: &str, instead: &str) -> Detail {
     Detail::from(format!("there is no room {name}{instead}")).coded("refusals.no_room", json!({ "room": name }))
 }
@@ -81,7 +81,7 @@ impl From<VoteError> for Refused {
 impl From<WriteError> for InboundError {
     fn from(lost: WriteError) -> Self {
         match lost {
-            // An unreadable record may become readable again by restoring a backup.
+            // An unreadable record may become readable again when a backup is restored.
             WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
                 Self::Later { after: RETRY_AFTER, detail: lost.to_string() }
             }

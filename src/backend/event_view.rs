@@ -17,7 +17,7 @@ use crate::ports::backend::stamp::rfc3339;
 use crate::settings::safety::Safety;
 use crate::story::rounds::RoundCourses;
 
-/// How many events before the first one are read to find rounds that are not over.
+/// The number of events before the first one that are read to find open rounds.
 const BEFORE: usize = 256;
 
 /// Renders the events of one room, in the order of their numbers.
@@ -26,7 +26,7 @@ pub(super) struct EventView {
     room: RoomId,
     safety: Safety,
     texts: Texts,
-    /// The rounds, if they are followed. None inside: no event was rendered yet.
+    /// The rounds, if the view includes them. The inner `None`: no event was rendered yet.
     rounds: Option<Option<RoundCourses>>,
 }
 
@@ -35,12 +35,12 @@ impl EventView {
         Self { channel_key, room, safety: safety.clone(), texts: Texts::default(), rounds: None }
     }
 
-    /// A view that shows how rounds go on, too.
+    /// A view that includes the progress of rounds.
     pub(super) fn with_rounds(channel_key: ChannelKey, room: RoomId, safety: &Safety) -> Self {
         Self { rounds: Some(None), ..Self::new(channel_key, room, safety) }
     }
 
-    /// What the author of a message, who may be at risk, is shown. None: the message was deleted.
+    /// The help for the author of a message, who may be at risk. `None`: the message was deleted.
     async fn help(&self, reader: &Reader<'_>, message: Seq) -> Result<Option<Value>, ReadError> {
         let recorded = reader.event(&self.channel_key, message).await?;
         let author = recorded.and_then(|recorded| match recorded.event {
@@ -73,7 +73,7 @@ impl EventView {
         Ok(objects.into_iter().map(live).collect())
     }
 
-    /// The rounds that an event changed, as they are after it.
+    /// The rounds that an event changed, in their state after it.
     async fn changed_rounds(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<Value>, ReadError> {
         let Some(rounds) = &mut self.rounds else { return Ok(Vec::new()) };
         if rounds.is_none() {
@@ -108,7 +108,7 @@ impl EventView {
                 let said_at = said_at.map(rfc3339);
                 let more = json!({ "at": rfc3339(recorded.at), "said_at": said_at, "speech": speech });
                 let mut object = with(json!(shown), more);
-                // It is there also if it is null.
+                // Included even if it is null.
                 object["reply_to"] = json!(reply_to);
                 objects.push(("message", object));
                 objects
@@ -136,7 +136,7 @@ impl EventView {
             }
             Event::Disclosed(disclosed) => {
                 let Disclosed { owed, ticket, .. } = &**disclosed;
-                // It is on record right after the statement that carried it.
+                // The notice is recorded right after the statement that it was posted with.
                 let statement = Seq(recorded.seq.0.saturating_sub(1));
                 let object = json!({ "message": statement, "ticket": ticket, "occasion": owed.occasion, "people": owed.people });
                 vec![("disclosed", with(object, json!(RunBy::from(&**disclosed))))]

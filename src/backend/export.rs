@@ -20,10 +20,10 @@ use crate::ports::store::Store;
 use crate::ports::store::key::ChannelNo;
 use crate::story::transcript::{Entry, Transcript};
 
-/// Events that are read at once.
+/// The number of events per read.
 const PAGE: usize = 512;
 impl ActorBackend {
-    /// The channel that has this number. None: the record of its name is lost or unreadable.
+    /// The channel with this number. `None`: the record of its name is lost or unreadable.
     pub(super) async fn named(&self, ward: Ward, no: ChannelNo) -> Result<Option<ChannelKey>, Refused> {
         match self.reader().channel_key_of(ward, no).await {
             Err(error) if error.is_damage() => Ok(None),
@@ -36,7 +36,7 @@ pub(super) async fn said_line(reader: &Reader<'_>, channel_key: &ChannelKey, seq
     let recorded = reader.event(channel_key, seq).await?.filter(is_shown);
     Ok(recorded.map(|mut recorded| {
         if let Event::Said { message, .. } = &mut recorded.event {
-            // Quoted words are somebody else's.
+            // The quoted text is by another author.
             message.quoted = None;
         }
         line(channel_key, &recorded)
@@ -57,7 +57,7 @@ pub(super) fn events(store: Arc<dyn Store>, channel_keys: VecDeque<ChannelKey>) 
     lines.boxed()
 }
 
-/// The messages of a room as a document, piece by piece.
+/// The messages of a room as a document, in pieces.
 pub(super) async fn document(
     store: Arc<dyn Store>,
     channel_key: ChannelKey,
@@ -101,7 +101,7 @@ struct Document {
 }
 
 impl Document {
-    /// The next messages, and at the end of the journal the end of the document.
+    /// The next messages. At the end of the journal, the end of the document.
     async fn next(&mut self) -> Result<Vec<String>, ReadError> {
         let reader = Reader::new(&*self.store);
         let page = reader.legible(&self.channel_key, range_after(self.after)).await?;

@@ -1,4 +1,4 @@
-//! Calls to the channels and the managers of rounds for external companions and the Stop button, and the errors when no answer comes.
+//! Calls to the channels and the managers of rounds for external companions and the Stop button, and the errors if they do not respond.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 
-/// How long to wait until a vote or a statement is on record.
+/// The time limit until a vote or a statement is recorded.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl ActorBackend {
-    /// The channel, after checking that this companion is an external member of it.
+    /// The channel, if this companion is an external member of it.
     pub(super) fn external_member(&self, room: &RoomId, companion: &CompanionId) -> Result<ChannelKey, Refused> {
         let (channel_key, membership) = self.room_of(room)?;
         if !self.is_written_here(room) {
@@ -38,15 +38,15 @@ impl ActorBackend {
     }
 }
 
-/// Why an actor did not answer.
+/// Why an actor did not respond.
 pub(super) enum Unanswered {
-    /// It has ended, and the request is lost.
+    /// The actor has ended, and the request is lost.
     Gone,
-    /// It may still answer.
+    /// The actor may still respond.
     Late,
 }
 
-/// Calls an actor, and waits for its answer.
+/// Calls an actor, and waits for its response.
 pub(super) async fn call<T, M>(
     send: impl FnOnce(RpcReplyPort<Result<T, VoteError>>) -> Result<(), MessagingErr<M>>,
 ) -> Result<Result<T, VoteError>, Unanswered> {

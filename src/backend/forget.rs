@@ -1,4 +1,4 @@
-//! Deletes from the record everything that a person said in a guild.
+//! Deletes all messages of a person in a guild from the record.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,26 +23,26 @@ use crate::ports::backend::keeping::Forgotten;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
-/// Records that are read at once.
+/// The number of records per read.
 const PAGE: usize = 512;
 
-/// What to do about the answers to a person who was forgotten without them. They cannot be found any more, because a redacted message does not
-/// name its author.
+/// Advice about the answers to a person who was forgotten without them. They cannot be found any more, because a redacted message does not contain
+/// its author.
 pub(super) const ANSWERS_ALONE: &str = "companions' answers to a person can be found only together with the person's messages: if they were left when the \
     person was forgotten, delete them one by one, on the page or by DELETE /api/rooms/{room}/messages/{seq}; `tertulia history export` lists the \
     numbers";
 
-/// What is left of a person in a channel.
+/// The data of a person that remains in a channel.
 pub(super) enum Remainder {
     Nothing,
-    /// Everything: a companion owes a reply to it, and replies are to be deleted, too.
+    /// Everything remains: a companion owes a reply to the person, and replies are to be deleted, too.
     Owed,
-    /// This many entries cannot be read, and may be the person's or mention the person.
+    /// This many entries cannot be read. They may be by the person, or mention the person.
     Illegible(usize),
 }
 
 impl ActorBackend {
-    /// Deletes what a person said in one of the channels that the index of persons lists.
+    /// Deletes a person's messages in one of the channels that the index of persons lists.
     pub(super) async fn forget_in_channel(
         &self,
         channel_key: &ChannelKey,
@@ -53,7 +53,7 @@ impl ActorBackend {
         forgotten: &mut Forgotten,
     ) -> Result<Remainder, Refused> {
         let _lock = self.context.rewrite_locks.lock(channel_key).await;
-        // A stretch that is full now needs to be read only once, because no event is added to it.
+        // A stretch that is full now must be read only once, because no event is added to it.
         let head = self.reader().head(channel_key).await?;
         self.sweep(channel_key, &head).await?;
         let PersonMessages { messages: theirs, naming, mut illegible } = self
@@ -65,15 +65,15 @@ impl ActorBackend {
             return Ok(Remainder::Owed);
         };
         forget_named(&self.context, channel_key, naming).await?;
-        // Stretches with entries that may be theirs stay in the index.
+        // Stretches with entries that may be the person's stay in the index.
         stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());
-        // The index goes last: if this is interrupted, repeating it finds the rest.
+        // The index is changed last: if this is interrupted, a repetition finds the rest.
         self.remove_from_index(channel_key, person, stretches, head.last).await?;
         illegible.extend(illegible_traces);
         Ok(if illegible.is_empty() { Remainder::Nothing } else { Remainder::Illegible(illegible.len()) })
     }
 
-    /// Counts what [`Self::forget_in_channel`] would delete now.
+    /// Counts the data that [`Self::forget_in_channel`] would delete now.
     pub(super) async fn count_in_channel(
         &self,
         channel_key: &ChannelKey,
@@ -94,9 +94,9 @@ impl ActorBackend {
         Ok(())
     }
 
-    /// Deletes these messages and all traces of them. The caller holds the rewrite lock, and all of these messages have words. Returns the
-    /// numbers of unreadable events that may be traces; [`Seq::NONE`] stands for the snapshot. None: nothing was deleted, because answers are to
-    /// be deleted, too, and one is still being written.
+    /// Deletes these messages and all traces of them. The caller holds the rewrite lock, and none of these messages is redacted yet. Returns the
+    /// numbers of unreadable events that may be traces; [`Seq::NONE`] stands for the snapshot. Returns `None`, and deletes nothing, if answers are
+    /// to be deleted, too, and one is still being written.
     async fn delete_with_traces(
         &self,
         channel_key: &ChannelKey,
@@ -141,14 +141,14 @@ impl ActorBackend {
         Ok(owed.iter().any(|(_, reply)| reply.messages.iter().any(|seq| gone.contains(seq))))
     }
 
-    /// Sweeps what an interrupted deletion of the whole channel left. Nobody can read it, but it is still stored.
+    /// Removes the data that an interrupted deletion of the whole channel left. It is no longer readable, but still stored.
     async fn sweep(&self, channel_key: &ChannelKey, head: &Head) -> Result<(), WriteError> {
         let (Some(no), below @ Seq(1..)) = (head.no, head.swept_below) else { return Ok(()) };
         let (store, writer) = (self.context.store.clone(), writer_ref(&self.context)?);
         Sweep { store, writer, channel_key: channel_key.clone(), no, below, pace: Pace::AtOnce }.remove_all().await.map(drop)
     }
 
-    /// Removes a person from the index for stretches that contained nothing of theirs when `last` was the journal's last event.
+    /// Removes a person from the index for stretches without entries of the person, as of the journal's last event `last`.
     async fn remove_from_index(
         &self,
         channel_key: &ChannelKey,
@@ -171,7 +171,7 @@ impl ActorBackend {
         Ok(())
     }
 
-    /// Removes the person from usage records. Returns whether any named them, and the first record that cannot be read.
+    /// Removes the person from usage records. Returns whether any record named the person, and the first record that cannot be read.
     pub(super) async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(bool, Option<Key>), Refused> {
         let reader = self.reader();
         let mut pages = reader.pages(key::used_by(guild), key::used_by(guild).end());
@@ -198,7 +198,7 @@ fn count(redacted: &[Recorded], forgotten: &mut Forgotten) {
     }
 }
 
-/// Writes that remove this person from the usage records of this page.
+/// The writes that remove this person from a page of usage records.
 fn writes_without_person(person: &PersonId, page: Vec<(Key, Value)>, illegible: &mut Option<Key>) -> Vec<Write> {
     let mut writes = Vec::new();
     for (key, value) in page {

@@ -1,6 +1,6 @@
-//! Invitations to rooms, and what the guests who came by them may use.
+//! Invitations to rooms, and the limits of guests.
 //!
-//! What models use in a room counts for the visit that used something last, until somebody else says something.
+//! The models' usage in a room counts for the visit that used something last, until another person says something.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -35,10 +35,10 @@ use crate::ports::store::StoreError;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How many events are read at a time.
+/// The number of events per read.
 const PAGE: usize = 512;
 
-/// How many entries of the index of persons are read at a time.
+/// The number of entries of the index of persons per read.
 const PERSONS_PAGE: usize = 64;
 
 #[async_trait]
@@ -126,7 +126,7 @@ impl GuestService for ActorBackend {
             return Err(full());
         }
         let room = RoomId::of(&channel).ok_or_else(not_open)?;
-        // A room that is about to be deleted invites nobody.
+        // No invitation to a room with a pending deletion is open.
         let view = self.room_of(&room).map_err(|_| not_open())?;
         let view = self.room_view(room, &view.1).await?;
         let companions = view.companions.into_iter().map(KnownCompanion::from).collect();
@@ -220,7 +220,7 @@ impl GuestService for ActorBackend {
 }
 
 impl ActorBackend {
-    /// Forgets the guests of a guild with this name. Whether there were any.
+    /// Forgets the guests of a guild with this name. Returns whether there were any.
     pub(super) async fn forget_guest(&self, guild: &GuildId, person: &PersonId) -> Result<bool, Refused> {
         let (guild, name) = (guild.clone(), person.as_shared().clone());
         let forgotten = change(&self.context, move |all| {
@@ -230,7 +230,7 @@ impl ActorBackend {
         forgotten.await.map_err(Refused::from)
     }
 
-    /// What models used in the room of a visit for the guest who used something last, up to this moment.
+    /// The models' usage, up to this moment, in the room of a visit for the guest who used something last.
     async fn used_for_speaker(&self, visit: &Visit, at: Speaking) -> Result<Option<UsedFor>, Refused> {
         let Some(speaker) = self.context.guests.read(|all| all.speaker(&visit.channel)) else { return Ok(None) };
         let channel_key = ChannelKey::new(&visit.guild, &visit.channel);
@@ -262,13 +262,13 @@ impl ActorBackend {
         Ok(Some(UsedFor { speaker, tokens, next: ended_at.is_none().then_some(at) }))
     }
 
-    /// Whether the room of a visit is there, also while its deletion can be undone.
+    /// Whether the room of a visit exists. A room whose deletion can be undone counts, too.
     fn has_room(&self, visit: &Visit) -> bool {
         let memberships = &self.context.memberships;
         memberships.get(&visit.channel).is_some() || memberships.deleted_at(&visit.channel).is_some()
     }
 
-    /// Whether somebody whose name is this one, or looks like it, is on record in the guild.
+    /// Whether the guild's record has a person with this name, or with one that looks like it.
     async fn has_spoken(&self, guild: &GuildId, name: &str) -> Result<bool, StoreError> {
         let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
         let (wanted, mut last) = (shapes(name), None);
@@ -286,7 +286,7 @@ impl ActorBackend {
                 }
                 last = person;
             }
-            // Whoever has spoken much has many entries.
+            // A person with many messages has many entries, so they are skipped.
             if let Some(person) = &last {
                 from = from.max(key::person_entries(guild, person).end());
             }

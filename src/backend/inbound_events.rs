@@ -1,4 +1,4 @@
-//! Inbound events of other platforms: messages, edits, deletions, messages that were read after a downtime, and channels that are gone.
+//! Inbound events of other platforms: messages, edits, deletions, messages that were read after a downtime, and deleted channels.
 
 mod answered;
 
@@ -29,11 +29,11 @@ use crate::ports::inbound_events::{
 use crate::telemetry::plain::Plain;
 use answered::replied;
 
-/// When to retry after a temporary failure.
+/// The delay before a retry after a temporary failure.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// Events read at once.
+/// The number of events per read.
 const PAGE: usize = 128;
-/// How many channels of a guild that is gone are cleared concurrently.
+/// The number of channels of a removed guild that are cleared concurrently.
 const MAX_CONCURRENT_CLEARS: usize = 16;
 
 #[async_trait]
@@ -82,7 +82,7 @@ impl InboundEvents for Inbound {
         }
         let channel_key = channel_key_of(channel_ref);
         let Some((seq, recorded)) = self.on_record(&channel_key, id).await? else {
-            // What quotes it keeps no words that are no longer there.
+            // A quote of the message must not contain text that the author has removed.
             return Ok(forget_quotations(self.context(), &channel_key, id, Some(&text)).await?);
         };
         // Only the bot can edit the companions' statements. The record has such an edit before Discord reports it.
@@ -98,7 +98,7 @@ impl InboundEvents for Inbound {
         let (channel_key, reader) = (channel_key_of(channel_ref), self.reader());
         // The outbox is read before the record: a statement is recorded and removed from the outbox in one batch, so it is found in one of them.
         let in_delivery = match self.in_delivery(&channel_key).await {
-            // An unreadable outbox entry is not being posted.
+            // A part with an unreadable outbox entry is not being posted.
             Err(error) if error.is_damage() => Vec::new(),
             read => read?,
         };
@@ -136,7 +136,7 @@ impl InboundEvents for Inbound {
         if !is_kept || (read == 0 && missed.is_none()) {
             return Ok(());
         }
-        // The id makes sure that a gap is recorded once, however often it is reported.
+        // The id ensures that a gap is recorded only once, even if it is reported repeatedly.
         let id = missed.as_ref().map(|missed| Arc::from(format!("gap:{}-{}", missed.after, missed.before)));
         self.accept(&channel_key_of(channel_ref), Event::CaughtUp { read, missed }, id).await?;
         Ok(())
@@ -176,7 +176,7 @@ impl Inbound {
         self.context().memberships.guild_of(&channel_ref.channel).is_none_or(|guild| guild == channel_ref.guild)
     }
 
-    /// Whether a channel is a room. It becomes one now if companions would be its members. False: what happens there is ignored.
+    /// Whether a channel is a room. If companions would be its members, it becomes a room now. False: events of the channel are ignored.
     pub(super) async fn opens(&self, channel_ref: &ChannelRef) -> Result<bool, InboundError> {
         if !self.is_of_its_guild(channel_ref) {
             return Ok(false);
@@ -200,7 +200,7 @@ impl Inbound {
         self.context().opt_outs.holds(&channel_ref.guild, &PersonId::from(author))
     }
 
-    /// Since when the channel, or the parent channel that a thread inherits from, has members. A direct message that is no room yet has members
+    /// Since when the channel, or the parent channel from which a thread inherits, has members. A direct message that is no room yet has members
     /// from now on.
     fn since(&self, channel_ref: &ChannelRef) -> Option<Moment> {
         let memberships = &self.context().memberships;
@@ -211,7 +211,7 @@ impl Inbound {
         has_members.or_else(|| Some(changes::default_membership(self.context(), channel_ref)?.created_at))
     }
 
-    /// The platform's id of the newest inbound message. Redacted messages have no id. Statements of companions do not count: they are on record as
+    /// The platform's id of the newest inbound message. Redacted messages have no id. Statements of companions do not count: they are recorded as
     /// soon as they are posted, although earlier messages of others may not have been read yet.
     async fn newest_id(&self, channel_key: &ChannelKey) -> Result<Option<Arc<str>>, ReadError> {
         let mut before = None;
@@ -229,8 +229,8 @@ impl Inbound {
         }
     }
 
-    /// The parts of statements that are being posted. They can be found by their ids once the whole statement is on record. Nothing is being
-    /// posted if the channel is not running.
+    /// The parts of statements that are being posted. They can be found by their ids when the whole statement is recorded. If the channel is not
+    /// running, nothing is being posted.
     async fn in_delivery(&self, channel_key: &ChannelKey) -> Result<Vec<PartRecord>, ReadError> {
         if self.context().directory.find(&ChannelActorKey(channel_key.channel.clone())).is_none() {
             return Ok(Vec::new());
@@ -253,7 +253,7 @@ impl Inbound {
         };
         let names = self.context().memberships.names(&channel_key.guild);
         let replied = replied(on_record.as_ref().map(|(_, recorded)| recorded), by, names.as_deref());
-        // What was deleted here is not quoted, whatever the platform still shows.
+        // Text that was deleted here is not quoted, even if the platform still shows it.
         let quoted = quoted.filter(|_| on_record.is_none());
         Ok(replied.map(|replied| {
             let quoted = quoted.map(|quoted| {

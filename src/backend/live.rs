@@ -1,8 +1,8 @@
-//! Events as they happen, of one room or of all rooms. The view of each room begins with its current state, `hello`; then come the missed events, then new
-//! ones.
+//! Events as they happen, of one room or of all rooms. The view of each room begins with its current state, `hello`; then come the missed events,
+//! then new ones.
 //!
-//! In a view of all rooms, first come the rooms of the cursor, then the others in the order of their ids, and each before its first event. Events that wait
-//! to be sent go before the next `hello`, so that a server with many rooms is watched without a gap.
+//! A view of all rooms begins with the rooms of the cursor. The other rooms follow in the order of their ids; a room with a new event is begun
+//! before that event. Queued events are sent before the next `hello`, so that a server with many rooms is watched without a gap.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -27,14 +27,14 @@ use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::stamp::rfc3339;
 use crate::telemetry::instruments::NONE;
 
-/// Missed events that are read at once.
+/// The number of missed events per read.
 const PAGE: usize = 128;
 
 /// Why a view ends.
 enum Ended {
-    /// It cannot go on without a gap.
+    /// The view cannot continue without a gap.
     Lagged,
-    /// Its only room was deleted.
+    /// The only room of the view was deleted.
     Closed,
 }
 
@@ -48,33 +48,33 @@ pub(super) struct Subscription {
     next: Next,
     /// Rooms whose view has begun.
     rooms: HashMap<ChannelKey, Place>,
-    /// The room whose missed events are being sent, and the last of them.
+    /// The room whose missed events are being sent, and the number of its last missed event.
     missed: Option<(ChannelKey, Seq)>,
-    /// How many events were sent.
+    /// The number of sent events.
     events: u64,
     ready: VecDeque<Arc<str>>,
 }
 
-/// Which room is looked at next for its `hello`.
+/// The next room to send a `hello` for.
 enum Next {
-    /// The first one after this one.
+    /// The first room after this one.
     After(Option<ChannelId>),
-    /// None: each had one.
+    /// No room: each had one.
     Done,
 }
 
-/// What a client has of a room.
+/// The client's position in a room.
 struct Place {
     room: RoomId,
     /// When the room was created. A room that was deleted and created again is another room.
     created_at: Moment,
-    /// What its `hello` began with: the number that the client has, or that of the newest event.
+    /// The number at which the `hello` began: the client's number, or the number of the newest event.
     begun_at: Seq,
-    /// The number of the last event that was sent after its `hello`, or that the client has. Zero if there is none.
+    /// The number of the last event that was sent after the `hello`, or that the client has. Zero if there is none.
     sent: Seq,
-    /// How many events of all rooms were sent up to that one.
+    /// The number of events of all rooms that were sent up to that one.
     events: u64,
-    /// Kept in a view of one room alone: there may be very many rooms, so their texts are read from the record.
+    /// Kept only in a view of one room. In a view of all rooms there may be very many, so texts are read from the record.
     view: Option<EventView>,
 }
 
@@ -139,8 +139,8 @@ impl Subscription {
         }
     }
 
-    /// Opens the view of a room that is watched already. With `after`, the events after this number follow. In a view of all rooms, those follow without it
-    /// that were published since the client connected, also if the state in `hello` contains them.
+    /// Opens the view of a room that is already being watched. With `after`, the events after this number follow. Without it, a view of all rooms
+    /// gets the events that were published since the client connected, even if the state in `hello` contains them.
     async fn open(&mut self, room: &RoomId, after: Option<Seq>) -> Result<(), Refused> {
         let (channel_key, membership) = self.backend.room_of(room)?;
         let last = fence(&self.backend.context, &channel_key).await?;
@@ -159,7 +159,7 @@ impl Subscription {
         Ok(())
     }
 
-    /// Opens the view of one of all rooms, if it can be.
+    /// Opens the view of one of all rooms, if that is possible.
     async fn begin(&mut self, room: RoomId, after: Option<Seq>) -> Result<(), Ended> {
         match self.open(&room, after).await {
             Ok(()) => {}
@@ -171,7 +171,7 @@ impl Subscription {
                 self.push(&json!({ "event": "unreadable", "at": self.now(), "channel": room.channel(), "error": &*detail }));
             }
             Err(refused) => {
-                // The client gets the error when it connects again, if it is still there.
+                // The client gets the error when it connects again, if the error persists.
                 tracing::warn!(%refused, "the view of all rooms is cut off");
                 self.resumed.extend(after.map(|after| (room, after)));
                 return Err(Ended::Lagged);
@@ -204,7 +204,7 @@ impl Subscription {
         // An item of a room that is being replaced comes before `Closed`.
         match (item, self.rooms.get(&channel_key).filter(|place| place.created_at == created_at)) {
             (hub::Live::Note(json), Some(_)) => self.ready.push_back(json),
-            // While events are missed, this one is among them.
+            // While missed events are being sent, this event is one of them.
             (hub::Live::Recorded(recorded), Some(place)) if recorded.seq > place.sent && self.missed.is_none() => {
                 self.send(&channel_key, &[recorded]).await?;
             }
@@ -262,7 +262,7 @@ impl Subscription {
         Ok(())
     }
 
-    /// Reports a room of which events cannot be read. A view of all rooms goes on after them, so that the other rooms can be watched.
+    /// Reports a room with unreadable events. A view of all rooms continues after them, so that the other rooms can be watched.
     fn unreadable(&self, channel_key: &ChannelKey, error: &ReadError) -> Result<Arc<str>, Ended> {
         tracing::error!(%error, "events of a room cannot be read");
         if self.is_of_one || !error.is_damage() {
@@ -280,7 +280,8 @@ impl Subscription {
         }
     }
 
-    /// What the client has: a number in a view of one room, else a cursor. If that is too much for a cursor, the rooms without recent events are left out.
+    /// The client's position: a number in a view of one room, otherwise a cursor. If the cursor would be too long, it omits the rooms without
+    /// recent events.
     fn after(&self) -> Value {
         let mut places: Vec<&Place> = self.rooms.values().collect();
         places.sort_unstable_by_key(|place| Reverse(place.events));

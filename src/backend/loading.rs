@@ -22,7 +22,7 @@ use crate::telemetry::plain::Plain;
 /// Why the rooms could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadRoomsError {
-    /// Their stored records cannot be read.
+    /// Stored records of the rooms cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// Two companions of one guild share a name.
@@ -33,13 +33,16 @@ pub enum LoadRoomsError {
     MembershipError { room: ChannelId, error: MembershipError },
 }
 
-/// Loads the opt-outs, who was told that companions are AI, the invitations and all stored rooms, then creates the rooms of the settings that are not stored. Whom the settings name since they were read
-/// last joins a stored room, and whom they name no more leaves it, if somebody wrote these rooms (`are_set`). Needs the writer.
+/// Loads the opt-outs, the notices to people that companions are AI, the invitations and all stored rooms. Then creates the rooms of the settings
+/// that are not stored. Needs the writer.
+///
+/// If the settings contain rooms (`are_set`), their changes since the last start apply to stored rooms: added companions join, and removed
+/// companions leave.
 ///
 /// Companions that are no longer configured stay on record, and are logged.
 ///
 /// # Errors
-/// [`LoadRoomsError`]. A stored room that cannot be loaded because of a shared name is logged and skipped.
+/// Returns a [`LoadRoomsError`]. A stored room that cannot be loaded because of a shared name is logged and skipped.
 pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room], are_set: bool) -> Result<(), LoadRoomsError> {
     let reader = Reader::new(&*context.store);
     people::load(&context.opt_outs, &context.told, &*context.store).await?;
@@ -112,7 +115,7 @@ pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room], are_set
     Ok(())
 }
 
-/// A stored room with what changed in the settings since they were read last. None: nothing did.
+/// A stored room with the changes of the settings since the last start. `None`: nothing has changed.
 fn reconfigured(stored: &Membership, named: BTreeSet<CompanionId>, are_set: bool) -> Option<Membership> {
     let mut changed = stored.clone();
     match &stored.configured {
@@ -120,20 +123,20 @@ fn reconfigured(stored: &Membership, named: BTreeSet<CompanionId>, are_set: bool
             changed.companions.extend(named.difference(before).cloned());
             changed.companions.retain(|id| named.contains(id) || !before.contains(id) || stored.is_external(id));
         }
-        // What is filled in where nobody wrote any rooms is a proposal for new rooms.
+        // Default rooms, for settings without rooms, are only proposals for new rooms.
         Some(_) => return None,
-        // It was stored before this was kept.
+        // The room was stored by a version that did not keep the configured companions.
         None => {}
     }
     changed.configured = Some(named);
     (changed != *stored).then_some(changed)
 }
 
-/// Replaces the configured companions. Companions that are no longer configured leave the rooms; those that are configured again return.
-/// Nothing changes on an error.
+/// Replaces the configured companions. Companions that are no longer configured leave the rooms; companions that are configured again return. On an
+/// error, nothing changes.
 ///
 /// # Errors
-/// Two companions of one guild would share a name, or one of them is external in a room.
+/// Returns an error if two companions of one guild would share a name, or if one of them is external in a room.
 pub fn reload_companions(context: &ActorContext, cast: CompanionSet) -> Result<(), ReloadError> {
     context.memberships.reload_companions(cast)?;
     let guilds: BTreeSet<_> = context.memberships.all().into_iter().map(|(_, membership)| membership.guild).collect();

@@ -1,4 +1,4 @@
-//! What operators do: quarantined guilds, suspended channels and dead letters, backups, the deletion of a person's data, and readiness.
+//! Tasks of operators: quarantined guilds, suspended channels and dead letters, backups, the deletion of a person's data, and readiness.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -141,7 +141,7 @@ impl MaintenanceService for ActorBackend {
         for (no, stretches) in listed {
             let Some(channel_key) = self.named(ward, no).await? else { continue };
             match self.count_in_channel(&channel_key, no, &person, &stretches, *answers, &mut forgotten).await {
-                // Forgetting the person reports what cannot be read.
+                // Forgetting the person reports unreadable entries.
                 Err(error) if !error.is_damage() => return Err(error.into()),
                 _ => {}
             }
@@ -153,7 +153,7 @@ impl MaintenanceService for ActorBackend {
         let Forget { guild, person, answers } = forget;
         let person = PersonId::from(&*person);
         let ward = Ward::of(&guild);
-        // A guest says nothing more.
+        // First end the visits, so that the guest can post no more messages.
         let was_guest = self.forget_guest(&guild, &person).await?;
         let listed = self.reader().listed(&guild, &person).await?;
         let removal = self.context.told.removal(&guild, &person);
@@ -243,7 +243,7 @@ impl MaintenanceService for ActorBackend {
         let pool = self.context.pool.report().await;
         let is_refusal = |code| [FILTERED, ALL_FILTERED].contains(&code);
         let failures = pool.as_ref().map(|pool| {
-            // A refused message says nothing about the model. Its words are shown all the same, until the room is answered.
+            // A refused message says nothing about the model. Its details are shown nevertheless, until the room is answered.
             let failing = pool.troubles.iter().filter(|trouble| !is_refusal(trouble.code));
             failing.map(|trouble| trouble.detail.as_str()).collect::<Vec<_>>().join("; ")
         });

@@ -11,7 +11,7 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::inbound_events::ChannelRef;
 
-/// How many companions an error message lists when one is unknown.
+/// The number of companions that an error message about an unknown one lists.
 const MAX_NAMED: usize = 20;
 
 impl ActorBackend {
@@ -21,7 +21,7 @@ impl ActorBackend {
         room.ok_or_else(|| invalid("channel", format!("companions cannot be added to {} in this way", channel_ref.channel)))
     }
 
-    /// Whether a channel is a room already, and its membership: the existing one, or the one that it would get with its first message.
+    /// Whether a channel is already a room, and its membership: the existing one, or the one that it would get with its first message.
     pub(super) fn membership_at(&self, channel_ref: &ChannelRef) -> Result<(bool, Membership), Refused> {
         match self.context.memberships.get(&channel_ref.channel) {
             Some(existing) if existing.guild == channel_ref.guild => Ok((true, existing)),

@@ -1,4 +1,4 @@
-//! Accepts messages of rooms, their edits and deletions, and what external companions submit; stops replies, and has them made again.
+//! Accepts messages of rooms, their edits and deletions, and the votes and statements of external companions. Stops and repeats replies.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -111,13 +111,13 @@ impl MessageService for ActorBackend {
                 json!({ "companion": companion, "room": self.name_of(room) }),
             )));
         }
-        // It is read before the history, so that what is said between the two is noticed.
+        // The head is read before the history, so that a message between the two reads is noticed.
         let last = self.reader().head(&channel_key).await?.last;
         let newest = HistoryQuery { after: None, before: None, limit: 1 };
         if !self.history(room, newest).await?.messages.is_empty() {
             return Err(Refused::conflict(Detail::of("refusals.not_first", json!({ "room": self.name_of(room) }))));
         }
-        // Of two at once, the first one counts.
+        // Of two concurrent greetings, the first one counts.
         let id: Arc<str> = format!("greeting:{last}").into();
         let from = Author { id: companion.as_str().into(), name: known.name, role: Role::Companion };
         let message = Message { id: Some(id.clone()), ..Message::new(from, text) };
@@ -134,7 +134,7 @@ impl MessageService for ActorBackend {
             match call(|reply| manager.cast(ManagerMessage::Vote { state, reply })).await {
                 Ok(result) => return result.map_err(Refused::from),
                 Err(Unanswered::Late) => return Err(not_known()),
-                // A manager ends with its round, and a vote that it did not read is lost with it. The channel knows about the round.
+                // A manager ends with its round, and a vote that it has not read is lost with it. The channel knows about the round.
                 Err(Unanswered::Gone) => {}
             }
         }
@@ -154,7 +154,7 @@ impl MessageService for ActorBackend {
         let Words { from, message_id, text } = words;
         let message_id = message_id.to_string();
         let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
-            // A channel that is not running has given nobody the floor.
+            // In a channel that is not running, no companion has the floor.
             return Err(VoteError::NotSelected { from, message_id }.into());
         };
         answered(call(|reply| channel.cast(ChannelMessage::Speak { from, message_id, text, reply })).await)
@@ -162,8 +162,8 @@ impl MessageService for ActorBackend {
 }
 
 impl ActorBackend {
-    /// Edits a message where it was posted, or deletes it there if there is no text. In a channel of another platform only statements of companions can be
-    /// changed from here.
+    /// Edits a message on its platform, or deletes it there if there is no text. In a channel of another platform, only statements of companions
+    /// can be changed from here.
     async fn change_posted(&self, room: &RoomId, channel_key: &ChannelKey, seq: Seq, text: Option<&str>) -> Result<(), Refused> {
         let message = self.said(room, channel_key, seq).await?;
         if text.is_some() && is_redacted(&message) {
@@ -193,7 +193,7 @@ impl ActorBackend {
         }
         let left_over = &posted[parts.len().min(posted.len())..];
         if text.is_some() {
-            // The platform reports the deletion of a part that is left over, and the whole statement would be deleted with it.
+            // The platform reports the deletion of a left-over part. Without this, the whole statement would be deleted with it.
             self.forget_ids(channel_key, left_over).await?;
         }
         for id in left_over {
@@ -202,7 +202,7 @@ impl ActorBackend {
         Ok(())
     }
 
-    /// Removes ids of the platform from the index of messages: events about them concern no message any more.
+    /// Removes ids of the platform from the index of messages, so that events about them affect no message.
     async fn forget_ids(&self, channel_key: &ChannelKey, ids: &[Arc<str>]) -> Result<(), Refused> {
         let Some(no) = self.reader().channel_no(channel_key).await? else { return Ok(()) };
         let ward = channel_key.ward();
@@ -210,7 +210,7 @@ impl ActorBackend {
         self.write_meta(ward, removed).await
     }
 
-    /// The message of this number in a room.
+    /// The message with this number in a room.
     async fn said(&self, room: &RoomId, channel_key: &ChannelKey, seq: Seq) -> Result<Message, Refused> {
         match self.reader().event(channel_key, seq).await?.map(|recorded| recorded.event) {
             Some(Event::Said { message, .. }) => Ok(message),
@@ -218,7 +218,7 @@ impl ActorBackend {
         }
     }
 
-    /// The number of the message with this id. Waits for a fence, because what can be read may not be durable yet.
+    /// The number of the message with this id. Waits for a fence, because readable data may not be durable yet.
     async fn known_as(&self, channel_key: &ChannelKey, id: &str) -> Result<Option<Seq>, Refused> {
         if self.reader().message(channel_key, id).await?.is_none() {
             return Ok(None);

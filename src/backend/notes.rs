@@ -11,7 +11,7 @@ use crate::journal::record::{decode_bytes, encode_bytes};
 use crate::ports::notes::{NoteError, Notes};
 use crate::ports::store::Write;
 
-/// The notes of one system. They are stored in the ward of their guild, or in ward 0 if they belong to none. Deleting rooms or messages does
+/// The notes of one system. They are stored in the ward of their guild, or in ward 0 if they belong to no guild. Deleting rooms or messages does
 /// not delete them.
 pub struct StoredNotes {
     context: ActorContext,

@@ -1,7 +1,7 @@
 //! Quarantined guilds, suspended channels, and dead letters.
 //!
-//! A dead letter is skipped whenever its channel is restored, for good. Retrying it appends a copy as a new inbound event at the end of the
-//! journal, and deletes the old message. Dropping it only hides the entry.
+//! A dead letter is always skipped when its channel is restored. A retry appends a copy as a new inbound event at the end of the journal, and
+//! deletes the old message. Dropping a dead letter only hides the entry.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
-/// How long a request for something else waits for the list of quarantined guilds and suspended channels.
+/// How long other requests wait for the list of quarantined guilds and suspended channels.
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The prefix of the id of a suspended channel. It is needed because a guild may have the same id as one of its channels.
+/// The prefix of the id of a suspended channel. A guild may have the same id as one of its channels, so it is needed.
 pub(super) const CHANNEL_PREFIX: &str = "channel:";
 
 /// The id of a dead letter in the API: its ward, channel number and event number.
@@ -69,7 +69,7 @@ impl fmt::Display for EntryId {
 }
 
 impl ActorBackend {
-    /// Why a channel is out of service: it is suspended, or its guild is quarantined. None also if the supervisor does not answer in time.
+    /// Why a channel is out of service: it is suspended, or its guild is quarantined. `None` also if the supervisor does not respond in time.
     pub(super) async fn out_of_service(&self, channel_key: &ChannelKey) -> Option<OutOfService> {
         let listed = tokio::time::timeout(LIST_TIMEOUT, self.ask_guilds(GuildsMessage::OutOfService)).await;
         let crate::actors::messages::guilds::OutOfService { guilds, channels } = listed.ok()?.ok()?;
@@ -146,7 +146,7 @@ pub(super) fn room_of(channel: &ChannelId) -> Arc<str> {
     RoomId::of(channel).map_or_else(|| channel.as_str().into(), |room| room.as_str().into())
 }
 
-/// The message id under which a dead letter is retried.
+/// The message id for the retry of a dead letter.
 pub(super) fn retry_id(ward: Ward, no: ChannelNo, seq: Seq) -> String {
     format!("retry:{}", EntryId { ward, no, seq })
 }
@@ -155,8 +155,8 @@ pub(super) fn retry_id(ward: Ward, no: ChannelNo, seq: Seq) -> String {
 pub(super) fn retried(event: &Event) -> Event {
     let mut copy = event.clone();
     if let Event::Said { message, reply, said_at, .. } = &mut copy {
-        // With its id, it would be taken for the newest message of its platform. A reply is fulfilled only once. And it must be handled now,
-        // however long ago it was said.
+        // With its id, the copy would be taken for the newest message of its platform. A reply is fulfilled only once. And the copy must be handled
+        // now, however old the message is.
         message.id = None;
         *reply = None;
         *said_at = None;

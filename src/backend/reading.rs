@@ -1,4 +1,4 @@
-//! History and decisions, read from the record a page at a time.
+//! Reads history and decisions from the record, page by page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,16 +21,17 @@ use crate::ports::backend::stamp::Stamp;
 use crate::story::rounds::{Phase, RoundCourse, RoundCourses};
 use crate::telemetry::trace::TurnTrace;
 
-/// Events read at once.
+/// The number of events per read.
 const PAGE: usize = 512;
-/// How many events before a vote are read to find the opening of its round, and after it at most once it is known who was selected.
+/// The number of events before a vote that are read to find the opening of its round, and the most events after it that are read once the selected
+/// companion is known.
 const BEFORE_VOTE: u64 = 64;
 const MOST_AFTER_VOTE: u64 = 1_024;
-/// How many message texts are cached.
+/// The number of cached message texts.
 const MAX_TEXTS: usize = 1_024;
 
 impl ActorBackend {
-    /// The records of a room's decisions as the API shows them, each with its position in the result.
+    /// The records of a room's decisions in the form of the API, each with its position in the result.
     pub(super) async fn decision_records(
         &self,
         room: &RoomId,
@@ -58,7 +59,7 @@ impl ActorBackend {
         Ok(decisions)
     }
 
-    /// How many messages a channel has that people can read. Unreadable ones are not counted.
+    /// The number of readable messages in a channel. Unreadable entries are not counted.
     pub(super) async fn count_messages(&self, channel_key: &ChannelKey) -> Result<u64, ReadError> {
         let (mut count, mut after) = (0, Seq::NONE);
         loop {
@@ -72,7 +73,7 @@ impl ActorBackend {
         }
     }
 
-    /// The time of the last message, if it is among the newest 64 events. If these contain no message, the time of the last event.
+    /// The time of the last message, if it is among the newest 64 events; otherwise the time of the last event.
     pub(super) async fn last_message_at(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
         let reading = match self.context.hub.last_message_times().get(channel_key) {
             Ok(at) => return Ok(at),
@@ -89,7 +90,7 @@ impl ActorBackend {
 
     async fn read_last_message_time(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
         let mut newest = Vec::new();
-        // It is usually among the newest few events.
+        // The last message is usually among the newest few events.
         for limit in [8, 64] {
             let page =
                 self.reader().legible(channel_key, Range { after: Seq::NONE, before: None, limit, newest_first: true }).await?;
@@ -105,16 +106,16 @@ impl ActorBackend {
     }
 }
 
-/// Which entries of a journal are wanted: with `after` the first ones after it, without it the newest ones.
+/// The range of wanted entries: with `after` the first ones after it, without it the newest ones.
 pub(super) struct Wanted {
     pub(super) after: Option<Seq>,
     pub(super) before: Option<Seq>,
     pub(super) limit: usize,
-    /// How many events are read at most.
+    /// The largest number of events to read.
     pub(super) max_read: usize,
 }
 
-/// Collects what `take` finds in the journal's events, oldest first. The finds of one event are returned together or not at all.
+/// Collects the results of `take` for the journal's events, oldest first. The results of one event are returned together or not at all.
 pub(super) async fn find<T>(
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
@@ -161,7 +162,7 @@ pub(super) fn is_shown(recorded: &Recorded) -> bool {
     matches!(&recorded.event, Event::Said { message, .. } if !is_redacted(message))
 }
 
-/// A message as the history shows it. None if the event is no message, or the message was deleted.
+/// A message in the form of the history. `None` if the event is no message, or the message was deleted.
 pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
     let Event::Said { message, reply_to, said_at, .. } = &recorded.event else { return None };
     let is_companion = message.from.role == Role::Companion;
@@ -191,7 +192,7 @@ pub(super) fn decisions_in(recorded: &Recorded, companion: Option<&CompanionId>)
     companions.map(|id| (recorded.clone(), id.clone())).collect()
 }
 
-/// A companion's decision as the API shows it.
+/// A companion's decision in the form of the API.
 pub(super) fn record(
     recorded: &Recorded,
     decided: &Decided,
@@ -205,7 +206,7 @@ pub(super) fn record(
         "threshold": decided.threshold,
         "messages": messages,
     });
-    // With as many digits as the numbers have, which are shorter than those of JSON.
+    // Keeps the number of digits of the estimates, which are shorter than those of JSON.
     let as_written = |estimate: &Estimate| -> Option<Value> { serde_json::from_str(&serde_json::to_string(estimate).ok()?).ok() };
     let more = json!({
         "budget": decided.used_up.map(|used_up| used_up.budget.as_str()),
@@ -241,7 +242,7 @@ pub(super) fn record(
     }
 }
 
-/// An object with further fields, except for those that are null.
+/// Adds fields to an object, except for null values.
 pub(super) fn with(mut object: Value, more: Value) -> Value {
     if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
         object.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
@@ -249,7 +250,7 @@ pub(super) fn with(mut object: Value, more: Value) -> Value {
     object
 }
 
-/// The trace that holds the span of a decision.
+/// The trace with the span of a decision.
 fn trace_of(recorded: &Recorded, decided: &Decided) -> Option<Arc<str>> {
     let named = decided.call.as_ref().and_then(|call| call.trace.clone()).or_else(|| decided.trace.clone());
     named.or_else(|| recorded.turn.map(|turn| TurnTrace::of_turn(turn).to_string().into()))
@@ -260,7 +261,7 @@ fn trace_of(recorded: &Recorded, decided: &Decided) -> Option<Arc<str>> {
 struct RoundsOfVotes(BTreeMap<(Seq, CompanionId), RoundCourse>);
 
 impl RoundsOfVotes {
-    /// Reads how the rounds of these votes went, as far as they have gone.
+    /// Reads the progress of the rounds of these votes.
     async fn read(reader: &Reader<'_>, channel_key: &ChannelKey, votes: BTreeSet<(Seq, CompanionId)>) -> Result<Self, ReadError> {
         let (mut rounds, mut courses) = (Self::default(), RoundCourses::default());
         let mut range = Range { after: Seq::NONE, before: None, limit: PAGE, newest_first: false };
@@ -287,7 +288,7 @@ impl RoundsOfVotes {
         Ok(rounds)
     }
 
-    /// Whether the round of this vote is over. The record does not say of every statement that nobody waits for it any more.
+    /// Whether the round of this vote is over, or enough events were read. For some statements, the record never shows that their round is over.
     fn is_known(&self, vote: &(Seq, CompanionId), read: Seq) -> bool {
         let is_read_enough = read.0 > vote.0.0 + MOST_AFTER_VOTE;
         self.0
@@ -296,7 +297,7 @@ impl RoundsOfVotes {
     }
 }
 
-/// A cache of message texts. Texts that are missing are read from the record.
+/// A cache of message texts. Missing texts are read from the record.
 #[derive(Default)]
 pub(super) struct Texts(BTreeMap<Seq, Arc<str>>);
 

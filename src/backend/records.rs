@@ -1,4 +1,4 @@
-//! Answers from the record: history, decisions and their stories, usage, and exports.
+//! Answers from the record: history, decisions and their explanations, usage, and exports.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -33,14 +33,14 @@ use crate::ports::backend::usage::{GuildUsage, Safety, SafetyFigures, SafetyMont
 use crate::story::transcript::{Markup, Transcript};
 use crate::story::{chat, script};
 
-/// How many of the newest events are read when all rooms are searched: at most this many per room, about this many in all, and in each room
-/// at least some.
+/// Limits of the newest events that are read when all rooms are searched: at most `MAX_PER_ROOM` in each room, about `MAX_IN_ALL` in total, and at
+/// least `MIN_PER_ROOM` in each room.
 const MAX_PER_ROOM: usize = 4_096;
 const MAX_IN_ALL: usize = 400_000;
 const MIN_PER_ROOM: usize = 64;
-/// How many events a replay script or a group chat may be made from. It is limited because each is one document.
+/// The largest number of events of a replay script or a group chat. It is limited because each is one document.
 const MAX_SCRIPTED: usize = 200_000;
-/// How many months the figures that laws ask for may cover. Each is one read for each guild.
+/// The largest number of months of the figures that laws require. Each month is one read for each guild.
 const MAX_MONTHS: i32 = 120;
 
 #[async_trait]
@@ -60,9 +60,9 @@ impl RecordService for ActorBackend {
             message.into_iter().collect()
         })
         .await?;
-        // It is on record right after the statement that carried it.
+        // The notice is recorded right after the statement that it was posted with.
         messages.iter_mut().for_each(|message| message.notice = told.remove(&message.seq.next()));
-        // Where the page is full, more may have been read.
+        // If the page is full, more may have been read.
         if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
             deleted.retain(|seq| if query.after.is_none() { *seq > first.seq } else { *seq < last.seq });
         }
@@ -280,7 +280,7 @@ impl RecordService for ActorBackend {
     }
 }
 
-/// A month as the API names it, such as `2026-11`.
+/// A month in the form of the API, such as `2026-11`.
 fn named(month: Moment) -> Arc<str> {
     rfc3339(month).chars().take(7).collect::<String>().into()
 }
@@ -294,7 +294,7 @@ impl ActorBackend {
         }
     }
 
-    /// The events of a room that becomes one document.
+    /// The events of a room, for an export as one document.
     async fn all_events(&self, channel_key: &ChannelKey) -> Result<Vec<Recorded>, Refused> {
         let range = Range { after: Seq::NONE, before: None, limit: MAX_SCRIPTED + 1, newest_first: false };
         let events = self.reader().events(channel_key, range).await?;

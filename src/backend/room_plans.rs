@@ -1,4 +1,4 @@
-//! Checks what a plan or a patch of a room asks for.
+//! Checks the plans and patches of rooms in requests.
 
 use serde_json::json;
 
@@ -88,7 +88,7 @@ impl ActorBackend {
         Ok(())
     }
 
-    /// Refuses a title that people could not tell from the name of another room of the console.
+    /// Rejects a title that looks the same as the name of another room of the console.
     pub(super) fn check_title(&self, title: &str, room: Option<&RoomId>) -> Result<(), Refused> {
         let memberships = &self.context.memberships;
         let listed = memberships.all().into_iter().map(|(channel, _)| (channel, None));
@@ -131,8 +131,8 @@ impl ActorBackend {
         }
     }
 
-    /// Rejects an external companion that people could mistake for one of this server's companions, whatever room that is in. A companion with
-    /// the same id is not compared here: shared names within the guild are checked when the membership is stored.
+    /// Rejects an external companion whose name looks like that of one of this server's companions, in any room. A companion with the same id is
+    /// not compared here: shared names within the guild are checked when the membership is stored.
     fn check_looks(&self, field: &str, external: &Companion) -> Result<(), Refused> {
         for ours in self.context.memberships.companions().values() {
             for (name, taken) in external.names().flat_map(|name| ours.names().map(move |taken| (name, taken))) {

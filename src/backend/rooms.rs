@@ -136,7 +136,7 @@ impl RoomService for ActorBackend {
         let channel_key = ChannelKey::new(&membership.guild, &channel);
         let deleted_at = match membership.deleted_at {
             Some(at) => {
-                // Its time may be over because the store failed: then it is tried again.
+                // The deletion may be overdue because the store failed. Then it is retried.
                 if at <= self.context.clock.now() {
                     changes::delete_later(&self.context, &channel, at, changes::UNDO);
                 }
@@ -166,7 +166,7 @@ impl RoomService for ActorBackend {
             Some(_) => {}
         }
         changes::undo_deletion(&self.context, &lock, &channel, membership.clone()).await?;
-        // Views of all rooms begin again with its state.
+        // Views of all rooms begin again with the state of the room.
         let note = json!({ "event": "undeleted", "at": rfc3339(self.context.clock.now()), "channel": channel });
         let channel_key = ChannelKey::new(&membership.guild, &channel);
         self.context.hub.publish(&channel_key, hub::Live::Note(note.to_string().into()));
@@ -250,7 +250,7 @@ impl RoomService for ActorBackend {
 
     async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused> {
         let id = self.joinable_room(channel_ref)?;
-        // The lock makes sure that two concurrent additions both take effect.
+        // The lock ensures that two concurrent additions both take effect.
         let lock = self.context.memberships.lock().await;
         let (is_room, mut membership) = self.membership_at(channel_ref)?;
         if is_room && membership.companions.contains(companion) {
@@ -336,7 +336,7 @@ impl ActorBackend {
         Ok((self.room_view(room.clone(), &membership).await?, is_new))
     }
 
-    /// Shows watchers a companion's new settings.
+    /// Publishes a companion's new settings to watchers.
     fn publish_policy(&self, channel_key: &ChannelKey, companion: &CompanionId) {
         if !self.context.hub.is_watched(channel_key) {
             return;

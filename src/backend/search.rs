@@ -1,4 +1,4 @@
-//! Searches a whole room by words, for people.
+//! Full-text search in a room, for people.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use crate::journal::reader::Range;
 use crate::ports::backend::Refused;
 use crate::ports::backend::messages::{Found, SearchQuery};
 
-/// The number of events that are read at once.
+/// The number of events per read.
 const PAGE: usize = 512;
-/// The most messages that are searched. Of more, the newest are.
+/// The most messages that are searched. If there are more, the newest are searched.
 const MOST: usize = 200_000;
-/// The most memory for their words, in bytes. Of more, the newest are.
+/// The most memory for the words of messages, in bytes. Beyond it, only the newest messages are searched.
 const MOST_BYTES: usize = 64 << 20;
-/// The most searches at a time. Each reads a whole room.
+/// The most concurrent searches. Each reads a whole room.
 static AT_A_TIME: Semaphore = Semaphore::const_new(2);
 
 impl ActorBackend {
-    /// The messages of a room that have these words, in any of their forms, or this text as a part; the best first.
+    /// The messages of a room that contain these words in any of their forms, or contain this text; best match first.
     pub(super) async fn search_in(&self, channel_key: &ChannelKey, query: &SearchQuery) -> Result<Found, Refused> {
         let _place = AT_A_TIME.acquire().await.map_err(|_| Refused::unreadable("the searches are closed"))?;
         let (words, needle) = (self.context.recall.words(), query.words.to_lowercase());
@@ -57,12 +57,12 @@ impl ActorBackend {
         let limit = query.limit;
         let work = move || {
             let scores = corpus.scores(&wanted);
-            // What has the text itself comes before what has its words.
+            // Messages with the exact text come before messages with only its words.
             let best = scores.iter().copied().fold(0.0, f32::max) + 1.0;
             let mut found: BTreeMap<usize, f32> = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();
             containing.into_iter().for_each(|index| *found.entry(index).or_default() += best);
             let mut found: Vec<(usize, f32)> = found.into_iter().collect();
-            // Newest first in the corpus.
+            // The corpus is sorted from newest to oldest.
             found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
             let best: Vec<Seq> = found.iter().take(limit).filter_map(|(index, _)| corpus.seq(*index)).collect();
             (best, found.len())

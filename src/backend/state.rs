@@ -22,20 +22,20 @@ use crate::settings::companion::Companion;
 pub(super) struct CurrentState {
     pub(super) inspection: Inspection,
     pub(super) out_of_service: Option<OutOfService>,
-    /// Its record cannot be read to its end.
+    /// Whether the record cannot be read to its end.
     pub(super) is_incomplete: bool,
 }
 
 impl ActorBackend {
-    /// The current state of a channel: reported by the channel, or folded from the record if it is not running. A channel with pending work
-    /// is woken.
+    /// The current state of a channel: reported by the channel, or folded from the record if the channel is not running. A channel with pending
+    /// work is woken.
     pub(super) async fn current_state(&self, channel_key: &ChannelKey) -> Result<CurrentState, ReadError> {
         if let Some(inspection) = look(&self.context, &channel_key.channel).await {
             return Ok(CurrentState { inspection, out_of_service: None, is_incomplete: false });
         }
         let RestoredSoFar { restored, wrong } = self.reader().restore_so_far(channel_key).await?;
         let snapshot = restored.snapshot.as_ref().map(|snapshot| snapshot.conversation.clone());
-        // A record that kills its channel may panic here, too.
+        // A record that crashes its channel may panic here, too.
         let conversation = catch_unwind(AssertUnwindSafe(|| folded(&self.context, channel_key, restored)));
         let mut out_of_service = self.out_of_service(channel_key).await;
         let conversation = conversation.unwrap_or_else(|_| {
@@ -115,7 +115,7 @@ impl ActorBackend {
     }
 }
 
-/// The channel is not suspended, but its record cannot be folded.
+/// For a channel that is not suspended, but whose record cannot be folded.
 fn fold_panicked() -> OutOfService {
     let detail = "the server panics when it restores the room from its record, which is a bug (see the log); the state of the last snapshot \
                   is shown"
@@ -123,7 +123,7 @@ fn fold_panicked() -> OutOfService {
     OutOfService { id: None, until: None, detail }
 }
 
-/// The channel is not suspended, but its record cannot be read to its end.
+/// For a channel that is not suspended, but whose record cannot be read to its end.
 fn incomplete(error: &ReadError) -> OutOfService {
     OutOfService { id: None, until: None, detail: format!("its record cannot be read to its end: {error}") }
 }

@@ -1,4 +1,4 @@
-//! Error messages for something that does not exist, which name what exists instead.
+//! Error messages for missing items, which list the existing ones.
 
 use std::collections::BTreeSet;
 
@@ -17,15 +17,15 @@ use crate::journal::reader::Reader;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
 
-/// How many existing ids a message names.
+/// The number of existing ids that a message lists.
 const MAX_NAMED: usize = 10;
-/// How many people are searched for a similar id.
+/// The number of people that are searched for a similar id.
 const MAX_SEARCHED: usize = 2_000;
 
 /// Checks that a guild has a room or has used anything.
 ///
 /// # Errors
-/// [`Refused::NotFound`], which names existing guilds.
+/// Returns [`Refused::NotFound`] with the existing guilds if it has neither.
 pub async fn check_guild(context: &ActorContext, guild: &GuildId) -> Result<(), Refused> {
     let has_members = context.memberships.all().into_iter().map(|(_, membership)| membership.guild);
     let mut guilds: BTreeSet<String> = has_members.map(|guild| guild.to_string()).collect();
@@ -41,8 +41,8 @@ pub async fn check_guild(context: &ActorContext, guild: &GuildId) -> Result<(), 
 }
 
 impl ActorBackend {
-    /// An existing room. If it does not exist, the error names others, but not for a channel of another platform: the caller may be a user
-    /// there, who must not learn about other rooms.
+    /// An existing room. If it does not exist, the error lists others, but not for a channel of another platform: the caller may be a user there,
+    /// who must not learn about other rooms.
     pub(super) fn room_to_read(&self, room: &RoomId) -> Result<(ChannelKey, Membership), Refused> {
         let is_known = self.context.memberships.recorded(&room.channel()).is_some();
         self.room_of(room).map_err(|refused| match refused {
@@ -51,7 +51,7 @@ impl ActorBackend {
         })
     }
 
-    /// The room with this id or title, without regard to case.
+    /// The room with this id or title, ignoring case.
     pub(super) fn room_named(&self, name: &str) -> Result<RoomId, Refused> {
         let memberships = &self.context.memberships;
         if let Some(id) = RoomId::parse(name)
@@ -72,14 +72,14 @@ impl ActorBackend {
         }
     }
 
-    /// The error that no room has this name, which lists those that people write in here.
+    /// The error for an unknown room. It lists the rooms in which people write through this server.
     fn unknown_room(&self, name: &str) -> Refused {
         let rooms = self.context.memberships.all().into_iter().filter_map(|(channel, _)| RoomId::of(&channel));
         let rooms = rooms.filter(|room| self.is_written_here(room)).map(|room| with_id(&self.name_of(&room), &room)).collect();
         Refused::not_found(no_room(name, &format!("; {}", instead(name, &rooms, "GET /api/rooms"))))
     }
 
-    /// The error that nothing of a person is on record in a guild, or that there is no such guild.
+    /// The error that a guild's record contains nothing of a person, or that there is no such guild.
     pub(super) async fn nobody(&self, guild: &GuildId, person: &PersonId) -> Refused {
         if let Err(refused) = check_guild(&self.context, guild).await {
             return refused;
@@ -102,7 +102,7 @@ impl ActorBackend {
         }
     }
 
-    /// The people who said something in a guild, at most [`MAX_SEARCHED`].
+    /// The people with messages in a guild, at most [`MAX_SEARCHED`].
     async fn people_of(&self, guild: &GuildId) -> Result<BTreeSet<String>, Refused> {
         let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
         let mut people = BTreeSet::new();
@@ -121,7 +121,7 @@ fn with_id(title: &str, room: &RoomId) -> String {
     if title == room.as_str() { room.to_string() } else { format!("{title} ({room})") }
 }
 
-/// A name without what people do not tell apart: its case, and how its characters are composed.
+/// A name in a normalised form, for comparisons that ignore case and the composition of characters.
 pub(super) fn folded(name: &str) -> String {
     name.nfkc().filter(|c| !is_invisible(*c) && !is_joining(*c)).collect::<String>().to_lowercase()
 }

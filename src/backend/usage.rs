@@ -22,7 +22,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 struct Counted {
     used: u64,
     limit: Option<u64>,
-    /// Counts like the budget does.
+    /// Counts in the same way as the budget.
     window: OfDay,
 }
 
@@ -48,7 +48,7 @@ impl ActorBackend {
         Ok(figures.sums())
     }
 
-    /// The state of a guild's daily caps, counted like the budgets.
+    /// The state of a guild's daily caps, counted in the same way as the budgets.
     pub(super) async fn caps(&self, guild: &GuildId, now: Moment) -> Result<Caps, ReadError> {
         let settings = &self.context.settings;
         let mut tokens = Counted::with(settings.models.guild_tokens_per_day);
@@ -64,7 +64,7 @@ impl ActorBackend {
             ControlFlow::Continue(())
         };
         self.reader().usage(guild, now - DAY - PIECE, Some(now + AHEAD), take).await?;
-        // Milliseconds are counted.
+        // The counts are in milliseconds.
         let recognised_secs = recognised.map(|counted| counted.cap(now)).map(|cap| Cap {
             used: cap.used / 1_000,
             limit: cap.limit.map(|limit| limit / 1_000),
@@ -95,8 +95,8 @@ impl Counted {
     }
 }
 
-/// The end of the current millisecond. Reported times are cut to milliseconds, so a later query up to the reported time must include everything
-/// that is on record now.
+/// The end of the current millisecond. Reported times are truncated to milliseconds, so a later query up to the reported time must include
+/// everything that is on record now.
 pub(super) fn end_of_millisecond(moment: Moment) -> Moment {
     let micros = moment.as_micros();
     Moment::from_micros(micros - micros % 1_000) + MILLISECOND
@@ -113,7 +113,7 @@ fn statements_of(record: &UsageRecord) -> u64 {
     u64::from(matches!(record.used, Record::Statement { .. }))
 }
 
-/// Milliseconds that were recognised, or characters that were spoken. What is built in is not limited.
+/// Recognised audio in milliseconds, or spoken characters. Built-in services are not limited.
 fn speech_of(record: &UsageRecord, of: Service) -> u64 {
     match &record.used {
         Record::Speech { service, provider, amount, .. } if *service == of && **provider != *BUILT_IN => *amount,

@@ -1,4 +1,4 @@
-//! What happens in voice calls: people who come and go, and what they say. It is journaled before its channel handles it.
+//! Events of voice calls: joins, leaves and speech. Each is journaled before its channel handles it.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl CallEvents for Inbound {
     }
 
     async fn left(&self, channel_ref: &ChannelRef, from: Author) -> Result<Acceptance, InboundError> {
-        // Who has entered can leave, whoever listens by now.
+        // A person who has joined can leave, whatever companions are members by now.
         let guild = self.context().memberships.guild_of(&channel_ref.channel);
         if !is_person(&from) || guild.is_none_or(|guild| guild != channel_ref.guild) {
             return Ok(Acceptance::Ignored);
@@ -71,10 +71,10 @@ impl Inbound {
         Ok(if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Duplicate(accepted.seq) })
     }
 
-    /// Has a companion greet whoever is the first in a call (docs/design/voice.md A-77).
+    /// Asks a companion to greet the first person in a call (docs/design/voice.md A-77).
     ///
     /// # Errors
-    /// As for [`CallEvents::joined`].
+    /// Returns the same errors as [`CallEvents::joined`].
     pub async fn welcome(&self, channel_ref: &ChannelRef, from: &Author, id: Arc<str>) -> Result<(), InboundError> {
         if !is_person(from) || self.is_ignored(channel_ref, &from.id) || !self.opens(channel_ref).await? {
             return Ok(());
@@ -91,19 +91,19 @@ impl Inbound {
         Ok(())
     }
 
-    /// What a segment counts as.
+    /// The classification of a segment.
     pub fn kind_of_segment(&self, channel_ref: &ChannelRef, heard: &InboundSegment) -> Kind {
         let segment = &heard.segment;
         let lists = self.word_lists(channel_ref);
         let (started, ended) = self.times_of(segment);
-        // What is no word repeats nothing that was played, and only shows that somebody listens in no language.
+        // A segment that is not verbatim can be neither an echo of played words nor a backchannel.
         let (played, is_during_reply) = match segment.is_verbatim {
             true => (&heard.played, heard.is_during_reply),
             false => (&PlayedWords::default(), false),
         };
         let is_invented = match segment.is_verbatim {
             true => is_invented(&segment.text, ended.since(started), &self.context().settings.speech.noise),
-            // That somebody spoke is nothing that a real model could answer.
+            // Only `rehearsal` can answer a segment without words. For a real model it counts as noise.
             false => self.context().pool.settings().has_endpoint(),
         };
         let heard = Heard {
@@ -124,7 +124,7 @@ impl Inbound {
         (segment.started.min(ended), ended)
     }
 
-    /// The event of a segment: whom it addresses and what it counts as is decided now.
+    /// The event of a segment. Its addressees and its classification are determined now.
     fn segment_event(&self, channel_ref: &ChannelRef, heard: InboundSegment) -> Event {
         let kind = self.kind_of_segment(channel_ref, &heard);
         let InboundSegment { segment, from, provider, .. } = heard;
@@ -140,7 +140,7 @@ impl Inbound {
     }
 }
 
-/// Bots are not heard.
+/// Speech of bots is ignored.
 fn is_person(from: &Author) -> bool {
     from.role == Role::Person && !from.id.is_empty()
 }

@@ -1,11 +1,11 @@
-//! Tells the story of a decision from the record, in plain sentences. Also says what happened to a message, and what a companion waits for now.
+//! Explains a decision from the record, in plain sentences. Also explains the outcome of a message, and what a companion is waiting for.
 //!
 //! * `finding`: finds the decision, by its number, its time, or as the newest one. Every search is bounded.
-//! * `story`: what led to a decision, and what followed from it.
+//! * `story`: the events that led to a decision, and its consequences.
 //! * `rules`: the rules that decide without asking a model, and what the user can do about them.
-//! * `fate`: what happened to a message, for every companion.
-//! * `speech`: in which message a segment of speech is, or why in none.
-//! * `waiting`: what a companion waits for now.
+//! * `fate`: the outcome of a message for every companion.
+//! * `speech`: the message that contains a segment of speech, or why no message does.
+//! * `waiting`: what a companion is waiting for.
 
 mod fate;
 mod finding;
@@ -38,14 +38,14 @@ use crate::story::words::{self, Told};
 use crate::texts::Language;
 use story::in_order;
 
-/// The room that a story is about.
+/// The room of an explanation.
 pub(super) struct Scene<'a> {
     backend: &'a ActorBackend,
     room: RoomId,
     channel_key: ChannelKey,
     membership: Membership,
     language: Language,
-    /// The unreadable events that the search has met.
+    /// The unreadable events that the search has found.
     illegible: Mutex<BTreeSet<Seq>>,
 }
 
@@ -74,14 +74,14 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The readable events of a range. Unreadable ones are collected, and mentioned at the end of the story.
+    /// The readable events of a range. Unreadable ones are collected, and mentioned at the end of the explanation.
     async fn entries(&self, range: Range) -> Result<Legible, ReadError> {
         let page = self.reader().legible(&self.channel_key, range).await?;
         self.illegible.lock().extend(&page.illegible);
         Ok(page)
     }
 
-    /// A line saying that the story may be incomplete, if events could not be read.
+    /// A line saying that the explanation may be incomplete, if events could not be read.
     pub(super) fn unreadable_line(&self) -> Option<StoryLine> {
         let illegible = self.illegible.lock();
         let first = *illegible.first()?;
@@ -90,7 +90,7 @@ impl<'a> Scene<'a> {
         Some(StoryLine { at, seq: Some(first), event: "illegible".into(), text, setting: None })
     }
 
-    /// What is known now of the companion's models: what a filter refused in this room, and whether one reads less than the settings allow.
+    /// The current limits of the companion's models: a message that a filter refused in this room, or a smaller context than the settings allow.
     fn about_models(&self, who: &Subject) -> Vec<StoryLine> {
         let ActorContext { pool, settings, clock, .. } = &self.backend.context;
         let line =
@@ -127,12 +127,12 @@ impl<'a> Scene<'a> {
         self.who(id).name.to_string()
     }
 
-    /// Quotes a message with its author and addressees. None if the event is no message.
+    /// Quotes a message with its author and addressees. `None` if the event is no message.
     fn quoted(&self, recorded: &Recorded) -> Option<StoryLine> {
         words::quoted(recorded, &|id| self.name(id), self.language)
     }
 
-    /// The companion that the query asks for. None: all companions.
+    /// The companion in the query. `None`: all companions.
     fn requested_companion(&self, name: Option<&str>) -> Result<Option<CompanionId>, Refused> {
         let Some(name) = name else {
             return match self.membership.companions.len() {
@@ -167,7 +167,7 @@ impl<'a> Scene<'a> {
         found.or_else(former).unwrap_or_else(|| text.into())
     }
 
-    /// The story of one companion's newest decision, or of the one that the query names, and what the companion waits for now.
+    /// The explanation of one companion's newest decision, or of the decision in the query, and what the companion is waiting for.
     async fn one(&self, id: CompanionId, at: Option<&WhyAt>) -> Result<Why, Refused> {
         let who = self.who(&id);
         let decision = self.decision(&id, at).await?;
@@ -195,7 +195,7 @@ impl<'a> Scene<'a> {
         Ok(why)
     }
 
-    /// The newest decision of every companion that is present, in short, up to a moment or now.
+    /// The newest decision of every companion that is present, in short form, up to a moment or now.
     async fn everybody(&self, at: Option<&WhyAt>) -> Result<Why, Refused> {
         let newest = self.newest(&self.membership.companions, at).await?;
         let current = if at.is_none() { Some(self.backend.current_state(&self.channel_key).await?) } else { None };
@@ -212,7 +212,7 @@ impl<'a> Scene<'a> {
         Ok(Why { companions, ..Why::default() })
     }
 
-    /// An event that decides for several companions, in short.
+    /// An event that decides for several companions, in short form.
     async fn each_of(&self, decided: &Recorded) -> Result<Why, Refused> {
         let mut companions = Vec::new();
         for id in companions_of(decided) {
@@ -236,9 +236,9 @@ impl<'a> Scene<'a> {
         Ok(Brief { text, seq: Some(recorded.seq), at: Some(recorded.at.into()), ..brief })
     }
 
-    /// What was decided, and why.
+    /// The decision and its reason.
     async fn decided(&self, who: &Subject, recorded: &Recorded, decided: &Decided) -> Result<Told, ReadError> {
-        // Only these sentences tell what was said before.
+        // Only the sentences for these reasons refer to earlier messages.
         let before = match decided.reason {
             Reason::LoopGuard | Reason::OtherAddressed => self.before(recorded.seq).await?,
             _ => Vec::new(),

@@ -1,10 +1,10 @@
 //! The core as the console and the HTTP API call it: five services, and the voice calls of rooms.
 //!
-//! An operation has the same name in the HTTP handler and here.
+//! An operation has the same name here and in its HTTP handler.
 //!
-//! The caller has bounded every text and checked every name ([`RoomId`](room::RoomId) and the limits given at the fields). The core rejects what it alone
-//! can check: whether a room exists, whether there is such a companion, whether a value is one of a closed list. Every list is ordered from
-//! oldest to newest. Every method returns committed data.
+//! The caller has limited the length of every text and checked every name ([`RoomId`](room::RoomId) and the limits given at the fields). The core
+//! rejects values that only it can check: unknown rooms and companions, and values outside a closed list. Every list is ordered from oldest to
+//! newest. Every method returns committed data.
 
 pub mod decisions;
 pub mod guest_service;
@@ -40,13 +40,13 @@ pub struct Backend {
     /// Rooms, their members and settings, and their events as they happen.
     pub rooms: Arc<dyn RoomService>,
     pub messages: Arc<dyn MessageService>,
-    /// What is on record.
+    /// Messages, decisions and usage on record.
     pub records: Arc<dyn RecordService>,
-    /// What operators do.
+    /// The tasks of operators.
     pub maintenance: Arc<dyn MaintenanceService>,
     /// The voice calls of rooms.
     pub calls: Arc<dyn CallRooms>,
-    /// Invitations, and who came by them.
+    /// Invitations and guests.
     pub guests: Arc<dyn GuestService>,
 }
 

@@ -1,6 +1,6 @@
-//! A chat platform outside this server: what it can do, and how statements are posted there, each part at most once.
+//! A chat platform outside this server: its capabilities, and posting statements on it, each part at most once.
 //!
-//! The console does not need this port: storing a statement posts it there.
+//! The console does not need this port: a statement of the console is posted when it is stored.
 
 #[cfg(any(test, feature = "samples"))]
 pub mod fake;
@@ -16,17 +16,17 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
 use crate::settings::safety::Safety;
 use crate::texts::{self, Language};
 
-/// What a platform can do.
+/// The capabilities of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The longest part of a statement that it takes, in UTF-16 code units.
+    /// The longest part of a statement that the platform accepts, in UTF-16 code units.
     pub longest_part: usize,
-    /// A request that was sent this long ago has arrived by now, or never will.
+    /// After this time, a sent request has either arrived or never will.
     pub request_timeout: Duration,
-    /// How long a typing indicator shows; none: the platform has no such indicator.
+    /// How long a typing indicator is shown. `None`: the platform has no typing indicator.
     pub typing_shows: Option<Duration>,
-    /// People write there through this server, as in rooms of the console, and programs may play companions there. Otherwise the platform
-    /// reports what people say.
+    /// Whether people write there through this server, as in rooms of the console, and external companions can take part. If false, the platform
+    /// reports the messages of people.
     pub is_written_here: bool,
 }
 
@@ -37,146 +37,145 @@ pub struct Part {
     /// The channel to post in.
     pub channel: ChannelId,
     pub companion: CompanionId,
-    /// The display name under which it is posted.
+    /// The display name under which the part is posted.
     pub name: Arc<str>,
-    /// The https URL of its picture, if it has one.
+    /// The https URL of the companion's picture, if it has one.
     pub picture: Option<Arc<str>>,
-    /// The text, with the notice at most [`Capabilities::longest_part`] long.
+    /// The text. Together with the notice it has at most [`Capabilities::longest_part`] UTF-16 code units.
     pub text: Arc<str>,
-    /// What the server itself says below the text, in plain words, in the same message. The text is shorter by as much.
+    /// A plain-text notice of the server below the text, in the same message. The text is shorter by its length.
     pub notice: Option<Arc<str>>,
-    /// An idempotency key: the same for every attempt to send this part, and unique among all parts of all channels.
+    /// An idempotency key. It is the same for every attempt to send this part, and unique among all parts of all channels.
     pub nonce: Arc<str>,
 }
 
-/// Why a part was not sent. Each variant is named for what the caller does next.
+/// Why a part was not sent. Each variant corresponds to the caller's next step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotSent {
-    /// It was not posted, and may be sent again.
+    /// The part was not posted, and may be sent again.
     #[error("not now: {detail}")]
     Later {
         /// The delay that the platform asked for, if it did.
         after: Option<Duration>,
-        /// What happened, for logs.
+        /// The error, for logs.
         detail: String,
     },
-    /// It may have been posted, or may still be posted later. Call [`ChatPlatform::find`] before it is sent again.
+    /// The part may have been posted, or may still be posted later. Call [`ChatPlatform::find`] before sending it again.
     #[error("the outcome is unknown: {detail}")]
     Unknown {
-        /// What happened, for logs.
+        /// The error, for logs.
         detail: String,
-        /// A part that is not posted after this time never will be.
+        /// The part will not be posted after this time.
         within: Duration,
     },
-    /// The platform rejects this part. The platform reports that to the operator, once for each channel.
+    /// The platform rejects this part. The adapter reports that to the operator, once for each channel.
     #[error("refused: {0}")]
     Refused(String),
-    /// The platform rejects this part, and would reject any other in this channel, until somebody changes something there: a permission is
+    /// The platform rejects this part, and would reject every other part in this channel until a person changes the channel: a permission is
     /// missing, or the channel does not exist.
     #[error("refused, as every other statement in this channel would be: {0}")]
     Unpostable(String),
 }
 
-/// Why it cannot be determined whether a part was posted.
+/// Why it is unknown whether a part was posted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRead {
-    /// Not now; call again.
+    /// The messages cannot be read at present; call again.
     #[error("not now: {detail}")]
     Later {
-        /// The delay the platform asked for, if it did.
+        /// The delay that the platform asked for, if it did.
         after: Option<Duration>,
-        /// What happened, for logs.
+        /// The error, for logs.
         detail: String,
     },
-    /// Never: the messages may not be read, or too many were posted since.
+    /// The messages will never be readable: a permission is missing, or too many messages were posted since.
     #[error("it cannot be determined: {0}")]
     Never(String),
 }
 
-/// A chat platform, as the core uses it.
+/// The interface of a chat platform.
 #[async_trait]
 pub trait ChatPlatform: Send + Sync + 'static {
-    /// Its name in metrics, logs and texts: `discord`.
+    /// The platform's name in metrics, logs and texts: `discord`.
     fn name(&self) -> &'static str;
 
     /// Whether a channel belongs to this platform.
     fn serves(&self, channel: &ChannelId) -> bool;
 
-    /// Its limits and abilities.
+    /// The platform's limits and abilities.
     fn capabilities(&self) -> Capabilities;
 
-    /// The platform's id of the newest message that it knows of in a channel, `on_record` included. It makes no request.
+    /// The platform's id of the newest known message in a channel, including those in `on_record`. It makes no request.
     fn newest(&self, channel: &ChannelId, on_record: &[Arc<str>]) -> Option<Arc<str>>;
 
     /// Posts a part. Returns the platform's id of the message.
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent>;
 
-    /// Looks for a part among the messages posted after `after`, and returns the platform's id of it, if it is there. Messages in `taken` are
-    /// other parts, whatever their text.
+    /// Looks for a part among the messages posted after `after`. Returns the platform's id of the message if the part is found. Messages in `taken`
+    /// belong to other parts, whatever their text.
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead>;
 
-    /// Replaces the text of a posted part, or deletes the part if there is no text. A part that is gone counts as deleted.
+    /// Replaces the text of a posted part, or deletes the part if `text` is `None`. A part that does not exist any more counts as deleted.
     async fn change(&self, guild: &GuildId, channel: &ChannelId, posted: &str, text: Option<&str>) -> Result<(), NotSent>;
 
-    /// Whether posting in a channel was rejected lately in a way that concerns every message, and no change is known since. It returns false
-    /// once in a while, so that posting is tried again.
+    /// Whether posting in a channel was rejected recently in a way that affects every message, and no change is known since. It returns false from
+    /// time to time, so that posting is tried again.
     fn is_unpostable(&self, channel: &ChannelId) -> bool {
         let _ = channel;
         false
     }
 
-    /// The display name of a channel, if it is known without a request: `#general · Home`, `a post · #forum · Home`, `direct message with Ana`.
-    /// It is text from outside.
+    /// The display name of a channel, if it is known without a request: `#general · Home`, `a post · #forum · Home`, `direct message with Ana`. The
+    /// name is untrusted text.
     fn title(&self, channel: &ChannelId) -> Option<String> {
         let _ = channel;
         None
     }
 
-    /// What a channel is for, as people there describe it, if that is known without a request: for a thread, the topic of its channel. It is text
-    /// from outside.
+    /// The topic of a channel, if it is known without a request. For a thread it is the topic of its channel. The topic is untrusted text.
     fn topic(&self, channel: &ChannelId) -> Option<String> {
         let _ = channel;
         None
     }
 
-    /// Offers somebody who may be at risk what only this person is to read (docs/design/safety.md N-10). The same message is offered once, however often
-    /// this is called.
+    /// Offers a person who may be at risk a help text that only this person can read (docs/design/safety.md N-10). Repeated calls for one message
+    /// offer it only once.
     ///
     /// # Errors
-    /// See [`NotSent`].
+    /// Returns an error if the offer could not be sent; see [`NotSent`].
     async fn offer_help(&self, _: &Help<'_>) -> Result<(), NotSent> {
         Ok(())
     }
 
-    /// Shows that a companion is writing. Failures are ignored.
+    /// Shows a typing indicator for a companion. Failures are ignored.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
 }
 
-/// Help for somebody who may be at risk.
+/// Help for a person who may be at risk.
 #[derive(Clone, Copy, Debug)]
 pub struct Help<'a> {
     pub guild: &'a GuildId,
     pub channel: &'a ChannelId,
     pub person: &'a PersonId,
-    /// The message that it is about.
+    /// The message that caused the offer.
     pub message: Seq,
-    /// What is shown, in the language of the channel: where nobody else reads it, it is posted as it is.
+    /// The help text, in the language of the channel. Where no other person can read the channel, it is posted as it is.
     pub text: &'a str,
-    /// Whether everybody in the channel is told that somebody was offered help.
+    /// Whether the channel shows everybody that help was offered.
     pub tell: bool,
 }
 
-/// What people are told on a platform: that companions are AI, who runs the server, and where the privacy text is.
+/// The notice for people on a platform: companions are AI, the operator of the server, and the address of the privacy text.
 pub fn notice(safety: &Safety, language: &str) -> String {
     let language = Language::of_code(language).unwrap_or_default();
     let operator = safety.operator.as_ref().map(|operator| language.say("notice.operator", &[("operator", operator)]));
-    // In angle brackets it is an address without a preview below the message.
+    // In angle brackets, the address is shown without a preview below the message.
     let privacy =
         safety.privacy.as_ref().map(|privacy| language.say("notice.privacy", &[("privacy", &format_args!("<{privacy}>"))]));
     [Some(language.say("notice.ai", &[])), operator, privacy].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// What somebody at risk is shown, in this language.
+/// The help text for a person at risk, in this language.
 pub fn crisis_text(safety: &Safety, language: &str) -> String {
     safety.crisis_text.as_deref().map_or_else(|| texts::help(language), str::to_owned)
 }
@@ -184,7 +183,7 @@ pub fn crisis_text(safety: &Safety, language: &str) -> String {
 /// A predicate: whether a channel belongs to a platform.
 pub type Serves = fn(&ChannelId) -> bool;
 
-/// The platforms besides the console. Cheap to clone.
+/// All platforms except the console. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Platforms {
     enabled: Arc<[Arc<dyn ChatPlatform>]>,
@@ -192,17 +191,17 @@ pub struct Platforms {
 }
 
 impl Platforms {
-    /// The same set with one more platform.
+    /// Adds a platform.
     pub fn with(self, platform: Arc<dyn ChatPlatform>) -> Self {
         Self { enabled: self.enabled.iter().cloned().chain([platform]).collect(), ..self }
     }
 
-    /// The same set, with a platform that is not in use now, given by the channels that it serves. Its channels sleep until it is.
+    /// Adds a platform that is not in use now, given by its channels. Its channels sleep until the platform is in use.
     pub fn with_disabled(self, disabled: Serves) -> Self {
         Self { disabled: self.disabled.iter().copied().chain([disabled]).collect(), ..self }
     }
 
-    /// The platform of a channel; none for a channel of the console, where storing a statement posts it.
+    /// The platform of a channel. `None` for a channel of the console, where a statement is posted when it is stored.
     pub fn of(&self, channel: &ChannelId) -> Option<&Arc<dyn ChatPlatform>> {
         self.enabled.iter().find(|platform| platform.serves(channel))
     }
@@ -212,7 +211,7 @@ impl Platforms {
         self.of(channel).map_or_else(|| platform_in(channel), |platform| platform.name())
     }
 
-    /// Whether a channel belongs to a platform that is not in use now, so that nothing can be posted there.
+    /// Whether a channel belongs to a platform that is not in use now, so that posting there is impossible.
     pub fn is_disabled(&self, channel: &ChannelId) -> bool {
         self.of(channel).is_none() && self.disabled.iter().any(|serves| serves(channel))
     }

@@ -1,4 +1,4 @@
-//! The companions of the server, and how they are made, changed and removed while it runs.
+//! The configured companions. They can be created, changed and deleted while the server runs.
 
 #[cfg(any(test, feature = "samples"))]
 pub mod fake;
@@ -20,85 +20,85 @@ use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::settings::companion::{Companion, CompanionFile, Interjection, Override, QuietHours, with_plain_lines};
 
-/// Makes, changes and removes companions.
+/// Creates, changes and deletes companions.
 #[async_trait]
 pub trait CompanionSetup: Send + Sync + 'static {
-    /// What somebody who makes a companion can choose from.
+    /// The choices for a new companion.
     async fn options(&self) -> Result<CompanionOptions, Refused>;
 
-    /// A companion as it is configured.
+    /// A companion with its configuration.
     async fn companion(&self, id: CompanionId) -> Result<CompanionProfile, Refused>;
 
-    /// Makes a companion. Its id is made from its name.
+    /// Creates a companion. Its id is derived from its name.
     async fn create(&self, new: NewCompanion) -> Result<CompanionProfile, Refused>;
 
-    /// Replaces what is written about a companion. A [`Refused::Conflict`] if it is not of this revision any more.
+    /// Replaces the configuration of a companion. Returns [`Refused::Conflict`] if its revision has changed.
     async fn change(&self, id: CompanionId, change: CompanionChange) -> Result<CompanionProfile, Refused>;
 
-    /// Removes a companion, with its picture and its card. It leaves its rooms; what it said stays there.
+    /// Deletes a companion with its picture and its card. It leaves its rooms; its messages stay there.
     async fn delete(&self, id: CompanionId, revision: Revision) -> Result<(), Refused>;
 
-    /// Has a companion that need not exist make one decision and one statement, with the models in force. Nothing is kept.
+    /// Makes one decision and one statement as a companion that need not exist, with the models in force. Nothing is stored.
     async fn try_out(&self, trial: CompanionTrial) -> Result<Trial, Refused>;
 
-    /// The bytes of its picture, or of a square that is large enough to be shown in this size, if that is smaller. [`Refused::NotFound`] if it has none with
-    /// this hash.
+    /// The bytes of the companion's picture, or a smaller square for display at `size` pixels. Returns [`Refused::NotFound`] if no picture has this
+    /// hash.
     async fn picture(&self, id: CompanionId, hash: String, size: Option<u32>) -> Result<Vec<u8>, Refused>;
 
-    /// What an export of it is made of.
+    /// The data for an export of a companion.
     async fn exported(&self, id: CompanionId) -> Result<Exported, Refused>;
 }
 
-/// A companion as written at one time: a hash of its files, its picture and its card. It is told to clients, and comes back with their changes.
+/// The revision of a companion: a hash of its files, its picture and its card. Clients receive it, and send it with their changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Revision(pub String);
 
-/// What people write about a companion. A field that is absent or null is not written, so that the default of the settings applies.
+/// The configuration that people write. A field that is absent or null is not written, so that the default of the settings applies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompanionFields {
-    /// The name that people see: 1 to 64 characters in one line, in any script. Only the preview of a card that has none is without.
+    /// The display name: 1 to 64 characters in one line, in any script. It is empty only in the preview of a card without a name.
     #[schemars(length(max = 64))]
     pub name: Arc<str>,
-    /// Further names that it answers to: at most 16.
+    /// Alternative names, at most 16.
     #[schemars(length(max = 16))]
     pub aliases: Vec<Arc<str>>,
-    /// What it is like: at most 16 KiB.
+    /// The description of the companion's character: at most 16 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persona: Option<Arc<str>>,
-    /// How willing it is to speak, in words: at most 2 KiB.
+    /// How willing the companion is to speak, in words: at most 2 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chattiness: Option<Arc<str>>,
-    /// How often it speaks without being asked.
+    /// How often the companion speaks without being asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interjection: Option<Interjection>,
-    /// How it speaks up, in one sentence: at most 2 KiB.
+    /// How the companion speaks up, in one sentence: at most 2 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tone: Option<Arc<str>>,
-    /// When it speaks only when spoken to: `never`, `always`, or hours such as `23:00-08:00`.
+    /// The hours in which the companion speaks only when spoken to: `never`, `always`, or hours such as `23:00-08:00`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
-    /// Seconds of silence after which it may start a conversation, 60 to 604,800; absent: it never does.
+    /// The silence in seconds after which the companion may start a conversation, 60 to 604,800. Absent: it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
-    /// Whether it is for adults only, so that it does not join rooms with minors; absent: no.
+    /// Whether the companion is for adults only, so that it does not join rooms with minors. Absent: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub adult: bool,
-    /// The name of the model that writes its statements; absent: `main`.
+    /// The name of the model that writes its statements. Absent: `main`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelName>,
-    /// How it sounds.
+    /// The companion's voice.
     pub voice: VoiceFields,
-    /// The https address of its picture, for platforms that fetch pictures.
+    /// The https address of the companion's picture, for platforms that fetch pictures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture_url: Option<Arc<str>>,
-    /// What it may say first in a room where nothing was said yet: at most 64, each at most 16 KiB.
+    /// Greetings for a room in which nothing was said yet: at most 64, each at most 16 KiB.
     #[schemars(length(max = 64))]
     pub greetings: Vec<Arc<str>>,
 }
 
-/// Keys of a file that people do not write here are left out.
+/// Omits the keys of the file that cannot be edited here.
 impl From<CompanionFile> for CompanionFields {
     fn from(file: CompanionFile) -> Self {
         let voice = file.voice.unwrap_or_default();
@@ -120,90 +120,90 @@ impl From<CompanionFile> for CompanionFields {
     }
 }
 
-/// How a companion sounds.
+/// The voice of a companion.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VoiceFields {
-    /// The service that speaks; absent: that of the settings.
+    /// The speech service. Absent: that of the settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Arc<str>>,
-    /// The service's name of the voice; absent: its first.
+    /// The service's name of the voice. Absent: its first voice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice: Option<Arc<str>>,
-    /// How fast it speaks, as a factor from 0.5 to 2; absent: as fast as the voice does.
+    /// The speed as a factor from 0.5 to 2. Absent: the voice's own speed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
 }
 
-/// A companion that is to be made.
+/// A companion to create.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewCompanion {
     pub companion: CompanionFields,
-    /// The companion of which this is a copy: it has the keys of its file that are no field here, its picture and its card.
+    /// The companion to copy. The copy gets its picture, its card, and the keys of its file that are no field here.
     #[serde(default)]
     pub copy_of: Option<CompanionId>,
-    /// Its picture in base64: a PNG, JPEG or WebP of at most 1 MiB.
+    /// The picture in base64: a PNG, JPEG or WebP of at most 1 MiB.
     #[serde(default)]
     pub picture: Option<Base64>,
-    /// The character card that it is made of, in base64, which is kept for an export. Its picture is used if `picture` is absent.
+    /// The character card from which the companion is created, in base64. It is stored for exports. Its picture is used if `picture` is absent.
     #[serde(default)]
     pub card: Option<Base64>,
-    /// The room that it joins. If it cannot, nothing is made.
+    /// The room that the companion joins. If it cannot join, nothing is created.
     #[serde(default)]
     pub room: Option<RoomId>,
 }
 
-/// What is to be written about a companion instead of what is.
+/// The new configuration of a companion.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompanionChange {
-    /// What the change was made of, as it was told.
+    /// The revision that the change is based on, as the server returned it.
     pub revision: Revision,
     pub companion: CompanionFields,
-    /// Its picture in base64; absent: as it is; null: none.
+    /// The new picture in base64. Absent: no change. Null: remove the picture.
     #[serde(default)]
     pub picture: Override<Base64>,
 }
 
-/// A companion that is tried.
+/// A companion to try out.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompanionTrial {
     pub companion: CompanionFields,
-    /// The companion that it is an edit or a copy of: the keys of its file that are no field here count, too.
+    /// The companion that is being edited or copied: the keys of its file that are no field here count, too.
     #[serde(default)]
     pub of: Option<CompanionId>,
-    /// What somebody says to it, at most 4,000 characters; absent: a sentence for trials.
+    /// A person's message to the companion, at most 4,000 characters. Absent: a default sentence.
     #[serde(default)]
     #[schemars(length(max = 4_000))]
     pub message: Option<Arc<str>>,
 }
 
-/// What somebody who makes a companion can choose from.
+/// The choices for a new companion.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CompanionOptions {
-    /// Where a new companion is kept.
+    /// Where a new companion is stored.
     pub kept: Kept,
-    /// The names of models.
+    /// The names of the models.
     pub models: Vec<ModelName>,
-    /// The services that speak, each with its voices.
+    /// The speech services, each with its voices.
     pub voices: Vec<ServiceVoices>,
-    /// Everyday words in lower case, which count as names only where they call somebody.
+    /// Everyday words in lower case. As names, they count only where they call a companion.
     pub common_names: BTreeSet<&'static str>,
-    /// What applies where nothing is written.
+    /// The default values of fields.
     pub defaults: DefaultFields,
 }
 
-/// A service that speaks.
+/// A speech service.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ServiceVoices {
     pub provider: Arc<str>,
-    /// The names of its voices, as far as they are known. Others may exist.
+    /// The known names of its voices. Others may exist.
     pub voices: Vec<Arc<str>>,
 }
 
-/// What applies to a companion where nothing is written.
+/// The values of fields that a companion's configuration does not set.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DefaultFields {
     pub persona: Arc<str>,
@@ -212,67 +212,67 @@ pub struct DefaultFields {
     pub quiet_hours: QuietHours,
 }
 
-/// Where a companion is kept.
+/// Where a companion is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "in", rename_all = "snake_case")]
 pub enum Kept {
-    /// It is part of the program. A change writes it, and the other built-in companions, to `path`.
+    /// The companion is part of the program. A change writes it, and the other built-in companions, to `path`.
     BuiltIn {
-        /// The folder that a change makes.
+        /// The folder that a change creates.
         path: String,
     },
     /// A file, or a folder with `companion.toml` and persona files.
     File {
         path: String,
-        /// Whether the server may write there. If it may not, a change is kept in the store.
+        /// Whether the server may write there. If not, changes are kept in the store.
         writable: bool,
     },
-    /// A record of the store.
+    /// A record in the store.
     Store {
-        /// Why it is not in a file.
+        /// Why the companion is not in a file.
         why: String,
-        /// The file of the same companion, or the built-in one, which is not used. It counts again when this one is deleted.
+        /// The unused file of the same companion, or the built-in companion. It is used again when this record is deleted.
         #[serde(skip_serializing_if = "Option::is_none")]
         instead_of: Option<String>,
     },
 }
 
-/// A companion as it is configured.
+/// A companion with its configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CompanionProfile {
     pub id: CompanionId,
     pub revision: Revision,
     pub kept: Kept,
-    /// What is written about it. Of a folder with persona files, `persona` is what all of them say.
+    /// The written configuration. For a folder with persona files, `persona` has the text of all files.
     pub companion: CompanionFields,
-    /// Why its persona cannot be changed here, if it cannot: it is in several files. One sentence that names them.
+    /// Why the persona cannot be changed here: it is in several files. One sentence that names the files. Absent: it can be changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub persona_elsewhere: Option<String>,
-    /// The path of its picture on this server, `/pictures/ID/HASH`, which needs no token; absent: it has none.
+    /// The path of the picture on this server, `/pictures/ID/HASH`, which needs no token. Absent: no picture.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
-    /// What Discord shows as its picture.
+    /// The picture that Discord shows.
     pub discord_picture: DiscordPicture,
-    /// Whether it was made of a character card, which an export gives back with what is not used of it.
+    /// Whether the companion was created from a character card. An export then includes the unused fields of the card.
     pub has_card: bool,
-    /// The rooms that it is a member of, ordered by id.
+    /// The rooms that have the companion as a member, ordered by id.
     pub rooms: Vec<ProfileRoom>,
-    /// What is unusual and yet allowed, such as a name that it shares with a companion elsewhere. One sentence each.
+    /// Warnings, one sentence each, for example about a name that another companion elsewhere also has.
     pub warnings: Vec<String>,
 }
 
-/// What an export of a companion is made of.
+/// The data for an export of a companion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exported {
-    /// The companion with the values that apply to it.
+    /// The companion with its effective values.
     pub companion: Companion,
-    /// The bytes of its picture.
+    /// The bytes of the picture.
     pub picture: Option<Vec<u8>>,
-    /// The character card that it was made of, as it was given.
+    /// The original character card.
     pub card: Option<Vec<u8>>,
 }
 
-/// A room that a companion is a member of.
+/// A room that has a companion as a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ProfileRoom {
     pub id: RoomId,
@@ -280,13 +280,13 @@ pub struct ProfileRoom {
     pub title: Option<Arc<str>>,
 }
 
-/// What Discord shows as a companion's picture. Discord fetches it, and so needs a public address.
+/// The picture that Discord shows for a companion. Discord fetches it, and so needs a public address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum DiscordPicture {
-    /// It has no picture.
+    /// The companion has no picture.
     None,
-    /// Discord loads it from here.
+    /// Discord loads the picture from this URL.
     Shown { url: String },
     /// Discord cannot reach this server: `server.public_url` is not set, or is not https.
     NoPublicUrl,

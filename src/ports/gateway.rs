@@ -1,4 +1,4 @@
-//! A platform's gateway connections. Each shard is one of them.
+//! A platform's gateway connections. Each connection is a shard.
 
 #[cfg(any(test, feature = "samples"))]
 pub mod fake;
@@ -15,15 +15,15 @@ use crate::domain::moment::Moment;
 /// Why a connection ended, or could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Disconnected {
-    /// Not now; try again, after this delay if one is given.
+    /// Connecting is not possible at present. Try again, after this delay if one is given.
     #[error("not now: {detail}")]
     Later {
         /// The delay that the platform asked for, if it did.
         after: Option<Duration>,
-        /// What happened, for logs.
+        /// The error, for logs.
         detail: String,
     },
-    /// Not until a person has fixed something; the text says what.
+    /// Connecting is not possible until a person has fixed the problem that the text describes.
     #[error("{0}")]
     Never(String),
 }
@@ -31,36 +31,36 @@ pub enum Disconnected {
 /// The state of a platform's connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
-    /// All connections are up, so that events of every channel arrive.
+    /// Whether all connections are up, so that events of every channel arrive.
     pub ready: bool,
-    /// In plain words: how many connections there are, or what prevents them and what to do about it.
+    /// The number of connections, or the problem and how to fix it, in plain words.
     pub detail: String,
-    /// Since when a connection is missing; none: all are up, or it is not known.
+    /// Since when a connection is missing. `None`: all are up, or the time is unknown.
     pub since: Option<Moment>,
-    /// The names of the platform's servers where the bot is, as far as they are known, in alphabetical order.
+    /// The known names of the platform's servers that the bot is a member of, in alphabetical order.
     pub servers: Vec<Arc<str>>,
-    /// The link that invites the bot to another server, once it is known.
+    /// The link that invites the bot to another server. `None` until it is known.
     pub invitation: Option<String>,
-    /// The server must not report itself as ready: the platform stopped for good, and the settings say that it is required.
+    /// Whether the server must report itself as not ready: the platform stopped permanently, and the settings require it.
     pub blocks_readiness: bool,
 }
 
-/// One of the platform's connections.
+/// The identity of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shard {
-    /// Its number, from 0.
+    /// The number of the connection, from 0.
     pub number: u32,
-    /// The number of all connections.
+    /// The total number of connections.
     pub of: NonZeroU32,
 }
 
 /// A command that a connection sends to the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Puts the bot into a voice channel of a guild, or takes it out.
+    /// Joins a voice channel of a guild with the bot, or leaves it.
     VoiceState {
         guild: GuildId,
-        /// The voice channel; none: the bot leaves its current one.
+        /// The voice channel. `None`: the bot leaves its current one.
         channel: Option<ChannelId>,
     },
 }
@@ -68,10 +68,10 @@ pub enum Command {
 /// Why a command was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsent {
-    /// The connection of its guild has no session now; send it again when it has.
+    /// The guild's connection has no session at present. Send the command again later.
     #[error("the guild's connection to the platform is down")]
     NotConnected,
-    /// Too many commands wait on the connection already; send it again later.
+    /// Too many commands are queued on the connection. Send the command again later.
     #[error("too many commands wait on the guild's connection")]
     TooMany,
     /// The platform has no such command.
@@ -82,21 +82,21 @@ pub enum Unsent {
 /// A platform that delivers events over its own connections.
 #[async_trait]
 pub trait Gateway: Send + Sync + 'static {
-    /// Its name: `discord`.
+    /// The platform's name: `discord`.
     fn name(&self) -> &'static str;
 
     /// Asks the platform how many connections to open.
     async fn shards(&self) -> Result<NonZeroU32, Disconnected>;
 
-    /// Runs one of the connections: connects, receives events, and reconnects after every loss. Returns only when reconnecting is of no use.
-    /// Dropping the future closes the connection in a way that lets the next one resume.
+    /// Runs one connection: connects, receives events, and reconnects after every loss. Returns only if reconnecting is pointless. If the future is
+    /// dropped, the connection is closed in a way that lets the next one resume.
     async fn live(&self, shard: Shard) -> Disconnected;
 
-    /// Accepts a command for the connection of its guild, which sends it as soon as the platform's limits allow. A command still queued when
-    /// the connection ends is never sent. A caller that must know waits for the platform's response.
+    /// Queues a command on the connection of its guild. It is sent as soon as the platform's limits allow. Commands that are still queued when the
+    /// connection ends are never sent. A caller that needs certainty waits for the platform's response.
     ///
     /// # Errors
-    /// The command was not accepted and is not sent.
+    /// Returns an error if the command was not accepted. It is then not sent.
     fn send(&self, command: Command) -> Result<(), Unsent>;
 
     /// The current state of the connections.
@@ -108,12 +108,12 @@ pub trait Gateway: Send + Sync + 'static {
 pub struct Gateways(Arc<[Arc<dyn Gateway>]>);
 
 impl Gateways {
-    /// The same set with one more gateway. Its name must be unique.
+    /// Adds a gateway. Its name must be unique.
     pub fn with(self, gateway: Arc<dyn Gateway>) -> Self {
         Self(self.0.iter().cloned().chain([gateway]).collect())
     }
 
-    /// All gateways, in the order in which they were added.
+    /// All gateways, in the order of their addition.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Gateway>> {
         self.0.iter()
     }

@@ -1,7 +1,7 @@
 //! Inbound events of other platforms: messages, edits and deletions.
 //!
-//! The adapter hands over the events of one channel in their order, one at a time. After `Ok` the event is committed. Ids are the
-//! platform's. The same event handed over twice is recorded once.
+//! The adapter delivers the events of one channel in order, one at a time. After `Ok` the event is committed. Ids are the platform's. If the same
+//! event is delivered twice, it is recorded once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,64 +20,64 @@ use crate::domain::moment::Moment;
 /// The channel of an inbound event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelRef {
-    /// The guild; of a direct message `dm:<channel>`.
+    /// The guild. For a direct message it is `dm:<channel>`.
     pub guild: GuildId,
     /// The channel or thread.
     pub channel: ChannelId,
-    /// The channel that a thread or a forum post is in.
+    /// The channel that contains a thread or a forum post. `None` for other channels.
     pub parent: Option<ChannelId>,
 }
 
-/// A message from outside. As JSON it is the body of a request of the console, which cannot set every field.
+/// A message from a platform or a client. As JSON it is the body of a request to the console, which cannot set every field.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InboundMessage {
-    /// The platform's id of the message, or the sender's own, of 1 to 128 characters. The same `id` again is the same message.
+    /// The platform's id of the message, or the sender's own, of 1 to 128 characters. A message with a known `id` is a duplicate.
     #[serde(default)]
     #[schemars(length(min = 1, max = 128))]
     pub id: Option<Arc<str>>,
-    /// The author. In a request: the name, of 1 to 64 characters, at least one of them visible, none of them a control or bidirectional formatting
-    /// character; on the console it is also the person's id.
+    /// The author. In a request it is the name, of 1 to 64 characters. At least one character must be visible, and control and bidirectional
+    /// formatting characters are not allowed. On the console the name is also the person's id.
     #[serde(deserialize_with = "person")]
     #[schemars(with = "String", length(min = 1, max = 64))]
     pub from: Author,
-    /// The text as a model reads it. In a request: at least one visible character, no control characters but `\n` and `\t`, at most
-    /// `server.max_text_chars` characters.
+    /// The text as a model reads it. In a request it has at most `server.max_text_chars` characters, at least one of them visible, and no control
+    /// characters except `\n` and `\t`.
     #[schemars(length(min = 1))]
     pub text: Arc<str>,
-    /// The text that the author wrote, if it differs from `text`. Only this is searched for names.
+    /// The text that the author wrote, if it differs from `text`. Only this text is searched for names.
     #[serde(skip)]
     pub own_words: Option<Arc<str>>,
     #[serde(skip)]
     pub modality: Modality,
-    /// A voice utterance that ends a lull (docs/design/gate.md G-4): the adapter knows that the speaker has finished.
+    /// Whether this is a voice utterance that ends a lull (docs/design/gate.md G-4): the adapter knows that the speaker has finished.
     #[serde(skip)]
     pub lull_endpoint: bool,
-    /// When it was said, by this machine's clock and not the platform's, if that is known better than by its arrival. A moment in the future
-    /// counts as now.
+    /// When the message was written or spoken, if that is known better than by its arrival. The time is by this machine's clock, not the
+    /// platform's. A moment in the future counts as now.
     #[serde(skip)]
     pub said_at: Option<Moment>,
-    /// The mentioned people and companions, by author id or by a companion's name. In a request: at most 64, each 1 to 64 characters. `@name` in the
-    /// text counts, too.
+    /// The mentioned people and companions, by author id or by a companion's name. A request can have at most 64, each of 1 to 64 characters.
+    /// `@name` in the text counts, too.
     #[serde(default)]
     #[schemars(length(max = 64), inner(length(min = 1, max = 64)))]
     pub mentions: Vec<Arc<str>>,
-    /// It addresses all companions that are present: it mentions the account that they share, or is a direct message to that account. A message
-    /// that mentions the account in a guild and names companions that are present addresses only these.
+    /// Whether the message addresses all companions that are present. It does so if it mentions their shared account, or is a direct message to
+    /// that account. If a message in a guild mentions the account and names companions that are present, it addresses only these.
     #[serde(skip)]
     pub to_all: bool,
-    /// The message that it replies to: its `seq`.
+    /// The `seq` of the message that this one replies to.
     #[serde(default)]
     #[schemars(with = "Option<Seq>")]
     pub reply_to: Option<ReplyTo>,
-    /// For an event that must be acknowledged, such as a raid or a new subscription (docs/design/gate.md G-33): its kind, of 1 to 32 lower-case
-    /// letters a-z, digits and _. The author is the person that it is about.
+    /// The kind of an event that must be acknowledged, such as a raid or a new subscription (docs/design/gate.md G-33): 1 to 32 lower-case letters
+    /// a-z, digits and _. The author is the person in the event.
     #[serde(skip)]
     pub kind: Option<Arc<str>>,
 }
 
 impl InboundMessage {
-    /// Typed words without an id, which mention and answer nobody.
+    /// A typed message without an id, mentions and a reply.
     pub fn new(from: Author, text: Arc<str>) -> Self {
         let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
         let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
@@ -95,8 +95,8 @@ fn person<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Author, D::Error
 pub enum ReplyTo {
     /// A message on record.
     Recorded(Seq),
-    /// A message of the platform, which need not be on record: its id, and its author and its beginning, where the platform reports them. The author of
-    /// a companion's message has no id here.
+    /// A message of the platform, which need not be on record: its id, and its author and beginning if the platform reports them. If the author is
+    /// a companion, its id is not included.
     Foreign { id: Arc<str>, by: Option<Answered>, quoted: Option<Quoted> },
 }
 
@@ -107,7 +107,7 @@ impl From<Seq> for ReplyTo {
 }
 
 impl ReplyTo {
-    /// The number of the message, if it is one on record.
+    /// The number of the message, if it is on record.
     pub const fn recorded(&self) -> Option<Seq> {
         match self {
             Self::Recorded(seq) => Some(*seq),
@@ -119,96 +119,97 @@ impl ReplyTo {
 /// The author of a message that is replied to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answered {
-    /// A companion, with the name under which the message was posted; none: it had no name.
+    /// A companion, with the name under which the message was posted. `None`: it had no name.
     Ours(Option<Arc<str>>),
-    /// Somebody else, with id and role.
+    /// Another author, with id and role.
     Other(Arc<str>, Role),
 }
 
-/// What happened to an inbound message.
+/// The result of delivering an inbound message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptance {
-    /// It was recorded under this number.
+    /// The message was recorded under this number.
     New(Seq),
-    /// It was on record already, under this number.
+    /// The message was already on record under this number.
     Duplicate(Seq),
-    /// It was not recorded: no companion is a member, the person has opted out, or it comes from a foreign bot, and those are ignored.
+    /// The message was not recorded: no companion is a member, the person has opted out, or it comes from a bot of another program, and those are
+    /// ignored.
     Ignored,
 }
 
-/// How far a channel is on record.
+/// The progress of the record in a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// The platform's id of the newest message on record that was received from there, if there is one. Statements of companions do not count:
-    /// they are on record whether or not a connection was up.
+    /// The platform's id of the newest recorded message that was received from the channel, if there is one. Statements of companions do not count,
+    /// because they are recorded whether or not a connection is up.
     pub newest: Option<Arc<str>>,
     /// When the first of the current members joined.
     pub since: Moment,
 }
 
-/// When the caller should retry after a temporary failure.
+/// The delay before a retry after a temporary failure.
 pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Why an inbound event was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InboundError {
-    /// Not now, or the outcome is unknown: hand it over again.
+    /// The event cannot be accepted at present, or the outcome is unknown. Deliver it again.
     #[error("not now: {detail}")]
     Later {
-        /// The time to wait before that.
+        /// The delay before the retry.
         after: Duration,
-        /// What prevents it.
+        /// The cause.
         detail: String,
     },
-    /// It never will be: something on our side is broken. It was logged where it broke.
+    /// The event cannot be accepted, because of an internal error. The error has been logged.
     #[error("{0}")]
     Broken(String),
 }
 
 impl InboundError {
-    /// An internal error. Logs it.
+    /// Creates an internal error, and logs it.
     pub fn not_recorded(detail: &str) -> Self {
         tracing::error!(detail, "an inbound event cannot be put on record");
         Self::Broken("the record cannot be read or written; the server's log says more".into())
     }
 }
 
-/// The core, as an adapter that receives events sees it.
+/// The core, as adapters see it that receive events.
 #[async_trait]
 pub trait InboundEvents: Send + Sync + 'static {
-    /// Whether messages of this channel may be accepted: a companion is a member of it, or of the channel that a thread is in, or would become
-    /// one in a direct message. The content of other channels is not stored anywhere.
+    /// Whether messages of this channel may be accepted. A companion must be a member of the channel, or of the channel that contains the thread,
+    /// or must become a member in a direct message. The content of other channels is not stored anywhere.
     fn listens(&self, channel_ref: &ChannelRef) -> bool;
 
-    /// The people who opted out where this channel is: nothing that they wrote is handed over, whoever repeats it.
+    /// The people who have opted out in the guild of this channel. Their messages must not be delivered, even as quotes in the messages of others.
     fn opted_out(&self, channel_ref: &ChannelRef) -> HashSet<PersonId>;
 
-    /// How far a channel is on record; none: it has no members.
+    /// The progress of the record in a channel. `None`: the channel has no members.
     async fn reached(&self, channel_ref: &ChannelRef) -> Result<Option<Reached>, InboundError>;
 
-    /// Accepts a message. One without visible content is ignored. One that was said long ago is recorded but no longer answered
-    /// (docs/design/gate.md G-22, `gate.stale_after_secs`).
+    /// Accepts a message. A message without visible content is ignored. An old message is recorded, but no longer answered (docs/design/gate.md
+    /// G-22, `gate.stale_after_secs`).
     async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError>;
 
-    /// Accepts the new text of a message. A message without visible content left is deleted. The edit changes nothing if the message is not on
-    /// record, reads so already, is a companion's statement (only we can change those), or is by a person who has opted out.
+    /// Accepts the new text of a message. If the new text has no visible content, the message is deleted. The edit changes nothing if the message
+    /// is not on record, already has this text, is a companion's statement (only the server can change those), or is by a person who has opted out.
     async fn edited(&self, channel_ref: &ChannelRef, id: &str, text: Arc<str>) -> Result<(), InboundError>;
 
-    /// Accepts deletions: the messages leave buffers and history. Messages that are not on record change nothing. If any part of a statement is
-    /// deleted, the whole statement is: what a moderator removed must not be read again. While a statement is being posted that the message may
-    /// be a part of, this fails and has to be handed over again.
+    /// Accepts deletions. The messages are removed from buffers and history. Messages that are not on record change nothing. If any part of a
+    /// statement is deleted, the whole statement is, because text that a moderator removed must not be read again. This fails while a statement is
+    /// being posted that a message may belong to; the deletion must then be delivered again.
     async fn deleted(&self, channel_ref: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError>;
 
-    /// Reports that a channel was read after a downtime: `read` messages were handed over, and `missed` was left out. It is recorded only if
-    /// something was missed, and the same gap only once.
+    /// Reports that a channel was read after a downtime: `read` messages were delivered, and `missed` was skipped. It is recorded only if there is
+    /// a gap, and the same gap only once.
     async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Gap>) -> Result<(), InboundError>;
 
-    /// A channel was deleted, and with it everything that was said in it and in its threads.
+    /// Reports that a channel was deleted, with all messages in it and in its threads.
     async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), InboundError>;
 
-    /// The bot is no longer in a guild: work in progress there ends. The records stay, in case it comes back.
+    /// Reports that the bot is no longer in a guild. Work in progress there is cancelled. The records are kept in case the bot returns.
     async fn guild_gone(&self, guild: &GuildId) -> Result<(), InboundError>;
 
-    /// The guilds in which one of these channels has members, direct messages included, ordered by id.
+    /// The guilds, including direct messages, in which one of these channels has members, ordered by id.
     fn guilds(&self, channels: Serves) -> Vec<GuildId>;
 }

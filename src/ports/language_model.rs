@@ -1,4 +1,4 @@
-//! Calls to a language model, independent of what serves it.
+//! Calls to a language model, independent of its provider.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,77 +26,77 @@ mod lazy_request;
 pub trait LanguageModel: Send + Sync + 'static {
     /// Makes one call, without queueing and without retry. Dropping the future cancels the request.
     ///
-    /// `drafts` receives the text piece by piece while the receiver exists. The returned answer is always complete.
+    /// While its receiver exists, `drafts` gets the pieces of the text as they are generated. The returned answer is always complete.
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer>;
 
     /// The provider, model name and endpoint.
     fn identity(&self) -> &Identity;
 
-    /// How it is asked otherwise than usual, because it refuses the usual way. One sentence each.
+    /// The changes to the request format that the model required, one sentence each.
     fn adaptations(&self) -> Vec<Cow<'static, str>> {
         Vec::new()
     }
 
-    /// Learns what can be known before the first question.
+    /// Fetches the information that is available before the first call.
     async fn prepare(&self) {}
 
-    /// The most tokens that a prompt may have before an answer of at most so many, by [`Request::tokens`], as far as it is known.
+    /// The most tokens of a prompt, as counted by [`Request::tokens`], if the answer has at most `max_tokens`. `None` if the limit is unknown.
     fn prompt_room(&self, _max_tokens: u32) -> Option<usize> {
         None
     }
 }
 
-/// A piece of an answer that is still being generated. It is never an answer on its own.
+/// A piece of an answer that is still being generated. It is never a whole answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Draft {
     /// The next piece.
     More(String),
-    /// Discard the pieces so far: the call broke off and the text starts again.
+    /// The call failed midway and the text starts again. Discard the pieces so far.
     Restart,
 }
 
-/// Identifies a model and where it is served.
+/// The identity of a model and its endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// `gen_ai.provider.name`: `rehearsal`, `openai`, or the endpoint's host.
     pub provider: Arc<str>,
     /// `gen_ai.request.model`.
     pub model: Arc<str>,
-    /// What the circuit breaker and the limits count together: scheme, host and port of the endpoint, or `rehearsal`.
+    /// The key of the circuit breaker and the limits: scheme, host and port of the endpoint, or `rehearsal`.
     pub endpoint: Arc<str>,
 }
 
-/// One question to a model.
+/// One call to a model.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The kind of question: its time limit and its priority depend on it.
+    /// The kind of call. It determines the time limit and the priority.
     pub role: ModelRole,
     /// The name of the model in the settings.
     pub model: ModelName,
-    /// The companion that asks; absent for a summary and a judgement.
+    /// The companion that the call is for. Absent for a summary and a judgement.
     pub companion: Option<Asker>,
-    /// The guild: fairness, limits and accounting go by guild.
+    /// The guild. Fairness, limits and accounting are per guild.
     pub guild: GuildId,
-    /// The prompt: what the model reads, in order.
+    /// The messages of the prompt, in order.
     pub messages: Vec<Message>,
     /// The tools that the model may call instead of answering.
     pub tools: Vec<Tool>,
     /// The form of the answer.
     pub format: AnswerFormat,
-    /// The parts of the prompt with their estimated tokens. Of the prompt, only this is stored.
+    /// The parts of the prompt with their estimated tokens. Nothing else of the prompt is stored.
     pub sizes: Vec<(&'static str, usize)>,
-    /// The numbers of the first and the last message that the prompt shows, for the record of a decision or a judgement.
+    /// The numbers of the first and the last message in the prompt, for the record of a decision or a judgement.
     pub shown: Option<(Seq, Seq)>,
-    /// The numbers of the older messages that were recalled for the prompt, for the record of a statement.
+    /// The numbers of older messages that were recalled for the prompt, for the record of a statement.
     pub recalled: Vec<Seq>,
     /// The most tokens that the answer may have.
     pub max_tokens: u32,
-    /// Data besides the text for one implementation, keyed by type.
+    /// Additional data for a specific implementation, keyed by type.
     pub extensions: Extensions,
 }
 
 impl Request {
-    /// A request with an empty prompt, for the model that serves the role unless another is named.
+    /// A request with an empty prompt. The model is the default one of the role; a caller can set another.
     pub fn new(role: ModelRole, guild: GuildId, max_tokens: u32) -> Self {
         Self {
             role,
@@ -114,7 +114,7 @@ impl Request {
         }
     }
 
-    /// Adds a prompt.
+    /// Sets the prompt.
     pub fn asking(self, prompt: Prompt) -> Self {
         let Prompt { system, turns, sizes, recalled } = prompt;
         let turns = turns.into_iter().map(|turn| match turn {
@@ -131,19 +131,19 @@ impl Request {
         self
     }
 
-    /// The estimated tokens of the prompt.
+    /// The estimated number of tokens of the prompt.
     pub fn tokens(&self) -> usize {
         self.messages.iter().map(|message| prompt::tokens(&message.words())).sum()
     }
 
-    /// The input: the texts of all user messages.
+    /// The input: the joined texts of all user messages.
     pub fn user(&self) -> Cow<'_, str> {
         let texts = self.messages.iter().filter(|message| message.role == Role::User).map(Message::words);
         texts.reduce(|joined, text| format!("{joined}\n{text}").into()).unwrap_or_default()
     }
 }
 
-/// The companion that a question belongs to.
+/// The companion that a call is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asker {
     pub id: CompanionId,
@@ -160,17 +160,17 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message that consists of one text.
+    /// A message with a single text.
     pub fn text(role: Role, text: String) -> Self {
         Self { role, parts: vec![Part::Text(text)] }
     }
 
-    /// Its whole text.
+    /// The joined texts of the message.
     pub fn words(&self) -> Cow<'_, str> {
         joined(&self.parts)
     }
 
-    /// The usual prompt: one system message and one user message.
+    /// A prompt with one system message and one user message.
     pub fn prompt(system: String, user: String) -> Vec<Self> {
         vec![Self::text(Role::System, system), Self::text(Role::User, user)]
     }
@@ -190,13 +190,13 @@ pub enum Role {
     },
     /// The result of a tool call.
     Tool {
-        /// The id of the call that this is the result of.
+        /// The id of the tool call.
         call_id: String,
     },
 }
 
 impl Role {
-    /// Its name in the protocols of models.
+    /// The name of the role in model protocols.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::System => "system",
@@ -211,20 +211,20 @@ impl Role {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     Text(String),
-    /// A picture. It counts nothing in [`Usage::estimate`].
+    /// A picture. [`Usage::estimate`] does not count it.
     Image(Media),
-    /// A recording. It counts nothing in [`Usage::estimate`].
+    /// A recording. [`Usage::estimate`] does not count it.
     Audio(Media),
 }
 
 /// A picture or a recording.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Media {
-    /// The URL that it can be fetched from.
+    /// The URL of the file.
     Url(String),
     /// The file itself.
     Bytes {
-        /// Its media type, such as `image/png` or `audio/wav`.
+        /// The media type, such as `image/png` or `audio/wav`.
         media_type: String,
         /// The content of the file.
         bytes: Arc<[u8]>,
@@ -243,21 +243,21 @@ impl fmt::Debug for Media {
 /// A function that the model may call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tool {
-    /// Its name, by which the model calls it.
+    /// The name by which the model calls the tool.
     pub name: String,
-    /// What it does, for the model.
+    /// The description for the model.
     pub description: String,
-    /// The JSON schema of its parameters.
+    /// The JSON schema of the parameters.
     pub parameters: serde_json::Value,
 }
 
-/// A call of a tool that the model asks for.
+/// A tool call that the model requests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ToolCall {
-    /// The id by which its result refers to it; empty where the endpoint gave it none.
+    /// The id by which the result refers to the call. Empty if the endpoint gave none.
     pub id: String,
     pub name: String,
-    /// The arguments as the model wrote them: JSON, if the model followed the schema.
+    /// The arguments as the model wrote them. They are JSON if the model followed the schema.
     pub arguments: String,
 }
 
@@ -277,14 +277,14 @@ pub enum AnswerFormat {
     },
 }
 
-/// What a model answered.
+/// The answer of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The content, in order.
     pub parts: Vec<Part>,
-    /// The tools that the model wants to be called.
+    /// The tool calls that the model requests.
     pub tool_calls: Vec<ToolCall>,
-    /// Tokens used, as the endpoint counted them, or estimated at four characters a token where it does not report them.
+    /// The used tokens: the endpoint's count, or an estimate of four characters per token if the endpoint does not report one.
     pub usage: Usage,
     /// `gen_ai.response.model`, if the endpoint reported it.
     pub model: Option<String>,
@@ -295,23 +295,23 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer that consists of one text, with no metadata but the usage.
+    /// An answer with a single text, and no metadata except the usage.
     pub fn of_text(text: impl Into<String>, usage: Usage) -> Self {
         let parts = vec![Part::Text(text.into())];
         Self { parts, tool_calls: Vec::new(), usage, model: None, response_id: None, finish_reason: None }
     }
 
-    /// Whether it holds neither a text nor anything else.
+    /// Whether the answer has no visible text, no media and no tool calls.
     pub fn is_empty(&self) -> bool {
         self.tool_calls.is_empty() && self.parts.iter().all(|part| matches!(part, Part::Text(text) if text.trim().is_empty()))
     }
 
-    /// Its whole text; empty if the answer only calls tools.
+    /// The joined texts of the answer. Empty if the answer only calls tools.
     pub fn text(&self) -> Cow<'_, str> {
         joined(&self.parts)
     }
 
-    /// Whether its end is missing, because the model reached its limit of tokens, repeated itself, or ended for a reason that is not known.
+    /// Whether the end is missing, because the model reached its token limit, repeated itself, or stopped for an unknown reason.
     pub fn is_cut(&self) -> bool {
         self.finish_reason.as_deref().is_some_and(|reason| AnswerEnd::of(reason).is_missing(&self.text()))
     }
@@ -324,12 +324,12 @@ fn joined<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Cow<'a, str> {
     })
 }
 
-/// What a chat template, a tool, a picture or a recording may add to a prompt, in tokens.
+/// The most tokens that a chat template, a tool, a picture or a recording may add to a prompt.
 const MOST_UNSEEN: usize = 8 * 1024;
-/// The tokens of thoughts that an endpoint may count although it was asked for fewer.
+/// The most reasoning tokens that an endpoint may count beyond the requested limit.
 const MOST_THOUGHTS: usize = 32 * 1024;
 
-/// The tokens of one or several calls.
+/// The tokens of one or more calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     pub input_tokens: u64,
@@ -337,7 +337,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// An estimate for a model that does not count: four characters a token, as is common for English. Pictures and recordings count nothing.
+    /// An estimate for a model that does not report its usage: four characters per token, as is common for English. Pictures and recordings do not
+    /// count.
     pub fn estimate(request: &Request, answer: &str) -> Self {
         let tokens = |characters: usize| (characters as u64).div_ceil(4);
         let characters = |part: &Part| match part {
@@ -350,7 +351,7 @@ impl Usage {
         }
     }
 
-    /// The same, without what no call can have used: more tokens than bytes of text, and an allowance for what an endpoint adds unseen.
+    /// Limits the usage to what a call can have used: as many tokens as bytes of text, and an allowance for tokens that an endpoint adds.
     pub fn within(self, request: &Request, answer: &str) -> Self {
         let parts = || request.messages.iter().flat_map(|message| &message.parts);
         let bytes: usize = parts().map(|part| if let Part::Text(text) = part { text.len() } else { MOST_UNSEEN }).sum();
@@ -359,7 +360,7 @@ impl Usage {
         Self { input_tokens: self.input_tokens.min(read as u64), output_tokens: self.output_tokens.min(written as u64) }
     }
 
-    /// The sum of both, saturating.
+    /// The sum of input and output tokens, saturating.
     pub const fn total(self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
@@ -372,7 +373,7 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Why there is no answer. None of these is a NO. An `endpoint` is its scheme, host and port.
+/// Why there is no answer. None of these counts as a NO. An `endpoint` is a scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// The deadline passed.
@@ -385,89 +386,89 @@ pub enum NoAnswer {
     #[error("{endpoint} cannot be reached: {detail}")]
     Unreachable {
         endpoint: Arc<str>,
-        /// What happened, for logs. It may quote the endpoint.
+        /// The error, for logs. It may quote the endpoint.
         detail: String,
     },
     /// The endpoint failed so often in a row that it is not called for a while. A retry after that may succeed.
     #[error("{endpoint} failed several times in a row, and is not called for another {}", seconds(.remaining))]
     CircuitOpen {
         endpoint: Arc<str>,
-        /// The time until it is called again.
+        /// The time until the endpoint is called again.
         remaining: Duration,
     },
     /// The endpoint, or our own queue for it, is overloaded (429, 5xx, full). A retry may succeed.
     #[error("{endpoint} is overloaded: {detail}")]
     Overloaded {
         endpoint: Arc<str>,
-        /// What happened, for logs. It may quote the endpoint.
+        /// The error, for logs. It may quote the endpoint.
         detail: String,
         /// The delay that the endpoint asked for, if it did.
         retry_after: Option<Duration>,
     },
-    /// The endpoint loads the model. The same request succeeds once it has.
+    /// The endpoint is loading the model. The same request succeeds when loading is complete.
     #[error("{endpoint} is loading the model: {detail}")]
     Loading {
         endpoint: Arc<str>,
-        /// What it answered; never holds a key.
+        /// The response of the endpoint. It never contains a key.
         detail: String,
     },
-    /// The account has no credit (402, and other statuses that say so). A retry does not help.
+    /// The account has no credit (402, and other statuses with that meaning). A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     NoCredit {
         endpoint: Arc<str>,
-        /// What it answered; never holds a key.
+        /// The response of the endpoint. It never contains a key.
         detail: String,
     },
-    /// The model used up its limit of tokens before the first word of its answer. A retry does not help.
+    /// The model used up its token limit before the first word of its answer. A retry does not help.
     #[error("{endpoint} gave no word: {detail}")]
     OutOfTokens {
         endpoint: Arc<str>,
         /// The limit, and the setting that raises it.
         detail: String,
     },
-    /// The prompt and its answer have more tokens than the model reads at once. A shorter prompt may be accepted.
+    /// The prompt and its answer have more tokens than the model's context. A shorter prompt may be accepted.
     #[error("{endpoint} refused: {detail}")]
     TooLong {
         endpoint: Arc<str>,
-        /// What it answered, and the settings; never holds a key.
+        /// The response of the endpoint, and the settings. It never contains a key.
         detail: String,
     },
-    /// A filter of the endpoint, or the model, refuses something that was said. Without it, the same request may be accepted.
+    /// A filter of the endpoint, or the model, refuses part of the prompt. Without that part, the same request may be accepted.
     #[error("{endpoint} refused: {detail}")]
     Filtered {
         endpoint: Arc<str>,
-        /// What it answered; never holds a key.
+        /// The response of the endpoint. It never contains a key.
         detail: String,
     },
     /// The endpoint does not accept the API key (401, 403). A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     KeyRejected {
         endpoint: Arc<str>,
-        /// What it answered; never holds a key.
+        /// The response of the endpoint. It never contains a key.
         detail: String,
     },
-    /// The endpoint knows no such model, or has no API at this address (404). A retry does not help.
+    /// The endpoint does not know the model, or has no API at this address (404). A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     UnknownModel {
         endpoint: Arc<str>,
-        /// What it answered; never holds a key.
+        /// The response of the endpoint. It never contains a key.
         detail: String,
     },
-    /// The endpoint refuses such a request (400 …), or speaks another protocol. A retry does not help.
+    /// The endpoint refuses the request (400 …), or speaks another protocol. A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     Refused {
         endpoint: Arc<str>,
-        /// What it answered; never holds a key.
+        /// The response of the endpoint. It never contains a key.
         detail: String,
     },
-    /// The request cannot be sent to this endpoint as it is, so the endpoint was not called. A retry does not help.
+    /// The request cannot be sent to this endpoint in its form, so the endpoint was not called. A retry does not help.
     #[error("{endpoint} was not asked: {detail}")]
     Unsendable {
         endpoint: Arc<str>,
-        /// What prevents it; never holds a key.
+        /// The cause. It never contains a key.
         detail: String,
     },
-    /// Building the prompt failed, so no model was called. It is a fault of this program, and not of a model.
+    /// Building the prompt failed, so no model was called. The cause is an error of this program, not of a model.
     #[error("the prompt could not be built, which is a fault of this program: no model was asked")]
     NoPrompt,
     /// The caller no longer wants the answer.
@@ -495,7 +496,7 @@ impl NoAnswer {
         }
     }
 
-    /// What happened, without the endpoint where that is a field of its own.
+    /// The error, without the endpoint where the caller has it in a field of its own.
     pub fn in_detail(&self) -> String {
         match self {
             Self::Refused { detail, .. } | Self::Overloaded { detail, .. } => detail.clone(),
@@ -503,15 +504,15 @@ impl NoAnswer {
         }
     }
 
-    /// The message without what the endpoint itself said, between “ and ”, because that may quote what people said. For logs.
+    /// The message without quotes of the endpoint, between “ and ”, because those may repeat people's words. For logs.
     pub fn in_our_words(&self) -> String {
         let message = self.to_string();
         let Some((ours, quoted)) = message.split_once('“') else { return message };
-        // The quoted text may contain such marks too.
+        // The quoted text may contain quotation marks, too.
         format!("{ours}…{}", quoted.rsplit_once('”').map_or("", |(_, rest)| rest))
     }
 
-    /// Whether another prompt may be answered.
+    /// Whether another prompt may get an answer.
     pub const fn is_about_prompt(&self) -> bool {
         matches!(self, Self::Refused { .. } | Self::OutOfTokens { .. } | Self::TooLong { .. } | Self::Filtered { .. })
     }

@@ -1,11 +1,12 @@
-//! For how long this server may act outside its store.
+//! The lease that lets this server act outside its store.
 
-/// The right to act for the channels of a store: to post, and to be connected to platforms.
+/// The lease on the channels of a store. Its holder may post and connect to platforms.
 pub trait Lease: Send + Sync + 'static {
-    /// Whether it is held now. Asked right before each request to a platform, because another server acts once it has run out.
+    /// Whether the lease is held now. Callers check right before each request to a platform, because another server acts once the
+    /// lease has expired.
     fn is_held(&self) -> bool;
 
-    /// Who acts, for the logs of platforms: the node and its term. `None`: no other server can.
+    /// The holder, for the logs of platforms: the node and its term. `None`: no other server can hold the lease.
     fn holder(&self) -> Option<String>;
 }
 

@@ -1,4 +1,4 @@
-//! What the core needs from outside, as traits.
+//! Ports: the traits through which the core uses external systems.
 
 pub mod audio;
 pub mod backend;

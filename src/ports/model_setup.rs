@@ -1,4 +1,4 @@
-//! The models in force, and how others are tried and connected while the server runs.
+//! The models in force. Other models can be tried and connected while the server runs.
 
 #[cfg(any(test, feature = "samples"))]
 pub mod fake;
@@ -16,22 +16,22 @@ use serde_json::{Map, Value};
 use super::backend::refused::Refused;
 use crate::settings::connection::ConnectedModel;
 
-/// Tries models and connects them.
+/// Shows, tries and connects models.
 #[async_trait]
 pub trait ModelSetup: Send + Sync + 'static {
     /// The models in force.
     async fn models(&self) -> Result<ModelsView, Refused>;
 
-    /// The names of the models that a server has. What the server answers instead is a [`Refused::Invalid`] of `base_url`, or of `api_key`.
+    /// The names of the models that a server has. An error of the server is a [`Refused::Invalid`] of `base_url` or `api_key`.
     async fn names(&self, server: ModelServer) -> Result<Vec<String>, Refused>;
 
-    /// Tries a decision and a statement. What goes wrong there is part of the result.
+    /// Tries one decision and one statement. Errors of the models are part of the result.
     async fn try_out(&self, connection: NewConnection) -> Result<Trial, Refused>;
 
-    /// Uses these models from now on, and keeps them for the next start.
+    /// Switches to these models, and stores them for the next start.
     async fn connect(&self, connection: NewConnection) -> Result<ModelsView, Refused>;
 
-    /// Uses the models of the settings again.
+    /// Switches back to the models of the settings.
     async fn disconnect(&self) -> Result<ModelsView, Refused>;
 }
 
@@ -41,27 +41,27 @@ pub struct ModelServer {
     /// The base URL of an OpenAI-compatible API, usually ending in `/v1`.
     #[schemars(length(min = 1, max = 2_048))]
     pub base_url: String,
-    /// Its key. Absent: the key that is in use for this URL, which cannot be used for another one. Empty: there is none.
+    /// The API key of the server. Absent: the key in use for this URL; it is not sent to any other URL. Empty: no key.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub api_key: Option<SecretString>,
-    /// Use the key of the settings instead, which belongs to no URL yet (`has_spare_key` of the models in force).
+    /// Whether to use the key of the settings that belongs to no URL yet (`has_spare_key` of the models in force).
     #[serde(default)]
     pub spare_key: bool,
-    /// Further headers of requests. `null`: the value that is in use for this URL.
+    /// Additional headers of requests. `null`: the value in use for this URL.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Option<String>>")]
     pub extra_headers: NewValues,
-    /// Further parameters in the address of requests. `null`: the value that is in use for this URL.
+    /// Additional query parameters of requests. `null`: the value in use for this URL.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Option<String>>")]
     pub extra_query: NewValues,
 }
 
-/// Values by their names. `None`: the one in use.
+/// Values by name. `None`: the value in use.
 pub type NewValues = BTreeMap<String, Option<SecretString>>;
 
-/// Models to try or to connect.
+/// The models to try or to connect.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewConnection {
@@ -85,86 +85,86 @@ pub struct NewConnection {
     pub extra_query: NewValues,
     /// The model that writes statements.
     pub main: ConnectedModel,
-    /// The model that decides. Absent: `main` does.
+    /// The model that answers decisions. Absent: `main`.
     #[serde(default)]
     pub side: Option<ConnectedModel>,
-    /// How many seconds a decision may take, for a slow computer. All limits that belong together follow from it: those of statements, rounds and calls. Absent:
-    /// those of the settings, which also count if they set one of them (`set` of the models in force).
+    /// The time limit of a decision in seconds, for a slow computer. The limits of statements, rounds and calls follow from it. Absent: the limits
+    /// of the settings. Limits that the settings set explicitly always take precedence (`set` of the models in force).
     #[serde(default)]
     #[schemars(range(min = 15, max = 600))]
     pub timeout_secs: Option<u16>,
-    /// Ask for decisions in few words, as with `prompt.decision = "short"`, unless the settings set that.
+    /// Whether decisions use few words, as with `prompt.decision = "short"`. If the settings set `prompt.decision`, that takes precedence.
     #[serde(default)]
     pub short_decisions: bool,
 }
 
-/// Where the models in force come from.
+/// The origin of the models in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// None is configured: `rehearsal` answers.
+    /// No model is configured: `rehearsal` answers.
     Rehearsal,
-    /// The settings file or the environment.
+    /// The models come from the settings file or the environment.
     Settings,
-    /// They were connected on the page.
+    /// The models were connected on the page.
     Page,
 }
 
-/// The models in force. A key is never part of it.
+/// The models in force. Keys are never included.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ModelsView {
-    /// Where they come from.
+    /// The origin of the models.
     pub source: Source,
     /// The currency of the prices, an ISO 4217 code.
     pub currency: String,
     /// The base URL of the model that writes statements.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// Whether a key is set for it.
+    /// Whether a key is set for the model that writes statements.
     pub has_key: bool,
-    /// Whether the settings have a key for the model that writes statements, and no base URL that it belongs to.
+    /// Whether the settings have a key for the model that writes statements, but no base URL that the key belongs to.
     pub has_spare_key: bool,
-    /// The further headers of its requests. Their values are never shown: all are `null`.
+    /// The additional headers of requests. Their values are secret: all are `null`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_headers: BTreeMap<String, Option<String>>,
-    /// The further parameters in the address of its requests. `null`: a secret.
+    /// The additional query parameters of requests. `null`: a secret value.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra_query: BTreeMap<String, Option<String>>,
     /// The model that writes statements.
     pub main: ModelView,
-    /// The model that decides.
+    /// The model that answers decisions.
     pub side: ModelView,
-    /// What was given for these models when they were connected on the page, even if the settings overrule it.
+    /// The time limit that was given when these models were connected on the page, even if the settings take precedence over it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_secs: Option<u16>,
-    /// The same.
+    /// Whether short decisions were requested when these models were connected on the page.
     pub short_decisions: bool,
-    /// The keys that files or variables change, each with its place, of the limits that follow from `timeout_secs`, and `prompt.decision`. They take
-    /// precedence over what is given here.
+    /// The settings that are set in files or variables, each with its location. Included are `prompt.decision` and the limits that follow from
+    /// `timeout_secs`. They take precedence over the values given on the page.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<&'static str, String>,
-    /// What is wrong with them.
+    /// The current problems of the models.
     pub troubles: Vec<ModelTrouble>,
 }
 
 /// A model in force.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ModelView {
-    /// `rehearsal`, `openai`, or the host of its server.
+    /// `rehearsal`, `openai`, or the host of the model's server.
     pub provider: Arc<str>,
     pub model: Arc<str>,
-    /// How many seconds a decision or a statement may take.
+    /// The time limit of a decision or a statement, in seconds.
     pub timeout_secs: f64,
-    /// The price of a million input tokens.
+    /// The price per million input tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_price: Option<f64>,
-    /// The price of a million output tokens.
+    /// The price per million output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_price: Option<f64>,
-    /// The further fields of the body of its requests.
+    /// The additional fields in the body of requests.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,
-    /// How it is asked otherwise than usual, because it refused the usual way. One sentence each.
+    /// The changes to the request format that the model required, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub adaptations: Vec<Cow<'static, str>>,
 }
@@ -174,44 +174,44 @@ pub struct ModelView {
 pub struct ModelTrouble {
     /// `side` or `main`.
     pub role: &'static str,
-    /// Its name at the server.
+    /// The name of the model at its server.
     pub model: Arc<str>,
-    /// The error code, as on record.
+    /// The error code, as in records.
     pub error: &'static str,
-    /// What happened, and what to do.
+    /// The error, and how to fix it.
     pub detail: String,
 }
 
-/// How models did what they were asked.
+/// The results of trying models.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Trial {
-    /// A decision, by the model that decides.
+    /// A decision by the side model.
     pub decision: Tried,
-    /// A statement, by the model that writes them.
+    /// A statement by the main model.
     pub statement: Tried,
 }
 
-/// How a model did one thing.
+/// The result of trying one task with a model.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Tried {
     pub model: Arc<str>,
-    /// Whether its answer can be used.
+    /// Whether the answer can be used.
     pub works: bool,
-    /// How it was asked otherwise than usual, because it refused the usual way. One sentence each.
+    /// The changes to the request format that the model required, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub adaptations: Vec<Cow<'static, str>>,
-    /// If there was no answer, the error code, as on record.
+    /// The error code, as in records, if there was no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
-    /// Its answer, or what is wrong and what to do.
+    /// The answer, or the error and how to fix it.
     pub detail: String,
-    /// How long it took, in seconds.
+    /// The duration in seconds.
     pub secs: f64,
-    /// The tokens of the prompt, if the server counts them.
+    /// The number of input tokens, if the server counts them.
     pub input_tokens: u64,
-    /// The tokens of the answer.
+    /// The number of output tokens.
     pub output_tokens: u64,
-    /// The cost in units of the currency. Absent: no price is set, or there was no answer.
+    /// The cost in units of the currency. Absent: the model has no price, or there was no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }

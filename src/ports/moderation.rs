@@ -8,9 +8,9 @@ use super::language_model::NoAnswer;
 
 #[async_trait]
 pub trait Moderation: Send + Sync + 'static {
-    /// The category for which a text is refused, as the service names it. `None`: it is not refused.
+    /// The category for which the moderation service refuses a text, in the service's notation. `None`: the text is not refused.
     ///
     /// # Errors
-    /// There was no usable answer.
+    /// Returns an error if there was no usable answer.
     async fn refusal_of(&self, text: &str) -> Result<Option<Arc<str>>, NoAnswer>;
 }

@@ -1,39 +1,39 @@
-//! The servers that share a store.
+//! The nodes that share a store.
 
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The servers that share a store, as one of them sees it.
+/// The nodes that share a store, as seen by one of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NodesView {
-    /// What holds the store: `sled` or `postgres`.
+    /// The storage engine: `sled` or `postgres`.
     pub engine: Arc<str>,
-    /// The name of the node that answers.
+    /// The name of the node that created this view.
     pub this: Arc<str>,
-    /// The parts of all guilds, each with the node that runs its channels.
+    /// The partitions of the guilds, each with the node that runs its channels.
     pub partitions: Vec<Partition>,
-    /// The nodes that are running, ordered by name.
+    /// The running nodes, ordered by name.
     pub nodes: Vec<Node>,
-    /// Why the database cannot be read now. What is shown is from before.
+    /// Why the database cannot be read at present. The other fields then show an earlier state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Arc<str>>,
 }
 
-/// A part of all guilds.
+/// A partition of the guilds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Partition {
     pub id: u32,
-    /// The name of the node that owns it. None: it was given back, and the next node takes it.
+    /// The name of the owning node. `None`: the partition was released, and the next node takes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<Arc<str>>,
     /// The owner's `cluster.address`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<Arc<str>>,
-    /// How often its owner has changed. It also grows when the owner's writer is restarted.
+    /// The number of changes of ownership. It also grows when the owner's writer is restarted.
     pub term: u64,
-    /// Whether the node that answers owns it.
+    /// Whether the node that created this view owns the partition.
     #[serde(skip)]
     pub is_own: bool,
 }
@@ -46,24 +46,24 @@ pub struct Node {
     pub address: Option<Arc<str>>,
     pub version: Arc<str>,
     pub is_owner: bool,
-    /// For how many seconds this node has seen no sign of life of it.
+    /// The seconds since this node last saw a heartbeat of the other node.
     pub silent_secs: u64,
 }
 
 impl NodesView {
-    /// The partition that another node owns, as far as is known now.
+    /// The partition that another node owns. `None` if there is none, or while the database cannot be read.
     pub fn active(&self) -> Option<&Partition> {
         let is_others = |partition: &&Partition| partition.owner.is_some() && !partition.is_own;
         self.partitions.iter().find(is_others).filter(|_| self.problem.is_none())
     }
 }
 
-/// Knows the servers that share this server's store.
+/// Lists the nodes that share this server's store.
 pub trait Nodes: Send + Sync + 'static {
     fn nodes(&self) -> NodesView;
 }
 
-/// For tests: no node is known.
+/// For tests: knows no other node.
 #[cfg(any(test, feature = "samples"))]
 pub struct NoNodes;
 

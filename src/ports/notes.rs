@@ -1,4 +1,4 @@
-//! Notes that a platform keeps across restarts: sessions, and how far channels were read.
+//! Notes that a platform stores across restarts: sessions, and how far channels were read.
 
 use async_trait::async_trait;
 

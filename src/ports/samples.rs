@@ -1,10 +1,10 @@
-//! Chance for tests, of other crates too (feature `samples`).
+//! A fake random source for the tests of this crate and others (feature `samples`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::rng::Rng;
 
-/// Chance that draws no jitter, the same fraction each time, and ids from 1 on.
+/// A random source without jitter, with a constant fraction, and with ids that count from 1.
 pub struct Draws {
     fraction: f64,
     ids: AtomicU64,
@@ -16,7 +16,7 @@ impl Draws {
         Self { fraction, ids: AtomicU64::new(0), panics: AtomicU64::new(0) }
     }
 
-    /// This many of the next draws of a jitter panic.
+    /// Makes this many of the next jitter draws panic.
     pub fn panics(&self, draws: u64) {
         self.panics.store(draws, Ordering::Relaxed);
     }
@@ -43,7 +43,7 @@ impl Rng for Draws {
     }
 }
 
-/// Takes one if any is left.
+/// Takes one from a counter, and returns whether any was left.
 pub fn take_one(left: &AtomicU64) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }

@@ -1,6 +1,6 @@
 //! Durable storage: atomic batches of keys and values, and ordered reads.
 //!
-//! The port does not say how a store works; a store needs no thread and no clock of its own. One conformance suite runs against every store.
+//! The port does not prescribe how a store works; a store needs no thread and no clock of its own. One conformance suite runs against every store.
 
 pub mod key;
 pub mod maintenance;
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use crate::domain::id::{Seq, Ward};
 use key::{ChannelNo, Key};
 
-/// A fencing number that grows with every change of a ward's owner. In sled it counts how often the store was opened.
+/// A fencing token that grows with every change of a ward's owner. In sled it counts how often the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(pub u64);
 
@@ -21,22 +21,22 @@ pub type Value = Vec<u8>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub ward: Ward,
-    /// The term of the owner that made it.
+    /// The term of the owner that created the batch.
     pub term: Term,
-    /// The events that it appends to a channel's journal, if any.
+    /// The events to append to a channel's journal, if any.
     pub append: Option<Append>,
     /// Keys that must not exist yet. (They are usually among `writes` too.)
     pub fresh: Vec<Key>,
-    /// Other keys that it writes or removes.
+    /// Other keys to write or remove.
     pub writes: Vec<Write>,
 }
 
-/// Events that continue a channel's journal.
+/// Events to append to a channel's journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Append {
-    /// The channel whose journal they continue.
+    /// The channel of the journal.
     pub channel: ChannelNo,
-    /// The number of the channel's last event before these; `Seq::NONE` for a new one.
+    /// The number of the channel's last event before these; `Seq::NONE` for a new channel.
     pub after: Seq,
     /// The records, numbered `after + 1`, `after + 2`, … in this order.
     pub records: Vec<Value>,
@@ -79,7 +79,7 @@ pub enum Refusal {
 /// Why an operation of a store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// It is unknown whether the group, or some of its batches, was stored. Only a later commit that succeeds settles it.
+    /// It is unknown whether the group, or some of its batches, was stored. Only a later successful commit settles it.
     #[error("the outcome of a commit is unknown: {0}")]
     Unknown(String),
     /// The store has failed and accepts no more writes until it is opened again.
@@ -96,19 +96,19 @@ pub trait Store: Send + Sync + 'static {
     /// Takes ownership of a ward. Returns a new term, greater than any before. Batches with older terms are rejected from now on.
     async fn take(&self, ward: Ward) -> Result<Term, StoreError>;
 
-    /// Commits a group of batches in order. Each is stored as a whole or rejected on its own, and later ones see what earlier ones wrote.
-    /// Everything reported `Ok` survives power loss when this returns. Several groups may be in flight; they take effect in the order in which
-    /// their futures were first polled.
+    /// Commits a group of batches in order. Each is stored as a whole or rejected on its own, and later ones see the writes of earlier ones. Every
+    /// batch reported as `Ok` survives power loss when this returns. Several groups may be in flight; they take effect in the order in which their
+    /// futures were first polled.
     async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError>;
 
     /// The value of a key; `None` if it does not exist.
     async fn get(&self, key: Key) -> Result<Option<Value>, StoreError>;
 
-    /// Keys and values from `from` (inclusive) to `to` (exclusive), ascending, or descending when `newest_first`; at most `limit`.
+    /// Keys and values from `from` (inclusive) to `to` (exclusive), ascending, or descending if `newest_first`; at most `limit`.
     async fn scan(&self, from: Key, to: Key, newest_first: bool, limit: usize) -> Result<Vec<(Key, Value)>, StoreError>;
 
-    /// How many reads should be under way at once where there are many. More than one where the store is on another machine, because each waits
-    /// for the network.
+    /// The number of concurrent reads for bulk reading. It is more than one if the store is on another machine, because each read waits for the
+    /// network.
     fn reads_at_once(&self) -> usize {
         1
     }

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The file's name in the data folder.
+/// The name of the file in the data folder.
 const FILE: &str = "server.json";
 
 /// A server that runs on a data folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    /// Its address: `http://127.0.0.1:7878`.
+    /// The address of the server: `http://127.0.0.1:7878`.
     pub url: String,
     pub pid: u32,
 }
@@ -23,7 +23,7 @@ pub struct Running {
 #[derive(Debug)]
 pub(super) struct AddressFile(PathBuf);
 
-/// Removes the address file that a killed server left. The caller must hold the lock of the data folder.
+/// Removes the address file of a killed server. The caller must hold the lock of the data folder.
 pub(super) fn clear(data: &Path) -> io::Result<()> {
     match fs::remove_file(data.join(FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -47,7 +47,7 @@ pub fn running(data: &Path) -> Option<Running> {
 
 impl Drop for AddressFile {
     fn drop(&mut self) {
-        // A leftover file names a server that does not answer.
+        // A leftover file names a server that does not respond.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,9 +1,9 @@
-//! Backups that the running server makes by itself, in the folder `backups` of the data folder. A server that finds its store damaged names the
-//! newest of them.
+//! Backups that the running server makes by itself, in the folder `backups` of the data folder. If a server finds its store damaged, its error
+//! message names the newest of them.
 //!
-//! A backup keeps words that were erased after it was made. So a backup that is older than an erasure is deleted within a day, after a new one
-//! was made in its place. Where there is no room for a new one, or none are to be made, it is deleted all the same. While the store cannot be
-//! copied, it stays: it may be needed.
+//! A backup still contains texts that were erased after it was made. So a backup that is older than an erasure is replaced by a new one within a
+//! day. If there is no disk space for a new one, or if backups are disabled, the old one is deleted nevertheless. While the store cannot be copied,
+//! the old backup is kept, because it may be needed.
 
 mod plan;
 
@@ -32,16 +32,16 @@ use crate::telemetry::instruments::Instruments;
 
 /// How often the server checks whether a backup must be made.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
-/// The wait after a backup that could not be made.
+/// The delay after a failed backup.
 const RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 /// The outcomes, as in the metric.
 const MADE: &str = "made";
 const SKIPPED: &str = "skipped";
 const FAILED: &str = "failed";
-/// The name of a backup holds the time when it was begun, in UTC.
+/// The name of a backup. It contains the start time of the backup in UTC.
 const NAME: &str = "tertulia-%Y%m%dT%H%M%SZ.backup";
 
-/// Makes backups until it is dropped. A backup that is being made then ends without a file.
+/// Makes backups until it is dropped. A backup in progress is then aborted, and leaves no file.
 pub(super) struct Backups {
     is_over: Arc<AtomicBool>,
 }
@@ -53,7 +53,7 @@ impl Drop for Backups {
 }
 
 impl Backups {
-    /// Begins to make backups of a store, if the settings say so, and to delete old ones.
+    /// Starts to make backups of a store, if the settings enable them, and to delete old ones.
     pub(super) fn begin(store: Arc<SledStore>, clock: Arc<dyn Clock>, storage: Storage, instruments: Instruments) -> Self {
         let is_over = Arc::<AtomicBool>::default();
         let maker = Maker { store, clock, folder: folder(&storage.path), storage, instruments, is_over: is_over.clone() };
@@ -98,7 +98,7 @@ impl Maker {
                 match self.make(now).await {
                     MADE => {}
                     SKIPPED => pause = retry_after,
-                    // A store that cannot be copied may need its old backups.
+                    // If the store cannot be copied, its old backups may be needed.
                     _ => {
                         pause = retry_after;
                         continue;
@@ -140,7 +140,7 @@ impl Maker {
                 tracing::warn!(needed, free, folder = ?self.folder, "there is not enough disk space for a backup: make room");
                 SKIPPED
             }
-            // The server ends.
+            // The server is stopping.
             Ok(Err(_)) if self.is_over.load(Ordering::Relaxed) => return FAILED,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the store could not be backed up");
@@ -158,19 +158,19 @@ impl Maker {
 
 enum Made {
     Complete(Copied),
-    /// There is too little disk space; bytes.
+    /// There is too little disk space. Sizes are in bytes.
     NoRoom {
         needed: u64,
         free: u64,
     },
 }
 
-/// The folder of a data folder's backups.
+/// The backup folder of a data folder.
 fn folder(data: &Path) -> PathBuf {
     data.join("backups")
 }
 
-/// Warns of backups that are dated ahead of the clock. Whether there are any.
+/// Warns of backups that are dated ahead of the clock. Returns whether there are any.
 fn warn_of_those_ahead(found: &[Moment], now: Moment) -> bool {
     let Some(made) = found.iter().rfind(|made| plan::is_ahead(**made, now)) else { return false };
     let backup = file_name(*made);
@@ -182,7 +182,7 @@ fn warn_of_those_ahead(found: &[Moment], now: Moment) -> bool {
     true
 }
 
-/// The newest backup of a data folder. One that is dated ahead of the clock is the newest only if there is no other.
+/// The newest backup of a data folder. A backup that is dated ahead of the clock is the newest only if there is no other.
 pub(super) fn newest(data: &Path, now: Moment) -> Option<PathBuf> {
     let folder = folder(data);
     let made = times(&folder);
@@ -190,12 +190,12 @@ pub(super) fn newest(data: &Path, now: Moment) -> Option<PathBuf> {
     newest.map(|made| folder.join(file_name(*made)))
 }
 
-/// Creates the folder, which only its owner can read, unless it exists.
+/// Creates the folder with access for its owner only, unless it exists.
 fn create(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// When the backups in a folder were made, in order. Other files are left out.
+/// The times of the backups in a folder, in order. Other files are ignored.
 fn times(folder: &Path) -> Vec<Moment> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut times: Vec<_> = entries.filter_map(|entry| time_of(entry.file_name().to_str()?)).collect();
@@ -203,7 +203,7 @@ fn times(folder: &Path) -> Vec<Moment> {
     times
 }
 
-/// Deletes what killed servers left unfinished. This server holds the data folder's lock, so nobody writes these.
+/// Deletes unfinished backups of killed servers. This server holds the data folder's lock, so no process is writing them.
 fn remove_parts(folder: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),

@@ -1,7 +1,7 @@
-//! Compacts the store automatically, because deleted words stay readable in its file until then.
+//! Compacts the store automatically, because deleted texts stay readable in its file until then.
 //!
-//! The server compacts before it serves: at a start, or after it stopped its actors in the hour that the settings name. Meanwhile the
-//! console answers that it is alive and not ready, and shows the progress.
+//! The server compacts before it serves: at a start, or after it stopped its actors in the configured hour. Meanwhile the console reports that the
+//! server is alive and not ready, and shows the progress.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,16 +27,16 @@ use crate::settings::storage::Storage;
 use crate::telemetry::Telemetry;
 use crate::telemetry::metrics::Metrics;
 
-/// A store up to this size is compacted at every start after deletions: that takes a few seconds.
+/// A store up to this size in bytes is compacted at every start after deletions, which takes a few seconds.
 const QUICK_BYTES: u64 = 64 << 20;
 /// How often a running server checks whether it must compact.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
-/// The wait after a failed attempt or a lack of disk space. It prevents a second attempt in the same hour.
+/// The delay after a failed attempt or a lack of disk space. It prevents a second attempt in the same hour.
 const RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
-/// How often the progress is logged.
+/// The interval between log lines about the progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Whether to compact before serving: words were deleted, and compaction is due, or the store is small.
+/// Whether to compact before serving: texts were deleted, and compaction is due or the store is small.
 pub(super) fn is_due_at_start(store: &Arc<SledStore>, storage: &Storage) -> Result<bool, Ended> {
     if !storage.compacts() {
         return Ok(false);
@@ -50,8 +50,8 @@ pub(super) fn is_due_at_start(store: &Arc<SledStore>, storage: &Storage) -> Resu
     Ok(oldest.is_some_and(|oldest| bytes <= QUICK_BYTES || storage.is_compaction_due(oldest, SystemClock.now())))
 }
 
-/// Waits until the running server must stop and compact: words were deleted long enough ago, it is the configured hour, no copy is being
-/// written, and there is disk space.
+/// Waits until the running server must stop and compact: the deletions are old enough, it is the configured hour, no copy is being written, and
+/// there is disk space.
 pub(super) async fn due(
     store: &dyn Store,
     clock: &dyn Clock,
@@ -110,10 +110,10 @@ fn has_room(data: &Path) -> bool {
     free >= needed
 }
 
-/// Compacts the store, which must be closed. False: it failed or lacked disk space. This is logged, and the store is unchanged.
+/// Compacts the store, which must be closed. Returns false if it failed or lacked disk space. This is logged, and the store is unchanged.
 ///
 /// # Errors
-/// The console's address cannot be bound, so the server could not serve either.
+/// Returns an error if the console's address cannot be bound, because the server could not serve either.
 pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &OpenOptions) -> Result<bool, Ended> {
     let data = &settings.storage.path;
     if !has_room(data) {
@@ -158,7 +158,7 @@ pub(super) fn compact(settings: &Settings, telemetry: &Telemetry, options: &Open
     })
 }
 
-/// Runs work while the console answers that the store is being compacted.
+/// Runs work while the console reports that the store is being compacted.
 async fn while_closed<T>(
     settings: &Server,
     data: &Path,

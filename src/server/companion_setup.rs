@@ -1,4 +1,4 @@
-//! Makes, changes and removes companions while the server runs, in their files or in the store, and tries them.
+//! Creates, changes and deletes companions while the server runs, in their files or in the store. Also tries them out.
 
 mod changing;
 mod checking;
@@ -46,14 +46,14 @@ use serde_json::json;
 
 /// The longest id of a companion, in characters.
 const MAX_ID_CHARS: usize = 32;
-/// Ids that are words of the API.
+/// Ids that are path segments of the API.
 const RESERVED: [&str; 2] = ["options", "try"];
-/// The longest text that a trial says to a companion, in characters.
+/// The longest message to a companion in a trial, in characters.
 const MAX_MESSAGE_CHARS: usize = 4_000;
 /// The timeout for reading the files of a companion.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Cached small pictures by companion and side, each with the hash of its original. `None`: the original is sent instead.
+/// Cached small pictures by companion and side length, each with the hash of its original. `None`: the original is sent instead.
 type Squares = BTreeMap<(CompanionId, u32), (String, Option<Vec<u8>>)>;
 
 /// The companions of a running server.
@@ -89,7 +89,7 @@ impl Setup {
     }
 
     async fn existing(&self, id: &CompanionId) -> Result<Written, Refused> {
-        // An id from outside is a part of a path.
+        // The id is untrusted and becomes part of a path.
         let none = || Refused::not_found(Detail::key("refusals.companion_gone"));
         check_id(id.as_str()).map_err(|_| none())?;
         self.written(id).await?.ok_or_else(none)
@@ -259,7 +259,7 @@ impl CompanionSetup for Setup {
         let none = || Refused::not_found(format!("{id} has no such picture"));
         self.context.pictures.hash(&id).filter(|found| **found == *hash).ok_or_else(none)?;
         if let Some(side) = size.and_then(small::side_for) {
-            // One at a time is made small, so that little memory is needed.
+            // Pictures are scaled one at a time, to limit the memory.
             let mut squares = self.squares.clone().lock_owned().await;
             let key = (id.clone(), side);
             let square = squares.get(&key).filter(|(of, _)| *of == hash).map(|(_, square)| square.clone());
@@ -269,7 +269,7 @@ impl CompanionSetup for Setup {
                 let whole = self.picture(id.clone(), hash.clone(), None).await?;
                 squares.retain(|(id, _), (of, _)| self.context.pictures.hash(id).is_some_and(|hash| *hash == **of));
                 let of = hash.clone();
-                // The lock is held until it is made, also if the client is gone by then.
+                // The lock is held until the picture is scaled, even if the client has disconnected by then.
                 blocking(move || {
                     let square = small::square(&whole, side);
                     squares.insert(key, (of, square.clone()));
@@ -282,7 +282,7 @@ impl CompanionSetup for Setup {
             }
         }
         let bytes = Reader::new(&*self.context.store).bytes(key::picture(&id)).await?.ok_or_else(none)?;
-        // It may have been replaced meanwhile.
+        // The picture may have been replaced meanwhile.
         if pictures::hash(&bytes).starts_with(&*hash) { Ok(bytes) } else { Err(none()) }
     }
 
@@ -293,7 +293,7 @@ impl CompanionSetup for Setup {
             return Err(Refused::conflict(Detail::of("refusals.not_in_force", json!({ "companion": id }))));
         };
         let written = self.existing(&id).await?.fields()?;
-        // A default is not its own.
+        // A default value is not exported as the companion's own.
         let chattiness = written.chattiness.unwrap_or_default();
         let companion = Companion { chattiness, ..companion };
         let reader = Reader::new(&*self.context.store);
@@ -301,12 +301,12 @@ impl CompanionSetup for Setup {
     }
 }
 
-/// Runs to its end, also if the client is gone meanwhile.
+/// Runs work to its end, even if the client disconnects meanwhile.
 async fn uninterrupted<T: Send + 'static>(work: impl Future<Output = Result<T, Refused>> + Send + 'static) -> Result<T, Refused> {
     tokio::spawn(work).await.unwrap_or_else(|error| Err(failed(&error)))
 }
 
-/// Reads files, which may lie on a mount that does not respond.
+/// Reads files, which may be on a mount that does not respond.
 async fn reading<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refused> {
     let late = |_| Refused::unavailable(Detail::key("refusals.folder_silent"));
     tokio::time::timeout(READ_TIMEOUT, blocking(work)).await.map_err(late)?

@@ -1,13 +1,13 @@
-//! Limits the connections by the limit on open files, so that the store never lacks a file descriptor.
+//! Limits the connections according to the limit on open files, so that the store never lacks a file descriptor.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// File descriptors that are reserved for the store, the models, the platforms and the log.
 const RESERVED: u64 = 64;
-/// The fewest connections in any case, so that an operator can always connect.
+/// The smallest number of allowed connections, so that an operator can always connect.
 const MIN_CONNECTIONS: usize = 8;
 
-/// With fewer descriptors a server cannot start: the store, the runtime and the log take about half of these.
+/// The smallest limit on open files with which a server can start. The store, the runtime and the log take about half of these.
 const MIN_FILES: u64 = 32;
 
 /// The limit on open files is too low.
@@ -23,10 +23,10 @@ pub(super) fn are_enough() -> bool {
     getrlimit(Resource::Nofile).current.is_none_or(|files| files >= MIN_FILES)
 }
 
-/// Raises the limit as far as this process may. Returns how many connections may be open: the wanted number, or as many as the limit allows.
+/// Raises the limit as far as this process may. Returns the number of allowed connections: the wanted number, or as many as the limit allows.
 ///
 /// # Errors
-/// The limit is below the minimum of files.
+/// Returns an error if the limit is below the minimum.
 pub(super) fn connections(wanted: usize) -> Result<usize, TooFewFiles> {
     let limit = getrlimit(Resource::Nofile);
     let enough = wanted as u64 + RESERVED;
@@ -46,7 +46,7 @@ pub(super) fn connections(wanted: usize) -> Result<usize, TooFewFiles> {
     Ok(connections)
 }
 
-/// The limit from now on; `None` if there is none.
+/// The limit from now on. `None` if there is no limit.
 fn raised(limit: Rlimit, enough: u64) -> Option<u64> {
     let current = limit.current?;
     let target = limit.maximum.map_or(enough, |most| most.min(enough));

@@ -26,11 +26,11 @@ use crate::settings::Problem;
 use crate::telemetry::gateway::GatewayRecorder;
 use crate::texts::Language;
 
-/// Adds Discord to the context, if the settings have a token. Without a token its channels are not started. Must be called within a
-/// runtime. It sends nothing to Discord yet.
+/// Adds Discord to the context, if the settings have a token. Without a token its channels are not started. Must be called within a runtime. It
+/// sends nothing to Discord yet.
 ///
 /// # Errors
-/// The token or an address cannot be used.
+/// Returns an error if the token or an address cannot be used.
 pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) -> Result<ActorContext, Problem> {
     let settings = &context.settings.discord;
     let Some(token) = settings.token()? else {

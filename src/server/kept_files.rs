@@ -1,6 +1,6 @@
-//! The files beside the store that the next owner of a shared store needs: the model that was connected on the page, and the sessions of browsers.
+//! Shares files beside the store with the next owner of a shared store: the model connection from the page, and the sessions of browsers.
 //!
-//! They stay files of each node. The owner of the store keeps copies in it, encrypted if `cluster.secret_file` is set, and a node that takes over
+//! Each node has its own files. The owner of the store keeps copies in the store, encrypted if `cluster.secret_file` is set. A node that takes over
 //! replaces its files with them.
 
 use std::io;
@@ -21,25 +21,25 @@ use crate::ports::store::Store;
 use crate::settings::cluster::Cluster;
 use crate::settings::{Problem, private_file};
 
-/// Each file, and whether its copy may be in plain text: of sessions only hashes are kept.
+/// Each file, and whether its copy may be in plain text. Sessions may, because only hashes of them are stored.
 const FILES: [(&str, bool); 2] = [("connection.json", false), ("sessions.json", true)];
-/// How often the files are looked at.
+/// How often the files are checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How copies begin that are in plain text, and those that are encrypted.
+/// The first byte of a copy in plain text, and of an encrypted copy.
 const PLAIN: u8 = 0;
 const SEALED: u8 = 1;
 
 /// Encrypts and reads the copies.
 pub(super) struct KeptFiles {
     data: PathBuf,
-    /// Made of the cluster's secret, which must be random.
+    /// Derived from the cluster's secret, which must be random.
     key: Option<LessSafeKey>,
-    /// The contents of each file of which the store has a copy, or needs none. `None`: unknown.
+    /// The contents of each file that have a copy in the store, or need none. `None`: unknown.
     known: Mutex<[Option<Option<Vec<u8>>>; FILES.len()]>,
 }
 
-/// What copies the files into the store.
+/// Copies the files into the store.
 #[derive(Clone)]
 pub(super) struct Copies {
     files: Arc<KeptFiles>,
@@ -49,7 +49,7 @@ pub(super) struct Copies {
 
 impl KeptFiles {
     /// # Errors
-    /// The secret cannot be read, or is too short.
+    /// Returns an error if the secret cannot be read, or is too short.
     pub(super) fn new(data: &Path, settings: &Cluster) -> Result<Self, Problem> {
         let key = settings.secret()?.and_then(|secret| {
             let hash = digest(&SHA256, secret.as_bytes());
@@ -58,13 +58,13 @@ impl KeptFiles {
         Ok(Self { data: data.into(), key, known: Mutex::default() })
     }
 
-    /// Replaces the files with the copies in the store. Files without a copy stay.
+    /// Replaces the files with the copies in the store. Files without a copy are kept.
     pub(super) async fn restore(&self, store: &dyn Store) {
         let mut known = self.known.lock().await;
         for ((file, _), known) in FILES.into_iter().zip(&mut *known) {
             if let Err(error) = self.restore_file(store, file).await {
                 tracing::error!(file, error, "the copy of a file in the store cannot be used; the file of this node stays");
-                // The copy stays too, until this node's file changes.
+                // The copy is kept, too, until this node's file changes.
                 *known = self.contents(file).await.ok();
             }
         }
@@ -76,7 +76,7 @@ impl KeptFiles {
         let copy = decode_bytes(&key, &stored).map_err(|error| error.to_string())?;
         let path = self.data.join(file);
         match self.opened(file, &copy)? {
-            // Its removal is kept too.
+            // The removal of a file is copied, too.
             None => match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.to_string()),
                 _ => Ok(()),
@@ -85,7 +85,7 @@ impl KeptFiles {
         }
     }
 
-    /// The contents of a file. `None`: there is no such file.
+    /// The contents of a file. `None`: the file does not exist.
     async fn contents(&self, file: &str) -> io::Result<Option<Vec<u8>>> {
         match tokio::fs::read(self.data.join(file)).await {
             Ok(bytes) => Ok(Some(bytes)),
@@ -98,7 +98,7 @@ impl KeptFiles {
         let mut all_known = self.known.lock().await;
         for ((file, is_public), known) in FILES.into_iter().zip(&mut *all_known) {
             let Ok(now) = self.contents(file).await else { continue };
-            // What never was there needs no copy.
+            // A file that never existed needs no copy.
             if known.as_ref() == Some(&now) || known.is_none() && now.is_none() {
                 *known = Some(now);
                 continue;
@@ -122,7 +122,7 @@ impl KeptFiles {
         let mut nonce = [0; NONCE_LEN];
         nonce.copy_from_slice(&rng.id().to_be_bytes()[..NONCE_LEN]);
         let mut sealed = contents.to_vec();
-        // It fails for more than 64 GiB only.
+        // Encryption fails only for more than 64 GiB.
         let _ = key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(file), &mut sealed);
         [&[SEALED][..], &nonce, &sealed].concat()
     }
@@ -149,15 +149,15 @@ impl Copies {
         Self { files, notes, rng }
     }
 
-    /// Copies files that have changed, now.
+    /// Copies changed files now.
     ///
     /// # Errors
-    /// The store cannot be written.
+    /// Returns an error if the store cannot be written.
     pub(super) async fn update(&self) -> Result<(), NoteError> {
         self.files.copy(&*self.notes, &*self.rng).await
     }
 
-    /// Copies files that have changed, as long as it is polled.
+    /// Copies changed files as long as it is polled.
     pub(super) async fn keep(&self) {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

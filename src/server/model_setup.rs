@@ -40,23 +40,23 @@ use crate::settings::{Problem, Settings};
 const MODERATION_TRIAL: Duration = Duration::from_secs(10);
 /// The longest base URL and the longest name of a model, in bytes.
 const MAX_TEXT_BYTES: usize = 2_048;
-/// The most connections that are tried at a time, and the most servers that are asked for their models. Each holds connections and buffers of its own.
+/// The most concurrent trials of connections, and the most concurrent requests for lists of models. Each needs its own connections and buffers.
 pub(super) const MOST_AT_A_TIME: usize = 2;
-/// When somebody who was refused for that should try again. A try takes seconds.
+/// The delay after which a caller over this limit should try again. A trial takes seconds.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The code of [`NoAnswer::TimedOut`].
 const TIMEOUT: &str = NoAnswer::TimedOut { after: Duration::ZERO }.code();
 
-/// The models that a running server uses.
+/// The models of a running server.
 pub(super) struct Setup {
     context: ActorContext,
     dialects: Dialects,
-    /// The data folder, where the connection is kept.
+    /// The data folder, in which the connection is stored.
     data: PathBuf,
-    /// The settings, without a connection.
+    /// The settings without a connection.
     configured: Settings,
     connection: Arc<Mutex<Option<Connection>>>,
-    /// With nodes that stand by: what copies the connection into the store.
+    /// Copies the connection into the store, if there are standby nodes.
     copies: Option<Copies>,
     trials: Semaphore,
     lists: Semaphore,
@@ -77,7 +77,7 @@ impl Setup {
         Self { context, dialects, data, configured, connection, copies, trials, lists }
     }
 
-    /// Tries the models in force once, so that their failures are shown before somebody waits for them. `rehearsal` needs no trial.
+    /// Tries the models in force once, so that their failures are shown before a person waits for an answer. `rehearsal` needs no trial.
     pub(super) async fn try_at_start(&self) {
         let models = self.context.pool.settings();
         if models.check_at_start
@@ -100,7 +100,7 @@ impl Setup {
             pool.answer(Arc::new(request.into()), Priority::Lull, deadline, None)
         };
         let [decision, statement] = trial::requests(&companion, &self.context.in_force().prompt, None, self.context.clock.now());
-        // One after the other, so that neither slows the other down. The pool logs failures, and the page shows them.
+        // The requests are sequential, so that neither slows down the other. The pool logs failures, and the page shows them.
         let decision = ask(decision).await;
         let statement = ask(statement).await;
         let words = self.context.settings.prompt.verdict_words();
@@ -115,7 +115,7 @@ impl Setup {
         }
     }
 
-    /// The connection that a request asks for. Without a key in the request it gets the one that is in use for the same URL.
+    /// The requested connection. If the request has no key, the connection gets the one that is in use for the same URL.
     async fn resolved(&self, new: NewConnection) -> Result<Connection, Refused> {
         let NewConnection { base_url, api_key, spare_key, extra_headers, extra_query, main, side, timeout_secs, short_decisions } =
             new;
@@ -158,7 +158,7 @@ impl Setup {
         served.endpoint.map_or_else(|| models.main.clone(), std::borrow::Cow::into_owned)
     }
 
-    /// The key of the settings, if there is one and it belongs to no base URL.
+    /// The key of the settings, if there is one that belongs to no base URL.
     async fn spare_key(&self) -> Option<Result<SecretString, Problem>> {
         let main = &self.configured.models.main;
         if main.base_url.is_some() {
@@ -185,7 +185,7 @@ impl Setup {
         let models = super::models(&settings.models, &self.dialects).map_err(refused)?;
         let (data, current, context) = (self.data.clone(), self.connection.clone(), self.context.clone());
         let copies = self.copies.clone();
-        // All of it happens, or nothing, also if the client is gone meanwhile.
+        // The connection is changed as a whole or not at all, even if the client disconnects meanwhile.
         let connecting = tokio::spawn(async move {
             let mut current = current.lock().await;
             let kept = connection.clone();
@@ -320,21 +320,21 @@ impl ModelSetup for Setup {
     }
 }
 
-/// Tries the models in both roles with the first companion. `None`: there is none.
+/// Tries the models in both roles with the first companion. `None`: there is no companion.
 ///
 /// # Errors
-/// The settings name an endpoint that cannot be used.
+/// Returns an error if the settings name an endpoint that cannot be used.
 pub async fn try_configured(settings: &Settings, companions: &CompanionSet) -> Option<Result<Trial, Problem>> {
     let companion = companions.values().next()?;
     let tried = Companion { model: ModelChoice::default(), ..companion.clone() };
     Some(try_models(settings, &tried, None, &Dialects::default()).await)
 }
 
-/// Has a companion make one decision and one statement with its models, one after the other, so that neither slows the other down. `said` is what is said
-/// to it, if not the usual. After a decision that took too long, no statement is asked for.
+/// Makes one decision and one statement as a companion with its models. The requests are sequential, so that neither slows down the other. `said`
+/// is the message to the companion; `None`: the default one. After a decision that took too long, no statement is requested.
 ///
 /// # Errors
-/// The settings name an endpoint that cannot be used.
+/// Returns an error if the settings name an endpoint that cannot be used.
 pub(super) async fn try_models(
     settings: &Settings,
     companion: &Companion,
@@ -412,12 +412,12 @@ async fn tried(
     }
 }
 
-/// Why there is no list of models: a code as that of a test, and what the server answered.
+/// Why there is no list of models: an error code as in a trial, and the server's response.
 fn no_models(no_answer: &NoAnswer) -> Value {
     json!({ "error": no_answer.code(), "problem": no_answer.to_string() })
 }
 
-/// The key of an endpoint. A file is not read on the runtime's own threads.
+/// The key of an endpoint. A file is read off the runtime's own threads.
 async fn key_of(endpoint: &Endpoint) -> Result<Option<SecretString>, Problem> {
     if endpoint.api_key_file.is_none() {
         return endpoint.key();
@@ -427,7 +427,7 @@ async fn key_of(endpoint: &Endpoint) -> Result<Option<SecretString>, Problem> {
     reading.unwrap_or_else(|error| Err(Problem::new("api_key_file", format!("cannot be read: {error}"))))
 }
 
-/// The values of a request, and those in use that it keeps. `in_use`: those for the same base URL.
+/// The values of a request, including the unchanged ones from `in_use`, which has the values for the same base URL.
 fn extra_values(table: &str, new: NewValues, in_use: Option<&ExtraValues>) -> Result<ExtraValues, Refused> {
     let kept = |name: &String| in_use.and_then(|values| values.get(name)).cloned();
     let of = |(name, value): (String, Option<SecretString>)| {
@@ -460,13 +460,13 @@ pub(super) fn invalid(field: &str, detail: impl Into<Detail>) -> Refused {
     Refused::invalid(field, detail)
 }
 
-/// A problem of the settings that a connection leads to, named by the field of the request.
+/// An error of the settings with this connection, named by the field of the request.
 fn refused(problem: Problem) -> Refused {
     let key = problem.key.strip_prefix("models.").unwrap_or(&problem.key).to_owned();
     let field = match key.as_str() {
         "main.base_url" | "side.base_url" => "base_url",
         "main.api_key" | "side.api_key" | "api_key" | "api_key_file" => "api_key",
-        // Both models have the same.
+        // Both models have the same values.
         key => match key.split_once('.') {
             Some(("main" | "side", of_server))
                 if of_server.starts_with("extra_headers") || of_server.starts_with("extra_query") =>

@@ -32,7 +32,7 @@ use crate::settings::{self, Loaded, Overlay};
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::recorder::Recorder;
 
-/// The options of commands for opening a store. Missing records are never accepted.
+/// The options with which commands open a store. Missing records are never accepted.
 pub fn open_options() -> OpenOptions {
     OpenOptions {
         accept_loss: false,
@@ -44,38 +44,38 @@ pub fn open_options() -> OpenOptions {
     }
 }
 
-/// Opens the store and runs a query on its backend. Of the actors only the writer runs: writes are journaled as usual, but start no channel
-/// and call no model. Channels see them when a server starts.
+/// Opens the store and runs a query on its backend. The writer is the only running actor. Writes are journaled as usual, but start no channel and
+/// call no model. Channels see them when a server starts.
 ///
 /// # Errors
-/// [`Ended::Store`] when the store cannot be opened; [`Ended::Failed`] when the backend cannot be created.
+/// Returns [`Ended::Store`] if the store cannot be opened, and [`Ended::Failed`] if the backend cannot be created.
 pub fn ask<T>(loaded: Loaded, query: impl AsyncFnOnce(&Backend) -> T) -> Result<T, Ended> {
     with_backend(loaded, false, async |backend, _| query(backend).await)
 }
 
-/// The same for a query that writes. Of a database it is the owner meanwhile.
+/// Like [`ask`], for a query that writes. Owns a database meanwhile.
 ///
 /// # Errors
-/// As for [`ask`]; a node that runs owns the database.
+/// Returns the same errors as [`ask`], and an error if a running node owns the database.
 pub fn ask_to_write<T>(loaded: Loaded, query: impl AsyncFnOnce(&Backend) -> T) -> Result<T, Ended> {
     with_backend(loaded, true, async |backend, _| query(backend).await)
 }
 
-/// Which events are deleted for their age.
+/// The age of events to delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
-    /// Events older than the retention of the settings.
+    /// Events older than the retention in the settings.
     AsSet,
-    /// Events older than this.
+    /// Events older than this duration.
     Over(Duration),
-    /// All events, whatever their age and the clock.
+    /// All events, independent of their age and of the clock.
     Any,
 }
 
 /// Deletes events of this age, in one guild or in all.
 ///
 /// # Errors
-/// As for [`ask`]; [`Refused::NotFound`] if there is no such guild.
+/// Returns the same errors as [`ask`], and [`Refused::NotFound`] if the guild does not exist.
 pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<PassReport, Refused>, Ended> {
     with_backend(loaded, true, async |_, context| {
         if let Some(guild) = &guild {
@@ -92,7 +92,7 @@ pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result
     })
 }
 
-/// The companions that are kept in a store. `None`: it cannot be read now. Another user's store is left alone, because opening one writes files.
+/// The companions in a store. `None`: the store cannot be read at present. A store of another user is not opened, because opening writes files.
 pub fn kept_companions(storage: &Storage) -> Option<Overlay> {
     let is_ours = fs::metadata(&storage.path).is_ok_and(|data| data.uid() == geteuid().as_raw());
     let store = is_ours.then(|| open(storage, &open_options(), &Identity::command()).ok()).flatten()?;
@@ -117,7 +117,7 @@ fn with_backend<T>(loaded: Loaded, writes: bool, work: impl AsyncFnOnce(&Backend
 }
 
 async fn run<T>(mut loaded: Loaded, store: OpenStore, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
-    // Those that cannot be read are named when a server starts.
+    // Unreadable companions are reported when a server starts.
     let kept = overlay(&*store.store())
         .await
         .map_err(|error| cannot_load_rooms(error.into(), "the companions in the store cannot be read"))?;
@@ -133,14 +133,14 @@ async fn run<T>(mut loaded: Loaded, store: OpenStore, work: impl AsyncFnOnce(&Ba
     let outcome = work(&backend, &context).await;
     drop((backend, context));
     writer.stop(None);
-    // A writer that failed has reported it. What it accepted is stored either way.
+    // A failed writer has reported its error. All accepted data is stored in either case.
     let _ = ended.await;
     Ok(outcome)
 }
 
 fn context(loaded: Loaded, store: Arc<dyn Store>) -> ActorContext {
     let Loaded { settings, companions, .. } = loaded;
-    // The models are never called. The rehearsal needs no readable keys, unlike real models.
+    // The models are never called. Unlike real models, the rehearsal needs no readable keys.
     let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));
     let models = Models::new(model(), model());
     ActorContext::new(Environment {

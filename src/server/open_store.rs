@@ -1,4 +1,4 @@
-//! The store that the settings name, in either engine.
+//! Opens the configured store, in either engine.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,18 +25,18 @@ pub enum OpenStore {
     Postgres(Arc<PostgresStore>),
 }
 
-/// In the data folder of a store that was moved to a database. It is written by `history copy`.
+/// The marker file in the data folder of a store that was moved to a database. `history copy` writes it.
 const MOVED: &str = "moved";
-/// In a data folder into which `history copy` copies a database, until all of it is there.
+/// The marker file in a data folder while `history copy` copies a database into it. It is removed when the copy is complete.
 const COPYING: &str = "copying";
-/// How long a node that owns the database, and may have died, is watched by a command.
+/// How long a command waits to see whether the node that owns the database is still alive.
 const OWNER_PATIENCE: Duration = Duration::from_secs(6);
 
 impl OpenStore {
-    /// Owns a database, for a command that writes to it or copies it.
+    /// Takes ownership of a database, for a command that writes to it or copies it.
     ///
     /// # Errors
-    /// A node that runs owns it: which one.
+    /// Returns an error with the owner if a running node owns the database.
     pub async fn own(&self) -> Result<(), String> {
         let Self::Postgres(store) = self else { return Ok(()) };
         store.own(Some(OWNER_PATIENCE)).await.map_err(|error| match error {
@@ -59,7 +59,7 @@ impl OpenStore {
         }
     }
 
-    /// The store that other nodes may own.
+    /// The store, if other nodes may own it.
     pub(super) fn shared(&self) -> Option<&Arc<PostgresStore>> {
         match self {
             Self::Sled(_) => None,
@@ -67,7 +67,7 @@ impl OpenStore {
         }
     }
 
-    /// The store on disk, which the server backs up and compacts. A database does both itself.
+    /// The store on disk, which the server backs up and compacts. For a database the server does neither.
     pub(super) fn on_disk(&self) -> Option<&Arc<SledStore>> {
         match self {
             Self::Sled(store) => Some(store),
@@ -76,7 +76,7 @@ impl OpenStore {
     }
 }
 
-/// Opens the store of the settings.
+/// Opens the configured store.
 pub(super) fn open(storage: &Storage, options: &OpenOptions, node: &Identity) -> Result<OpenStore, Ended> {
     if storage.engine == Engine::Sled {
         check_folder(&storage.path).map_err(|message| Ended::Store(anyhow::anyhow!(message)))?;
@@ -86,7 +86,7 @@ pub(super) fn open(storage: &Storage, options: &OpenOptions, node: &Identity) ->
     Ok(opened)
 }
 
-/// Fails if the store is half a copy, or servers go on with a copy of it.
+/// Returns an error if the store is an incomplete copy, or if it was copied and servers use the copy instead.
 pub(super) async fn check_copies(store: &dyn Store) -> Result<(), Ended> {
     const HALF: &str = "the store is half a copy, because `tertulia history copy` was interrupted: give the same command again, which finishes it";
     const MOVED: &str = "the store in the database was moved to files with `tertulia history copy`: set storage.engine to \"sled\"; to go back to PostgreSQL, copy the \
@@ -103,10 +103,10 @@ pub(super) async fn check_copies(store: &dyn Store) -> Result<(), Ended> {
     Err(Ended::Store(anyhow::anyhow!(message)))
 }
 
-/// Opens the store in this engine, whichever the settings name. One in an older format is first rewritten in this version's format.
+/// Opens the store in this engine, independent of the configured one. A store in an older format is first rewritten in this version's format.
 ///
 /// # Errors
-/// [`Ended::Store`].
+/// Returns [`Ended::Store`], or [`Ended::Failed`] if a database cannot be reached.
 pub fn open_engine(engine: Engine, storage: &Storage, options: &OpenOptions, node: &Identity) -> Result<OpenStore, Ended> {
     match engine {
         Engine::Sled => open_on_disk(&storage.path, options).map(OpenStore::Sled),
@@ -114,7 +114,7 @@ pub fn open_engine(engine: Engine, storage: &Storage, options: &OpenOptions, nod
             let url = storage.url().map_err(|problem| Ended::Store(anyhow::anyhow!("storage.{problem}")))?;
             let opened = PostgresStore::open(&storage.path, &url, options, node);
             let opened = opened.map_err(|error| match error {
-                // Whoever restarts the server should try again.
+                // The database may be reachable again later, so the exit code lets the service manager retry.
                 OpenError::Unreachable(_) => Ended::Failed(error.into()),
                 _ => Ended::Store(error.into()),
             });
@@ -123,20 +123,20 @@ pub fn open_engine(engine: Engine, storage: &Storage, options: &OpenOptions, nod
     }
 }
 
-/// Notes that the store in this folder was moved to a database, so that no server starts on it and answers old messages a second time.
+/// Marks the store in this folder as moved to a database, so that no server starts on it and answers old messages a second time.
 ///
 /// # Errors
-/// The note cannot be written.
+/// Returns an error if the marker file cannot be written.
 pub fn note_moved_folder(data: &Path) -> std::io::Result<()> {
     const TEXT: &[u8] =
         b"This store was moved to PostgreSQL with `tertulia history copy`. No server starts on it while this file is here.\n";
     private_file::write(&data.join(MOVED), TEXT)
 }
 
-/// Notes that a copy into this folder begins, or that it is complete.
+/// Marks the beginning of a copy into this folder, or its completion.
 ///
 /// # Errors
-/// The note cannot be written or removed.
+/// Returns an error if the marker file cannot be written or removed.
 pub fn note_copying(data: &Path, is_copying: bool) -> std::io::Result<()> {
     const TEXT: &[u8] =
         b"`tertulia history copy` copies a store into this folder. No server starts on it while this file is here.\n";
@@ -149,10 +149,10 @@ pub fn is_half_copied(data: &Path) -> bool {
     data.join(COPYING).exists()
 }
 
-/// Fails if the store in this folder is half a copy, or was moved away: why.
+/// Checks that the store in this folder is neither an incomplete copy nor moved away.
 ///
 /// # Errors
-/// In words.
+/// Returns a message that says which of these applies.
 pub fn check_folder(data: &Path) -> Result<(), String> {
     let folder = data.display();
     if is_half_copied(data) {

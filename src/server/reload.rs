@@ -1,4 +1,5 @@
-//! Reloads the companions, at SIGHUP and after a change on the page, on a thread of its own, so that a folder that does not respond (a hung mount) blocks nothing else.
+//! Reloads the companions, at SIGHUP and after a change on the page. Files are read on a separate thread, so that a folder that does not respond (a
+//! hung mount) blocks nothing else.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,16 +24,16 @@ use crate::settings::{self, InPlace, Loaded, Overlay, Sources};
 /// The timeout for reading the settings.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Reads companions and puts them into force: at SIGHUP, and when one is changed on the page.
+/// Reads companions and puts them into force.
 pub(super) struct Reloading {
     context: ActorContext,
     sources: Sources,
     reader: Reader,
-    /// Held while companions are reloaded or changed, so that each change is made of what is in force.
+    /// Held while companions are reloaded or changed, so that each change is based on the companions in force.
     changes: Arc<Mutex<()>>,
 }
 
-/// The right to reload companions and to change what they are loaded from. There is one holder at a time.
+/// The lock for reloading companions and for changing their files and records.
 pub(super) type Turn = OwnedMutexGuard<()>;
 
 impl Reloading {
@@ -40,7 +41,7 @@ impl Reloading {
         Self { context, sources, reader: Reader::default(), changes: Arc::default() }
     }
 
-    /// Waits for the right to reload and change.
+    /// Waits for the lock.
     pub(super) async fn turn(&self) -> Turn {
         self.changes.clone().lock_owned().await
     }
@@ -53,7 +54,7 @@ impl Reloading {
         }
     }
 
-    /// Reads the companions and puts them into force. What is wrong with them is logged, shown on the page and returned.
+    /// Reads the companions and puts them into force. Errors are logged, shown on the page and returned.
     pub(super) async fn reload(&self, turn: &Turn) -> Vec<String> {
         let context = &self.context;
         let mut is_in_force = false;
@@ -66,7 +67,7 @@ impl Reloading {
             }
             Err(problems) => problems,
         };
-        // One quoted line for each problem: files may hold text from other people.
+        // One quoted line for each problem: files may contain text from other people.
         for problem in &problems {
             tracing::error!(problem, "not reloaded; what it is about stays as it was");
         }
@@ -79,7 +80,7 @@ impl Reloading {
         problems
     }
 
-    /// Reads the settings and the companions as they would be after a change of those in the store.
+    /// Reads the settings and the companions, with `change` applied to the companions of the store.
     pub(super) async fn read(&self, _: &Turn, change: impl FnOnce(&mut Overlay)) -> Result<Loaded, Vec<String>> {
         let sources = self.sources.clone();
         let mut overlay = overlay(&*self.context.store)
@@ -93,7 +94,7 @@ impl Reloading {
         }
     }
 
-    /// The companions that were read. Who is loaded stays as it was while its files have errors.
+    /// The companions that were read. A companion whose files have errors stays as it was.
     pub(super) fn with_kept(&self, loaded: &mut Loaded) -> BTreeMap<CompanionId, Companion> {
         let before = self.context.memberships.companions();
         let kept = loaded.left_out.iter().filter_map(|id| Some((id.clone(), before.get(id)?.clone())));
@@ -103,10 +104,10 @@ impl Reloading {
     }
 }
 
-/// The companions that are kept in the store. They go before files.
+/// The companions in the store. They take precedence over files.
 ///
 /// # Errors
-/// They cannot be read. One that cannot be decoded is left out of the roster.
+/// Returns an error if they cannot be read. A companion that cannot be decoded is left out of the roster.
 pub(super) async fn overlay(store: &dyn Store) -> Result<Overlay, ReadError> {
     let records = StoreReader::new(store).companions().await?;
     let in_place = |(id, record): (CompanionId, Result<CompanionRecord, String>)| {
@@ -118,7 +119,7 @@ pub(super) async fn overlay(store: &dyn Store) -> Result<Overlay, ReadError> {
     Ok(records.into_iter().map(in_place).collect())
 }
 
-/// Why these companions cannot be put into force because of their models, which are loaded only at the start.
+/// The first of these companions with a model that is not loaded. Models are loaded only at the start.
 pub(super) fn without_models<'a>(
     context: &ActorContext,
     companions: &'a BTreeMap<CompanionId, Companion>,
@@ -128,7 +129,10 @@ pub(super) fn without_models<'a>(
     companions.values().find(|companion| !has_models(companion))
 }
 
-/// Puts the companions into force, or says why they cannot be.
+/// Puts the companions into force.
+///
+/// # Errors
+/// Returns a message that says why they cannot be put into force.
 fn apply(
     context: &ActorContext,
     companions: BTreeMap<CompanionId, Companion>,
@@ -142,7 +146,7 @@ fn apply(
     }
     let before = context.memberships.companions();
     reload_companions(context, companions).map_err(|error| format!("these companions cannot be used: {error}"))?;
-    // Other folders are nobody's.
+    // Folders that never were a companion's are ignored.
     let mut lost = context.skipped_companions.lock();
     let was_one = |id: &CompanionId| before.contains_key(id) || lost.iter().any(|lost| lost.id == *id);
     let skipped = skipped.into_iter().filter(|(id, _)| was_one(id) && !context.memberships.companions().contains_key(id));
@@ -158,14 +162,14 @@ fn apply(
     Ok(())
 }
 
-/// Reads the stored briefs of the configured companions. Without them the side model makes them again.
+/// Reads the stored briefs of the configured companions. Missing ones are made again by the side model.
 pub(super) async fn load_briefs(context: &ActorContext) {
     if let Err(error) = brief_writing::load(context).await {
         tracing::warn!(%error, "the briefs of long personas cannot be read");
     }
 }
 
-/// Reads on a thread of its own, one read at a time.
+/// Reads on a separate thread, one read at a time.
 struct Reader {
     free: Arc<Semaphore>,
 }
@@ -196,16 +200,16 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Returns the result of `read`, if it comes in time. A hung thread cannot be ended: it is abandoned, and further reads are refused until
-    /// it ends.
+    /// Returns the result of `read`, if it arrives in time. A hung thread cannot be ended: it is abandoned, and further reads are refused until it
+    /// ends.
     async fn read<T: Send + 'static>(&self, read: impl FnOnce() -> T + Send + 'static) -> Result<T, NotRead> {
         let permit = self.free.clone().try_acquire_owned().map_err(|_| NotRead::StillReading)?;
         let (reply, answer) = oneshot::channel();
-        // Not one of the runtime's threads, because shutting down the runtime waits for them.
+        // Not one of the runtime's threads, because the shutdown of the runtime waits for them.
         thread::Builder::new().name("settings".into()).spawn(move || {
             let outcome = read();
             drop::<OwnedSemaphorePermit>(permit);
-            // After a timeout nobody waits for the result.
+            // After a timeout, the result has no receiver.
             let _ = reply.send(outcome);
         })?;
         match tokio::time::timeout(READ_TIMEOUT, answer).await {

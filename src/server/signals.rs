@@ -1,4 +1,4 @@
-//! Handles the process's signals on a thread of its own for the whole life of the process. So no signal is lost or fatal between serving and
+//! Handles the signals of the process on a separate thread for the whole life of the process. So no signal is lost or fatal between serving and
 //! compacting.
 
 use std::io;
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 /// The exit code after a second stop signal.
 const EXIT_AT_ONCE: i32 = 130;
 
-/// The requests that signals made.
+/// The requests from signals.
 pub(super) struct Signals {
     stop: watch::Receiver<bool>,
     /// Changes at each SIGUSR2.
@@ -23,10 +23,10 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Registers the handlers, and starts the thread that listens.
+    /// Registers the handlers, and starts the listening thread.
     ///
     /// # Errors
-    /// What the operating system reports.
+    /// Returns the error of the operating system.
     pub(super) fn listen() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let is_interruptible = Arc::new(AtomicBool::new(false));
@@ -53,7 +53,7 @@ impl Signals {
         Ok(Self { stop: stop_requested, compact: compact_requested, reload: reload_requested, is_interruptible })
     }
 
-    /// Whether a stop signal came.
+    /// Whether a stop signal was received.
     pub(super) fn is_stopped(&self) -> bool {
         *self.stop.borrow()
     }
@@ -63,7 +63,8 @@ impl Signals {
         self.stop.clone()
     }
 
-    /// Runs blocking work that may be interrupted anywhere: a stop signal during it ends the process with exit code 0. None: one came before.
+    /// Runs blocking work that may be interrupted anywhere: a stop signal during it ends the process with exit code 0. Returns `None` if a stop
+    /// signal was received before.
     pub(super) fn interruptible<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         // The listener sets `stop` before it reads this flag, so at least one side sees the other's write.
         self.is_interruptible.store(true, Ordering::SeqCst);
@@ -73,7 +74,7 @@ impl Signals {
     }
 }
 
-/// The first stop signal stops gracefully, or ends the process during interruptible work. The second ends the process.
+/// The first stop signal stops the server gracefully, or ends the process during interruptible work. The second ends the process.
 fn request_stop(stop: &watch::Sender<bool>, is_interruptible: &AtomicBool) {
     if stop.send_replace(true) {
         std::process::exit(EXIT_AT_ONCE);

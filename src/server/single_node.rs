@@ -1,4 +1,4 @@
-//! The one node of a store that no other server can open.
+//! The only node of a store that no other server can open.
 
 use crate::ports::nodes::{Node, Nodes, NodesView, Partition};
 use crate::settings::cluster::Cluster;

@@ -1,4 +1,4 @@
-//! Makes the services for speech that the settings name, and tries them.
+//! Creates the configured speech services, and tries them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use crate::settings::duration;
 use crate::settings::speech::{BUILT_IN, Resolved, SpeechApi, SpeechService};
 use crate::settings::{Problem, Settings};
 
-/// Another attempt comes a second after a failure, and is to find the next service.
+/// A retry comes a second after a failure, and must find the next service.
 const SHORTEST_COOL_DOWN: Duration = Duration::from_secs(2);
 
-/// What works without any service: the built-in voice and ears.
+/// Speech without any external service: the built-in voice and recognition.
 pub fn built_in() -> Speech {
     let recognition = Recognisers::new(Provider::unlimited(Arc::new(RehearsedSpeech)), []);
     let synthesis = Voices::new(Provider::unlimited(Arc::new(RehearsedSpeech)), []);
     Speech { audio: Arc::new(OpusAudio), recognition, synthesis }
 }
 
-/// The services in force.
+/// The configured speech services.
 ///
 /// # Errors
-/// A key cannot be read, or a setting cannot be used.
+/// Returns an error if a key cannot be read, or a setting cannot be used.
 pub fn speech(settings: &Settings) -> Result<Speech, Problem> {
     let mut recognisers = Vec::new();
     for name in &settings.speech.recognition {
@@ -105,25 +105,25 @@ fn limits(settings: &Settings, table: &SpeechService, service: Service) -> Limit
     }
 }
 
-/// Names the table of a problem.
+/// Adds the service's table to the key of an error.
 fn within<T>(name: &str, make: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
     make().map_err(|problem| Problem { key: format!("speech.services.{name}.{}", problem.key), ..problem })
 }
 
-/// A trial of one service.
+/// The result of trying one service.
 pub struct Tried {
-    /// The name of its table.
+    /// The name of the service's table.
     pub name: Arc<str>,
     pub service: Service,
-    /// Why it does not work.
+    /// The error, if the service does not work.
     pub outcome: Result<(), NoAnswer>,
     pub took: Duration,
 }
 
-/// Tries each service that is used, one after the other: it recognises a moment of silence, or says a word.
+/// Tries each service in use, one after the other: it recognises a moment of silence, or says a word.
 ///
 /// # Errors
-/// As [`speech`].
+/// Returns the same errors as [`speech`].
 pub async fn try_services(settings: &Settings, companions: &CompanionSet) -> Result<Vec<Tried>, Problem> {
     let providers = companions.values().filter_map(|companion| companion.voice.provider.as_ref());
     let recognisers = settings.speech.recognition.iter().map(|name| (Service::SpeechRecognition, name));

@@ -1,4 +1,4 @@
-//! A node that stands by: it watches the store, and shows who owns it, until it owns the store itself.
+//! A standby node: it watches the store, and shows its owner, until it owns the store itself.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::ports::store::StoreError;
 use crate::settings::server::Server;
 use crate::telemetry::Telemetry;
 
-/// At a start, a store without an owner is taken within this time, so that the console need not first say that the node stands by.
+/// At a start, a store without an owner is taken within this time. Only after it does the console show the standby state.
 const AT_ONCE: Duration = Duration::from_millis(1_500);
 
-/// Waits until this node owns the store. False: a stop signal came first.
+/// Waits until this node owns the store. Returns false if a stop signal came first.
 ///
 /// # Errors
-/// The console cannot be served.
+/// Returns an error if the console cannot be served.
 pub(super) fn own(
     store: &Arc<PostgresStore>,
     settings: &Server,
@@ -63,7 +63,7 @@ pub(super) fn own(
         };
         console.serve(until_owned).await;
         if matches!(outcome, Ok(true)) {
-            // It may have been copied while this node stood by.
+            // The store may have been copied while this node was a standby.
             check_copies(&**store).await?;
         }
         outcome

@@ -1,22 +1,22 @@
-//! Who may use which route.
+//! The callers that each route admits.
 
 use std::collections::HashMap;
 
 use axum::http::Method;
 
-/// Who may use a route.
+/// The callers that a route admits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Whoever has the admin token, or a session that was opened with it.
+    /// Callers with the admin token, or with a session that was opened with it.
     #[default]
     Operators,
-    /// Guests, too, in the rooms of their visits.
+    /// Operators, and guests in the rooms of their visits.
     Guests,
-    /// Everybody, without a token.
+    /// Every caller, without a token.
     Everybody,
 }
 
-/// Who may use each method of each route.
+/// The access of each method of each route.
 pub(super) struct AccessTable(HashMap<(&'static str, String), Access>);
 
 impl AccessTable {
@@ -24,7 +24,7 @@ impl AccessTable {
         Self(routes.into_iter().map(|(path, method, access)| ((path, method.to_uppercase()), access)).collect())
     }
 
-    /// Who may use this method of a route. HEAD is a GET. What is not in the table is the operators'.
+    /// The access of a method of a route. HEAD counts as GET. An entry that is missing means [`Access::Operators`].
     pub(super) fn of(&self, route: &str, method: &Method) -> Access {
         let method = if *method == Method::HEAD { &Method::GET } else { method };
         let is_it = |(path, known): &(&'static str, String)| *path == route && known == method.as_str();

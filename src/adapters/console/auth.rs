@@ -1,4 +1,4 @@
-//! Authentication: programs send the admin token, browsers have a session that was opened with it.
+//! Authentication: programs send the admin token or a token of their own, browsers a session cookie, and guests the cookies of their visits.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -24,29 +24,30 @@ use crate::ports::rng::Rng;
 use crate::settings::kept_token::KeptToken;
 use crate::settings::server::{Server, is_unguessable};
 
-/// How many more wrong tokens all unknown addresses together may try than a single address, so that many addresses do not help in guessing.
+/// The factor by which the shared limit of all unknown addresses exceeds the limit of one address. With the shared limit, guessing from many
+/// addresses gains little.
 const SHARED_FACTOR: f64 = 60.0;
 
-/// The address for which attempts of all unknown addresses together are counted.
+/// The key under which the attempts of all unknown addresses are counted.
 const UNKNOWN_ADDRESSES: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// How many addresses that have presented the token are remembered.
+/// The number of remembered addresses that have presented the token.
 const MAX_TRUSTED: usize = 1_000;
 
 /// The length of a session id, in hexadecimal digits.
 const SESSION_DIGITS: usize = 64;
 
-/// How many cookies with our name are checked for a session: more than a browser stores for a site.
+/// The number of cookies with our name that are checked for a session. It exceeds the number that a browser stores for one site.
 const MOST_COOKIES: usize = 256;
 
 pub(super) struct Auth {
-    /// None only on loopback, if no token is configured. Then every program on this machine is admitted.
+    /// `None` only on loopback, if no token is configured. Then every program on this machine is admitted.
     token: RwLock<Option<SecretString>>,
-    /// Where a token is kept that is made here.
+    /// The file for a token that is created at run time.
     kept_token: Option<KeptToken>,
     /// The tokens of programs.
     tokens: Option<Tokens>,
-    /// Held while a token is made.
+    /// Held while a token is created.
     making: tokio::sync::Mutex<()>,
     attempts: RateLimiter,
     /// The limit that all addresses share that have never presented the token.
@@ -55,7 +56,7 @@ pub(super) struct Auth {
     trusted: Mutex<HashSet<IpAddr>>,
     sessions: Arc<Mutex<HashMap<Session, Instant>>>,
     kept_sessions: Option<KeptSessions>,
-    /// Held while the sessions are written.
+    /// Held while the sessions are written to disk.
     writing_sessions: Arc<Mutex<()>>,
     session_length: Duration,
     max_sessions: usize,
@@ -64,24 +65,24 @@ pub(super) struct Auth {
     clock: Arc<dyn Clock>,
 }
 
-/// The session of a signed-in browser: the hash of its cookie.
+/// The session of a signed-in browser, as the hash of its cookie.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Session(String);
 
-/// How a request is authenticated.
+/// How a request was authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     /// No token is configured.
     Open,
-    /// With the admin token.
+    /// The request has the admin token.
     Program,
-    /// With a token of its own.
+    /// The request has a program's own token.
     Token(Token),
-    /// With an open session.
+    /// The request has an open session.
     Browser(Session),
-    /// With the cookies of visits. Guests may use few routes, in the rooms of their visits.
+    /// The request has the cookies of visits. Guests may use few routes, and only in the rooms of their visits.
     Guest(Arc<[Visit]>),
-    /// Without credentials, or with a session that has ended.
+    /// The request has no credentials, or a session that has ended.
     Anonymous,
 }
 
@@ -119,8 +120,8 @@ impl Auth {
         self.token.read().is_some()
     }
 
-    /// Makes an admin token if there is none, keeps it in the data folder, and opens a session for this browser. Returns the file, and the cookie to
-    /// set.
+    /// Creates an admin token if none exists, stores it in the data folder, and opens a session for this browser. Returns the file and the cookie
+    /// to set.
     pub(super) async fn make_token(&self, address: IpAddr) -> Result<Option<(String, String)>, Problem> {
         let _held = self.making.lock().await;
         if self.is_needed() {
@@ -142,7 +143,7 @@ impl Auth {
         Ok(Some((file, cookie)))
     }
 
-    /// Authenticates a request by its headers. A wrong token is counted and refused.
+    /// Authenticates a request by its headers. A wrong token counts as a failed attempt and is refused.
     pub(super) fn admit(&self, headers: &HeaderMap, address: IpAddr, now: Instant) -> Result<Admission, Problem> {
         if !self.is_needed() {
             return Ok(Admission::Open);
@@ -166,7 +167,7 @@ impl Auth {
         self.tokens.as_ref().ok_or_else(|| Problem::new(StatusCode::CONFLICT, detail))
     }
 
-    /// Makes a token of a program.
+    /// Creates a token for a program.
     pub(super) fn make_program_token(&self, name: &str, scope: Scope) -> Result<SecretString, Problem> {
         if !self.is_needed() {
             let detail =
@@ -176,7 +177,7 @@ impl Auth {
         Ok(self.tokens()?.make(name, scope, self.clock.now(), &*self.rng)?)
     }
 
-    /// Whether a token was not ended.
+    /// Whether a token is still valid.
     pub(super) fn has_token(&self, token: &Token) -> bool {
         self.tokens.as_ref().is_some_and(|tokens| tokens.has(token))
     }
@@ -204,13 +205,13 @@ impl Auth {
         cookie
     }
 
-    /// Keeps the sessions for the next start.
+    /// Writes the sessions to disk for the next start.
     fn keep_sessions(&self) {
         let (Some(kept), Some(token)) = (self.kept_sessions.clone(), self.token.read().clone()) else { return };
         let (sessions, clock) = (self.sessions.clone(), self.clock.clone());
         let writing = self.writing_sessions.clone();
         tokio::task::spawn_blocking(move || {
-            // Of two writes at once, the later one has all. Requests do not wait for the disk.
+            // Of two concurrent writes, the later one contains all sessions. Requests do not wait for the disk.
             let _held = writing.lock();
             let (unix, now) = (unix_secs(&*clock), Instant::now());
             let in_secs = |(session, ends_at): (&Session, &Instant)| (session.0.clone(), unix + (*ends_at - now).as_secs());
@@ -221,14 +222,14 @@ impl Auth {
         });
     }
 
-    /// The cookies of visits in these headers, also of those that have ended.
+    /// The cookies of visits in these headers, including visits that have ended.
     pub(super) fn guest_cookies(&self, headers: &HeaderMap) -> Vec<String> {
         let prefix = format!("{}-guest-", self.cookie_name());
         let values = cookies_in(headers).filter(|(key, _)| key.starts_with(&prefix)).map(|(_, value)| value.to_owned());
         values.filter(|value| value.len() == SESSION_DIGITS).take(MOST_COOKIES).collect()
     }
 
-    /// The cookie of a visit. Each invitation has its own, so that a browser may be a guest in several rooms.
+    /// The cookie of a visit. Each invitation has its own cookie, so that a browser can be a guest in several rooms.
     pub(super) fn guest_cookie(&self, invitation: &str, value: &SecretString, max_age: Duration) -> String {
         self.cookie(&format!("-guest-{invitation}"), value.expose_secret(), max_age)
     }
@@ -286,7 +287,7 @@ impl Auth {
         }
     }
 
-    /// Compares in constant time, so that the duration reveals nothing but the token's length.
+    /// Compares in constant time, so that the duration reveals only the token's length.
     fn is_token(&self, presented: &str) -> bool {
         self.token.read().as_ref().is_some_and(|token| token.expose_secret().as_bytes().ct_eq(presented.as_bytes()).into())
     }
@@ -306,7 +307,7 @@ impl Auth {
         }
     }
 
-    /// Browsers accept the prefix `__Host-` only on cookies that are Secure and valid for one host, so that no other subdomain can set it.
+    /// Browsers accept the prefix `__Host-` only on cookies that are Secure and valid for one host, so no other subdomain can set such a cookie.
     fn cookie_name(&self) -> &'static str {
         if self.is_secure { "__Host-tertulia" } else { "tertulia" }
     }
@@ -325,7 +326,7 @@ impl Auth {
             .take(MOST_COOKIES)
     }
 
-    /// A cookie with our name and this ending.
+    /// The value of `Set-Cookie` for our cookie name with this suffix.
     fn cookie(&self, ending: &str, value: &str, max_age: Duration) -> String {
         let secure = if self.is_secure { "; Secure" } else { "" };
         format!(

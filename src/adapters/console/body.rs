@@ -1,4 +1,4 @@
-//! Extracts JSON bodies, query parameters and path segments. An error names the field that is invalid.
+//! Extracts JSON bodies, query parameters and path segments. An error names the invalid field.
 
 use std::time::Duration;
 
@@ -20,19 +20,20 @@ use crate::ports::backend::room::RoomId;
 use crate::settings::strict::{self, Wrong};
 use tertulia_cards::{MAX_CARD_BYTES, NotACard};
 
-/// At least so many bytes over the limit are read and discarded, or as many as the limit, so that the client gets to read the response.
+/// The least number of bytes over the limit that are read and discarded. The other bound is the limit itself; the larger one counts. Without this,
+/// the client could not read the response.
 const DRAIN_BYTES: usize = 1 << 20;
 
-/// The largest JSON with files: base64 of a card and a picture takes a third more than their 9 MiB, and the fields a mebibyte and a half.
+/// The largest JSON body with files, in bytes. A card and a picture have up to 9 MiB, and base64 adds a third. The fields take up to 1.5 MiB.
 const MAX_WITH_FILES_BYTES: usize = 14 << 20;
 
-/// How many large bodies are in memory at a time, with what is decoded of them: up to 128 MiB for a picture.
+/// The number of large bodies in memory at a time, including the data decoded from them: up to 128 MiB for a picture.
 pub(super) const MAX_LARGE_BODIES: usize = 4;
 
-/// How long a request with a large body waits for others.
+/// How long a request with a large body waits for a permit.
 const LARGE_BODY_WAIT: Duration = Duration::from_secs(5);
 
-/// A JSON body. A missing content type counts as JSON. Any other type is refused, so that foreign pages cannot post forms here.
+/// A JSON body. A missing content type counts as JSON. Any other type is refused, so that pages of other sites cannot post forms here.
 pub(super) struct Json<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
@@ -44,7 +45,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
     }
 }
 
-/// A JSON body that may have a picture and a character card in base64, which is one of a few in memory until its place is dropped.
+/// A JSON body that may contain a picture and a character card in base64. It counts as a large body in memory until its permit is dropped.
 pub(super) struct JsonWithFiles<T>(pub(super) T, pub(super) OwnedSemaphorePermit);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for JsonWithFiles<T> {
@@ -57,11 +58,11 @@ impl<T: DeserializeOwned> FromRequest<Shared> for JsonWithFiles<T> {
     }
 }
 
-/// The bytes of a character card, which are one of a few large bodies in memory until their place is dropped.
+/// The bytes of a character card. They count as a large body in memory until their permit is dropped.
 pub(super) struct FileBody(pub(super) Vec<u8>, pub(super) OwnedSemaphorePermit);
 
 impl FileBody {
-    /// The media types of bodies. Pages of other sites cannot post any of them without being asked.
+    /// The accepted media types. Pages of other sites cannot post any of them without a CORS preflight.
     pub(super) const TYPES: [&str; 3] = ["application/octet-stream", "application/json", "image/png"];
 }
 
@@ -76,13 +77,13 @@ impl FromRequest<Shared> for FileBody {
     }
 }
 
-/// A place for a large body.
+/// Acquires a permit for a large body.
 async fn place(console: &Shared) -> Result<OwnedSemaphorePermit, Problem> {
     let place = tokio::time::timeout(LARGE_BODY_WAIT, console.large_bodies.clone().acquire_owned()).await;
     place.ok().and_then(Result::ok).ok_or_else(|| Problem::unavailable(Detail::key("refusals.too_many_bodies"), LARGE_BODY_WAIT))
 }
 
-/// A missing content type counts as the first of these.
+/// Checks the content type. A missing one counts as the first of `types`.
 fn check_type(headers: &HeaderMap, types: &[&str]) -> Result<(), Problem> {
     if media_type(headers).is_none_or(|media| types.contains(&&*media)) {
         return Ok(());
@@ -98,13 +99,13 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
     value.split(';').next().map(|media| media.trim().to_ascii_lowercase())
 }
 
-/// Reads a whole body, within a number of bytes and `server.body_timeout_secs`.
+/// Reads a whole body of at most `limit` bytes, within `server.body_timeout_secs`.
 pub(super) async fn read(body: Body, console: &Shared, limit: usize) -> Result<Vec<u8>, Problem> {
     let detail = |_| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, Detail::of("refusals.body_too_large", json!({ "most": limit })));
     read_or(body, console, limit, detail).await
 }
 
-/// Reads a whole body like [`read`], with a problem of one that has too many bytes: so many at least.
+/// Like [`read`], with the caller's error for a body that is too large. `too_large` gets a lower bound of the body's size in bytes.
 async fn read_or(body: Body, console: &Shared, limit: usize, too_large: impl Fn(usize) -> Problem) -> Result<Vec<u8>, Problem> {
     let told = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
     let most = limit + limit.max(DRAIN_BYTES);

@@ -1,13 +1,14 @@
-//! Links the page's modules into one script, and its style sheets into one, so that a visit needs few requests. What is imported by `import('./name.js')`
-//! is in a second script, which is loaded when the first of it is needed.
+//! Links the page's modules into one script, and its style sheets into one, so that loading the page needs few requests. Modules that are imported
+//! by
+//! `import('./name.js')` are in a second script, which is loaded when the first of them is needed.
 //!
-//! The modules keep to a part of the syntax, which a test checks: each import and each export begins a line, imports are from `./name.js` or
-//! `./name.json`, nothing is exported that changes later, and no two modules import each other.
+//! The modules use only a subset of the syntax, which a test checks: each import and each export begins a line, imports are from `./name.js` or
+//! `./name.json`, an exported value never changes later, and no two modules import each other.
 
-/// The style sheets of a page in their order, and its first module.
+/// Marks of the lines of a page that link to a style sheet, and to its first module.
 const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"/page/";
 const MODULE: &str = "<script type=\"module\" src=\"/page/";
-/// Imports a module when it is needed.
+/// Marks a dynamic import.
 const LATER: &str = "import('./";
 
 /// The name of a style sheet or script that a line of a page links to.
@@ -33,10 +34,10 @@ pub(super) fn style(source: &str) -> String {
     plain.lines().map(str::trim).filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// One script that does what the module `first` and all that it imports do. `source` returns the text of a module; `later` is the address of the script
-/// with the modules that are loaded later.
+/// A script with the module `first` and all its dependencies. `source` returns the text of a module. `later` is the address of the script with the
+/// modules that are loaded later.
 pub(super) fn script<'a>(first: &'a str, later: &str, source: impl Fn(&str) -> &'a str) -> String {
-    // Some browsers keep that an address could not be loaded.
+    // Some browsers cache the failure to load an address.
     let address = format!("\"{later}\"");
     let again = format!("import({address} + \"&again=\" + Date.now())");
     let load = format!("const later = async name => (await import({address}).catch(() => {again}), modules[name]);\n");
@@ -55,7 +56,7 @@ pub(super) fn later<'a>(first: &'a str, source: impl Fn(&str) -> &'a str) -> Str
     linked_modules(&all[at_once.len()..], source)
 }
 
-/// A module and all that it imports, each behind those that it imports.
+/// A module and all its dependencies, each after its own dependencies.
 fn order<'a>(first: &'a str, source: &impl Fn(&str) -> &'a str) -> Vec<&'a str> {
     let mut order = Vec::new();
     add(first, source, &mut order);
@@ -73,7 +74,7 @@ fn linked_modules<'a>(names: &[&str], source: impl Fn(&str) -> &'a str) -> Strin
     names.iter().map(linked).collect()
 }
 
-/// Adds a module behind those that it imports.
+/// Adds a module after its dependencies.
 fn add<'a>(name: &'a str, source: &impl Fn(&str) -> &'a str, order: &mut Vec<&'a str>) {
     if order.contains(&name) {
         return;
@@ -84,16 +85,16 @@ fn add<'a>(name: &'a str, source: &impl Fn(&str) -> &'a str, order: &mut Vec<&'a
     order.push(name);
 }
 
-/// What a line imports, and from which module: `import { a, b as c } from './x.js';` is (`{ a, b as c }`, `x.js`).
+/// The imported names of a line, and the module: `import { a, b as c } from './x.js';` is (`{ a, b as c }`, `x.js`).
 fn import(line: &str) -> Option<(&str, &str)> {
     let (what, rest) = line.strip_prefix("import ")?.split_once(" from './")?;
     Some((what, rest.split('\'').next()?))
 }
 
-/// The text of a module without its imports and exports, and what it exports, as members of an object.
+/// The text of a module without its imports and exports, and its exports as members of an object.
 fn module(source: &str) -> (String, Vec<String>) {
     let (mut body, mut exports) = (String::new(), Vec::new());
-    // Indentation means nothing, except in a text of several lines.
+    // Indentation has no meaning, except in a template literal of several lines.
     let may_have_long_texts = source.lines().any(|line| line.matches('`').count() % 2 == 1);
     for line in source.lines() {
         if let Some((what, from)) = import(line) {

@@ -1,4 +1,4 @@
-//! Handlers for character cards: what a file would make, and a companion as such a file.
+//! Handlers for character cards: previews of imports, and exports of companions.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -16,20 +16,20 @@ use crate::ports::backend::Refused;
 use crate::ports::companion_setup::{CompanionFields, Exported};
 use tertulia_cards::{self as cards, Choices, PictureUse, Preview};
 
-/// The longest name in the name of a file, in bytes. File systems take 255, with the extension.
+/// The longest name in a file name, in bytes. File systems allow 255, including the extension.
 const MAX_FILE_NAME_BYTES: usize = 200;
 
-/// What importing a card would write.
+/// The result that importing a card would have.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct CardPreview {
     preview: Preview,
-    /// The companion that it would make. Without a name, somebody must choose one.
+    /// The companion that the import would make. If its name is empty, the person must choose one.
     companion: CompanionFields,
-    /// Whether its picture would be the companion's.
+    /// Whether the companion would get the card's picture.
     has_picture: bool,
 }
 
-/// `POST /api/cards`: keeps nothing.
+/// `POST /api/cards`: stores nothing.
 pub(super) async fn preview(
     QueryParams(choices): QueryParams<Choices>,
     FileBody(file, _place): FileBody,
@@ -43,19 +43,19 @@ pub(super) async fn preview(
     Ok(Answer(previewed.await?))
 }
 
-/// The files that a card can be.
+/// The file formats of a card.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum CardForm {
     Json,
-    /// The companion's picture, with the card in it.
+    /// The companion's picture with the card in it.
     Png,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CardParams {
-    /// `json`, if it is absent.
+    /// `json` if it is absent.
     #[serde(rename = "as")]
     form: Option<CardForm>,
 }
@@ -83,7 +83,7 @@ fn written(form: CardForm, Exported { companion, picture, card }: &Exported) -> 
         card.map_err(|why| Refused::Damaged(format!("the card that {} was made of cannot be read: {why}", companion.id).into()))?;
     let original = card.as_ref().map(|card| &card.original);
     match (form, picture) {
-        // Writing a value to memory does not fail.
+        // Serializing to memory does not fail.
         (CardForm::Json, _) => Ok(serde_json::to_vec_pretty(&cards::write_json(original, companion)).unwrap_or_default()),
         (CardForm::Png, None) => Err(no_png(&companion.name, "has no picture")),
         (CardForm::Png, Some(picture)) => {
@@ -97,11 +97,11 @@ fn no_png(name: &str, why: &str) -> Problem {
         .into()
 }
 
-/// Has a browser save a file. Programs that do not know `filename*` take the companion's id.
+/// The header with which a browser saves a file. Programs that do not know `filename*` use the companion's id.
 fn disposition(id: &CompanionId, name: &str, extension: &str) -> String {
     let is_plain = |c: char| !c.is_control() && !"/\\:*?\"<>|".contains(c);
     let name: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
-    // A name that begins with a dot is hidden, and Windows takes no dot or space before the extension.
+    // A file whose name begins with a dot is hidden, and Windows allows no dot or space before the extension.
     let name = first_bytes(&name, MAX_FILE_NAME_BYTES).trim_matches(['.', ' ']);
     let name = if name.is_empty() { id.as_str() } else { name };
     let escaped: String = format!("{name}.{extension}")

@@ -1,4 +1,4 @@
-//! Handlers for companions: the list, and how they are made, tried, changed and removed.
+//! Handlers for companions: list, create, try out, change and delete.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -70,7 +70,7 @@ pub(super) async fn change(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeleteParams {
-    /// What is removed, as it was told.
+    /// The revision of the profile to delete, as the server returned it.
     #[schemars(required)]
     revision: Option<Revision>,
 }
@@ -91,7 +91,7 @@ pub(super) async fn try_out(
     State(console): State<Shared>,
     JsonWithFiles(mut trial, place): JsonWithFiles<CompanionTrial>,
 ) -> Result<Answer<Trial>, Problem> {
-    // The models take longer than the body.
+    // The models take longer than reading the body, so the permit for the body is dropped first.
     drop(place);
     check_names(&mut trial.companion)?;
     if let Some(message) = &mut trial.message {
@@ -103,11 +103,13 @@ pub(super) async fn try_out(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PictureParams {
-    /// In how many pixels it is shown: a square of its middle that has at least as many is enough.
+    /// The size in pixels at which the picture is shown. The answer may be a smaller picture: a square from the middle with at
+    /// least this size.
     size: Option<u32>,
 }
 
-/// `GET /pictures/{companion}/{hash}?size=`: for everybody, because platforms fetch it, and never as anything but a picture.
+/// `GET /pictures/{companion}/{hash}?size=`: needs no token, because platforms fetch it. Browsers treat the response as nothing
+/// but a picture.
 pub(super) async fn picture(
     State(console): State<Shared>,
     PicturePath(id, hash): PicturePath,
@@ -117,7 +119,7 @@ pub(super) async fn picture(
     let kind = Kind::of(&bytes).ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "this is no picture that is shown"))?;
     let headers = [
         (CONTENT_TYPE, kind.media_type()),
-        // The address names what is in it.
+        // The address contains the hash of the picture.
         (CACHE_CONTROL, "public, max-age=31536000, immutable"),
         (CONTENT_SECURITY_POLICY, "default-src 'none'"),
     ];

@@ -1,4 +1,4 @@
-//! Serves one connection, with limits on how long its peer may take, and on the number of connections.
+//! Serves one connection. Limits how long its peer may take, and the number of connections.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,10 +27,10 @@ use super::limits::{Slot, Slots, take_any, take_unreserved};
 use crate::adapters::slots::NoSlot;
 use crate::settings::server::Server;
 
-/// The longest head of a request, in bytes. About as many bytes of a request and of a response are held in memory at once.
+/// The longest head of a request, in bytes. About as many bytes of a request, and of a response, are held in memory at once.
 const HEAD_BYTES: usize = 32 << 10;
 
-/// Serves requests until the peer closes, takes too long, or `closing` turns true. Then the request in flight is finished.
+/// Serves requests until the peer closes the connection or takes too long, or `closing` turns true. Then finishes the request in flight.
 pub(super) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
@@ -45,7 +45,7 @@ pub(super) async fn serve(
     serve_stream(stream, peer, router, settings, closing).await;
 }
 
-/// The system ends a connection whose peer takes nothing of what is sent for so long. Only Linux can do that.
+/// Lets the system end a connection whose peer acknowledges none of the sent data for `timeout`. Only Linux supports this.
 #[cfg(target_os = "linux")]
 fn end_when_stalled(stream: &TcpStream, timeout: Duration) -> io::Result<()> {
     let millis = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
@@ -91,8 +91,9 @@ pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
     }
 }
 
-/// Takes a slot for a connection. Programs and proxies on this machine may connect for many clients, so only the total limits them, and some slots
-/// are reserved for them. Trusted proxies on other machines have no limit per address either, but leave the reserved slots free.
+/// Takes a slot for a connection. Programs and proxies on this machine may connect on behalf of many clients. So they have no limit per address,
+/// and some slots are reserved for them. Trusted proxies on other machines have no limit per address either, but they cannot take the reserved
+/// slots.
 pub(super) fn slot(slots: &Arc<Slots>, peer: IpAddr, proxies: &Proxies) -> Result<Slot, NoSlot> {
     if is_loopback(peer) { take_any(slots, peer) } else { take_unreserved(slots, peer, proxies.is_trusted(peer)) }
 }

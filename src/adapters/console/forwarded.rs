@@ -1,4 +1,4 @@
-//! Finds the client address of a request: that of the connection, or, behind a trusted proxy, the one that the proxy forwards.
+//! Finds the client address of a request: the connection's peer, or the address that a trusted proxy forwards.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -7,10 +7,10 @@ use axum::http::header::FORWARDED;
 use ipnet::IpNet;
 
 /// The address of all clients behind a trusted proxy whose two headers contradict each other. No connection comes from this address. So a client
-/// that sends a header of its own does not use up the limits of others, neither the proxy's nor those of the machine that both may run on.
+/// that sends a header of its own uses up neither the proxy's limits nor those of the machine on which both may run.
 const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-/// The proxies whose headers are believed (`server.trusted_proxies`).
+/// The trusted proxies (`server.trusted_proxies`).
 pub(super) struct Proxies(Vec<IpNet>);
 
 impl Proxies {
@@ -25,9 +25,9 @@ impl Proxies {
 
     /// The client address of a request that arrived from `peer`.
     ///
-    /// Every proxy appends the address that it saw, so the list is read from its end. The first address that is not a trusted proxy's is the
-    /// client's. Everything before it is the client's own claim. If the list cannot be read, the address of the last proxy counts. Clients whose
-    /// two headers contradict each other count as one client, because a proxy passes on a header that it does not know.
+    /// Every proxy appends the address that it saw, so the list is read from its end. The client's address is the first one that does not belong to
+    /// a trusted proxy. All earlier entries are the client's own claims. If the list cannot be read, the result is the address of the last proxy. A
+    /// proxy passes on a header that it does not know, so all clients whose two headers contradict each other count as one client.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.is_trusted(peer) {
             return peer;
@@ -47,7 +47,7 @@ impl Proxies {
         }
     }
 
-    /// The first address from the end that is not a trusted proxy's. None if the list is empty.
+    /// The first address from the end that does not belong to a trusted proxy. `None` if the list is empty.
     fn walk(&self, peer: IpAddr, hops: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
         let mut hops = hops.peekable();
         hops.peek()?;
@@ -63,7 +63,7 @@ impl Proxies {
     }
 }
 
-/// The elements of a list header, the last one first.
+/// The elements of a list header in reverse order.
 fn listed<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("unreadable"));
     let mut hops: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
@@ -71,7 +71,7 @@ fn listed<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a st
     hops.into_iter()
 }
 
-/// The `for` parameter of an element of `Forwarded` (RFC 7239). A comma within quotes makes it unreadable, but no address has one.
+/// The `for` parameter of an element of `Forwarded` (RFC 7239). A comma within quotes makes the element unreadable, but no address contains one.
 fn hop_for(element: &str) -> Option<&str> {
     let pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
     let mut addresses = pairs.filter(|(name, _)| name.eq_ignore_ascii_case("for"));

@@ -1,4 +1,4 @@
-//! Hostile requests: every route, query, path, header and body.
+//! Fuzzes the HTTP interface: routes, queries, paths, headers and bodies.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::settings::server::Server;
 use crate::telemetry::metrics::Metrics;
 
 const TOKEN: &str = "correct-horse-battery-staple";
-/// More than the page's largest file, or a list of a thousand entries, in bytes.
+/// An upper bound in bytes: larger than the page's largest file, and than a list of a thousand entries.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
 pub fn requests() -> Vec<Vec<u8>> {
@@ -217,7 +217,7 @@ pub(super) fn with_console<T>(act: impl FnOnce(&TestConsole) -> T) -> T {
     CONSOLE.with(|console| act(console.get_or_init(TestConsole::new)))
 }
 
-/// Parses a request line, headers and a body. None if such a request could not come over a connection.
+/// Parses a request line, headers and a body. `None` if such a request could not arrive over a connection.
 fn parse_request(bytes: &[u8]) -> Option<Request<Body>> {
     let head = text(&bytes[..bytes.len() - body_of(bytes).len()]).into_owned();
     let mut lines = head.lines();

@@ -1,9 +1,9 @@
-//! The middleware before every route. It refuses requests from foreign pages, limits the request rate, authenticates, and bounds the memory that
-//! responses use.
+//! The middleware in front of every route. It refuses requests from pages of other sites, limits the request rate, authenticates the caller, and
+//! bounds the memory for responses.
 //!
-//! The table of routes says who may use each of them (`access.rs`): everybody, guests in the rooms of their visits, or operators alone, which is what
-//! counts for a route that says nothing. Operators have the admin token, if one is configured; programs, such as Prometheus, may have tokens of their own, each
-//! with a scope (`tokens.rs`).
+//! The route table has the access of each route (`access.rs`): everybody, guests in the rooms of their visits, or only operators, which is the
+//! default. Operators have the admin token, if one is configured. Programs, such as Prometheus, may have their own tokens, each with a scope
+//! (`tokens.rs`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::ports::backend::room::RoomId;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; manifest-src 'self'; img-src 'self' blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Routes whose responses may be long, and take much memory to build.
+/// Routes whose responses may be long and take much memory to build.
 const LONG_ROUTES: [&str; 7] = [
     "/api/decisions",
     "/api/rooms/{room}/history",
@@ -42,32 +42,32 @@ const LONG_ROUTES: [&str; 7] = [
     PICTURES,
 ];
 
-/// The pictures of companions, a mebibyte each at most.
+/// The pictures of companions, at most a mebibyte each.
 pub(super) const PICTURES: &str = "/pictures/{companion}/{hash}";
 
-/// How many pictures may be in memory.
+/// The number of pictures that may be in memory.
 pub(super) const MAX_PICTURES: usize = 32;
 
-/// How many long responses may be in memory: those that are built, for which a thousand decisions take some 10 MB, and those that clients have not
-/// read yet.
+/// The number of long responses that may be in memory. Responses that are being built count, and so do responses that clients have not read yet. A
+/// response with a thousand decisions takes about 10 MB to build.
 pub(super) const MAX_LONG_RESPONSES: usize = 8;
 
-/// How many more may be for guests, who cannot keep the operator's back.
+/// The additional long responses for guests. They are counted separately, so that guests cannot delay the operator's responses.
 pub(super) const MAX_LONG_FOR_GUESTS: usize = 8;
 
-/// How many of these may be for one visit, and for all guests of an invitation, who cannot keep back those of others.
+/// The guests' long responses that one visit may have, and all visits of one invitation. The limits keep guests from delaying other guests.
 pub(super) const LONG_SHARES: [usize; 2] = [1, 2];
 
-/// The same for pictures.
+/// The pictures that one visit may have in memory, and all visits of one invitation.
 pub(super) const PICTURE_SHARES: [usize; 2] = [4, 8];
 
-/// A response up to this size, in bytes, is not counted: the limit on connections bounds how many there are.
+/// A response of at most this size in bytes is not counted. The limit on connections bounds the number of such responses.
 const SHORT_BYTES: u64 = 16 << 10;
 
-/// How long a request for a long response waits for others to be read.
+/// How long a request for a long response waits for a permit.
 const LONG_RESPONSE_WAIT: Duration = Duration::from_secs(5);
 
-/// The address at the other end of the connection. The connection adds it to the request's extensions.
+/// The address of the connection's peer. The connection adds it to the request's extensions.
 #[derive(Clone, Copy)]
 pub(super) struct Peer(pub(super) IpAddr);
 
@@ -88,7 +88,7 @@ impl Caller {
         if let Admission::Guest(visits) = &self.admission { visits } else { &[] }
     }
 
-    /// The visit of a guest that a request is about: that of the room in its path, else any.
+    /// The visit that a request belongs to: the visit to the room in its path, otherwise the first one.
     fn visit_at(&self, path: &str) -> Option<&Visit> {
         let room = path.strip_prefix("/api/rooms/").and_then(|rest| RoomId::parse(rest.split('/').next()?));
         let channel = room.map(|room| room.channel());
@@ -96,7 +96,10 @@ impl Caller {
         visits.iter().find(|visit| Some(&visit.channel) == channel.as_ref()).or(visits.first())
     }
 
-    /// Whether this is an operator, or a guest in this room whose visit goes on: it may have ended while the request arrived. None for operators.
+    /// Returns the guest's visit to this room, or `None` for operators.
+    ///
+    /// # Errors
+    /// Returns an error if the guest was not invited to this room, or if the visit has ended. It may end while the request arrives.
     pub(super) fn in_room(&self, room: &RoomId, console: &Shared) -> Result<Option<&Visit>, Problem> {
         if self.is_operator() {
             return Ok(None);
@@ -109,7 +112,7 @@ impl Caller {
         Err(Problem::new(StatusCode::UNAUTHORIZED, Detail::key("refusals.visit_ended")))
     }
 
-    /// Who speaks in a room: an operator under any name that no guest has, a guest under the own one.
+    /// The name under which the caller speaks in a room. An operator may use any name that no guest has; a guest may use only the guest's own name.
     pub(super) fn speaker(&self, room: &RoomId, name: Arc<str>, console: &Shared) -> Result<Arc<str>, Problem> {
         match self.in_room(room, console)? {
             Some(visit) if visit.name != name => {
@@ -122,7 +125,7 @@ impl Caller {
         }
     }
 
-    /// Whether a live view or a call of this room may go on: a browser may have signed out, and a visit may have ended.
+    /// Whether a live view or a call of this room may continue. The browser may have signed out, or the visit may have ended.
     pub(super) fn is_still_admitted(&self, room: Option<&RoomId>, console: &Shared) -> bool {
         match &self.admission {
             Admission::Browser(session) => console.auth.is_signed_in(session, Instant::now()),
@@ -135,15 +138,15 @@ impl Caller {
     }
 }
 
-/// The same for a room that exists and for one that does not.
+/// The error is the same for a room that exists and for one that does not.
 fn not_invited(room: &RoomId) -> Problem {
     Problem::new(StatusCode::NOT_FOUND, Detail::of("refusals.not_invited", json!({ "room": room })))
 }
 
-/// The layer around all routes.
+/// The middleware around all routes.
 pub(super) async fn guard(State(console): State<Shared>, request: Request, next: Next) -> Response {
     let start = Instant::now();
-    // The route's pattern, never the path: the number of different paths has no bound.
+    // The route's pattern, never the path, because the number of different paths has no bound.
     let route = request.extensions().get::<MatchedPath>().map_or_else(|| "none".into(), |route| route.as_str().to_owned());
     let mut response = match admit(&console, &route, request) {
         Ok(request) => {
@@ -157,7 +160,7 @@ pub(super) async fn guard(State(console): State<Shared>, request: Request, next:
     response
 }
 
-/// A long response, which is counted until its client has read it or is disconnected.
+/// A long response. It is counted until its client has read it or has disconnected.
 struct Unread {
     bytes: Bytes,
     _place: (OwnedSemaphorePermit, Option<Share>),
@@ -169,8 +172,8 @@ impl AsRef<[u8]> for Unread {
     }
 }
 
-/// Builds a response. A long one is held in memory until its client has read it, so there are at most [`MAX_LONG_RESPONSES`]. After a while without
-/// a place for it, it is refused. The page's files are in memory anyway, and a streamed response, such as an export, holds little.
+/// Builds a response. A long one stays in memory until its client has read it, so at most [`MAX_LONG_RESPONSES`] exist. If no permit becomes free
+/// in time, the request is refused. The page's files are in memory anyway, and a streamed response, such as an export, needs little memory.
 async fn bounded(console: &Shared, route: &str, visit: Option<&Visit>, response: impl Future<Output = Response>) -> Response {
     let places = match route {
         PICTURES => &console.pictures,
@@ -188,7 +191,7 @@ async fn bounded(console: &Shared, route: &str, visit: Option<&Visit>, response:
     };
     let take_place = async || timeout(LONG_RESPONSE_WAIT, take()).await.ok()?;
     let refuse = || Problem::unavailable(Detail::key("refusals.too_many_answers"), LONG_RESPONSE_WAIT).into_response();
-    // Building one takes many times its memory.
+    // Building a long response takes many times its size.
     let mut place = None;
     if LONG_ROUTES.contains(&route) {
         place = take_place().await;
@@ -224,8 +227,8 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
     let is_probe = is_probe(path);
     let admitted = check(console, &request, address, now);
 
-    // The token is checked before the rate limit. So anonymous clients with the operator's address, for example behind a proxy, neither use up the
-    // operator's requests nor prevent the operator from signing in. Attempts with wrong tokens have a limit of their own.
+    // The token is checked before the rate limit. So anonymous clients that share the operator's address, for example behind a proxy, neither use
+    // up the operator's requests nor prevent the operator from signing in. Attempts with wrong tokens have their own limit.
     if !is_probe && !is_sign_in_file(path) {
         let is_authenticated = admitted.as_ref().is_ok_and(|admission| *admission != Admission::Anonymous);
         let limiter = if is_authenticated { &console.requests } else { &console.anonymous_requests };
@@ -236,22 +239,22 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
         })?;
     }
     let mut admission = admitted.map_err(refuse)?;
-    // Where no token is needed, a probe from a foreign page still counts as anonymous.
+    // If no token is configured, a probe from a page of another site still counts as anonymous.
     if is_probe && admission == Admission::Open && !is_same_site(console, &request) {
         admission = Admission::Anonymous;
     }
     let access = console.access.of(route, request.method());
     match &admission {
-        // While another node runs the channels, this one has no page to sign in for.
+        // While another node runs the channels, this node has no page to sign in to.
         Admission::Anonymous if path == "/" && console.stands_by().is_some() => {}
         Admission::Anonymous if access != Access::Everybody => {
             if path == "/" {
-                // Who came by an invitation has no token to sign in with.
+                // A former guest has no token to sign in with.
                 let was_guest = !console.auth.guest_cookies(request.headers()).is_empty();
                 let to = if was_guest { "/join?ended" } else { "/signin" };
                 return Err(Box::new((StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()));
             }
-            // While the store is closed, nobody knows whose visits go on.
+            // While the store is closed, the open visits are unknown.
             if let Err(closed) = console.backend()
                 && !console.auth.guest_cookies(request.headers()).is_empty()
             {
@@ -285,7 +288,7 @@ pub(super) fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
 }
 
-/// The files that a browser needs to sign in. Serving them costs no more than refusing them.
+/// The files that a browser needs for signing in. Serving them costs no more than refusing them.
 fn is_sign_in_file(path: &str) -> bool {
     matches!(path, "/signin" | "/page/signin.css" | "/page/base.css" | "/page/theme.js" | "/page/icon.svg")
 }
@@ -315,7 +318,7 @@ fn check(console: &Shared, request: &Request, address: IpAddr, now: Instant) -> 
     Ok(if visits.is_empty() { admission } else { Admission::Guest(visits) })
 }
 
-/// Whether a request has a host name of this server, and was not started by another site.
+/// Whether a request has a host name of this server and was not started by another site.
 fn is_same_site(console: &Shared, request: &Request) -> bool {
     let names = &console.names;
     names.check_host(request.uri(), request.headers()).is_ok() && names.check_site(request.headers()).is_ok()
@@ -327,7 +330,7 @@ fn add_security_headers(headers: &mut HeaderMap) {
     // No other site may load our responses as scripts or images, or hold a reference to our window.
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
     headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
-    // Not `no-referrer`, because then browsers send `Origin: null` with our own sign-in form.
+    // Not `no-referrer`, because browsers would then send `Origin: null` with our own sign-in form.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }

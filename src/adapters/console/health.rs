@@ -20,7 +20,7 @@ pub(super) async fn alive() -> &'static str {
     "ok\n"
 }
 
-/// `GET /readyz`: 200 when messages can be accepted, else 503. Anonymous clients get no details, but the address of the node that can.
+/// `GET /readyz`: 200 if messages can be accepted, otherwise 503. Anonymous clients get no details except the address of the active node.
 pub(super) async fn ready(State(console): State<Shared>, Extension(caller): Extension<Caller>) -> (StatusCode, Json<Readiness>) {
     let mut readiness = console.readiness().await;
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };

@@ -1,4 +1,4 @@
-//! Refuses requests that a foreign web page makes a browser send, by their Host (DNS rebinding), Origin and Sec-Fetch-Site headers.
+//! Refuses requests that a page of another site makes a browser send. Checks the headers Host (against DNS rebinding), Origin and Sec-Fetch-Site.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -28,8 +28,8 @@ impl Names {
         Self { is_loopback: is_loopback(bound.ip()), public_origin, address }
     }
 
-    /// Returns the host of a request if it is one of ours: the public host, a loopback name, or, beyond loopback, any IP address. An IP address is
-    /// safe because DNS rebinding needs a name.
+    /// Returns the host of a request if it belongs to this server: the public host, a loopback name, or, if the server listens beyond loopback, any
+    /// IP address. An IP address is safe because DNS rebinding needs a name.
     pub(super) fn check_host<'a>(&self, uri: &'a Uri, headers: &'a HeaderMap) -> Result<&'a str, Problem> {
         let mut hosts = headers.get_all(HOST).iter();
         let host =
@@ -46,7 +46,7 @@ impl Names {
         Err(Problem::new(StatusCode::FORBIDDEN, self.unknown_host(&name, host)))
     }
 
-    /// The error for a host that is not ours, with the setting that accepts it. The host is quoted only if it consists of a name and a port.
+    /// The error for an unknown host, with the setting that accepts it. The host is quoted only if it consists of a name and a port.
     fn unknown_host(&self, name: &str, host: &str) -> String {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
         let is_name = !name.is_empty() && host.len() <= 255 && host.bytes().all(is_allowed);
@@ -59,11 +59,11 @@ impl Names {
         format!("{subject} is not this server's; use {}, or set server.public_url to {url}{note}", self.address)
     }
 
-    /// Refuses requests from pages of other origins. Programs send neither Origin nor Sec-Fetch-Site, and pass.
+    /// Refuses requests from pages of other origins. Programs send neither Origin nor Sec-Fetch-Site, and are admitted.
     pub(super) fn check_origin(&self, host: &str, headers: &HeaderMap) -> Result<(), Problem> {
         if let Some(origin) = headers.get(ORIGIN) {
             let origin = origin.to_str().unwrap_or("unreadable").to_ascii_lowercase();
-            // If the public URL has https, there are no pages of ours under http.
+            // If the public URL has https, no page of ours is served under http.
             let is_plain = origin.strip_prefix("http://").is_some_and(|authority| authority == host.to_ascii_lowercase());
             let is_ours = self.public_origin.as_ref() == Some(&origin) || (is_plain && !self.is_secure(host));
             if !is_ours {
@@ -77,7 +77,7 @@ impl Names {
         self.check_site(headers)
     }
 
-    /// Refuses requests that were started by another site, according to the browser.
+    /// Refuses requests that another site started, according to the browser.
     pub(super) fn check_site(&self, headers: &HeaderMap) -> Result<(), Problem> {
         match headers.get("sec-fetch-site").map(|site| site.as_bytes()) {
             None | Some(b"same-origin" | b"none") => Ok(()),

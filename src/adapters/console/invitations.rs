@@ -1,4 +1,4 @@
-//! Handlers for invitations: operators make and revoke them, and guests come by them.
+//! Handlers for invitations: operators create and revoke them, and guests join with them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,47 +24,47 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::model_setup::Source;
 
-/// The longest secret that is looked up, in characters. Ours have 64.
+/// The longest secret that is looked up, in characters. Valid secrets have 64.
 const MAX_SECRET_CHARS: usize = 128;
 
-/// After this time a room that is being deleted is gone, or back.
+/// A deletion of a room is complete or undone after this time.
 const UNDELETED_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a browser keeps the cookie of a guest: who comes back by another invitation may have the same name.
+/// How long a browser keeps the cookie of a guest. With the cookie, a guest who returns with another invitation may use the same name.
 const COOKIE_KEPT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
-/// Where an invitation leads, and the invitations to a room.
+/// The address of invitation links, and the invitations to a room.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Invitations {
     reach: Reach,
-    /// Whether a token is needed to operate this server. The first invitation makes one.
+    /// Whether operating this server needs a token. The first invitation creates one.
     needs_sign_in: bool,
-    /// The newest first.
+    /// Newest first.
     invitations: Vec<InvitationView>,
 }
 
-/// The address that links begin with, or why there are none.
+/// The address with which links begin, or the reason why links cannot be made.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum Reach {
     Url {
         url: String,
-        /// Whether it leads to this server on this computer only.
+        /// Whether the address works only on this computer.
         only_here: bool,
     },
     Nowhere {
-        /// What to do before somebody can be invited.
+        /// The steps that are needed before inviting is possible.
         problem: String,
     },
 }
 
-/// An invitation that was made.
+/// A new invitation.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Invited {
     invitation: InvitationView,
-    /// The link. It is not shown again.
+    /// The link. It is returned only once.
     link: String,
-    /// The file with the admin token, if that was made just now.
+    /// The path of the file with the admin token, if this request created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     token_file: Option<String>,
 }
@@ -91,7 +91,7 @@ pub(super) async fn invite(
         Reach::Url { url, .. } => url,
         Reach::Nowhere { problem } => return Err(Problem::new(StatusCode::CONFLICT, problem)),
     };
-    // What can be refused is refused before a token is made.
+    // Checks that can refuse the request come before a token is created.
     console.backend()?.rooms.get(&room).await?;
     let made = console.auth.make_token(caller.address).await?;
     let (invitation, secret) = console.backend()?.guests.invite(&room, new).await?;
@@ -116,17 +116,17 @@ pub(super) async fn revoke(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Secret {
-    /// What stands behind the `#` of the link.
+    /// The part of the link after the `#`.
     #[schemars(with = "String")]
     secret: SecretString,
 }
 
-/// What an invitation is for.
+/// The preview of an invitation.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Looked {
     #[serde(flatten)]
     preview: Preview,
-    /// Whether this browser operates the server, and so needs no invitation.
+    /// Whether this browser belongs to an operator, and so needs no invitation.
     operator: bool,
     /// Whether no AI is connected, so that companions say ready-made sentences.
     demo: bool,
@@ -147,10 +147,10 @@ pub(super) async fn look(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Joining {
-    /// What stands behind the `#` of the link.
+    /// The part of the link after the `#`.
     #[schemars(with = "String")]
     secret: SecretString,
-    /// The name in the room, as `from` of a message. Nobody in the guild has or had it, or one that looks like it.
+    /// The name in the room, as `from` of a message. It must differ from every name in the guild's record, and must not look like one.
     #[schemars(length(min = 1, max = 64))]
     name: Arc<str>,
 }
@@ -163,7 +163,7 @@ pub(super) async fn join(
 ) -> Result<Response, Problem> {
     let name = validation::companion_name("name", &name)?;
     let cookies = console.auth.guest_cookies(&headers);
-    // Who operates may have said nothing yet.
+    // Operators who have said nothing yet are not on record, so the open rooms are checked, too.
     console.backend()?.guests.look(bounded(&secret)?, &cookies).await?;
     if console.presence.has_host(&name) {
         return Err(Problem::invalid("name", Detail::key("refusals.name_here")));
@@ -193,7 +193,7 @@ pub(super) async fn visit(
         let Some(room) = RoomId::of(&visit.channel) else { continue };
         match console.backend()?.rooms.get(&room).await {
             Ok(room) => rooms.push(VisitedRoom::new(room, visit)),
-            // Its deletion can still be undone.
+            // The deletion of this room can still be undone.
             Err(Refused::NotFound(_)) => {}
             Err(refused) => return Err(refused.into()),
         }
@@ -204,7 +204,7 @@ pub(super) async fn visit(
     Ok(Answer(Visits { rooms, demo: is_demo(&console).await? }))
 }
 
-/// Somebody types, or does not any more.
+/// Whether a person is typing.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Typing {
@@ -226,7 +226,8 @@ pub(super) async fn typing(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Links lead to the public address if it has https, or to this computer. Over a network, secrets and cookies do not travel unencrypted.
+/// Links begin with the public address if it has https, otherwise with the address on this computer. Secrets and cookies are never sent unencrypted
+/// over a network.
 fn reach(console: &Shared) -> Reach {
     let public = console.settings.public_origin().filter(|origin| origin.starts_with("https://"));
     match (public, super::host::is_loopback(console.bound.ip())) {

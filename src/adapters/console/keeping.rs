@@ -49,17 +49,17 @@ pub(super) async fn drop_entry(State(console): State<Shared>, EntryPath(id): Ent
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExportParams {
-    /// Only this room, by its id or title. All forms but `json` need it.
+    /// Exports only this room, named by its id or title. All formats but `json` need it.
     room: Option<String>,
     #[serde(rename = "as")]
     form: Option<ExportForm>,
-    /// What `person` said in this guild, instead of events.
+    /// Exports the messages of `person` in this guild instead of events.
     guild: Option<String>,
     person: Option<String>,
 }
 
 /// `GET /api/export?room=&as=`, or `?guild=&person=`: streams JSON lines. If reading fails midway, the last line is the problem, and the connection
-/// is cut, so that the client does not take the export for complete.
+/// is aborted, so that the client does not mistake the export for a complete one.
 pub(super) async fn export(
     State(console): State<Shared>,
     QueryParams(params): QueryParams<ExportParams>,
@@ -101,7 +101,7 @@ pub(super) async fn export(
     Ok((headers, body).into_response())
 }
 
-/// The headers of an export. What is for people is saved as a file, and not shown as a page of this server.
+/// The headers of an export. Formats for people are saved as a file instead of being shown as a page of this server.
 fn headers_of(form: ExportForm, room: Option<&RoomId>) -> HeaderMap {
     let (media_type, extension) = match form {
         ExportForm::Json | ExportForm::Replay | ExportForm::Chat => ("application/x-ndjson", None),
@@ -116,7 +116,7 @@ fn headers_of(form: ExportForm, room: Option<&RoomId>) -> HeaderMap {
     headers
 }
 
-/// Ends a stream with the problem as its last line, and an error that cuts the connection.
+/// Ends a stream with the problem as its last line, and then an error that aborts the connection.
 fn abort(refused: Refused) -> impl Stream<Item = Result<String, Refused>> {
     let mut line = String::from_utf8_lossy(&Problem::from(refused.clone()).json()).into_owned();
     line.push('\n');
@@ -131,10 +131,10 @@ fn abort(refused: Refused) -> impl Stream<Item = Result<String, Refused>> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Backup {
-    /// The whole path of a new file in an existing folder outside the data folder, on the server's machine. The name ends in `.backup`.
+    /// The full path of a new file on the server's machine, in an existing folder outside the data folder. The name ends in `.backup`.
     #[schemars(required, length(min = 1, max = 4_096))]
     to: Option<String>,
-    /// The process id of a `tertulia history verify`, which reads the copy. It is deleted when the connection ends.
+    /// The process id of a `tertulia history verify` that reads the copy. The copy is deleted when the connection ends.
     #[schemars(skip)]
     verified_by: Option<u32>,
 }
@@ -154,7 +154,7 @@ pub(super) async fn backup(State(console): State<Shared>, Json(backup): Json<Bac
     }
 }
 
-/// Answers with one line, and does not end until the client closes the connection or the server stops. Then the file is deleted.
+/// Responds with one line. The response ends when the client closes the connection or the server stops. Then the file is deleted.
 fn while_connected(backed_up: &BackedUp, file: Box<dyn Send + Sync>, mut closing: watch::Receiver<bool>) -> Response {
     let line = json!(backed_up).to_string() + "\n";
     let end = stream::once(async move {
@@ -173,7 +173,7 @@ pub(super) struct ForgetParams {
     guild: Option<String>,
     #[schemars(required, length(min = 1, max = 64))]
     person: Option<String>,
-    /// Also count what companions answered.
+    /// Also counts the answers of companions.
     answers: Option<bool>,
 }
 

@@ -1,4 +1,5 @@
-//! The sessions of browsers, kept beside the store, so that a restart signs nobody out. Hashes only, and only as long as the admin token is the same.
+//! Stores the sessions of browsers beside the store, so that browsers stay signed in across restarts. Only hashes are stored, and they are valid
+//! only while the admin token is the same.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,26 +13,26 @@ use serde::{Deserialize, Serialize};
 use crate::settings::kept_token::KeptToken;
 use crate::settings::private_file;
 
-/// The file's contents.
+/// The contents of the file.
 #[derive(Default, Serialize, Deserialize)]
 struct Contents {
     /// The hash of the admin token with which the sessions were opened.
     token: String,
-    /// The hashes of their cookies, each with the end in seconds since 1970.
+    /// The hashes of the session cookies, each with the end of the session in seconds since 1970.
     sessions: BTreeMap<String, u64>,
 }
 
-/// Where sessions are kept.
+/// The file with the sessions.
 #[derive(Clone)]
 pub(super) struct KeptSessions(PathBuf);
 
 impl KeptSessions {
-    /// Beside the token that the server may make.
+    /// The file is beside the admin token that the server may create.
     pub(super) fn beside(token: &KeptToken) -> Self {
         Self(token.path().with_file_name("sessions.json"))
     }
 
-    /// The sessions that were opened with this token. What cannot be read counts as none: people sign in again.
+    /// The sessions that were opened with this token. An unreadable file counts as empty: people sign in again.
     pub(super) fn read(&self, token: &str) -> BTreeMap<String, u64> {
         let contents = std::fs::read(&self.0).ok().and_then(|bytes| serde_json::from_slice::<Contents>(&bytes).ok());
         contents.filter(|contents| contents.token == hash(token)).map(|contents| contents.sessions).unwrap_or_default()

@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 
 use crate::texts::Language;
 
-/// The cookie in which a browser keeps the language that was chosen by hand.
+/// The cookie in which a browser stores a language that a person chose.
 const LANGUAGE_COOKIE: &str = "language=";
 
 /// The language of a request, as an argument of a handler.
@@ -23,7 +23,7 @@ impl<S: Sync> FromRequestParts<S> for Preferred {
     }
 }
 
-/// The language of a request: chosen by hand, or as the browser asks for.
+/// The language of a request: the person's choice, otherwise the browser's preference.
 pub(super) fn language(headers: &HeaderMap) -> Language {
     let cookies =
         headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok()).flat_map(|cookies| cookies.split(';'));

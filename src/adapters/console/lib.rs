@@ -4,8 +4,8 @@
 //!
 //! 1. `connection` serves the connection. Connections over the limit are closed. hyper reads the heads of requests, within limits.
 //! 2. `guard` decides whether the request is admitted. `forwarded` finds the client's address.
-//! 3. `routes` finds the handler. The handler reads the request (`body`, `validation`), calls the [backend](tertulia_ports::backend) and responds, or
-//!    reports what is wrong (`problem`).
+//! 3. `routes` finds the handler. The handler reads the request (`body`, `validation`), calls the [backend](tertulia_ports::backend) and
+//!    responds. Error responses are made in `problem`.
 
 mod access;
 mod auth;
@@ -131,27 +131,28 @@ struct Common {
     anonymous_requests: RateLimiter,
     guest_requests: GuestRequests,
     slots: Arc<Slots>,
-    /// Of the slots, those of guests.
+    /// The slots that guests hold. They count as slots, too.
     slots_for_guests: Shares,
     /// Counts long responses in memory.
     long_responses: Arc<Semaphore>,
     long_responses_for_guests: Arc<Semaphore>,
-    /// Of long responses and of pictures, those of each guest.
+    /// Limits the long responses and the pictures of each guest, in this order.
     responses_for_guests: [Shares; 2],
-    /// Counts pictures in memory: nobody can keep the operator's long responses back with these, for which no token is needed.
+    /// Counts pictures in memory. They have a limit of their own because they need no token: requests for them cannot delay the operator's long
+    /// responses.
     pictures: Arc<Semaphore>,
     /// Counts large bodies in memory.
     large_bodies: Arc<Semaphore>,
     metrics: Metrics,
     instruments: Instruments,
-    /// Turns true at shutdown, which waits until all receivers are dropped.
+    /// Set to true at shutdown. The shutdown waits until all receivers are dropped.
     closing: watch::Sender<bool>,
 }
 
 type Shared = Arc<Common>;
 
 impl Console {
-    /// Binds the port. Beyond loopback an admin token is required.
+    /// Binds the port. An address beyond loopback requires an admin token.
     pub async fn bind(
         settings: &Server,
         served: Served,
@@ -196,12 +197,12 @@ impl Console {
         Ok(Self { listener, bound, router: routes::routes(shared.clone()), shared })
     }
 
-    /// The bound address. If `server.listen` has port 0, this has the port that the system chose.
+    /// The bound address. If `server.listen` has port 0, the address has the port that the system chose.
     pub fn address(&self) -> SocketAddr {
         self.bound
     }
 
-    /// Serves until `stop` is done, then finishes what is in flight, for `server.drain_secs` at most.
+    /// Serves until `stop` completes. Then finishes the requests in flight, for at most `server.drain_secs`.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let Self { listener, router, shared, .. } = self;
         let slots = Slots::new(shared.settings.max_connections, shared.settings.max_connections_per_address);

@@ -1,5 +1,5 @@
-//! Limits for each address: requests per second, failed sign-ins per minute, concurrent connections and WebSockets. Each visit of a guest, and all
-//! guests of an invitation together, have a share of them and of the responses in memory.
+//! Limits for each address: requests per second, failed sign-ins per minute, concurrent connections and WebSockets. Guests have further limits, for
+//! each visit and for all visits of an invitation. Those also bound the responses in memory.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,13 +14,13 @@ use tokio::time::Instant;
 use crate::adapters::slots::{self, NoSlot};
 use crate::ports::backend::guest_service::Visit;
 
-/// How many clients have a bucket of their own. Further ones share one bucket until others are removed.
+/// The number of clients with a bucket of their own. Further clients share one bucket until others are removed.
 const MAX_CLIENTS: usize = 10_000;
 
-/// The shortest time between two removals of buckets that are full again.
+/// The shortest time between two removals of full buckets.
 const SWEEP: Duration = Duration::from_secs(1);
 
-/// So many tokens a second, and at most so many at once.
+/// The refill rate of a bucket in tokens per second, and its capacity.
 #[derive(Clone, Copy)]
 pub(super) struct Rate {
     pub(super) per_second: f64,
@@ -40,12 +40,12 @@ impl Bucket {
         Self { rate, tokens: rate.burst, updated_at: now }
     }
 
-    /// Takes a token, or returns how long to wait for one.
+    /// Takes a token, or returns the time to wait for one.
     pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
         self.take_unless(now, || false).map(drop)
     }
 
-    /// Takes a token unless `is_free` returns true, or returns how long to wait. `is_free` is called only if a token is left.
+    /// Takes a token unless `is_free` returns true, or returns the time to wait for a token. `is_free` is called only if a token is left.
     fn take_unless(&mut self, now: Instant, is_free: impl FnOnce() -> bool) -> Result<bool, Duration> {
         self.tokens = self.tokens(now);
         self.updated_at = now;
@@ -69,19 +69,19 @@ pub(super) struct RateLimiter<C = IpAddr> {
 }
 
 struct Buckets<C> {
-    /// None: the bucket of those that have none of their own.
+    /// The key `None` is the bucket shared by clients without a bucket of their own.
     by_client: HashMap<Option<C>, Bucket>,
     swept_at: Option<Instant>,
 }
 
 impl RateLimiter {
-    /// Takes a token, or returns how long to wait for one.
+    /// Takes a token, or returns the time to wait for one.
     pub(super) fn take(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         self.take_unless(address, now, || false).map(drop)
     }
 
-    /// Takes a token unless `is_free` returns true, or returns how long to wait. `is_free` is called only if a token is left. All of this happens
-    /// under one lock, so that concurrent attempts neither exceed the limit nor block each other wrongly.
+    /// Takes a token unless `is_free` returns true, or returns the time to wait for a token. `is_free` is called only if a token is left. The
+    /// bucket stays locked meanwhile, so that concurrent attempts neither exceed the limit nor block each other wrongly.
     pub(super) fn take_unless(&self, address: IpAddr, now: Instant, is_free: impl FnOnce() -> bool) -> Result<bool, Duration> {
         self.take_of(client_key(address), now, is_free)
     }
@@ -112,7 +112,8 @@ impl<C: Eq + Hash> Buckets<C> {
     }
 }
 
-/// What counts as one client: an IPv4 address, or an IPv6 /64, which providers assign to one customer. All loopback addresses are one client.
+/// The unit that counts as one client: an IPv4 address, or an IPv6 /64, which providers assign to one customer. All loopback addresses are one
+/// client.
 pub(super) fn client_key(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         address if address.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -121,7 +122,7 @@ pub(super) fn client_key(address: IpAddr) -> IpAddr {
     }
 }
 
-/// One in so many slots is reserved for clients that may take any.
+/// One in this many slots is reserved for clients that may take any slot.
 const RESERVED_DIVISOR: usize = 16;
 /// The largest number of reserved slots.
 const MAX_RESERVED: usize = 64;
@@ -142,41 +143,41 @@ pub(super) fn take_unreserved(slots: &Arc<Slots>, address: IpAddr, is_proxy: boo
     slots.take_within(client_key(address), per_address, slots.total - reserved)
 }
 
-/// How often a guest, and all guests of an invitation together, may ask in a second.
+/// The requests per second of a visit, and of all visits of an invitation.
 const REQUESTS_OF_VISIT: f64 = 20.0;
 const REQUESTS_OF_INVITATION: f64 = 100.0;
-/// For how many seconds of requests guests may ask at once, as a page does that is opened.
+/// The burst of guests, in seconds of requests. Opening a page sends many requests at once.
 const SECONDS_AT_ONCE: f64 = 10.0;
 
-/// The requests of each visit, and of all guests of an invitation.
+/// Limits the requests of each visit, and of all visits of an invitation.
 pub(super) struct GuestRequests {
     of_visit: RateLimiter<Arc<str>>,
     of_invitation: RateLimiter<Arc<str>>,
 }
 
 impl GuestRequests {
-    /// No more than one address may ask.
+    /// The limits of one address are upper bounds.
     pub(super) fn new(per_second: f64, burst: f64) -> Self {
         let limiter = |rate: f64| RateLimiter::new(rate.min(per_second), (rate * SECONDS_AT_ONCE).min(burst));
         Self { of_visit: limiter(REQUESTS_OF_VISIT), of_invitation: limiter(REQUESTS_OF_INVITATION) }
     }
 
-    /// Takes a request, or returns how long to wait for one.
+    /// Counts a request, or returns the time to wait.
     pub(super) fn take(&self, visit: &Visit, now: Instant) -> Result<(), Duration> {
         self.of_visit.take_of(visit.cookie.clone(), now, || false)?;
         self.of_invitation.take_of(visit.invitation.clone(), now, || false).map(drop)
     }
 }
 
-/// Places for what guests hold, such as live views: so many for each visit, and so many for all guests of an invitation.
+/// Limits the resources that guests hold, such as live views: a number for each visit, and a number for all visits of an invitation.
 pub(super) struct Shares {
     of_visit: usize,
     of_invitation: usize,
-    /// By cookies and by invitations, as long as a place is taken.
+    /// The semaphores by cookie and by invitation, as long as a permit is in use.
     places: Mutex<HashMap<Arc<str>, Weak<Semaphore>>>,
 }
 
-/// The place of a visit, and that of its invitation.
+/// The permits of a visit and of its invitation.
 pub(super) type Share = [OwnedSemaphorePermit; 2];
 
 impl Shares {
@@ -184,13 +185,13 @@ impl Shares {
         Self { of_visit, of_invitation, places: Mutex::default() }
     }
 
-    /// Waits for a place.
+    /// Waits for a permit.
     pub(super) async fn take(&self, visit: &Visit) -> Option<Share> {
         let [of_visit, of_invitation] = self.of(visit);
         Some([of_visit.acquire_owned().await.ok()?, of_invitation.acquire_owned().await.ok()?])
     }
 
-    /// Takes a place if there is one now.
+    /// Takes a permit if one is free.
     pub(super) fn try_take(&self, visit: &Visit) -> Option<Share> {
         let [of_visit, of_invitation] = self.of(visit);
         Some([of_visit.try_acquire_owned().ok()?, of_invitation.try_acquire_owned().ok()?])

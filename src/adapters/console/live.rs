@@ -1,7 +1,8 @@
 //! Sends the events of a room, or of all rooms, over a WebSocket as they happen, and the events that the client missed.
 //!
-//! Each event is one text message, a JSON object. A client that falls behind gets `{"event": "resume", "after": N}` and is closed with code 1013;
-//! it should connect again with `after=N`. In a view of all rooms, N is a [`Cursor`]. Messages from the client are ignored, but it must answer pings to stay connected.
+//! Each event is one text message, a JSON object. A client that falls behind gets `{"event": "resume", "after": N}`, and the connection is closed
+//! with code 1013; the client should connect again with `after=N`. In a view of all rooms, N is a [`Cursor`]. Messages from the client are ignored,
+//! but it must answer pings to stay connected.
 
 use std::sync::Arc;
 
@@ -42,12 +43,13 @@ const MAX_UNANSWERED_PINGS: u32 = 3;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LiveParams {
-    /// Without it, all rooms are watched.
+    /// If it is absent, all rooms are watched.
     #[schemars(with = "Option<RoomId>")]
     room: Option<String>,
-    /// Also what happened since this number; in a view of all rooms, a number for each, such as `lobby.12,attic.7`.
+    /// Also sends the events after this number. In a view of all rooms it has a number for each room, such as `lobby.12,attic.7`.
     after: Option<String>,
-    /// The name of the person who watches one room, as `from` of a message: others see that the person is here. Of guests it is the own one.
+    /// The name of the person who watches one room, as `from` of a message. Others see that the person is here. Guests are always shown under their
+    /// own name.
     #[serde(rename = "as")]
     #[schemars(length(min = 1, max = 64))]
     watcher: Option<String>,
@@ -77,7 +79,7 @@ pub(super) async fn live(
     let (watched, person, visit) = match watched {
         Watched::Room(room, after) => {
             let visit = caller.in_room(&room, &console)?.cloned();
-            // A guest reads what comes after the invitation.
+            // A guest gets only events after the invitation.
             let after = visit.as_ref().map_or(after, |visit| after.map(|after| after.max(visit.from)));
             let person =
                 visit.as_ref().map_or_else(|| person.map(|name| (name, false)), |visit| Some((visit.name.clone(), true)));
@@ -100,12 +102,12 @@ pub(super) async fn live(
 
 struct Watcher {
     caller: Caller,
-    /// The room, in a view of one.
+    /// The room, in a view of one room.
     room: Option<RoomId>,
-    /// Who watches it, and whether that is a guest.
+    /// The name of the watching person, and whether the person is a guest.
     person: Option<(Arc<str>, bool)>,
     visit: Option<Visit>,
-    /// Visits may have ended.
+    /// Changes when a visit may have ended.
     changes: watch::Receiver<u64>,
     closing: watch::Receiver<bool>,
     console: Shared,
@@ -115,7 +117,7 @@ struct Watcher {
 /// Why a live view ends.
 #[derive(Debug)]
 enum Ending {
-    /// The client is gone, or did not read what was sent.
+    /// The client is gone, or did not read the sent messages in time.
     Gone,
     /// The server closes the connection with this code and reason.
     Close(u16, &'static str),
@@ -127,7 +129,7 @@ impl Watcher {
         let mut closing = self.closing.clone();
         let ending = tokio::select! {
             biased;
-            // Also while a message is being sent, so that a client that does not read does not delay the shutdown.
+            // Stops even while a message is being sent, so that a client that does not read does not delay the shutdown.
             () = async { drop(closing.wait_for(|closing| *closing).await) } => Ending::Close(close_code::AWAY, "the server is stopping"),
             ending = self.forward(&mut sink, &mut inbound, events) => ending,
         };
@@ -148,9 +150,9 @@ impl Watcher {
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut unanswered_pings = 0;
         let mut changes = self.changes.clone();
-        // What was revoked since the request was admitted counts, too.
+        // Checks at once, because a permission may have been revoked since the request was admitted.
         changes.mark_changed();
-        // Who is here is told after `hello`.
+        // After `hello`, the client receives the list of people in the room.
         let mut here: Option<Here> = None;
         loop {
             let message = tokio::select! {
@@ -179,8 +181,7 @@ impl Watcher {
                     Some(Ok(Message::Close(_)) | Err(_)) | None => return Ending::Gone,
                     Some(Ok(_)) => {
                         unanswered_pings = 0;
-                        // The pong is sent before the next message is read. Otherwise pongs to a client that does not read would pile up
-                        // in memory.
+                        // Sends the pong before reading the next message. Otherwise pongs to a client that does not read would pile up in memory.
                         if sink.flush().await.is_err() {
                             return Ending::Gone;
                         }
@@ -219,7 +220,7 @@ impl Watcher {
     }
 }
 
-/// Who is here, once that has changed.
+/// Waits for a change of the people in the room, and returns them.
 async fn next_people(here: &mut Option<Here>) -> Vec<PersonHere> {
     match here {
         Some(here) => {

@@ -25,11 +25,11 @@ use crate::ports::inbound_events::InboundMessage;
 const MAX_MENTIONS: usize = 64;
 pub(super) const MAX_ID_CHARS: usize = 128;
 
-/// The number of an accepted message, and what the sender should know about it.
+/// The number of an accepted message, and warnings for the sender.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Accepted {
     pub(super) seq: Seq,
-    /// Sentences about a message that is accepted all the same.
+    /// Warnings about a message that is accepted nevertheless.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -81,16 +81,18 @@ pub(super) async fn say(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewEvent {
-    /// Your own id for it. The same `id` again, of an event or a message of the room, changes nothing and gives the first `seq`.
+    /// The client's own id for the event. If the `id` of an event or message in the room is sent again, nothing changes and the answer has the
+    /// first `seq`.
     #[schemars(length(min = 1, max = MAX_ID_CHARS))]
     id: Arc<str>,
-    /// What happened, such as `raid` or `new_sub`.
+    /// The kind of event, such as `raid` or `new_sub`.
     #[schemars(extend("pattern" = "^[a-z0-9_]{1,32}$"))]
     kind: Arc<str>,
-    /// The person that it is about, as `from` of a message. Forgetting that person removes the event.
+    /// The person in the event, as `from` of a message. Forgetting that person removes the event.
     #[schemars(length(min = 1, max = 64))]
     who: Arc<str>,
-    /// What happened, in words, as `text` of a message. A companion that it names acknowledges it, else the one that spoke least recently.
+    /// The event in words, as `text` of a message. If the text names a companion, that companion acknowledges the event, otherwise the one that
+    /// spoke least recently.
     #[schemars(length(min = 1))]
     text: Arc<str>,
 }
@@ -132,7 +134,7 @@ pub(super) async fn delete(
     accepted(console.backend()?.messages.delete(&room, seq).await?)
 }
 
-/// Guests edit and delete what they said themselves.
+/// Guests may edit and delete only their own messages.
 async fn check_own(console: &Shared, visit: Option<&Visit>, room: &RoomId, seq: Seq) -> Result<(), Problem> {
     let Some(visit) = visit else { return Ok(()) };
     let before = Seq(seq.0.saturating_sub(1)).max(visit.from);
@@ -171,11 +173,11 @@ pub(super) async fn stop_reply(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HistoryParams {
-    /// The first `limit` messages after this number, instead of the newest.
+    /// Returns the first `limit` messages after this number instead of the newest ones.
     after: Option<u64>,
-    /// Only messages before this number.
+    /// Returns only messages before this number.
     before: Option<u64>,
-    /// 100 if it is left out.
+    /// 100 if it is absent.
     #[schemars(range(min = 1, max = 1_000))]
     limit: Option<usize>,
 }
@@ -204,7 +206,7 @@ pub(super) struct SearchParams {
     /// The words, or a part of a text.
     #[schemars(length(min = 1, max = 200))]
     q: String,
-    /// 20 if it is left out.
+    /// 20 if it is absent.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<usize>,
 }

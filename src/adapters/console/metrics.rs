@@ -15,7 +15,7 @@ use crate::telemetry::metrics::EXPOSITION_TYPE;
 /// `GET /metrics`
 pub(super) async fn metrics(State(console): State<Shared>) -> Response {
     let metrics = console.metrics.clone();
-    // This takes milliseconds and reads the disk.
+    // Making the exposition takes milliseconds and reads the disk.
     let exposition = tokio::task::spawn_blocking(move || metrics.exposition()).await;
     match exposition.unwrap_or_else(|panic| Err(panic.to_string())) {
         Ok(text) => ([(CONTENT_TYPE, HeaderValue::from_static(EXPOSITION_TYPE))], text).into_response(),

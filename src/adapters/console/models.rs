@@ -1,4 +1,4 @@
-//! Handlers for the models in force: looking at them, trying others, and connecting them.
+//! Handlers for the models in force: show them, try others, connect and disconnect.
 
 use axum::Json as Answer;
 use axum::extract::State;

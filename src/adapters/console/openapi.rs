@@ -1,4 +1,4 @@
-//! The description of the HTTP API in OpenAPI 3.1. It is read from the types that handlers take and return, so that it has no copy of them.
+//! The OpenAPI 3.1 description of the HTTP API. It is generated from the argument and result types of handlers, so it does not duplicate them.
 
 mod parts;
 
@@ -56,15 +56,15 @@ struct Operation {
     path: &'static str,
     /// The path of the handler's function, such as `tertulia_console::rooms::list`.
     handler: &'static str,
-    /// What it does, in one line.
+    /// A summary of one line.
     does: &'static str,
     answers: &'static [u16],
-    /// The errors that this operation has besides those of all.
+    /// The errors of this operation, in addition to those of every operation.
     errors: &'static [u16],
-    /// The media type and the schema of its answer, if the handler's type does not have them.
+    /// The media type and schema of the response, if the handler's type does not describe it.
     produced: Vec<(&'static str, SchemaOf)>,
     describe: fn(&mut Parts, &mut Schemas),
-    /// What the handler's type does not say of its argument.
+    /// Describes the handler's argument where its type does not.
     taken: Option<fn(&mut Parts, &mut Schemas)>,
     access: Access,
 }
@@ -111,7 +111,7 @@ impl Api {
         self
     }
 
-    /// What the operation answers, where the handler's type does not say it.
+    /// Sets the response of the last operation, where the handler's type does not describe it.
     pub(super) fn producing<T: JsonSchema>(mut self, media_type: &'static str) -> Self {
         if let Some(operation) = self.operations.last_mut() {
             operation.produced.push((media_type, SchemaGenerator::subschema_for::<T>));
@@ -119,7 +119,7 @@ impl Api {
         self
     }
 
-    /// What the operation takes, where the handler's type does not say it.
+    /// Sets the request body of the last operation, where the handler's type does not describe it.
     pub(super) fn taking<T: Part>(mut self) -> Self {
         if let Some(operation) = self.operations.last_mut() {
             operation.taken = Some(T::describe);
@@ -127,12 +127,12 @@ impl Api {
         self
     }
 
-    /// Guests may use the operation, too.
+    /// Opens the last operation to guests.
     pub(super) fn for_guests(self) -> Self {
         self.open_to(Access::Guests)
     }
 
-    /// Everybody may use the operation, without a token.
+    /// Opens the last operation to everybody, without a token.
     pub(super) fn for_everybody(self) -> Self {
         self.open_to(Access::Everybody)
     }
@@ -144,7 +144,7 @@ impl Api {
         self
     }
 
-    /// Who may use each operation.
+    /// The access of each operation.
     pub(super) fn access(&self) -> AccessTable {
         AccessTable::new(self.operations.iter().map(|operation| (operation.path, operation.method, operation.access)))
     }
@@ -242,12 +242,12 @@ fn name(status: u16) -> String {
     reason(status).replace(' ', "")
 }
 
-/// Makes of each choice between constants an `enum`, whose description tells what each means: some generators of clients cannot choose.
+/// Replaces each `oneOf` of constants by an `enum`, and lists their meanings in the description. Some generators of clients cannot handle `oneOf`.
 fn make_plain(value: &mut Value) {
     match value {
         Value::Object(object) => {
             object.values_mut().for_each(make_plain);
-            // Most of them do not fit their own schema, and absent is the default anyway.
+            // Most null defaults do not fit their own schema. Absence is the default anyway.
             if object.get("default").is_some_and(Value::is_null) {
                 object.remove("default");
             }
@@ -269,7 +269,7 @@ fn make_plain(value: &mut Value) {
     }
 }
 
-/// The words of a choice between constants, each with its meaning.
+/// The constants of a `oneOf`, each with its meaning.
 fn words(choices: &[Value]) -> Option<Vec<(String, String)>> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     choices.iter().map(|choice| Some((text(choice.get("const"))?, text(choice.get("description"))?))).collect()

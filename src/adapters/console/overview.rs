@@ -1,4 +1,4 @@
-//! What the page shows when it is opened, in one answer instead of five.
+//! The data that the page shows when it is opened, in one response instead of five.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -11,7 +11,7 @@ use crate::ports::backend::keeping::{Quarantine, Readiness};
 use crate::ports::backend::room::{Companions, Rooms};
 use crate::ports::model_setup::ModelsView;
 
-/// Each part is the answer to a request of its own, such as `GET /api/rooms`.
+/// Each field is the response to another request, such as `GET /api/rooms`.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Overview {
     rooms: Rooms,

@@ -1,7 +1,7 @@
 //! The page's files, embedded in the binary. To add a file, put it into `page/` and add its name to `FILES`.
 //!
-//! Each page gets its style sheets as one file and its modules, with the texts of a language, as another. The address of these names their contents,
-//! so that browsers keep them.
+//! Each page gets its style sheets as one file, and its modules with the texts of one language as another. The addresses of these files contain a
+//! hash of their contents, so that browsers can cache them.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher};
@@ -30,8 +30,8 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_bytes!(concat!("page/", $name)))),*] };
 }
 
-/// Every file of the page. `index.html` is served at `/` to operators and `guest.html` to guests, `join.html` at `/join`, `signin.html` at `/signin`,
-/// each other file at `/page/<name>`.
+/// Every file of the page. `index.html` is served at `/` to operators, `guest.html` at `/` to guests, `join.html` at `/join`, `signin.html` at
+/// `/signin`, and each other file at `/page/<name>`.
 const FILES: &[(&str, &[u8])] = files![
     "ai.js",
     "announcements.js",
@@ -147,20 +147,21 @@ const FILES: &[(&str, &[u8])] = files![
     "your-name.js",
 ];
 
-/// The pages with modules: the name of each, and that of its one style sheet and one script. What a page loads later is in one more script.
+/// The pages with modules: the name of each page, and the name of its style sheet and script. Modules that a page loads later are in another
+/// script.
 const BUNDLED: [(&str, &str); 3] = [("index", "page"), ("guest", "guest-page"), ("join", "join-page")];
-/// The browser runs it beside the pages, also while none is open. Each language has its own.
+/// The service worker. The browser runs it beside the pages, also while no page is open. Each language has its own.
 const WORKER: &str = "service-worker";
 /// The texts that the modules import. Each language has its own.
 const TEXTS: &str = "en.json";
 
-/// The files by name. Pages and their scripts are there once for each language: `index.de.html`.
+/// The files by name. Pages and their scripts exist once for each language: `index.de.html`.
 pub(super) struct Page(HashMap<String, File>);
 
 struct File {
     name: String,
     bytes: Bytes,
-    /// Compressed, once a browser has asked for it.
+    /// The compressed bytes, set when a browser first requests them.
     compressed: OnceLock<Bytes>,
     /// A hash of the contents.
     tag: String,
@@ -190,7 +191,7 @@ fn source(name: &str) -> &'static str {
     file.map_or("", |(_, bytes)| std::str::from_utf8(bytes).unwrap_or_default())
 }
 
-/// A page in a language, with addresses that name what is in the files.
+/// A page in a language. The addresses of its files contain their hashes.
 fn html(name: &str, language: Language, bundled: &[&File]) -> String {
     let mut html = String::new();
     for line in source(name).lines() {
@@ -203,7 +204,7 @@ fn html(name: &str, language: Language, bundled: &[&File]) -> String {
             Some((Kind::Module, file)) => format!("<script type=\"module\" src=\"/page/{}?v={}\"></script>", file.name, file.tag),
             None => line.to_owned(),
         };
-        // The style sheets are one.
+        // All style sheets are linked into one file, so only the first link stays.
         let is_linked = matches!(file, Some((Kind::Style, _))) && html.contains(&link);
         if !is_linked {
             html += &format!("{link}\n");
@@ -216,7 +217,7 @@ fn html(name: &str, language: Language, bundled: &[&File]) -> String {
 }
 
 impl Page {
-    /// The page of this program. It is put together when it is first asked for.
+    /// The page in this binary. It is assembled on first use.
     pub(super) fn embedded() -> &'static Self {
         static PAGE: LazyLock<Page> = LazyLock::new(Page::new);
         &PAGE
@@ -267,8 +268,8 @@ impl Page {
         Self(files.into_iter().map(|file| (file.name.clone(), file)).collect())
     }
 
-    /// The sign-in page with the reason why the last attempt was refused, in place of the comment `<!--refused-->`. The reason must be our own text,
-    /// because it is not escaped.
+    /// The sign-in page with the reason why the last attempt was refused, in place of the comment `<!--refused-->`. The reason must be our own
+    /// text, because it is not escaped.
     pub(super) fn refused_sign_in(&self, reason: &Detail, headers: &HeaderMap) -> String {
         let language = language(headers);
         let page = self.0.get(&format!("signin.{}.html", language.code()));
@@ -276,13 +277,13 @@ impl Page {
         page.replace("<!--refused-->", &format!("<p role=\"alert\">{}</p>", reason.said_in(language)))
     }
 
-    /// The page of a node that stands by. It leads to the node that runs the channels, if there is one, and loads itself again.
+    /// The page of a standby node. It links to the node that runs the channels, if there is one, and reloads itself.
     fn standby(&self, nodes: &NodesView, headers: &HeaderMap) -> Response {
         let language = language(headers);
         let page = self.0.get(&format!("standby.{}.html", language.code()));
         let page = page.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or_default();
         let of_owner = nodes.active().map(|partition| (partition.owner.as_deref().unwrap_or_default(), &partition.address));
-        // Names and addresses are those of the settings of other nodes.
+        // Names and addresses come from the settings of other nodes, so they are escaped.
         let line = match of_owner {
             Some((owner, Some(address))) => {
                 let (owner, address) = (escaped(owner), escaped(address));
@@ -299,12 +300,12 @@ impl Page {
         (StatusCode::SERVICE_UNAVAILABLE, headers, html).into_response()
     }
 
-    /// A page in the language of the browser: `index`, `guest`, `join` or `signin`.
+    /// A page in the language of the request: `index`, `guest`, `join` or `signin`.
     fn html(&self, page: &str, headers: &HeaderMap) -> Result<Response, Problem> {
         self.answer(&format!("{page}.{}.html", language(headers).code()), None, headers)
     }
 
-    /// The file. `version` is the tag that its address names: such a file never changes.
+    /// The response with a file. `version` is the hash in the requested address. If it is the file's hash, browsers may cache the file forever.
     fn answer(&self, name: &str, version: Option<&str>, headers: &HeaderMap) -> Result<Response, Problem> {
         let file = self.0.get(name).ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, format!("there is no /page/{name}")))?;
         let is_compressed = headers.get_all(ACCEPT_ENCODING).iter().any(accepts_gzip);
@@ -334,17 +335,17 @@ impl Page {
     }
 }
 
-/// A paragraph of a page, with a name that is escaped already.
+/// A paragraph of a page. The name must be escaped.
 fn page_line(language: Language, key: &str, name: &str) -> String {
     format!("<p>{}</p>", language.fill(&format!("{{{key}}}")).replace("{name}", name))
 }
 
-/// A text as it is written in HTML.
+/// Escapes a text for HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// `GET /`: guests have a page of their own. A node that stands by leads to another.
+/// `GET /`: guests get another page than operators. A standby node shows a link to the active one.
 pub(super) async fn index(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
@@ -361,7 +362,7 @@ pub(super) async fn sign_in(headers: HeaderMap) -> Result<Response, Problem> {
     Page::embedded().html("signin", &headers)
 }
 
-/// `GET /join`: loading it changes nothing, because previews of links load it, too.
+/// `GET /join`: a request changes nothing, because link previews load the page, too.
 pub(super) async fn join(headers: HeaderMap) -> Result<Response, Problem> {
     Page::embedded().html("join", &headers)
 }
@@ -374,7 +375,7 @@ pub(super) async fn file(Path(name): Path<String>, RawQuery(query): RawQuery, he
     let version = query.as_deref().and_then(|query| query.strip_prefix("v="));
     let mut answer = Page::embedded().answer(&name, version, &headers)?;
     if name.starts_with(WORKER) {
-        // It serves the pages, which are not below its own address.
+        // The service worker serves pages that are not below its own address.
         answer.headers_mut().insert("service-worker-allowed", HeaderValue::from_static("/"));
     }
     Ok(answer)

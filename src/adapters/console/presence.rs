@@ -1,4 +1,4 @@
-//! Who has a room open in a browser, and who is typing there. Nothing of it is stored.
+//! The people who have a room open in a browser, and whether they are typing. Presence is not stored.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use tokio::time::Instant;
 use crate::domain::lookalike::look_alike;
 use crate::ports::backend::room::RoomId;
 
-/// How long somebody counts as typing without having typed more.
+/// How long a person counts as typing after the last report.
 const TYPING_FOR: Duration = Duration::from_secs(6);
 
-/// A person who has a room open.
+/// A person with an open room.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct PersonHere {
     name: Arc<str>,
-    /// Whether the person came by an invitation.
+    /// Whether the person joined with an invitation.
     guest: bool,
     typing: bool,
 }
@@ -31,7 +31,7 @@ pub(super) struct Presence(Arc<Mutex<HashMap<RoomId, Room>>>);
 
 #[derive(Default)]
 struct Room {
-    /// By connection, the oldest first.
+    /// One entry per connection, oldest first.
     people: Vec<Connected>,
     next: u64,
     changed: watch::Sender<()>,
@@ -44,7 +44,7 @@ struct Connected {
     typing_until: Option<Instant>,
 }
 
-/// A connection to a room. The person is gone when the last one is dropped.
+/// A connection to a room. A person has left when the person's last connection is dropped.
 pub(super) struct Here {
     presence: Presence,
     room: RoomId,
@@ -53,7 +53,7 @@ pub(super) struct Here {
 }
 
 impl Presence {
-    /// Somebody has opened a room, or without a name only watches who is there.
+    /// Enters a room. Without a person, the connection only observes the people there.
     pub(super) fn enter(&self, room: &RoomId, person: Option<(Arc<str>, bool)>) -> Here {
         let mut rooms = self.0.lock();
         let there = rooms.entry(room.clone()).or_default();
@@ -64,14 +64,14 @@ impl Presence {
             there.changed.send_replace(());
         }
         let mut changed = there.changed.subscribe();
-        // Who comes is told who is there.
+        // A new connection gets the list of people at once.
         if !there.people.is_empty() {
             changed.mark_changed();
         }
         Here { presence: self.clone(), room: room.clone(), connection, changed }
     }
 
-    /// Who is in a room, each person once.
+    /// The people in a room, without duplicates.
     pub(super) fn people(&self, room: &RoomId) -> Vec<PersonHere> {
         let (now, mut people) = (Instant::now(), Vec::<PersonHere>::new());
         let rooms = self.0.lock();
@@ -90,13 +90,13 @@ impl Presence {
         self.people(room).iter().any(|person| person.guest && *person.name == *guest)
     }
 
-    /// Whether an operator has a room open whose name is this one, or looks like it.
+    /// Whether an operator has a room open under this name, or under one that looks like it.
     pub(super) fn has_host(&self, name: &str) -> bool {
         let rooms = self.0.lock();
         rooms.values().flat_map(|room| &room.people).any(|person| !person.is_guest && look_alike(&person.name, name))
     }
 
-    /// Somebody who has the room open types, or does not any more. Others see it for six seconds.
+    /// Records whether a person in the room is typing. Others see it for six seconds.
     pub(super) fn typing(&self, room: &RoomId, name: &str, is_typing: bool) {
         let until = is_typing.then(|| Instant::now() + TYPING_FOR);
         self.update(room, |there| {
@@ -117,7 +117,7 @@ impl Presence {
         let Some(there) = rooms.get_mut(room) else { return };
         change(there);
         there.changed.send_replace(());
-        // Nobody watches it any more.
+        // Removes a room without people and watchers.
         if there.people.is_empty() && there.changed.is_closed() {
             rooms.remove(room);
         }
@@ -125,9 +125,9 @@ impl Presence {
 }
 
 impl Here {
-    /// Waits until somebody comes, goes or types.
+    /// Waits for a change of the people in the room, or of their typing.
     pub(super) async fn changed(&mut self) {
-        // The sender lives as long as somebody watches the room.
+        // The sender lives as long as the room has a watcher.
         let _ = self.changed.changed().await;
     }
 
@@ -138,7 +138,7 @@ impl Here {
 
 impl Drop for Here {
     fn drop(&mut self) {
-        // The room goes with its last watcher.
+        // The room is removed with its last watcher.
         self.changed = watch::channel(()).1;
         self.presence.update(&self.room, |there| there.people.retain(|one| one.connection != self.connection));
     }

@@ -36,12 +36,12 @@ pub(super) struct Body<'a> {
     kind: &'static str,
     title: &'a str,
     status: u16,
-    /// What is wrong, and what to do.
+    /// The error, and how to fix it.
     detail: &'a str,
-    /// Where one field or parameter is wrong: its path.
+    /// The path of the invalid field or parameter, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
-    /// The same for programs that word it themselves, in another language: a `code` and values.
+    /// The error for programs that word it themselves, in another language: a `code` and values.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "why")]
     why: Option<Value>,
@@ -49,7 +49,7 @@ pub(super) struct Body<'a> {
 
 /// A code with its values.
 fn why(_: &mut SchemaGenerator) -> Schema {
-    // The page has texts for what files are that are no cards, one for each kind.
+    // The page has one text for each kind of file that is no card and no picture.
     let of_files = ["not_cards.", "not_pictures."].into_iter().flat_map(Language::keys).filter(|code| !code.starts_with("is_"));
     let codes: BTreeSet<_> = Language::keys(ErrorCode::SECTION).into_iter().chain(of_files).chain(["other"]).collect();
     json_schema!({
@@ -146,7 +146,7 @@ impl From<NotAPicture> for Problem {
     }
 }
 
-/// Does what takes a while beside the threads that serve others.
+/// Runs slow work on a blocking thread, so that other requests are not delayed.
 pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -169,7 +169,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// Rounded up, and at least one, so that a client that waits this long is not too early.
+/// The seconds of a wait, rounded up and at least 1, so that a client that waits this long is not too early.
 fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }

@@ -1,4 +1,4 @@
-//! Handlers for recorded decisions, and for the story of one.
+//! Handlers for recorded decisions, and for the explanation of one.
 
 use axum::Json as Answer;
 use axum::extract::State;
@@ -20,13 +20,13 @@ use crate::ports::backend::stamp;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecisionsParams {
-    /// Its id or its title, without regard to case.
+    /// The room's id or title, ignoring case.
     room: Option<String>,
     #[schemars(with = "Option<PlainId>")]
     companion: Option<String>,
-    /// Only decisions after this number. It needs `room`.
+    /// Returns only decisions after this number. It requires `room`.
     after: Option<u64>,
-    /// 100 if it is left out.
+    /// 100 if it is absent.
     #[schemars(range(min = 1, max = 1_000))]
     limit: Option<usize>,
 }
@@ -51,19 +51,19 @@ pub(super) async fn decisions(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WhyParams {
-    /// Its id or its title, without regard to case.
+    /// The room's id or title, ignoring case.
     #[schemars(required)]
     room: Option<String>,
-    /// An id, a name or an alias. Without it, all companions are described briefly.
+    /// An id, a name or an alias. If it is absent, all companions are described briefly.
     companion: Option<String>,
-    /// The number of a decision, or a time. It cannot be used together with `message`.
+    /// The number of a decision, or a time. It cannot be combined with `message`.
     at: Option<String>,
     /// The `seq` or the `id` of a message.
     message: Option<String>,
 }
 
-/// `GET /api/why?room=&companion=&at=&message=`: `companion` is an id, a name or an alias, `at` the number of a decision's event or a time,
-/// `message` a message's number or id. The sentences are in the language of the request.
+/// `GET /api/why?room=&companion=&at=&message=`: `companion` is an id, a name or an alias. `at` is the number of a decision's event, or a time.
+/// `message` is the number or id of a message. The sentences are in the language of the request.
 pub(super) async fn why(
     State(console): State<Shared>,
     Preferred(language): Preferred,

@@ -18,7 +18,7 @@ use crate::ports::backend::room::{
 };
 use crate::ports::backend::state::RoomState;
 
-/// The longest title of a room, which a channel of another platform can have.
+/// The longest title of a room, in characters. Channels of other platforms can have titles of this length.
 const MAX_ROOM_CHARS: usize = 200;
 
 /// `GET /api/rooms`
@@ -95,7 +95,7 @@ pub(super) async fn state(State(console): State<Shared>, RoomPath(room): RoomPat
     Ok(Answer(console.backend()?.rooms.state(&room).await?))
 }
 
-/// The room that a query names.
+/// Finds the room that a query names.
 pub(super) async fn find_room(console: &Shared, name: Option<String>) -> Result<Option<RoomId>, Problem> {
     let Some(name) = name else { return Ok(None) };
     validation::opaque_id("room", &name, MAX_ROOM_CHARS)?;
@@ -117,7 +117,8 @@ fn check_members(guild: &GuildId, companions: &mut [Invited]) -> Result<(), Prob
     Ok(())
 }
 
-/// Validates the names of a companion. Only an external companion has names in the request; those of others are in their files.
+/// Validates the names of a companion. Only an external companion has names in the request; the names of others are in their
+/// files.
 fn check_names(field: &str, invited: &mut Invited) -> Result<(), Problem> {
     if !invited.external && (invited.name.is_some() || !invited.aliases.is_empty()) {
         let detail = "only an external companion can be given names here; add \"external\": true, or leave out name and aliases";

@@ -1,4 +1,4 @@
-//! Every route: the table of docs/design/interfaces.md I-9, the page, probes and metrics.
+//! All routes: the table of docs/design/interfaces.md I-9, the page, probes and metrics.
 
 use std::any::Any;
 
@@ -31,7 +31,7 @@ pub(super) fn routes(console: Shared) -> Router {
         .with_state(console)
 }
 
-/// Each operation: its path and handler, what it does, the statuses of its answers, and the errors that it has besides those of all.
+/// Each operation: its path, handler, summary, response statuses, and the errors in addition to those of every operation.
 pub(super) fn api() -> Api {
     Api::default()
         .get("/api/openapi.json", openapi::served, "Return this description", &[200], &[])

@@ -1,4 +1,4 @@
-//! What the console serves: the core, or for a while only the reason why it cannot.
+//! The state of the server behind the console: the core, or the reason why the core is not available.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,14 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// The time after which a client should try again while no node runs the channels, or another one does.
 const TAKEN_OVER_AFTER: Duration = Duration::from_secs(2);
 
-/// What the console serves.
+/// The state of the server behind the console.
 pub enum Served {
-    /// The core.
+    /// The core is running.
     Core { backend: Backend, models: Arc<dyn ModelSetup>, companions: Arc<dyn CompanionSetup>, nodes: Arc<dyn Nodes> },
-    /// Nothing: another node owns the store.
+    /// The core is not running, because another node owns the store.
     StandingBy(Arc<dyn Nodes>),
-    /// Nothing: the store is closed. The function tells what happens to it, and how far that is.
+    /// The core is not running, because the store is closed. The function returns the current operation on the store, and its
+    /// progress.
     Closed(Box<dyn Fn() -> String + Send + Sync>),
 }
 
@@ -53,7 +54,10 @@ impl Common {
         }
     }
 
-    /// The nodes that share the store. `None`: the store is closed.
+    /// The nodes that share the store.
+    ///
+    /// # Errors
+    /// Returns an error while the store is closed.
     pub(super) fn nodes(&self) -> Result<NodesView, Refused> {
         match &self.served {
             Served::Core { nodes, .. } | Served::StandingBy(nodes) => Ok(nodes.nodes()),
@@ -61,7 +65,7 @@ impl Common {
         }
     }
 
-    /// The nodes, while another one owns the store.
+    /// The nodes, if this node is a standby; otherwise `None`.
     pub(super) fn stands_by(&self) -> Option<NodesView> {
         if let Served::StandingBy(nodes) = &self.served { Some(nodes.nodes()) } else { None }
     }
@@ -88,7 +92,7 @@ fn standing_by(nodes: &NodesView) -> Refused {
     Refused::Unavailable { detail, retry_after: Some(TAKEN_OVER_AFTER) }
 }
 
-/// Who owns the store, in words.
+/// A sentence that names the owner of the store.
 fn who_owns(nodes: &NodesView) -> String {
     if let Some(problem) = &nodes.problem {
         return format!("the database cannot be reached ({problem})");

@@ -25,7 +25,7 @@ pub(super) struct SignIn {
     token: SecretString,
 }
 
-/// `POST /signin`: answers a form with a redirect to the page, and JSON with 204. Both set the cookie.
+/// `POST /signin`: responds to a form with a redirect to the page, and to JSON with 204. Both responses set the cookie.
 pub(super) async fn sign_in(State(console): State<Shared>, Extension(caller): Extension<Caller>, request: Request) -> Response {
     let headers = request.headers().clone();
     let is_form = is_form(&headers);
@@ -68,7 +68,7 @@ async fn token(console: &Shared, request: Request, is_form: bool) -> Result<Sign
     }
     let bytes = body::read(request.into_body(), console, console.settings.max_body_bytes).await?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default();
-    // The parser's error is not passed on, because it may contain the token.
+    // The parser's error is not returned, because it may contain the token.
     body::form(text).map_err(|_| Problem::invalid("token", "is missing from the form"))
 }
 

@@ -1,5 +1,5 @@
-//! Tokens of programs: each has a name and a scope, and is made and ended by itself. They are in a file of the data folder, as hashes, so that a command
-//! can make and end them whether the server runs or not. The file is read whenever one is presented.
+//! Tokens of programs. Each has a name and a scope, and is created and revoked separately. A file in the data folder has their hashes, so that a
+//! command can create and revoke tokens whether or not the server is running. The file is read whenever a token is presented.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::ports::backend::stamp::Stamp;
 use crate::ports::rng::Rng;
 use crate::settings::private_file;
 
-/// The most tokens, and the most characters of their names.
+/// The largest number of tokens, and the most characters of their names.
 const MOST: usize = 100;
 const MAX_NAME_CHARS: usize = 64;
 
@@ -42,7 +42,8 @@ named! {
 }
 
 impl Scope {
-    /// Whether a route may be used by this method. A call is a GET, and takes part in it.
+    /// Whether the scope admits a method of a route. A voice call is a GET request, but the caller can speak in it, so [`Scope::Read`] does not
+    /// admit it.
     pub(super) fn allows(self, route: &str, method: &Method) -> bool {
         match self {
             Self::Metrics => route == "/metrics",
@@ -58,11 +59,11 @@ pub struct Token {
     pub name: Arc<str>,
     pub scope: Scope,
     pub made_at: Moment,
-    /// Of the secret, SHA-256 in hexadecimal digits: it has 256 random bits.
+    /// The SHA-256 of the secret in hexadecimal digits. The secret has 256 random bits.
     hash: String,
 }
 
-/// Why a token was not made or ended.
+/// Why a token was not created or revoked.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     #[error("the name has 1 to {MAX_NAME_CHARS} letters A-Z and a-z, digits, _ and -")]
@@ -86,10 +87,10 @@ impl Tokens {
         Self(data.join("tokens.json"))
     }
 
-    /// All of them, by their names.
+    /// All tokens, by name.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub fn all(&self) -> Result<Vec<Token>, Refused> {
         match std::fs::read(&self.0) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| self.failed(error.into())),
@@ -98,10 +99,10 @@ impl Tokens {
         }
     }
 
-    /// Makes a token, and returns its secret, which is kept nowhere.
+    /// Creates a token and returns its secret, which is not stored.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// Returns an error if the name is invalid or taken, if there are too many tokens, or if the file cannot be read or written.
     pub fn make(&self, name: &str, scope: Scope, now: Moment, rng: &dyn Rng) -> Result<SecretString, Refused> {
         let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if !(1..=MAX_NAME_CHARS).contains(&name.len()) || !name.chars().all(is_allowed) {
@@ -121,10 +122,10 @@ impl Tokens {
         Ok(secret)
     }
 
-    /// Ends a token: it opens nothing any more.
+    /// Revokes a token.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// Returns an error if no token has this name, or if the file cannot be read or written.
     pub fn end(&self, name: &str) -> Result<(), Refused> {
         let mut all = self.all()?;
         let before = all.len();
@@ -135,14 +136,14 @@ impl Tokens {
         self.write(&all)
     }
 
-    /// The token with this secret. A file that cannot be read lets nobody in.
+    /// The token with this secret. If the file cannot be read, no token is valid.
     pub(super) fn with_secret(&self, secret: &str) -> Option<Token> {
         let all = self.all().inspect_err(|error| tracing::warn!(%error, "tokens cannot be read")).unwrap_or_default();
         let hash = hash(secret);
         all.into_iter().find(|token| token.hash == hash)
     }
 
-    /// Whether this very token is still there.
+    /// Whether this token still exists, with the same secret.
     pub(super) fn has(&self, token: &Token) -> bool {
         self.all().is_ok_and(|all| all.iter().any(|known| known.hash == token.hash))
     }
@@ -199,7 +200,7 @@ pub(super) struct TokenView {
     made_at: Stamp,
 }
 
-/// A token to be made.
+/// A token to create.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewToken {
@@ -208,19 +209,19 @@ pub(super) struct NewToken {
     scope: Scope,
 }
 
-/// A token that was made.
+/// A new token.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct MadeToken {
     name: String,
     scope: Scope,
-    /// The secret, for `Authorization: Bearer …`. It is not shown again.
+    /// The secret, for `Authorization: Bearer …`. It is returned only once.
     token: String,
 }
 
 /// `GET /api/tokens`
 pub(super) async fn list(State(console): State<Shared>) -> Result<Answer<TokenList>, Problem> {
     let view = |token: Token| TokenView { name: token.name, scope: token.scope, made_at: token.made_at.into() };
-    // Without a data folder there are none.
+    // Without a data folder there are no tokens.
     let all = console.auth.tokens().map_or_else(|_| Ok(Vec::new()), Tokens::all)?;
     Ok(Answer(TokenList { tokens: all.into_iter().map(view).collect() }))
 }

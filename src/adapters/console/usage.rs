@@ -22,10 +22,11 @@ const MAX_GUILD_CHARS: usize = 200;
 pub(super) struct UsageParams {
     #[schemars(length(min = 1, max = MAX_GUILD_CHARS))]
     guild: Option<String>,
-    /// The start of the span; a day before its end if it is left out, or eleven months before the last one for figures by month.
+    /// The start of the time range. The default is a day before its end, or eleven months before the last month for monthly
+    /// figures.
     #[schemars(extend("format" = "date-time"))]
     from: Option<String>,
-    /// The end of the span; now if it is left out.
+    /// The end of the time range. The default is now.
     #[schemars(extend("format" = "date-time"))]
     to: Option<String>,
 }
@@ -56,7 +57,7 @@ impl UsageParams {
     }
 }
 
-/// The refused field is a query parameter.
+/// Reports the invalid field as a query parameter.
 fn problem(refused: Refused) -> Problem {
     match refused {
         Refused::Invalid { field, detail } => {

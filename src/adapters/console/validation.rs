@@ -31,7 +31,7 @@ pub(super) fn name(field: &str, text: &str) -> Result<Arc<str>, Problem> {
     Ok(text.into())
 }
 
-/// Validates a name of a companion. Invisible characters are refused, too, because they can make one name read like another.
+/// Validates a name of a companion. It refuses invisible characters, too, because they can make one name read like another.
 pub(super) fn companion_name(field: &str, text: &str) -> Result<Arc<str>, Problem> {
     let name = name(field, text)?;
     match first_hidden(&name) {
@@ -103,7 +103,7 @@ fn not_plain(field: &str, text: &str) -> Problem {
     Problem::invalid(field, format!("{id:?} is not a valid id: it must have 1 to 64 letters A-Z and a-z, digits, _ and -"))
 }
 
-/// As Unicode writes it: `U+202E`.
+/// A character in Unicode notation: `U+202E`.
 fn code_point(char: char) -> String {
     format!("U+{:04X}", u32::from(char))
 }

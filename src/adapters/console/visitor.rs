@@ -1,4 +1,5 @@
-//! What guests see: of every answer and every event the parts that are listed here, and nothing else. What a call tells them, and what they may tell it.
+//! Filters data for guests. From every response and event, guests get only the parts that are listed here. The lists also cover messages of calls,
+//! in both directions.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use crate::ports::backend::room::{Room, RoomId};
 use crate::ports::backend::stamp::Stamp;
 use crate::ports::inbound_events::{InboundMessage, ReplyTo};
 
-/// What every event has.
+/// The fields of every event.
 const OF_ALL: &[&str] = &["event", "seq", "at", "channel", "rounds"];
 
-/// The events of the live view that guests get, each with the fields that they get besides those of all events. Of all others they get nothing.
+/// The events of the live view that guests get, each with its fields in addition to those of every event. Guests get no other events.
 pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("hello", &["last", "state"]),
     ("message", &["id", "from", "name", "role", "ai", "text", "modality", "reply_to", "said_at", "kind", "truncated"]),
@@ -57,12 +58,12 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("resume", &["after"]),
 ];
 
-/// Why a companion does not answer, as the owner knows it: guests get `unavailable` instead.
+/// Reasons for a companion's silence that concern the owner. Guests get `unavailable` instead.
 const OWNERS_REASONS: &[&str] = &["budget", "unpostable", "unreadable"];
-/// The errors of a reply that tell what people did. Guests get no others.
+/// The errors of a reply that people caused. Guests get no others.
 const PEOPLES_ERRORS: &[&str] = &["cancelled", "interrupted"];
 
-/// Whether guests may send a message in a call of their room.
+/// Whether guests may send this message in a call of their room.
 pub(super) fn may_send(message: &PageMessage) -> bool {
     match message {
         PageMessage::Mute { .. }
@@ -74,7 +75,7 @@ pub(super) fn may_send(message: &PageMessage) -> bool {
     }
 }
 
-/// Whether guests get a message in a call of their room.
+/// Whether guests get this message in a call of their room.
 pub(super) fn may_get(message: &ServerMessage) -> bool {
     match message {
         ServerMessage::Hello { .. }
@@ -97,25 +98,25 @@ pub(super) fn may_get(message: &ServerMessage) -> bool {
     }
 }
 
-/// What guests get of a round: about which message it was, and who spoke.
+/// The fields of a round that guests get: its message, its speaker and its progress.
 const ROUND: &[&str] =
     &["seq", "at", "message_id", "phase", "asked", "answers", "selected", "speaker", "speak_at", "late", "outcome", "closed_at"];
 
-/// What guests get of the state of a room in `hello`.
+/// The fields of a room's state that guests get in `hello`.
 const STATE: &[&str] = &["companions", "floor", "late", "kept_away", "at"];
 const COMPANION: &[&str] = &["id", "name", "doing", "since", "retry_at", "paused", "closing", "external"];
 const FLOOR: &[&str] = &["companion", "ticket", "due_at"];
 const KEPT_AWAY: &[&str] = &["until"];
 
-/// The most messages of a history that guests get at once.
+/// The most messages of a history that a guest gets in one response.
 pub(super) const MOST_MESSAGES: usize = 200;
 
-/// The prefix of the ids of a guest's messages on record, so that no two guests share an id. A name may contain a `/`.
+/// The prefix of the recorded ids of a guest's messages, so that no two guests share an id. A name may contain a `/`.
 fn prefix(visit: &Visit) -> String {
     format!("guest/{}/{}/", visit.invitation, visit.name.replace('%', "%25").replace('/', "%2F"))
 }
 
-/// Makes a message that of a guest: its id is the guest's own, and it answers nothing from before the invitation.
+/// Turns a message into a guest's: adds the guest's prefix to its id. A reply to a message from before the invitation is refused.
 pub(super) fn own(message: &mut InboundMessage, visit: &Visit) -> Result<(), Problem> {
     message.id = message.id.as_ref().map(|id| format!("{}{id}", prefix(visit)).into());
     match message.reply_to.as_ref().and_then(ReplyTo::recorded) {
@@ -126,18 +127,18 @@ pub(super) fn own(message: &mut InboundMessage, visit: &Visit) -> Result<(), Pro
     }
 }
 
-/// The id as the guest gave it. None: it is somebody else's.
+/// The id as the guest sent it. `None` if the message is not this guest's.
 fn own_id(id: &str, visit: &Visit) -> Option<Arc<str>> {
     id.strip_prefix(&prefix(visit)).map(Arc::from)
 }
 
-/// An event as a guest gets it. None: the guest gets nothing.
+/// An event as a guest gets it. `None` if the guest does not get it.
 pub(super) fn event(text: &str, visit: &Visit) -> Option<String> {
     let Value::Object(mut event) = serde_json::from_str(text).ok()? else { return None };
     let kind = event.get("event")?.as_str()?;
     let (_, fields) = EVENTS.iter().find(|(known, _)| *known == kind)?;
     let is_before = |value: &Value| value.as_u64().is_none_or(|seq| seq <= visit.from.0);
-    // The words of a message from before the invitation are not told by its edit either.
+    // An edit does not reveal the text of a message from before the invitation either.
     if kind == "edited" && event.get("message").is_none_or(is_before) {
         return None;
     }
@@ -145,7 +146,7 @@ pub(super) fn event(text: &str, visit: &Visit) -> Option<String> {
         return None;
     }
     keep(&mut event, &[OF_ALL, fields].concat());
-    // What somebody at risk is shown is for that person alone.
+    // Help texts for a person at risk are shown only to that person.
     if event.get("event").is_some_and(|kind| kind == "help") && event.remove("person").is_none_or(|person| person != *visit.name)
     {
         event.remove("text");
@@ -153,7 +154,7 @@ pub(super) fn event(text: &str, visit: &Visit) -> Option<String> {
         event.insert("event".to_owned(), "help_told".into());
     }
     if event.get("reason").is_some_and(|reason| reason == "risk") {
-        // Their page says no more than that the companion stayed silent.
+        // Other guests' pages say only that the companion stayed silent.
         event.insert("reason".to_owned(), "other_addressed".into());
     }
     match event.get("id").and_then(Value::as_str).map(|id| own_id(id, visit)) {
@@ -189,7 +190,7 @@ fn state_of(state: &mut Map<String, Value>) {
     keep_each(state.get_mut("kept_away"), KEPT_AWAY);
 }
 
-/// Keeps these fields of an object, or of each object of a list.
+/// Keeps only these fields of an object, or of each object in a list.
 fn keep_each(value: Option<&mut Value>, fields: &[&str]) {
     match value {
         Some(Value::Array(all)) => all.iter_mut().filter_map(Value::as_object_mut).for_each(|one| keep(one, fields)),
@@ -227,13 +228,13 @@ pub(super) struct VisitedRoom {
     id: RoomId,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<Arc<str>>,
-    /// The guest's name there.
+    /// The guest's name in this room.
     name: Arc<str>,
     companions: Vec<KnownCompanion>,
-    /// The guest reads what comes after this event.
+    /// The guest gets only events after this one.
     after: Seq,
     joined_at: Stamp,
-    /// When the invitation ends; null: it does not end by itself.
+    /// When the invitation ends; null if it has no end.
     ends_at: Option<Stamp>,
 }
 

@@ -1,4 +1,4 @@
-//! `GET /api/voice` as a WebSocket: people talk on the page, and companions answer aloud (docs/api.md, "Voice").
+//! `GET /api/voice` as a WebSocket: people talk on the page, and companions answer with speech (docs/api.md, "Voice").
 
 #[cfg(any(test, feature = "samples"))]
 pub mod fuzz;
@@ -41,15 +41,15 @@ use protocol::{
     SAMPLE_RATE, STALLED_AFTER, ServerMessage, SpeechService, Trouble, VERSION,
 };
 
-/// The time in a frame of a microphone.
+/// The duration of a microphone frame.
 const FRAME: Duration = Duration::from_millis(protocol::FRAME_MS as u64);
-/// What guests say is counted in pieces of this length.
+/// The speech of guests is counted in units of this length.
 const COUNTED_AT_ONCE: Duration = Duration::from_secs(5);
-/// The most frames that a packet counts for: those that are filled in before it, and its own.
+/// The most frames that a packet counts for: the lost frames before it, and its own.
 const MOST_FILLED_IN: u32 = 4;
-/// How often the page is told that the connection works.
+/// The time between two pulses, which show the page that the connection works.
 const PULSE_EVERY: Duration = Duration::from_secs(2);
-/// A page that was not heard for this long is gone.
+/// A page that sends nothing for this long counts as gone.
 const SILENT_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize, JsonSchema)]
@@ -57,7 +57,7 @@ const SILENT_FOR: Duration = Duration::from_secs(10);
 pub(super) struct VoiceParams {
     #[schemars(with = "RoomId")]
     room: String,
-    /// The person's name, as `from` of a message. It must not be a name of a companion of the room.
+    /// The person's name, as `from` of a message. It must not be the name of a companion in the room.
     #[schemars(length(min = 1, max = 64))]
     from: String,
     /// The version of the protocol: 1.
@@ -80,7 +80,7 @@ pub(super) async fn describe(
         host: service.host.map(|host| host.to_string()),
     };
     let mut recognition = description.recognition.into_iter().map(service);
-    // There is always one.
+    // The list is never empty.
     let first = recognition.next().unwrap_or_else(|| SpeechService { provider: String::new(), host: None });
     Ok(Json(Description {
         recognition: first,
@@ -91,7 +91,8 @@ pub(super) async fn describe(
     }))
 }
 
-/// `GET /api/voice?room=&from=&v=&listen=`. An invalid request is refused before the upgrade, except for an unknown version, which the page is told.
+/// `GET /api/voice?room=&from=&v=&listen=`. An invalid request is refused before the upgrade. An unknown version is reported after it, in the close
+/// frame.
 pub(super) async fn voice(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
@@ -102,7 +103,7 @@ pub(super) async fn voice(
     let from = caller.speaker(&room, validation::name("from", &params.from)?, &console)?;
     let visit = caller.in_room(&room, &console)?.cloned();
     if let Some(visit) = &visit {
-        // Coming and going is on record, so it is counted.
+        // Joining and leaving are recorded, so they count as a message.
         for amount in [Amount::Voice(Duration::ZERO), Amount::Message] {
             console.backend()?.guests.take(visit, amount).await?;
         }
@@ -113,7 +114,7 @@ pub(super) async fn voice(
     }
     console.backend()?.calls.admits(&room, &from).await?;
     let slot = web_socket::slot(&console, caller.address, visit.as_ref())?;
-    // A page cannot read why an upgrade was refused. So it asks again without one, and gets the same answers as far as this.
+    // A page cannot read why an upgrade was refused. It repeats the request without an upgrade, and gets the same errors from the checks above.
     let max_bytes = MAX_FRAME_BYTES.max(console.settings.max_text_chars.saturating_mul(6).saturating_add(64));
     let upgrade = web_socket::upgrade(requested, max_bytes)?;
     if params.v != VERSION {
@@ -134,18 +135,18 @@ pub(super) async fn voice(
     Ok(upgrade.on_upgrade(move |socket| session.run(socket)))
 }
 
-/// One page in a call. Dropping it without a farewell counts as a lost connection.
+/// The connection of one page to a call. Dropping it without ending the line first counts as a lost connection.
 struct Session {
     caller: Caller,
     room: RoomId,
-    /// Of a guest.
+    /// The visit, if the person is a guest.
     visit: Option<Visit>,
-    /// Visits may have ended.
+    /// Changes when a visit may have ended.
     changes: watch::Receiver<u64>,
     console: Shared,
     outbox: Arc<Outbox>,
     line: Arc<dyn Line>,
-    /// When something came from the page.
+    /// When the page last sent something.
     heard_at: Mutex<Instant>,
     _slot: (Slot, Option<Share>),
 }
@@ -174,11 +175,11 @@ impl Session {
         }
     }
 
-    /// Sends what waits, and a pulse from time to time.
+    /// Sends queued messages and frames, and regular pulses.
     async fn send(&self, sink: &mut SplitSink<WebSocket, Message>) -> Ending {
         let mut pulse = interval_at(Instant::now() + PULSE_EVERY, PULSE_EVERY);
         let mut changes = self.changes.clone();
-        // What was revoked since the request was admitted counts, too.
+        // Checks at once, because a permission may have been revoked since the request was admitted.
         changes.mark_changed();
         loop {
             let message = tokio::select! {
@@ -200,7 +201,7 @@ impl Session {
                     if self.heard_at.lock().elapsed() > SILENT_FOR {
                         return Ending::Gone;
                     }
-                    // A browser answers this by itself, so a page that only listens is heard, too.
+                    // A browser answers pings by itself, so a page that only listens counts as present, too.
                     if timeout(STALLED_AFTER, sink.feed(Message::Ping(Bytes::new()))).await.is_err() {
                         return Ending::Close(Close::TooSlow, "the page does not read".into());
                     }
@@ -219,12 +220,12 @@ impl Session {
     where
         Inbound: Stream<Item = Result<Message, axum::Error>> + Unpin,
     {
-        // As many as in ten seconds may come at once, because what a stall holds back comes together.
+        // The burst is ten seconds of frames or messages, because everything that a stall has delayed arrives at once.
         let allowance = |per_second: u32| {
             let per_second = f64::from(per_second);
             Bucket::new(Rate { per_second, burst: per_second * 10.0 }, Instant::now())
         };
-        // The first piece counts when it begins, so that short calls count, too.
+        // The first unit is counted at its beginning, so that short calls count, too.
         let (mut spoken, mut last) = (COUNTED_AT_ONCE, None);
         let (mut frames, mut messages) = (allowance(MAX_FRAMES_PER_SECOND), allowance(MAX_MESSAGES_PER_SECOND));
         loop {
@@ -236,7 +237,7 @@ impl Session {
                     Err(too_often("binary frames", MAX_FRAMES_PER_SECOND))
                 }
                 Some(Ok(Message::Binary(frame))) => {
-                    // What is missing between two packets is filled in.
+                    // The decoder fills in frames that are missing between two packets, so they count, too.
                     let read = MicrophoneFrame::read(&frame);
                     let number = read.as_ref().ok().map(|frame| frame.number);
                     let passed = number.zip(last).map_or(1, |(number, last)| number.wrapping_sub(last).clamp(1, MOST_FILLED_IN));
@@ -284,7 +285,7 @@ impl Session {
         self.caller.is_still_admitted(Some(&self.room), &self.console)
     }
 
-    /// Counts what a guest uses. An error says what is used up.
+    /// Counts the usage of a guest. The error names the limit that is reached.
     async fn count(&self, amount: Amount) -> Result<(), String> {
         let Some(visit) = &self.visit else { return Ok(()) };
         let backend = self.console.backend().map_err(|refused| refused.to_string())?;
@@ -309,7 +310,7 @@ impl Session {
         self.line.report(told);
     }
 
-    /// Refuses words to say. `problem` begins with a verb.
+    /// Refuses the text of a `say` message. `problem` begins with a verb.
     fn refuse_words(&self, problem: &str) {
         self.refuse(format!("The text {problem}."));
     }

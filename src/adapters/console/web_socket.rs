@@ -1,4 +1,4 @@
-//! What the live view and calls share: slots for WebSockets, their upgrade and their end.
+//! The common parts of live views and calls: slots for WebSockets, upgrade and close.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,14 +19,14 @@ use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::Visit;
 use crate::settings::server::Server;
 
-/// The sizes of the buffers of a WebSocket, in bytes. Every message and every pong is flushed before the next one is made, so the buffer holds only
-/// the message that is being sent.
+/// The sizes of the buffers of a WebSocket, in bytes. Every message and every pong is flushed before the next one is made, so the write buffer
+/// holds only the message that is being sent.
 const READ_BUFFER_BYTES: usize = 4 << 10;
 const WRITE_BUFFER_BYTES: usize = 8 << 10;
 
 pub(super) type Requested = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
-/// An upgrade to a WebSocket on which messages of up to `max_bytes` are received.
+/// An upgrade to a WebSocket that receives messages of up to `max_bytes`.
 pub(super) fn upgrade(requested: Requested, max_bytes: usize) -> Result<WebSocketUpgrade, Problem> {
     let upgrade = requested.map_err(|_| {
         Problem::new(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket endpoint; connect to it with ws:// or wss://")
@@ -35,15 +35,18 @@ pub(super) fn upgrade(requested: Requested, max_bytes: usize) -> Result<WebSocke
     Ok(upgrade.read_buffer_size(READ_BUFFER_BYTES).write_buffer_size(WRITE_BUFFER_BYTES))
 }
 
-/// How many live views and calls a visit may have open.
+/// The number of live views and calls that a visit may have open.
 pub(super) const MOST_OF_VISIT: usize = 6;
 
-/// How many live views and calls all guests of an invitation may have open: twice as many as there are guests, and no more than a quarter of all.
+/// The number of live views and calls that all guests of an invitation may have open: twice the number of guests, and at most a quarter of all.
 pub(super) fn most_of_invitation(settings: &Server) -> usize {
     (settings.max_live / 4).clamp(1, 2 * usize::from(MOST_GUESTS))
 }
 
-/// A slot for a live view or a call, of an operator or of a guest.
+/// Takes a slot for a live view or a call.
+///
+/// # Errors
+/// Returns an error if all slots are taken, or those of the client or the guest.
 pub(super) fn slot(console: &Shared, address: IpAddr, visit: Option<&Visit>) -> Result<(Slot, Option<Share>), Problem> {
     let wait = console.settings.live_ping();
     let of_guest = |visit| {
@@ -61,8 +64,8 @@ pub(super) fn slot(console: &Shared, address: IpAddr, visit: Option<&Visit>) -> 
     Ok((slot, share))
 }
 
-/// Closes a WebSocket. With unread bytes the system would reset the connection before the peer knows why it ends, so these are read. A peer that
-/// reads nothing, or does not close, is left after a second.
+/// Closes a WebSocket. If unread bytes were left, the system would reset the connection before the peer could read the reason, so they are read
+/// first. Waits at most a second for a peer that does not read or close.
 pub(super) async fn close(
     sink: &mut SplitSink<WebSocket, Message>,
     inbound: &mut SplitStream<WebSocket>,

@@ -8,8 +8,8 @@ use crate::domain::names::Names;
 use crate::journal::redaction::is_redacted;
 use crate::ports::inbound_events::Answered;
 
-/// The author of the answered message: from the record if the message is there, otherwise as the platform reports it. None: unknown. The author
-/// of one of our own messages is also unknown if it has no name, or no companion of the guild has that name any more.
+/// The author of the answered message: from the record if the message is recorded, otherwise as reported by the platform. `None`: unknown. The
+/// author of a companion's message is also unknown if it has no name, or if no companion of the guild has that name any more.
 pub(super) fn replied(on_record: Option<&Recorded>, by: Option<&Answered>, names: Option<&Names>) -> Option<Replied> {
     if let Some(Recorded { seq, event: Event::Said { message, .. }, .. }) = on_record
         && (!is_redacted(message) || message.from.role == Role::Companion)
@@ -26,7 +26,7 @@ pub(super) fn replied(on_record: Option<&Recorded>, by: Option<&Answered>, names
     }
 }
 
-/// No reply refers to a deleted message.
+/// A deleted message is not referenced by replies.
 fn unless_deleted(seq: Seq, is_deleted: bool) -> Option<Seq> {
     (!is_deleted).then_some(seq)
 }

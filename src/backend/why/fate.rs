@@ -1,4 +1,4 @@
-//! Tells what happened to a message, for every companion that was there.
+//! Explains the outcome of a message for every companion that was present.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,20 +19,21 @@ use crate::story::Subject;
 use crate::story::fates::{Fate, Fates};
 use crate::story::words::{Told, fate as words, question_line};
 
-/// A message, and what the record says about it.
+/// A message, and its outcomes in the record.
 struct Found {
     message: Recorded,
     fates: Fates,
-    /// The record was read to its end.
+    /// Whether the record was read to its end.
     is_read: bool,
-    /// The error, if it is a dead letter.
+    /// The error, if the message is a dead letter.
     dead_letter: Option<Arc<str>>,
-    /// The number of its copy, if it is a dead letter that was retried.
+    /// The number of its copy, if the message is a dead letter that was retried.
     retried_as: Option<Seq>,
 }
 
 impl Scene<'_> {
-    /// What happened to the message with this number or id: for one companion with the whole story of its decision, or for all in short.
+    /// The outcome of the message with this number or id: for one companion with the whole explanation of its decision, or for all companions in
+    /// short form.
     pub(super) async fn message(&self, id: &str, companion: Option<CompanionId>) -> Result<Why, Refused> {
         let message = self.message_of(id).await?;
         let seq = message.seq;
@@ -122,7 +123,7 @@ impl Scene<'_> {
         Ok(Found { message, fates, is_read: search.is_read, dead_letter, retried_as })
     }
 
-    /// The message itself, and what happened to it.
+    /// The message itself, and its outcome.
     async fn around(&self, found: &Found) -> Result<Vec<StoryLine>, ReadError> {
         let mut story: Vec<_> = self.quoted(&found.message).into_iter().collect();
         for recorded in found.fates.changes() {
@@ -211,7 +212,7 @@ impl Scene<'_> {
                 Some(waiting) => who.say("why.fate.waiting", &[("waiting", &waiting.text)]),
                 None => who.say("why.fate.unconfigured", &[]),
             };
-            // The companion may have wanted to speak, and not got the floor yet.
+            // The companion may have wanted to speak without getting the floor yet.
             return Brief { seq: found.fates.newest_yes(&who.id), waiting_for, ..brief(Outcome::Waiting, text) };
         }
         if conversation.handled() < seq {
@@ -231,13 +232,13 @@ impl Scene<'_> {
         brief(Outcome::Absent, who.say("why.fate.absent", &[]))
     }
 
-    /// Why it wanted to answer.
+    /// Why the companion wanted to answer.
     async fn because(&self, who: &Subject, yes: Seq) -> Result<Option<String>, ReadError> {
         let Some(recorded) = self.reader().event(&self.channel_key, yes).await? else { return Ok(None) };
         let Event::Decided(decided) = &recorded.event else { return Ok(None) };
         let before = self.before(yes).await?;
         let asked = question(&before, decided).map(|(asked, evaluated)| question_line(who, asked, evaluated, &before).text);
-        // The model's own reason says more than that it wanted to speak.
+        // The model's own reason says more than that the companion wanted to speak.
         let has_reason = decided.why.is_some() || asked.is_none();
         let decided = if has_reason { Some(self.decided(who, &recorded, decided).await?.text) } else { None };
         Ok(Some(asked.into_iter().chain(decided).collect::<Vec<_>>().join(" ")))

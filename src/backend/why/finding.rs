@@ -1,4 +1,4 @@
-//! Finds the decision that a query asks for. Every search is bounded, however long a room's history is.
+//! Finds the decision in a query. Every search is bounded, however long a room's history is.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,17 @@ use crate::domain::moment::Moment;
 use crate::journal::reader::{Range, ReadError};
 use crate::ports::backend::decisions::WhyAt;
 
-/// How many events a search reads at most.
+/// The largest number of events that a search reads.
 pub(super) const MAX_SEARCHED: usize = 16_384;
-/// Events read at once.
+/// The number of events per read.
 const PAGE: usize = 256;
-/// How many events are searched for a readable one, to find out when they happened.
+/// The number of events that are searched for a readable one, to find the time of the others.
 const NEAR: usize = 4;
-/// Events that a channel makes have the channel's time, which may be earlier than that of inbound events before them on record. They are at most
-/// this many events out of order.
+/// Events of a channel have the channel's time, which may be earlier than that of inbound events before them on record. They are at most this many
+/// events out of order.
 const LAG: u64 = 256;
 
-/// A search through a room's events, a page at a time.
+/// A search through a room's events, page by page.
 pub(super) struct Search {
     range: Range,
     read: usize,
@@ -37,7 +37,7 @@ impl Search {
         Self { range: Range { after: Seq::NONE, before, limit: PAGE, newest_first: true }, read: 0, is_read: false }
     }
 
-    /// Whether no page follows.
+    /// Whether there is no next page.
     pub(super) const fn is_over(&self) -> bool {
         self.is_read || self.read >= MAX_SEARCHED
     }
@@ -59,7 +59,7 @@ impl Search {
 }
 
 impl Scene<'_> {
-    /// The decision of a companion that the query asks for.
+    /// The decision of a companion to which the query refers.
     pub(super) async fn decision(&self, companion: &CompanionId, at: Option<&WhyAt>) -> Result<Option<Recorded>, ReadError> {
         match at {
             Some(WhyAt::Event(seq)) => self.first_after(*seq, Some(companion)).await,
@@ -67,7 +67,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The first decision from this event on: of one companion, or of anybody.
+    /// The first decision from this event on, of one companion or of any.
     pub(super) async fn first_after(&self, seq: Seq, companion: Option<&CompanionId>) -> Result<Option<Recorded>, ReadError> {
         let is_match = |recorded: &Recorded| {
             let companions = companions_of(recorded);
@@ -105,7 +105,7 @@ impl Scene<'_> {
         Ok(newest)
     }
 
-    /// About the last event at or before a moment, by binary search. That works because an inbound event never has an earlier time than the
+    /// Approximately the last event at or before a moment, by binary search. That works because an inbound event never has an earlier time than the
     /// events before it on record.
     async fn last_at(&self, moment: Moment) -> Result<Seq, ReadError> {
         let head = self.reader().head(&self.channel_key).await?;

@@ -13,7 +13,7 @@ use crate::ports::backend::decisions::StoryLine;
 use crate::story::Subject;
 use crate::story::words::{Told, span};
 
-/// What the pre-gate estimated, and from what.
+/// The estimate of the pre-gate, and its features.
 fn estimate(who: &Subject, estimate: &Estimate) -> Told {
     let mut parts: Vec<_> =
         estimate.features.iter().map(|(feature, value)| (feature, value * WEIGHTS[*feature as usize])).collect();
@@ -24,7 +24,7 @@ fn estimate(who: &Subject, estimate: &Estimate) -> Told {
 }
 
 impl Scene<'_> {
-    /// What would lead to another decision, with the current settings.
+    /// The change of circumstances or settings that would lead to another decision, with the current settings.
     pub(super) fn rule(&self, who: &Subject, recorded: &Recorded, decided: &Decided) -> Option<StoryLine> {
         let told = match decided.reason {
             Reason::Budget => self.used_up(who, recorded, decided.used_up.as_ref()?)?,
@@ -40,7 +40,7 @@ impl Scene<'_> {
         Some(told.line(recorded, "rule"))
     }
 
-    /// What has a companion speak only when spoken to at this time, with the current settings.
+    /// Why a companion speaks only when spoken to at this time, with the current settings.
     pub(super) fn quiet(&self, who: &Subject, at: Moment) -> Option<Told> {
         let (settings, guild) = (&self.backend.context.settings, &self.channel_key.guild);
         if self.backend.context.memberships.has_minors(&self.channel_key.channel) {
@@ -57,7 +57,7 @@ impl Scene<'_> {
         Some(who.tell(key, &[("when", &who.say(key_of_when, &[("hours", &hours)]))]))
     }
 
-    /// That the pause continues, and the request that ends it.
+    /// A line saying that the pause continues, and the request that ends it.
     fn pause(&self, who: &Subject, recorded: &Recorded) -> Option<StoryLine> {
         let own = self.membership.overrides.get(&who.id).is_some_and(|overrides| overrides.paused == Some(true));
         let of_companion = json!({ &*who.id.to_string(): { "paused": null } });
@@ -71,7 +71,7 @@ impl Scene<'_> {
         Some(StoryLine { setting, ..who.tell(key, &[]).line(recorded, "rule") })
     }
 
-    /// The budget that was used up, as it was recorded. None if there is no such limit any more.
+    /// The exhausted budget, as recorded. `None` if that limit does not exist any more.
     fn used_up(&self, who: &Subject, recorded: &Recorded, used_up: &UsedUp) -> Option<Told> {
         let settings = &self.backend.context.settings;
         let most = match used_up.budget {

@@ -1,4 +1,4 @@
-//! Finds out what became of something that a person said in a voice call: in which message it is, or why in none.
+//! Explains the outcome of a person's speech in a voice call: the message that contains it, or why no message does.
 
 use super::Scene;
 use super::finding::Search;
@@ -11,7 +11,7 @@ use crate::ports::backend::decisions::Why;
 use crate::story::words::{HandingOver, handed_over, heard};
 
 impl Scene<'_> {
-    /// What happened to the message, or to the segment of speech, with this number or id.
+    /// The outcome of the message, or the segment of speech, with this number or id.
     pub(super) async fn said(&self, id: &str, companion: Option<CompanionId>) -> Result<Why, Refused> {
         let Some((recorded, segment)) = self.segment(id).await? else {
             return self.message(id, companion).await;
@@ -41,7 +41,7 @@ impl Scene<'_> {
             return Ok(None);
         };
         let recorded = match reader.event(&self.channel_key, seq).await {
-            // A number may be an id, too. The message of that id says what cannot be read.
+            // A number may also be an id. The explanation of the message with that id mentions unreadable events.
             Err(ReadError::Illegible { .. }) => None,
             read => read?,
         };
@@ -54,7 +54,7 @@ impl Scene<'_> {
         }))
     }
 
-    /// What followed a segment with words, and the event that says so.
+    /// The outcome of a segment with words, and the event that shows it.
     async fn course_of(&self, segment: &Recorded) -> Result<(Recorded, HandingOver), ReadError> {
         let (mut search, mut cleared) = (Search::after(segment.seq), None);
         while let Some(events) = search.next(self).await? {

@@ -1,4 +1,4 @@
-//! Tells what led to a decision, and what followed from it.
+//! Explains the events that led to a decision, and its consequences.
 
 use super::Scene;
 use crate::actors::messages::channel::Inspection;
@@ -16,14 +16,14 @@ use crate::story::words::{
     self, Told, consequence, disclosed, failure, moved, question_line, repeated, span, stage_changed, statement_failed,
 };
 
-/// How many events are read before a decision to find what led to it, and after it to find what followed from it.
+/// The number of events that are read before a decision to find its causes, and after it to find its consequences.
 const BEFORE: usize = 2_048;
 const AFTER: usize = 512;
-/// How many messages a story quotes, and how many attempts it shows. If there are more, the newest.
+/// The number of messages that an explanation quotes, and of attempts that it shows. If there are more, the newest are shown.
 const MAX_QUOTED: usize = 12;
-/// How many recalled messages it quotes. If there are more, the best.
+/// The number of recalled messages that an explanation quotes. If there are more, the best are shown.
 const MAX_RECALLED: usize = 4;
-/// How many starts of the server a story shows. If there are more, the first.
+/// The number of server starts that an explanation shows. If there are more, the first are shown.
 const MAX_STARTS: usize = 4;
 
 impl Scene<'_> {
@@ -51,7 +51,7 @@ impl Scene<'_> {
         };
         story.extend(before.iter().filter(|earlier| earlier.seq >= from).filter_map(to_line));
         if matches!(decided.reason, Reason::Closed | Reason::Paused) && decided.ticket.is_none() {
-            // The event that silenced it may be earlier.
+            // The event that silenced the companion may be earlier.
             let earlier = before.iter().rev().filter(|earlier| earlier.seq < from);
             let silenced = earlier.filter_map(|earlier| {
                 if decided.reason == Reason::Closed {
@@ -92,8 +92,8 @@ impl Scene<'_> {
         Ok(Why { story, decision, prompt, ..Why::default() })
     }
 
-    /// What happened since a decision, oldest first: failed attempts, an open or dropped question, the messages of the newest question, and that the
-    /// companion was paused or resumed, joined or left.
+    /// The events since a decision, oldest first: failed attempts, an open or dropped question, the messages of the newest question, and whether
+    /// the companion was paused or resumed, joined or left.
     pub(super) async fn since(&self, since: Seq, who: &Subject) -> Result<Vec<StoryLine>, ReadError> {
         let range = Range { after: since, before: None, limit: BEFORE, newest_first: true };
         let mut events = self.entries(range).await?.events;
@@ -104,7 +104,7 @@ impl Scene<'_> {
         let (mut tried, mut again) = (Vec::new(), Vec::new());
         for recorded in &events {
             tried.extend(failure(recorded, who));
-            // Without a decision, the story begins with the companion's join, which is not worth a line.
+            // Without a decision, the explanation begins with the companion's join, which needs no line.
             let is_first_join = since == Seq::NONE && matches!(recorded.event, Event::Joined { .. });
             tried.extend(moved(recorded, who).filter(|_| !is_first_join));
             match &recorded.event {
@@ -146,7 +146,7 @@ impl Scene<'_> {
         Ok(tried)
     }
 
-    /// The events before a decision, oldest first, as far as they are read.
+    /// The events before a decision, oldest first. The number of events is bounded.
     pub(super) async fn before(&self, seq: Seq) -> Result<Vec<Recorded>, ReadError> {
         let range = Range { after: Seq::NONE, before: Some(seq), limit: BEFORE, newest_first: true };
         let mut events = self.entries(range).await?.events;
@@ -180,7 +180,7 @@ impl Scene<'_> {
         Some(StoryLine { at: at.into(), seq: None, ..told.line(decided, "episode") })
     }
 
-    /// What followed from a wish to speak, or from a vote in a round, in the order in which the channel handled it; and whether it is still in
+    /// The consequences of a wish to speak, or of a vote in a round, in the order in which the channel handled them; and whether they are still in
     /// progress.
     async fn consequences(
         &self,
@@ -242,13 +242,13 @@ impl Scene<'_> {
         if let (Some(last), more @ 1..) = (lines.iter().max_by_key(|line| line.seq), recalled.len().saturating_sub(MAX_RECALLED))
         {
             let text = Told::new(self.language, "why.recalled.more", &[("count", &more)]).text;
-            // It leads to no message.
+            // The line does not link to a message.
             lines.push(StoryLine { text, seq: None, ..last.clone() });
         }
         Ok(lines)
     }
 
-    /// The last line about what followed from a wish to speak.
+    /// The last line about the consequences of a wish to speak.
     pub(super) async fn outcome_line(&self, recorded: &Recorded, who: &Subject) -> Result<Option<StoryLine>, ReadError> {
         let before = self.before(recorded.seq).await?;
         // The last line has the result.
@@ -257,7 +257,7 @@ impl Scene<'_> {
         Ok(story.into_iter().rfind(|line| !["round", "disclosed"].contains(&&*line.event)))
     }
 
-    /// Adds the starts of the server between the first message or question of a story and its end.
+    /// Adds the server starts between the first message or question of an explanation and its end.
     async fn add_starts(&self, who: &Subject, story: &mut Vec<StoryLine>, last: Moment) -> Result<(), ReadError> {
         let begins = |line: &&StoryLine| matches!(&*line.event, "message" | "evaluate" | "error");
         let Some(first) = story.iter().find(begins).map(|line| line.at.0) else { return Ok(()) };
@@ -277,7 +277,7 @@ impl Scene<'_> {
     }
 }
 
-/// Sorts a story: lines about recorded events by their numbers, because clocks can be set back, and other lines by their time.
+/// Sorts an explanation: lines about recorded events by their numbers, because clocks can be set back, and other lines by their time.
 pub(super) fn in_order(story: &mut Vec<StoryLine>) {
     let (mut ordered, others): (Vec<_>, Vec<_>) = std::mem::take(story).into_iter().partition(|line| line.seq.is_some());
     // The line about a new conversation comes before that of its first message.

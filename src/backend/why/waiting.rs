@@ -1,4 +1,4 @@
-//! Says what a companion is waiting for now.
+//! Explains what a companion is waiting for now.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::settings::companion::Companion;
 use crate::story::Subject;
 use crate::story::words::{self, listed, span};
 
-/// How many events are searched for the reason why a question got no answer.
+/// The number of events that are searched for the reason why a question got no answer.
 const MAX_SEARCHED: usize = 256;
 
 impl Scene<'_> {
-    /// What must happen before a companion is asked. None if its settings are not known.
+    /// The conditions under which a companion is asked. `None` if its settings are unknown.
     pub(super) async fn waiting_for(&self, who: &Subject, current: &CurrentState) -> Option<WaitingFor> {
         let settings = who.settings.as_ref()?;
         let conversation = &current.inspection.conversation;
@@ -85,7 +85,7 @@ impl Scene<'_> {
             return Some(WaitingFor { text, messages: None, lull_at: None, retry_at: Some(retry_at.into()), unsettled });
         }
         if gate.waiting.is_some() {
-            // Its trigger has fired, but another companion is being asked, votes, or speaks.
+            // The companion's trigger has fired, but another companion is being asked, votes, or speaks.
             if let Some(until) = conversation.events_deferred_until().filter(|_| gate.owes_acknowledgement()) {
                 return says_in("why.waiting.acknowledges", until);
             }
@@ -107,7 +107,8 @@ impl Scene<'_> {
         Some(waiting)
     }
 
-    /// The same, if the companion was silent at its newest decision because a budget of the guild was used up, and it still is.
+    /// Adds the budget to the text, if the companion was silent at its newest decision because a budget of the guild was used up,
+    /// and that budget still is.
     pub(super) async fn once_allowed(
         &self,
         newest: Option<&Recorded>,
@@ -117,7 +118,7 @@ impl Scene<'_> {
             let Event::Decided(decided) = &recorded.event else { return None };
             decided.used_up.map(|used_up| used_up.budget)
         });
-        // This does not apply to a companion that is busy or paused, or waits for something else.
+        // A companion that is busy or paused, or waits for something else, does not wait for the budget.
         let (Some(budget @ (Budget::GuildStatements | Budget::GuildTokens)), Some(waiting)) =
             (budget, waiting.clone().filter(|waiting| waiting.messages.is_some()))
         else {
@@ -139,7 +140,7 @@ impl Scene<'_> {
         Ok(Some(WaitingFor { text: sentences.into_iter().flatten().collect::<Vec<_>>().join(" "), ..waiting }))
     }
 
-    /// What would make an idle companion consider speaking.
+    /// The conditions under which an idle companion considers speaking.
     fn anything(&self, who: &Subject, gate: &Gate, settings: &Companion, now: Moment, unsettled: usize) -> WaitingFor {
         let interval = settings.policy().interval(0, 0);
         let missing = gate.next_interjection_at.unwrap_or(interval).saturating_sub(gate.message_counter).max(1);
@@ -179,7 +180,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Whether a server is running, and not only a command that reads its store.
+    /// Whether a server is running, rather than only a command that reads its store.
     pub(super) fn is_served(&self) -> bool {
         self.backend.context.directory.find(&SwitchboardKey()).is_some()
     }

@@ -1,7 +1,7 @@
-//! A small backend in memory: rooms hold Aria, Ben and external companions, messages are stored, and nothing is ever decided.
+//! A small fake backend in memory. Rooms contain Aria, Ben and external companions, messages are stored, and no decisions are made.
 //!
-//! Four rooms behave by their names: `boom` panics, `full` is unavailable, `slow` waits until the test lets it continue, and an export of
-//! `torn` breaks off.
+//! Four rooms have special behaviour: `boom` panics, `full` is unavailable, `slow` waits until the test lets it continue, and an export of `torn`
+//! fails midway.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,20 +50,20 @@ use crate::domain::vote::State;
 use crate::inbound_events::{ChannelRef, InboundMessage};
 use crate::settings::companion::{Interjection, ModelChoice, QuietHours};
 
-/// Noon of 1 May 2026: the only time in this backend.
+/// Noon of 1 May 2026, the constant time of this backend.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
 /// The message of the round that is always open in a room with an external companion.
 const ROUND: &str = "7";
 
-/// How many events a watcher may lag behind.
+/// The number of events by which a watcher may lag behind.
 pub const LIVE_BUFFER: usize = 16;
 
-/// A small backend in memory.
+/// A small fake backend in memory.
 #[derive(Default)]
 pub struct FakeBackend {
     rooms: Mutex<BTreeMap<RoomId, FakeRoom>>,
-    /// Why the backend is not ready; none: it is ready.
+    /// Why the backend is not ready. `None`: it is ready.
     pub not_ready_because: Mutex<Option<String>>,
     /// Notified when a call enters the room `slow`.
     pub entered: Notify,
@@ -74,11 +74,11 @@ pub struct FakeBackend {
     is_held: watch::Sender<bool>,
     guests: Mutex<FakeGuests>,
     guest_changes: watch::Sender<u64>,
-    /// Of those who entered a call, in order.
+    /// The listeners of the people who entered a call, in order.
     pub listeners: Mutex<Vec<Arc<dyn Listener>>>,
 }
 
-/// What a test reads back, and what it makes the backend do.
+/// Data that a test reads, and settings with which a test controls the backend.
 #[derive(Default)]
 pub struct Probe {
     /// Companions that were added to channels, in order.
@@ -86,18 +86,18 @@ pub struct Probe {
     /// Companions that were removed from channels, in order.
     pub dismissed: Vec<(ChannelRef, CompanionId)>,
     pub forgotten: Vec<Forget>,
-    /// What people said, as lines of an export. Empty: one line with the request.
+    /// A person's messages, as lines of an export. Empty: one line with the request.
     pub said: Vec<String>,
-    /// Rooms whose decisions or stories were requested.
+    /// Rooms whose decisions or explanations were requested.
     pub queried_rooms: Vec<RoomId>,
-    /// What every companion waits for.
+    /// The condition that every companion waits for.
     pub waiting_for: Option<WaitingFor>,
-    /// If set, most calls are refused with this.
+    /// The error with which most calls are refused, if it is set.
     pub refuses: Option<Refused>,
     /// Whether most calls panic.
     pub panics: bool,
     pub models_fail: bool,
-    /// The next copy of the store for a process.
+    /// The sender that the next copy of the store for a process keeps.
     pub copy: Option<mpsc::Sender<()>>,
 }
 
@@ -161,7 +161,7 @@ impl FakeRoom {
         }
     }
 
-    /// The next message, typed by a person.
+    /// The next message typed by a person.
     fn typed(&self, from: Arc<str>, text: Arc<str>) -> HistoryMessage {
         let (seq, at) = (Seq(self.messages.len() as u64 + 1), NOON.into());
         let (id, name, kind, reply_to, cut) = (None, None, None, None, None);
@@ -209,20 +209,20 @@ fn rendered(message: &HistoryMessage) -> Arc<str> {
 }
 
 impl FakeBackend {
-    /// A backend with the room `lobby`, in which Aria is.
+    /// A backend with the room `lobby`, which contains Aria.
     pub fn with_lobby() -> Self {
         let backend = Self::default();
         backend.add("lobby");
         backend
     }
 
-    /// Adds a room with Aria in it.
+    /// Adds a room with Aria.
     pub fn add(&self, room: &str) {
         let room = RoomId::parse(room).unwrap();
         self.rooms.lock().insert(room, new_room("home", vec!["aria".into()]));
     }
 
-    /// Adds a channel of another platform with Aria in it.
+    /// Adds a channel of another platform with Aria.
     pub fn add_channel(&self, room: &str, guild: &str, title: &str) {
         let room = RoomId::parse(room).unwrap();
         self.rooms.lock().insert(room, FakeRoom { title: Some(title.into()), ..new_room(guild, vec!["aria".into()]) });
@@ -247,10 +247,10 @@ impl FakeBackend {
         self.is_held.send_replace(false);
     }
 
-    /// Waits while the backend is held. Then panics or refuses, if the test wants that.
+    /// Waits while the backend is held. Then panics or returns an error, if the test requested that.
     pub async fn check(&self) -> Result<(), Refused> {
         if self.probe().panics {
-            // Nothing is printed. On a busy machine a backtrace of a large program takes longer than a platform waits for an answer.
+            // Does not print the panic. On a busy machine, a backtrace of a large program takes longer than a platform waits for a response.
             std::panic::resume_unwind(Box::new("a panic that the test requested"));
         }
         let refuses = self.probe().refuses.clone();
@@ -316,7 +316,7 @@ impl CallRooms for FakeBackend {
     }
 }
 
-/// Shows what it is told.
+/// A line that shows the reports it receives as captions.
 struct FakeLine(Entrance);
 
 impl FakeLine {
@@ -376,7 +376,7 @@ impl GuestService for FakeBackend {
     async fn join(&self, secret: &str, name: Arc<str>, _: &[String]) -> Result<(Visit, SecretString), Refused> {
         let mut guests = self.guests.lock();
         guests.made += 1;
-        // As long as ours.
+        // The cookie is as long as a real one.
         let cookie = format!("{:064x}", guests.made);
         let newcomer = guests::Newcomer { name, cookie: Arc::from(&*cookie), former: Vec::new() };
         let visit = guests.all.join(secret, newcomer, NOON).map_err(|_| not_open())?;
@@ -410,11 +410,11 @@ impl GuestService for FakeBackend {
     }
 }
 
-/// Invitations, with their secrets as they are.
+/// Invitations with unhashed secrets.
 #[derive(Default)]
 struct FakeGuests {
     all: guests::Invitations,
-    /// How many invitations and cookies were made.
+    /// The number of invitations and cookies that were created.
     made: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Invitations to rooms, and the guests who came by them.
+//! Invitations to rooms, and their guests.
 
 use std::sync::Arc;
 
@@ -17,37 +17,37 @@ use crate::domain::guests::{Guest, Invitation, MOST_GUESTS};
 use crate::domain::id::CompanionId;
 use crate::domain::moment::Moment;
 
-/// Invites guests to rooms, and says who may do what.
+/// Invites guests to rooms, and checks the visits and limits of guests.
 #[async_trait]
 pub trait GuestService: Send + Sync + 'static {
-    /// Makes an invitation to a room. Its secret is known to the caller alone: only a hash of it is kept.
+    /// Creates an invitation to a room. Only a hash of the secret is stored, so only the caller knows it.
     async fn invite(&self, room: &RoomId, new: NewInvitation) -> Result<(InvitationView, SecretString), Refused>;
 
-    /// The invitations to a room, the newest first.
+    /// The invitations to a room, newest first.
     async fn invitations(&self, room: &RoomId) -> Result<Vec<InvitationView>, Refused>;
 
     /// Ends an invitation, and the visits of its guests.
     async fn revoke(&self, room: &RoomId, id: &str) -> Result<(), Refused>;
 
-    /// What the invitation with this secret is for. Nothing changes. `cookies` are those that the browser has.
+    /// A preview of the invitation with this secret. Nothing changes. `cookies` are the guest cookies of the browser.
     async fn look(&self, secret: &str, cookies: &[String]) -> Result<Preview, Refused>;
 
-    /// Lets somebody in under a name. Returns the visit and its cookie.
+    /// Admits a guest under a name. Returns the visit and its cookie.
     async fn join(&self, secret: &str, name: Arc<str>, cookies: &[String]) -> Result<(Visit, SecretString), Refused>;
 
-    /// Whether a guest of the room's guild has this name, had it, or has one that looks like it.
+    /// Whether a guest of the room's guild has or had this name, or one that looks like it.
     fn is_guests_name(&self, room: &RoomId, name: &str) -> bool;
 
-    /// The visit that belongs to a cookie, while it lasts.
+    /// The open visit with this cookie.
     fn visit(&self, cookie: &str) -> Option<Visit>;
 
-    /// Whether a visit goes on.
+    /// Whether a visit is still open.
     fn is_open(&self, visit: &Visit) -> bool;
 
-    /// Ends a visit, at the wish of the guest.
+    /// Ends a visit at the guest's request.
     async fn leave(&self, visit: &Visit) -> Result<(), Refused>;
 
-    /// Counts what a guest is about to use. [`Refused::TooMany`]: it is used up for today.
+    /// Counts an amount that a guest is about to use. Returns [`Refused::TooMany`] if today's limit is reached.
     async fn take(&self, visit: &Visit, amount: Amount) -> Result<(), Refused>;
 
     /// Changes with every change that can end a visit.
@@ -63,36 +63,36 @@ pub enum Ends {
     Never,
 }
 
-/// An invitation that is to be made.
+/// An invitation to create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewInvitation {
-    /// After a day, after a week, or never.
+    /// Whether it ends after a day, after a week, or never.
     pub ends: Ends,
-    /// The number of guests that it is for: 1 to 20.
+    /// The largest number of guests: 1 to 20.
     #[schemars(range(min = 1, max = MOST_GUESTS))]
     pub most_guests: u8,
 }
 
-/// An invitation, as its room's operator sees it.
+/// An invitation, as the operator of its room sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct InvitationView {
     pub id: Arc<str>,
     pub made_at: Stamp,
-    /// Null: it does not end by itself.
+    /// Null: the invitation has no end.
     pub ends_at: Option<Stamp>,
     pub most_guests: u8,
     pub revoked_at: Option<Stamp>,
-    /// Messages, seconds of voice and tokens that its guests used today (UTC).
+    /// The number of messages of its guests today (UTC). The seconds of voice and the tokens are also those of today.
     pub messages: u64,
     pub voice_secs: u64,
     pub tokens: u64,
-    /// In the order in which they came.
+    /// In the order in which they joined.
     pub guests: Vec<GuestView>,
 }
 
 impl InvitationView {
-    /// An invitation at this time.
+    /// The view of an invitation at this time.
     pub fn of(id: &Arc<str>, invitation: &Invitation, now: Moment) -> Self {
         let used = invitation.used.on(now);
         let guest = |guest: &Guest| GuestView {
@@ -115,17 +115,17 @@ impl InvitationView {
     }
 }
 
-/// Somebody who came by an invitation.
+/// A guest of an invitation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GuestView {
     pub name: Arc<str>,
     pub joined_at: Stamp,
     pub left_at: Option<Stamp>,
-    /// Whether the room is open in the guest's browser now.
+    /// Whether the guest has the room open in a browser now.
     pub is_here: bool,
 }
 
-/// What an invitation is for, before somebody comes in.
+/// The preview of an invitation before the guest joins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Preview {
     pub room: PreviewedRoom,
@@ -144,16 +144,16 @@ pub struct PreviewedRoom {
     pub companions: Vec<KnownCompanion>,
 }
 
-/// A companion as guests know it.
+/// A companion, as guests see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct KnownCompanion {
     pub id: CompanionId,
     pub name: Arc<str>,
     /// Always true.
     pub ai: bool,
-    /// Whether a program outside plays it.
+    /// Whether an external program plays the companion.
     pub external: bool,
-    /// The path of its picture; absent: it has none.
+    /// The path of the companion's picture. Absent: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
 }

@@ -24,20 +24,20 @@ pub struct Quarantine {
     pub messages: Vec<DeadLetter>,
     /// Companions whose folder was skipped at the last reload, ordered by id.
     pub companions: Vec<SkippedCompanion>,
-    /// What was wrong at the last reload, or at the start: what it is about was left as it was, or left out.
+    /// The errors of the last reload, or of the start. The affected parts were left unchanged at a reload, or left out at a start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reload: Option<FailedReload>,
 }
 
-/// A reload of the settings, or a start, with errors. What they are about stays as it was; at a start it is left out.
+/// A reload of the settings, or a start, with errors. The affected parts were left unchanged at a reload, or left out at a start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailedReload {
     pub at: Stamp,
-    /// Each with the file, the line and the way out, as far as there are any.
+    /// The errors, each with the file, the line and the remedy as far as they are known.
     pub problems: Vec<String>,
 }
 
-/// A companion that is configured no more, because its folder has neither `companion.toml` nor persona files.
+/// A companion that is no longer configured, because its folder has neither `companion.toml` nor persona files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SkippedCompanion {
     pub id: CompanionId,
@@ -47,7 +47,7 @@ pub struct SkippedCompanion {
 /// A guild that failed too often and is stopped for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct QuarantinedGuild {
-    /// Its id; `release` takes it.
+    /// The guild's id, which `release` takes.
     pub id: GuildId,
     pub since: Stamp,
     /// When it is started again.
@@ -55,11 +55,11 @@ pub struct QuarantinedGuild {
     pub detail: String,
 }
 
-/// A channel that died whenever it continued from its record, or whose record cannot be read. It is stopped for a while; the rest of its
-/// guild keeps working.
+/// A channel that crashed whenever it continued from its record, or whose record cannot be read. It is stopped for a while; the rest of its guild
+/// keeps working.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SuspendedChannel {
-    /// The entry's id; `release` takes it.
+    /// The entry's id, which `release` takes.
     pub id: Arc<str>,
     pub guild: GuildId,
     pub room: Arc<str>,
@@ -72,7 +72,7 @@ pub struct SuspendedChannel {
 /// A message that killed its handler too often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DeadLetter {
-    /// The entry's id; `retry` and `drop` take it.
+    /// The entry's id, which `retry` and `drop` take.
     pub id: Arc<str>,
     pub guild: GuildId,
     pub room: Arc<str>,
@@ -84,7 +84,7 @@ pub struct DeadLetter {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportQuery {
-    /// Only this room; required for all forms but JSON.
+    /// Exports only this room. It is required for all formats but JSON.
     pub room: Option<RoomId>,
     pub form: ExportForm,
 }
@@ -115,7 +115,7 @@ pub struct Person {
     pub id: Arc<str>,
 }
 
-/// Lines without line endings. An error is the last item: the export is then incomplete.
+/// Lines without line endings. If the last item is an error, the export is incomplete.
 pub type Lines = Pin<Box<dyn Stream<Item = Result<String, Refused>> + Send>>;
 
 /// The result of writing a copy of the store.
@@ -132,11 +132,11 @@ pub struct Forget {
     /// The guild: 1 to 64 characters.
     #[schemars(length(min = 1, max = 64))]
     pub guild: GuildId,
-    /// The person's id; on the console, their name. 1 to 64 characters.
+    /// The person's id, 1 to 64 characters. On the console it is the person's name.
     #[schemars(length(min = 1, max = 64))]
     pub person: Arc<str>,
-    /// Also delete what companions answered to them, which can repeat their words. The answers are found by the person's messages, so this is
-    /// not possible later.
+    /// Whether to delete also the answers of companions to this person, which can repeat the person's words. The answers are found by the person's
+    /// messages, so they cannot be deleted later.
     #[serde(default)]
     pub answers: bool,
 }
@@ -148,7 +148,7 @@ pub struct Forgotten {
     pub messages: u64,
     pub decisions: u64,
     pub summaries: u64,
-    /// The latest moment until which the text can still be read in the store's file; none: until somebody compacts it.
+    /// The latest time at which the text can still be read in the store's file. None: until an operator compacts the store.
     pub in_file_until: Option<Stamp>,
 }
 
@@ -161,10 +161,10 @@ pub struct Readiness {
     pub parts: Vec<ReadyPart>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<ReadyModels>,
-    /// Whether another node runs the channels, and this one would take over.
+    /// Whether this node is a standby: another node runs the channels, and this one would take over.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stands_by: bool,
-    /// The address of the node that runs the channels, for one that stands by.
+    /// For a standby: the address of the node that runs the channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active: Option<Arc<str>>,
 }
@@ -190,12 +190,12 @@ pub struct ReadyModel {
 pub struct ReadyPart {
     pub part: Arc<str>,
     pub ready: bool,
-    /// What prevents it from being ready; for a part that is ready, further information, which may be empty.
+    /// Why the part is not ready. For a ready part: further information, which may be empty.
     pub detail: String,
     /// For a platform that is not ready: since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Stamp>,
-    /// For a platform: the names of its servers where the bot is, as far as they are known.
+    /// For a platform: the known names of its servers that the bot is a member of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<Arc<str>>,
     /// For a platform: the link that invites the bot to another server, once it is known.

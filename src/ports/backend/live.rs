@@ -1,4 +1,4 @@
-//! A room's events as they happen, and those of all rooms.
+//! The events of one room or all rooms, as they happen.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,28 +11,29 @@ use serde_json::Value;
 use super::room::RoomId;
 use crate::domain::id::{ChannelId, Seq};
 
-/// What to watch.
+/// The rooms to watch.
 #[derive(Clone, Debug)]
 pub enum Watched {
     /// A room, from the event after this number, or from now on.
     Room(RoomId, Option<Seq>),
-    /// All rooms, each in the cursor from the event after its number.
+    /// All rooms. A room in the cursor is watched from the event after its number.
     All(Cursor),
 }
 
-/// The subscriber fell behind its bounded buffer and was cut off. It should subscribe again after what it has.
+/// The subscriber fell behind its bounded buffer, and its subscription ended. It should subscribe again after the last event that it has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the subscriber fell behind, it should subscribe again after the last event that it has")]
 pub struct Lagged {
-    /// What it has: the number of an event in a view of one room, else the text of a [`Cursor`].
+    /// The last event of the subscriber: its number in a view of one room, otherwise the text of a [`Cursor`].
     pub after: Value,
 }
 
-/// A subscription: each event as a JSON object, rendered once for all watchers. Its buffer is bounded; [`Lagged`] is its last item. It ends without one when
-/// the room is deleted, or at shutdown.
+/// A subscription: each event as a JSON object, rendered once for all watchers. Its buffer is bounded. If the subscriber falls behind, the last
+/// item is [`Lagged`]. The stream ends without one when the room is deleted, or at shutdown.
 pub type LiveStream = Pin<Box<dyn Stream<Item = Result<Arc<str>, Lagged>> + Send>>;
 
-/// Where to resume a view of all rooms: for each room the number of the last event that the client has. As text: `lobby.12,discord:1234.7`.
+/// The position at which a view of all rooms resumes: for each room the number of the last event that the client has. As text:
+/// `lobby.12,discord:1234.7`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor(BTreeMap<RoomId, Seq>);
 
@@ -42,11 +43,11 @@ pub enum CursorError {
     /// An entry is not a room and a number.
     #[error("{0:?} is not a room and its number; write each room as ROOM.NUMBER, such as lobby.12")]
     Entry(String),
-    /// The number of a room is not one.
+    /// The number of a room is invalid.
     #[error("the number of room {room} is {number:?}, must be a whole number from 0 up: the seq of its last event that you have")]
     Number {
         room: RoomId,
-        /// What is written in the place of the number.
+        /// The text in the place of the number.
         number: String,
     },
     /// A room is named twice.
@@ -61,13 +62,13 @@ pub enum CursorError {
 }
 
 impl Cursor {
-    /// The longest text of a cursor, in bytes: about 700 channels of Discord. With it, the head of a request stays under its limit.
+    /// The longest text of a cursor, in bytes: about 700 channels of Discord. It keeps the head of a request under its limit.
     pub const MAX_BYTES: usize = 24 << 10;
 
-    /// Reads a cursor. A room can also be named by its channel, as events do (`console:lobby`).
+    /// Parses a cursor. A room can also be named by its channel, as events do (`console:lobby`).
     ///
     /// # Errors
-    /// The text is not a cursor.
+    /// Returns an error if the text is not a cursor.
     pub fn parse(text: &str) -> Result<Self, CursorError> {
         if text.len() > Self::MAX_BYTES {
             return Err(CursorError::TooLong(text.len()));
@@ -88,7 +89,7 @@ impl Cursor {
         Ok(Self(rooms))
     }
 
-    /// The first of these rooms that fit into a cursor.
+    /// A cursor with as many of the first rooms as fit into it.
     pub fn of(rooms: impl IntoIterator<Item = (RoomId, Seq)>) -> Self {
         let mut bytes = 0;
         let fits = |(room, seq): &(RoomId, Seq)| {
@@ -113,7 +114,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// What an error quotes of a text from outside.
+/// The part of an untrusted text that an error quotes.
 fn start(text: &str) -> String {
     text.chars().take(RoomId::MAX_CHARS).collect()
 }

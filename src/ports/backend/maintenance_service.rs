@@ -1,4 +1,4 @@
-//! What operators do: quarantine, backups, the deletion of a person's data, readiness.
+//! Tasks of operators: quarantine, backups, the deletion of a person's data, readiness.
 
 use async_trait::async_trait;
 
@@ -23,16 +23,16 @@ pub trait MaintenanceService: Send + Sync + 'static {
     /// Writes a consistent copy of the store to a path on the server's machine.
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused>;
 
-    /// Writes such a copy into a file that the store names, for a process on the server's machine that reads the file. Dropping the second part
+    /// Like [`backup`](Self::backup), but the store chooses the file, for a process on the server's machine that reads it. Dropping the second part
     /// of the result, or the future, deletes the file.
     async fn copy_for(&self, process: u32) -> Result<(BackedUp, Box<dyn Send + Sync>), Refused>;
 
-    /// Counts what [`forget`](Self::forget) would delete now.
+    /// The amount of data that [`forget`](Self::forget) would delete now.
     async fn forgettable(&self, forget: &Forget) -> Result<Forgotten, Refused>;
 
     /// Forgets a person in a guild: deletes their messages, and the decisions and summaries that came from them.
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused>;
 
-    /// Whether messages can be accepted, and what prevents it.
+    /// Whether messages can be accepted, and the reason if not.
     async fn readiness(&self) -> Readiness;
 }

@@ -1,4 +1,4 @@
-//! Messages of rooms: what people and external companions post, edit and delete.
+//! Messages of rooms that people and external companions post, edit and delete.
 
 use async_trait::async_trait;
 
@@ -9,35 +9,36 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::State;
 use crate::inbound_events::InboundMessage;
 
-/// Accepts messages and their changes, and what concerns the replies to them.
+/// Accepts messages, their edits and deletions, and controls the replies to them.
 #[async_trait]
 pub trait MessageService: Send + Sync + 'static {
-    /// Accepts a person's message, or an event that a companion must acknowledge. It is committed when this returns. The same `id` again returns
-    /// the first number, whatever the text. Mentions are resolved here, including `@name` in the text.
+    /// Accepts a person's message, or an event that a companion must acknowledge. It is committed when this returns. A repeated `id` returns the
+    /// number of the first message with this `id`, whatever the text. Mentions are resolved here, including `@name` in the text.
     async fn say(&self, room: &RoomId, message: InboundMessage) -> Result<Seq, Refused>;
 
-    /// The companion in the room's guild that has this name, if there is one. People by that name are accepted, and hard to tell from it.
+    /// The companion in the room's guild with this name, if there is one. People may have the same name, but readers can hardly distinguish them
+    /// from the companion.
     async fn namesake(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused>;
 
-    /// Replaces a message's text; returns the number of the message.
+    /// Replaces a message's text. Returns the number of the message.
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused>;
 
-    /// Deletes a message from buffers and history; returns the number of the message. Deleting it again changes nothing.
+    /// Deletes a message from buffers and history. Returns the number of the message. Repeating it changes nothing.
     async fn delete(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused>;
 
-    /// Stops the reply that a companion is making (docs/design/speaking.md S-16). If there is none, or it is being posted, that is a
-    /// [`Refused::Conflict`].
+    /// Stops the reply in progress of a companion (docs/design/speaking.md S-16). Returns [`Refused::Conflict`] if there is none, or if it is being
+    /// posted.
     async fn stop_reply(&self, room: &RoomId, companion: &CompanionId) -> Result<(), Refused>;
 
-    /// Deletes the newest message of a room, a companion's statement, and has the companion answer again (docs/design/speaking.md S-17). Where that
-    /// is impossible, it is a [`Refused::Conflict`].
+    /// Deletes the newest message of a room, which must be a companion's statement, and requests a new answer from the companion
+    /// (docs/design/speaking.md S-17). Returns [`Refused::Conflict`] if that is impossible.
     async fn try_again(&self, room: &RoomId, statement: Seq) -> Result<(), Refused>;
 
-    /// Has a companion say one of its greetings, word for word, in a room where nothing can be read yet. It is committed when this returns. Where
-    /// something was said, or the companion is paused, it is a [`Refused::Conflict`].
+    /// Posts one of a companion's greetings, word for word, in a room without readable messages. It is committed when this returns. Returns
+    /// [`Refused::Conflict`] if the room has messages, or if the companion is paused.
     async fn greet(&self, room: &RoomId, greeting: Greeting) -> Result<Seq, Refused>;
 
-    /// Submits the vote of an external companion in the open round. Its State counts when this returns.
+    /// Submits the vote of an external companion in the open round. The State counts when this returns.
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused>;
 
     /// Submits the statement of an external companion that was selected. It is committed when this returns.

@@ -20,11 +20,11 @@ pub struct Words {
     /// The speaker: the id of a companion of the room.
     #[schemars(extend("pattern" = "^[A-Za-z0-9_-]{1,64}$"))]
     pub from: CompanionId,
-    /// The message that the round was about: the number of its event, as a number or as a string, as in States.
+    /// The message of the round: the number of its event, as a number or as a string, as in States.
     #[serde(deserialize_with = "message_id")]
     #[schemars(extend("type" = ["integer", "string"], "pattern" = "^[0-9]+$"))]
     pub message_id: Arc<str>,
-    /// The text, within the limits of that of a message.
+    /// The text, within the same limits as a message.
     #[schemars(length(min = 1))]
     pub text: Arc<str>,
 }
@@ -33,17 +33,17 @@ pub struct Words {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// The text, within the limits of that of a message.
+    /// The text, within the same limits as a message.
     #[schemars(length(min = 1))]
     pub text: Arc<str>,
 }
 
-/// A greeting that a companion is to say.
+/// A greeting for a companion to post.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Greeting {
     pub companion: CompanionId,
-    /// One of its `greetings`, as it is configured.
+    /// One of the companion's configured `greetings`.
     #[schemars(length(min = 1))]
     pub text: Arc<str>,
 }
@@ -57,7 +57,7 @@ pub struct HistoryQuery {
     pub limit: usize,
 }
 
-/// What is searched for in a room.
+/// A search in a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchQuery {
     /// The words, or a part of a text.
@@ -66,12 +66,12 @@ pub struct SearchQuery {
     pub limit: usize,
 }
 
-/// What was found in a room.
+/// The results of a search in a room.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Found {
-    /// The best first.
+    /// Best match first.
     pub messages: Vec<HistoryMessage>,
-    /// How many there are, with those over the limit.
+    /// The number of all matches, including those over the limit.
     pub count: usize,
 }
 
@@ -80,7 +80,8 @@ pub struct Found {
 pub struct History {
     /// Oldest first.
     pub messages: Vec<HistoryMessage>,
-    /// The numbers of deleted messages between them and the end where the reading began; without messages, of all in the range.
+    /// The numbers of deleted messages between these messages and the end where reading began. If there are no messages: all
+    /// deleted ones in the range.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deleted: Vec<Seq>,
 }
@@ -93,46 +94,46 @@ pub struct HistoryMessage {
     pub id: Option<Arc<str>>,
     /// The author: a person's name, or a companion's id.
     pub from: Arc<str>,
-    /// For a companion: the name that it had. It may have left since.
+    /// For a companion: its name at that time. It may have left since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
     pub role: Role,
-    /// Whether an AI said it: a companion.
+    /// Whether the author is an AI, that is, a companion.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ai: bool,
     /// For an event that must be acknowledged: its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Arc<str>>,
     pub text: Arc<str>,
-    /// When it was accepted; or when it was said, if that was well before.
+    /// When the message was accepted, or when it was said if that was well before.
     pub at: Stamp,
     pub modality: Modality,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Seq>,
-    /// The beginning of the message that it replies to, if that one is not on record.
+    /// The beginning of the message that this one replies to, if that message is not on record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quoted: Option<HistoryQuote>,
-    /// For a spoken statement that was cut off: what is known of it.
+    /// For a spoken statement that was cut off: its whole text, and who cut it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<HistoryCut>,
-    /// Whether it is a statement whose end was not written, because the model reached its limit of tokens.
+    /// Whether this is a statement without its end, because the model reached its token limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// The numbers of the older messages that were recalled for a companion's statement, the best first (docs/design/memory.md).
+    /// The numbers of older messages that were recalled for a companion's statement, best match first (docs/design/memory.md).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
-    /// If people were told below it that companions are AI: what they were told besides.
+    /// The notice below the message that companions are AI, if there is one: its information about the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<RunBy>,
 }
 
-/// What people are told of a server (docs/design/safety.md).
+/// The information about a server in notices to people (docs/design/safety.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunBy {
-    /// Who runs it.
+    /// The operator of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operator: Option<Arc<str>>,
-    /// The address of its privacy text.
+    /// The address of the server's privacy text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privacy: Option<Arc<str>>,
 }
@@ -149,7 +150,7 @@ impl From<&Disclosed> for RunBy {
     }
 }
 
-/// A spoken statement that was cut off, of which the message's text is what was heard (docs/design/voice.md A-60).
+/// A spoken statement that was cut off. The message's text is the part that was heard (docs/design/voice.md A-60).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryCut {
     /// The whole text.
@@ -162,7 +163,7 @@ pub struct HistoryCut {
 /// The beginning of a message that is not on record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryQuote {
-    /// The name of its author.
+    /// The name of the message's author.
     pub from: Arc<str>,
     pub text: Arc<str>,
 }

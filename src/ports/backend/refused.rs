@@ -11,32 +11,32 @@ use crate::store::StoreError;
 use crate::store::maintenance::MaintenanceError;
 use crate::texts::Language;
 
-/// What is wrong and what to do, in English. By the code, programs word it in another language.
+/// The error and how to fix it, in English. The code lets programs word it in another language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detail {
     text: String,
-    /// `None`: it is in English only.
+    /// `None`: the text exists only in English.
     pub code: Option<ErrorCode>,
 }
 
 impl Detail {
-    /// The text with this key, in the section of [`ErrorCode`]. A value is named in JSON.
+    /// The text with this key, in the section of [`ErrorCode`]. `values` is a JSON object with named values.
     pub fn of(key: &str, values: Value) -> Self {
         let code = ErrorCode::new(key, values);
         Self { text: said(&code, Language::English), code: Some(code) }
     }
 
-    /// The sentence in a language, or in English where it has no code.
+    /// The text in a language, or in English if it has no code.
     pub fn said_in(&self, language: Language) -> String {
         self.code.as_ref().map_or_else(|| self.text.clone(), |code| said(code, language))
     }
 
-    /// The text with this key, which has no values.
+    /// The text with this key, without values.
     pub fn key(key: &str) -> Self {
         Self::of(key, json!({}))
     }
 
-    /// The same with a code, where the text has more in English than programs word.
+    /// Adds a code to a text that says more in English than programs do in other languages.
     pub fn coded(self, key: &str, values: Value) -> Self {
         self.with(Some(ErrorCode::new(key, values)))
     }
@@ -73,13 +73,13 @@ impl Deref for Detail {
     }
 }
 
-/// Why the core rejects a request. Each variant is named for what the caller does next.
+/// Why the core rejects a request. Each variant corresponds to the caller's next step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The named thing does not exist. (404)
+    /// The requested item does not exist. (404)
     #[error("{0}")]
     NotFound(Detail),
-    /// It conflicts with existing data. (409)
+    /// The request conflicts with existing data. (409)
     #[error("{0}")]
     Conflict(Detail),
     /// A value cannot be accepted, now or later. (422)
@@ -87,24 +87,24 @@ pub enum Refused {
     Invalid {
         /// The field, as a path: `companions.aria.interjection`.
         field: String,
-        /// What is wrong, and what is allowed.
+        /// The error, and the allowed values.
         detail: Detail,
     },
-    /// It is larger than what is accepted at once. (413)
+    /// The request is larger than the accepted maximum. (413)
     #[error("{0}")]
     TooLarge(Detail),
     /// The caller sends requests too often. (429)
     #[error("{detail}")]
     TooMany {
-        /// What is limited, and to how much.
+        /// The limit, and its value.
         detail: Detail,
         /// The delay before the next attempt.
         retry_after: Duration,
     },
-    /// It cannot be done now. The outcome of a write may be unknown, so repeat it with the same `id`. (503)
+    /// The request cannot be served now. The outcome of a write may be unknown, so repeat it with the same `id`. (503)
     #[error("{detail}")]
     Unavailable {
-        /// What prevents it.
+        /// The cause.
         detail: Detail,
         /// The delay before the next attempt, if it is known.
         retry_after: Option<Duration>,
@@ -112,7 +112,7 @@ pub enum Refused {
     /// Stored data can no longer be read. The message says what to do. (500)
     #[error("{0}")]
     Damaged(Detail),
-    /// Something on our side is broken. It was logged where it broke. (500)
+    /// An internal error, which has been logged. (500)
     #[error("{0}")]
     Broken(Detail),
 }
@@ -130,7 +130,7 @@ impl Refused {
         Self::Invalid { field: field.into(), detail: detail.into() }
     }
 
-    /// Not now, and nobody knows for how long.
+    /// The request cannot be served now. The delay before the next attempt is unknown.
     pub fn unavailable(detail: impl Into<Detail>) -> Self {
         Self::Unavailable { detail: detail.into(), retry_after: None }
     }
@@ -139,13 +139,13 @@ impl Refused {
         Self::Broken(detail.into())
     }
 
-    /// The record cannot be read or copied. Logs it.
+    /// The record cannot be read or copied. Logs the error.
     pub fn unreadable(detail: &str) -> Self {
         tracing::error!(detail, "the record cannot be read or copied");
         Self::broken(Detail::key("refusals.record_unreadable"))
     }
 
-    /// Stored data cannot be read. Logs it.
+    /// Stored data cannot be read. Logs the error.
     pub fn damaged(detail: String) -> Self {
         tracing::error!(detail, "the record cannot be read");
         Self::Damaged(Detail::from(detail).coded("refusals.data_damaged", json!({})))

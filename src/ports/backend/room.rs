@@ -1,4 +1,4 @@
-//! Rooms, their members, and what an operator can change about them at run time.
+//! Rooms, their members, and the overrides that an operator can change at run time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,8 +14,8 @@ pub use crate::settings::companion::{CompanionPatch, Override};
 use crate::settings::companion::{Interjection, ModelChoice, QuietHours};
 pub use crate::settings::console::MOST_IN_A_ROOM;
 
-/// The id of a room in the API. The console's rooms have 1 to 64 of `A-Z a-z 0-9 _ -`; a channel of another platform has its whole id, such
-/// as `discord:1234`.
+/// The id of a room in the API. Rooms of the console have 1 to 64 of `A-Z a-z 0-9 _ -`. A channel of another platform has its whole id, such as
+/// `discord:1234`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(inline, extend("pattern" = "^([A-Za-z0-9_-]{1,64}:)?[A-Za-z0-9_-]{1,64}$"))]
@@ -32,10 +32,10 @@ impl<'de> Deserialize<'de> for RoomId {
 const CONSOLE: &str = "console";
 
 impl RoomId {
-    /// The longest that a room's id may be, in characters.
+    /// The longest id of a room, in characters.
     pub const MAX_CHARS: usize = 64;
 
-    /// Parses a room's id; `None` if the text is not one.
+    /// Parses a room's id. `None` if the text is not a valid id.
     pub fn parse(text: &str) -> Option<Self> {
         let is_id = match text.split_once(':') {
             None => is_plain_id(text),
@@ -57,12 +57,12 @@ impl RoomId {
         if self.is_of_console() { ChannelId::from(format!("{CONSOLE}:{}", self.0)) } else { ChannelId::from(&*self.0) }
     }
 
-    /// The id of a room with this title that is to be created: its letters in ASCII, and a number if that is taken. A title without any gives `room`.
+    /// The id of a new room with this title: its letters in ASCII, with a number if that id is taken. A title without such letters gives `room`.
     pub fn of_title(title: &str, is_taken: impl Fn(&Self) -> bool) -> Self {
         Self(id_of_title(title, Self::MAX_CHARS, "room", |id| is_taken(&Self(id.into()))).into())
     }
 
-    /// A channel's room; `None` if the channel's id cannot be a room's.
+    /// The room of a channel. `None` if the channel's id cannot be a room's.
     pub fn of(channel: &ChannelId) -> Option<Self> {
         match channel.as_str().split_once(':') {
             Some((CONSOLE, id)) => is_plain_id(id).then(|| Self(id.into())),
@@ -77,7 +77,7 @@ impl fmt::Display for RoomId {
     }
 }
 
-/// The platform part of a channel's id; the whole id if it has none.
+/// The platform part of a channel's id; the whole id if it has no such part.
 pub fn platform_in(channel: &ChannelId) -> &str {
     channel.as_str().split_once(':').map_or(channel.as_str(), |(platform, _)| platform)
 }
@@ -87,7 +87,7 @@ pub fn is_of_console(channel: &ChannelId) -> bool {
     RoomId::of(channel).is_some_and(|room| room.is_of_console())
 }
 
-/// Whether a text is 1 to 64 of `A-Z a-z 0-9 _ -`, as ids of rooms and companions are.
+/// Whether a text is 1 to 64 of `A-Z a-z 0-9 _ -`, as in ids of rooms and companions.
 pub fn is_plain_id(text: &str) -> bool {
     (1..=RoomId::MAX_CHARS).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
@@ -104,24 +104,24 @@ pub struct Rooms {
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Room {
     pub id: RoomId,
-    /// Its title in one line of plain text: for a channel of another platform the one that it has there, at most 200 characters (`#general · Home`),
-    /// for a room of the console the one that somebody gave it, at most 64. It is absent where it is unknown, or nobody gave one.
+    /// The title in one line of plain text. A channel of another platform has its title there (`#general · Home`), at most 200 characters. A room
+    /// of the console has the title that a person set, at most 64 characters. Absent if it is unknown or not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
-    /// The guild that it belongs to. It never changes.
+    /// The guild of the room. It never changes.
     pub guild: GuildId,
     /// The parent channel of a thread, if the thread inherits its members and overrides.
     #[serde(rename = "lives_by", skip_serializing_if = "Option::is_none")]
     pub inherits_from: Option<ChannelId>,
-    /// Its members, ordered by id.
+    /// The members, ordered by id.
     pub companions: Vec<RoomCompanion>,
-    /// The language that is spoken in it; absent: `speech.language`.
+    /// The spoken language in the room. Absent: `speech.language`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<Arc<str>>,
-    /// When all companions in it speak only when spoken to; absent: as each is configured.
+    /// The hours in which all companions in the room speak only when spoken to. Absent: as configured for each companion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
-    /// Whether there are minors in it, by its own setting or its guild's; absent: no.
+    /// Whether minors are in the room, by the setting of the room or its guild. Absent: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub minors: bool,
     pub paused: bool,
@@ -133,31 +133,31 @@ pub struct Room {
 pub struct RoomCompanion {
     pub id: CompanionId,
     pub name: Arc<str>,
-    /// Always true: a companion is AI, also if a program outside plays it.
+    /// Always true: a companion is AI, also if an external program plays it.
     pub ai: bool,
     pub aliases: Vec<Arc<str>>,
-    /// Whether a program outside plays it.
+    /// Whether an external program plays the companion.
     pub external: bool,
-    /// Its interjection level: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
+    /// The interjection level: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
     #[schemars(with = "Interjection")]
     pub interjection: Arc<str>,
-    /// When it speaks only when spoken to; absent: never. Those of the room and the guild come to these.
+    /// The hours in which the companion speaks only when spoken to. Absent: never. The hours of the room and the guild apply in addition.
     #[serde(skip_serializing_if = "QuietHours::are_never")]
     pub quiet_hours: QuietHours,
-    /// The silence after which it may start a conversation, in seconds; absent: it never does.
+    /// The silence in seconds after which the companion may start a conversation. Absent: it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
-    /// The number of its own statements after which it ends a conversation; absent: it has no limit of its own.
+    /// The number of its own statements after which the companion ends a conversation. Absent: no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// Whether its statements are judged for repetition.
+    /// Whether the companion's statements are judged for repetition.
     pub repetition: bool,
     pub model: ModelChoice,
-    /// Whether it takes no part because it is for adults only, and there are minors; absent: no.
+    /// Whether the companion takes no part because it is for adults only, and minors are present. Absent: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub kept_out: bool,
     pub paused: bool,
-    /// The path of its picture on this server, which needs no token; absent: it has none.
+    /// The path of the companion's picture on this server, which needs no token. Absent: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
 }
@@ -166,44 +166,44 @@ pub struct RoomCompanion {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RoomPlan {
-    /// The guild that it belongs to: 1 to 64 characters.
+    /// The guild of the room: 1 to 64 characters.
     #[schemars(length(min = 1, max = 64))]
     pub guild: GuildId,
     /// The desired members: at most 32, without duplicates.
     #[schemars(length(max = MOST_IN_A_ROOM))]
     pub companions: Vec<Invited>,
-    /// The language that is spoken in it: the name of a table of `speech.words`. Absent: as it is; null: `speech.language`.
+    /// The spoken language in the room: the name of a table of `speech.words`. Absent: no change. Null: `speech.language`.
     #[serde(default)]
     pub language: Override<Arc<str>>,
-    /// Whether a room that exists is refused instead of changed.
+    /// Whether to return an error, instead of changing the room, if it already exists.
     #[serde(default, rename = "new")]
     pub must_be_new: bool,
 }
 
-/// A room of the console that is to be created. Its id is made from the title.
+/// A room of the console to create. Its id is derived from the title.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewRoom {
-    /// The name that people see: 1 to 64 characters in one line, in any script. No other room of the console has it.
+    /// The display name: 1 to 64 characters in one line, in any script. It must differ from the titles of all other rooms of the console.
     #[schemars(length(min = 1, max = 64))]
     pub title: Arc<str>,
-    /// The guild that it belongs to: 1 to 64 characters.
+    /// The guild of the room: 1 to 64 characters.
     #[schemars(length(min = 1, max = 64))]
     pub guild: GuildId,
-    /// Its members: at most 32, without duplicates.
+    /// The members: at most 32, without duplicates.
     #[schemars(length(max = MOST_IN_A_ROOM))]
     pub companions: Vec<Invited>,
-    /// The language that is spoken in it: the name of a table of `speech.words`. Absent or null: `speech.language`.
+    /// The spoken language in the room: the name of a table of `speech.words`. Absent or null: `speech.language`.
     #[serde(default)]
     pub language: Override<Arc<str>>,
 }
 
-/// What deleting a room deletes, and until when that can be undone.
+/// The amount of data that deleting a room deletes, and the deadline for undoing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Deletion {
-    /// How many messages people can read in it now.
+    /// The number of readable messages in the room now.
     pub messages: u64,
-    /// When it is deleted; null: nobody asked for that.
+    /// When the room is deleted. Null: no deletion was requested.
     pub deleted_at: Option<Stamp>,
 }
 
@@ -213,17 +213,17 @@ pub struct Deletion {
 #[schemars(rename = "Invited", transform = or_id)]
 pub struct Invited {
     pub id: CompanionId,
-    /// Whether a program outside plays it.
+    /// Whether an external program plays the companion.
     #[serde(default)]
     pub external: bool,
-    /// The display name of an external companion; absent: its id, capitalised.
+    /// The display name of an external companion. Absent: its id, capitalised.
     pub name: Option<Arc<str>>,
-    /// Other names that address it, if it is external.
+    /// Other names that address the companion, if it is external.
     #[serde(default)]
     pub aliases: Vec<Arc<str>>,
 }
 
-/// The id alone is a short form.
+/// Adds the short form, which is the id alone.
 fn or_id(schema: &mut Schema) {
     let object = std::mem::take(schema);
     *schema = json_schema!({ "anyOf": [{ "type": "string" }, object] });
@@ -235,7 +235,7 @@ impl<'de> Deserialize<'de> for Invited {
     }
 }
 
-// Written by hand: for a value that fits no variant of an untagged enum, serde's message names neither the field nor what to write.
+// Written by hand: for a value that fits no variant of an untagged enum, serde's message names neither the field nor the accepted forms.
 struct InvitedVisitor;
 
 impl<'de> Visitor<'de> for InvitedVisitor {
@@ -262,10 +262,10 @@ pub struct RoomPatch {
     #[schemars(length(min = 1, max = 64))]
     pub title: Override<Arc<str>>,
     pub paused: Override<bool>,
-    /// When all companions in it speak only when spoken to: `never`, `always`, or hours such as `23:00-08:00`.
+    /// The hours in which all companions in the room speak only when spoken to: `never`, `always`, or hours such as `23:00-08:00`.
     pub quiet_hours: Override<QuietHours>,
-    /// Whether there are minors in it: everybody is told each hour that companions are AI, companions for adults only take no part, and the others speak only when
-    /// spoken to.
+    /// Whether minors are in the room. If so, a notice repeats each hour that companions are AI, companions for adults only take no part, and the
+    /// others speak only when spoken to.
     pub minors: Override<bool>,
     /// Changes by companion id. Each companion must be present in the room.
     pub companions: BTreeMap<Arc<str>, CompanionPatch>,
@@ -278,7 +278,7 @@ pub struct Companions {
     pub companions: Vec<CompanionView>,
 }
 
-/// A companion as it is configured. The fields mean what those of its file do (docs/design/interfaces.md I-3).
+/// A companion with its configuration. The fields have the same meaning as those of its file (docs/design/interfaces.md I-3).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CompanionView {
     pub id: CompanionId,
@@ -299,10 +299,10 @@ pub struct CompanionView {
     pub max_turns: Option<u32>,
     pub repetition: bool,
     pub model: ModelChoice,
-    /// The path of its picture on this server, which needs no token; absent: it has none.
+    /// The path of the companion's picture on this server, which needs no token. Absent: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
-    /// Whether it has greetings for empty rooms; absent: no.
+    /// Whether the companion has greetings for empty rooms. Absent: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub greets: bool,
 }

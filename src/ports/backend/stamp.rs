@@ -1,4 +1,4 @@
-//! Moments in the formats of the API: RFC 3339 in UTC with milliseconds.
+//! Moments in the format of the API: RFC 3339 in UTC with milliseconds.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub fn rfc3339(moment: Moment) -> String {
     format!("{time:.3}")
 }
 
-/// Parses a time in RFC 3339 with any offset. `None` if it cannot be parsed, or is before the epoch.
+/// Parses a time in RFC 3339 with any offset. `None` if it is invalid, or before the epoch.
 pub fn from_rfc3339(text: &str) -> Option<Moment> {
     let time: jiff::Timestamp = text.parse().ok()?;
     u64::try_from(time.as_microsecond()).ok().map(Moment::from_micros)

@@ -20,7 +20,7 @@ pub struct FilteredMessage {
     pub message: Seq,
     /// The kind of prompt: `decision`, `statement` or `summary`.
     pub asked: &'static str,
-    /// The model, and its endpoint.
+    /// The model and its endpoint.
     pub model: Arc<str>,
 }
 
@@ -29,9 +29,9 @@ pub struct FilteredMessage {
 pub struct RoomState {
     /// The companions that are present, ordered by id.
     pub companions: Vec<CompanionState>,
-    /// Who has the right to speak, if anybody.
+    /// The holder of the floor, if there is one.
     pub floor: Option<Floor>,
-    /// The replies that are written without the floor, oldest first: their companions wrote for longer than `turn_taking.floor_timeout_secs`.
+    /// The replies that are being written without the floor, oldest first. Their companions took longer than `turn_taking.floor_timeout_secs`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<Floor>,
     /// The open rounds, oldest first.
@@ -40,7 +40,7 @@ pub struct RoomState {
     pub turn: Option<TurnState>,
     /// Statements by companions that were selected after the newest human message.
     pub streak: u32,
-    /// The limit of `streak` (`turn_taking.max_companion_streak`), which the reason `loop_guard` of decisions names.
+    /// The limit of `streak` (`turn_taking.max_companion_streak`). At the limit, decisions have the reason `loop_guard`.
     pub max_companion_streak: u32,
     /// Statements by companions since the conversation was opened.
     pub turns: u32,
@@ -48,24 +48,24 @@ pub struct RoomState {
     pub max_turns: Option<u32>,
     pub repetition: RepetitionState,
     pub episode: Option<Episode>,
-    /// The messages that an endpoint's filter refuses. They stay out of such prompts to its model.
+    /// The messages that an endpoint's filter refuses. They are omitted from such prompts to its model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filtered: Vec<FilteredMessage>,
-    /// Why the room is out of service, if it is, although it may have work to do.
+    /// Why the room is out of service, although it may have work to do. Null: it is in service.
     pub kept_away: Option<OutOfService>,
-    /// The moment that this describes.
+    /// The time of this state.
     pub at: Stamp,
 }
 
-/// Why a room is out of service: its guild is in quarantine, the channel is suspended, or its record cannot be read. The rest of the state is
-/// then taken from the record.
+/// Why a room is out of service: its guild is in quarantine, the channel is suspended, or its record cannot be read. The rest of the state is then
+/// taken from the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OutOfService {
-    /// The id of the entry in `GET /api/quarantine`, which `release` takes; none: there is no such entry.
+    /// The id of the entry in `GET /api/quarantine`, which `release` takes. None: there is no such entry.
     pub id: Option<Arc<str>>,
-    /// When it is retried automatically; none: unknown.
+    /// When the room is retried automatically. None: unknown.
     pub until: Option<Stamp>,
-    /// What is wrong, and what to do about it.
+    /// The problem, and how to fix it.
     pub detail: String,
 }
 
@@ -76,59 +76,59 @@ pub struct CompanionState {
     pub name: Arc<str>,
     #[schemars(with = "Interjection")]
     pub interjection: Arc<str>,
-    /// The texts of its unsettled messages, oldest first.
+    /// The texts of the companion's unsettled messages, oldest first.
     pub buffer: Vec<Arc<str>>,
     /// The number of messages that count towards the next interjection.
     pub message_count: u64,
     /// The number of checks since the last reset.
     pub check_count: u64,
-    /// The message count at which an interjection is considered; absent before the first message.
+    /// The message count at which an interjection is considered. Absent before the first message.
     pub next_interjection_at: Option<u64>,
     /// When the lull ends, if its timer is armed.
     pub lull_at: Option<Stamp>,
-    /// How long a lull lasts for it, in seconds.
+    /// The length of a lull for this companion, in seconds.
     pub lull_secs: f64,
     pub doing: Doing,
-    /// The trigger, when it was asked, is speaking or is in back-off.
+    /// The trigger, if the companion was asked, is speaking or is in back-off.
     pub trigger: Option<Trigger>,
-    /// When it began what it is doing.
+    /// When the companion began its current activity.
     pub since: Option<Stamp>,
-    /// When it is asked again, in back-off.
+    /// When the companion is asked again, if it is in back-off.
     pub retry_at: Option<Stamp>,
     pub paused: bool,
-    /// When it speaks only when spoken to; absent: never.
+    /// The hours in which the companion speaks only when spoken to. Absent: never.
     #[serde(skip_serializing_if = "QuietHours::are_never")]
     pub quiet_hours: QuietHours,
     /// The stage of closing: `none`, `pre-closing`, `closing` or `terminal` (docs/design/closing.md C-1).
     pub closing: Stage,
-    /// Messages by people that it received since it closed.
+    /// The number of people's messages that the companion received since it closed the conversation.
     pub heard_closed: u32,
-    /// The number of such messages after which it is open again (`closing.reopen_after`).
+    /// The number of such messages after which the companion is open again (`closing.reopen_after`).
     pub reopen_after: u32,
-    /// The number of its statements in this conversation.
+    /// The number of the companion's statements in this conversation.
     pub turns: u32,
-    /// The number of its statements after which it ends the conversation; absent: it has no limit of its own.
+    /// The number of its own statements after which the companion ends the conversation. Absent: no limit of its own.
     pub max_turns: Option<u32>,
-    /// Whether its statements are judged for repetition.
+    /// Whether the companion's statements are judged for repetition.
     pub repetition: bool,
     pub model: ModelChoice,
-    /// Whether a program outside plays it.
+    /// Whether an external program plays the companion.
     pub external: bool,
 }
 
 /// A round that is open.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RoundState {
-    /// The number of the message that it is about; States name it, as a string.
+    /// The number of the message of the round. States name it as a string.
     pub message_id: Seq,
     pub opened_at: Stamp,
     /// When the round closes without the missing States.
     pub deadline: Stamp,
-    /// The companions that were asked when it was opened, ordered by id.
+    /// The companions that were asked when the round opened, ordered by id.
     pub asked: Vec<CompanionId>,
     /// The companions whose States are missing, ordered by id.
     pub missing: Vec<CompanionId>,
-    /// The States received so far, ordered by the id of their senders.
+    /// The States received so far, ordered by companion id.
     pub states: Vec<State>,
 }
 
@@ -137,16 +137,16 @@ pub struct RoundState {
 pub struct TurnState {
     pub companion: CompanionId,
     pub trigger: Trigger,
-    /// When it will speak; absent: immediately.
+    /// When the companion will speak. Absent: immediately.
     pub speak_at: Option<Stamp>,
 }
 
-/// How repetitive the last statements are.
+/// How repetitive the newest statements are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct RepetitionState {
-    /// The last judgement, from 0 (all different) to 1 (the same every time).
+    /// The last judgement, from 0 (all different) to 1 (all the same).
     pub score: f64,
-    /// How many judgements in a row found repetition.
+    /// The number of consecutive judgements that found repetition.
     pub detections: u32,
     /// Whether the side model is being asked to judge.
     pub judging: bool,

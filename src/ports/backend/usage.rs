@@ -1,4 +1,4 @@
-//! What guilds used, and what it cost.
+//! The usage of guilds, and its cost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,32 +12,32 @@ use crate::domain::moment::Moment;
 use crate::domain::price::Cost;
 use crate::domain::service::Service;
 
-/// The guilds and the span of time to report.
+/// The guilds and the time range to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageQuery {
-    /// Only this guild: 1 to 200 characters.
+    /// Reports only this guild: 1 to 200 characters.
     pub guild: Option<GuildId>,
-    /// The start of the span, inclusive; none: a day before the end.
+    /// The start of the time range, inclusive. `None`: a day before the end.
     pub from: Option<Moment>,
-    /// The end of the span, exclusive; none: now, rounded up to the millisecond, so that the reported time can be used in another query.
+    /// The end of the time range, exclusive. `None`: now, rounded up to the millisecond, so that the reported time can be used in another query.
     pub to: Option<Moment>,
 }
 
-/// What guilds used in a span of time.
+/// The usage of guilds in a time range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
-    /// The start of the span, inclusive.
+    /// The start of the time range, inclusive.
     pub from: Stamp,
-    /// The end of the span, exclusive.
+    /// The end of the time range, exclusive.
     pub to: Stamp,
     /// The currency of every `cost`: `models.currency`.
     pub currency: Arc<str>,
-    /// The guilds that used something, or the one that was requested, ordered by id.
+    /// The guilds with usage, or the requested guild, ordered by id.
     pub guilds: Vec<GuildUsage>,
     pub total: Used,
 }
 
-/// What one guild used.
+/// The usage of one guild.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GuildUsage {
     pub guild: GuildId,
@@ -45,20 +45,20 @@ pub struct GuildUsage {
     pub used: Used,
     /// The calls by companion, model and role, ordered by companion. Calls for rooms themselves (summaries, judgements) come first.
     pub by: Vec<UsageBy>,
-    /// What services for speech did, by service, companion and provider.
+    /// The usage of speech services, by service, companion and provider.
     #[serde(default)]
     pub speech_by: Vec<SpeechBy>,
     pub caps: Caps,
 }
 
-/// The figures that laws ask for: what people were told and shown. They are kept by month, also when what they count has expired.
+/// The figures that laws require: notices and help texts shown to people. They are kept by month, even after the counted events have expired.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SafetyFigures {
     /// The first month, in UTC, such as `2026-11`.
     pub from: Arc<str>,
     /// The last month.
     pub to: Arc<str>,
-    /// The months of guilds in which something was counted, by guild and time.
+    /// The months of guilds in which something was counted, ordered by guild and time.
     pub months: Vec<SafetyMonth>,
     pub total: Safety,
 }
@@ -72,25 +72,25 @@ pub struct SafetyMonth {
     pub sums: Safety,
 }
 
-/// Sums for the figures that laws ask for.
+/// Sums for the figures that laws require.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Safety {
     pub told: PeopleTold,
-    /// Messages of people at risk, who were shown where to find help.
+    /// The messages of people at risk for which a help text was shown.
     pub helped: u64,
-    /// Statements that the moderation service refused, so that they were not posted.
+    /// The statements that the moderation service refused, so that they were not posted.
     #[serde(default)]
     pub refused: u64,
 }
 
-/// How many people were told that companions are AI, by why. A person counts each time.
+/// How many people received the notice that companions are AI, by reason. A person counts once per notice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PeopleTold {
-    /// Somebody whom the statement answers was never told before.
+    /// The person whose message was answered had never received the notice.
     pub first: u64,
-    /// It was another day.
+    /// The last notice was on an earlier day.
     pub day: u64,
-    /// The time since somebody was told was over.
+    /// The interval since the last notice was over.
     pub interval: u64,
 }
 
@@ -100,11 +100,11 @@ pub struct Used {
     pub statements: u64,
     /// The number of evaluations for a lull, an interjection or a turn.
     pub evaluations: u64,
-    /// The number of evaluations because somebody addressed a companion.
+    /// The number of evaluations because a message addressed a companion.
     pub addresses: u64,
     #[serde(flatten)]
     pub calls: Calls,
-    /// What services for speech did. Its cost is not part of that of the calls.
+    /// The usage of speech services. Its cost is not part of the cost of calls.
     #[serde(default)]
     pub speech: Speech,
 }
@@ -112,7 +112,7 @@ pub struct Used {
 /// Totals of speech.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Speech {
-    /// The audio that was recognised.
+    /// The duration of recognised audio.
     #[serde(rename = "recognised_secs", with = "secs")]
     #[schemars(with = "f64")]
     pub recognised_ms: u64,
@@ -121,21 +121,21 @@ pub struct Speech {
     pub costs: Costs,
 }
 
-/// What usage cost, each at the price of its time.
+/// The cost of usage, at the prices at the time of use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Costs {
-    /// The cost of what has a price; none: nothing has one. No price is not the same as a price of 0.
+    /// The total of all usage with a price. None: nothing had a price. A missing price differs from a price of 0.
     pub cost: Option<Cost>,
-    /// The cost of what had a price in another currency, by currency.
+    /// The cost of usage that was priced in another currency, by currency.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub other_costs: BTreeMap<Arc<str>, Cost>,
 }
 
-/// What one service for speech did for one companion, or for a guild's people.
+/// The usage of one speech service for one companion, or for a guild's people.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpeechBy {
     pub service: Service,
-    /// The companion that spoke; none: people were heard.
+    /// The companion that spoke. None: speech of people was recognised.
     pub companion: Option<CompanionId>,
     /// `gen_ai.provider.name`.
     pub provider: Arc<str>,
@@ -146,7 +146,7 @@ pub struct SpeechBy {
 /// A companion's calls to one model in one role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageBy {
-    /// The companion; none: the calls were for the room itself.
+    /// The companion. None: the calls were for the room itself.
     pub companion: Option<CompanionId>,
     /// `gen_ai.request.model`.
     pub model: Arc<str>,
@@ -161,40 +161,40 @@ pub struct UsageBy {
 /// Totals of model calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Calls {
-    /// The number of calls, every retry counted.
+    /// The number of calls, including retries.
     pub calls: u64,
-    /// The number of those that gave no answer. Their tokens are unknown and not counted.
+    /// The number of calls without an answer. Their tokens are unknown and not counted.
     pub failed_calls: u64,
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// The number of calls without a price, which no cost includes.
+    /// The number of calls without a price. No cost includes them.
     pub unpriced_calls: u64,
     #[serde(flatten)]
     pub costs: Costs,
 }
 
-/// The daily caps of a guild over the last 24 hours, whatever span was requested.
+/// The daily caps of a guild over the last 24 hours, independent of the requested time range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Caps {
-    /// Tokens, read and written (`models.guild_tokens_per_day`).
+    /// Input and output tokens (`models.guild_tokens_per_day`).
     pub tokens: Cap,
     /// Statements (`gate.guild_statements_per_day`).
     pub statements: Cap,
-    /// Seconds that services for speech recognised (`speech.guild_minutes_per_day`); none: there is no limit.
+    /// The seconds of audio that speech services recognised (`speech.guild_minutes_per_day`). None: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recognised_secs: Option<Cap>,
-    /// Characters that services for speech spoke (`speech.guild_characters_per_day`); none: there is no limit.
+    /// The characters that speech services spoke (`speech.guild_characters_per_day`). None: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spoken_characters: Option<Cap>,
 }
 
-/// A limit and how much of it is used.
+/// A limit, and its use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cap {
     pub used: u64,
-    /// The limit; none: there is no limit.
+    /// The limit. None: no limit.
     pub limit: Option<u64>,
-    /// If the cap is used up: when usage is allowed again, if nothing is used until then.
+    /// When usage is allowed again if nothing is used until then. Only set if the cap is used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free_at: Option<Stamp>,
 }
@@ -207,7 +207,7 @@ impl Cap {
 }
 
 impl Costs {
-    /// Adds a cost in this currency to those in the main currency, or to the others.
+    /// Adds a cost: to `cost` if its currency is the main one, otherwise to `other_costs`.
     pub fn count(&mut self, main: &str, currency: &Arc<str>, cost: Cost) {
         match &**currency == main {
             true => *self.cost.get_or_insert_default() += cost,
@@ -226,7 +226,7 @@ impl Costs {
 }
 
 impl Calls {
-    /// Adds other calls. Costs have to be in the same currency.
+    /// Adds other calls. Costs must be in the same currency.
     pub fn add(&mut self, more: &Self) {
         self.calls += more.calls;
         self.failed_calls += more.failed_calls;
@@ -238,7 +238,7 @@ impl Calls {
 }
 
 impl Speech {
-    /// Adds other amounts. Costs have to be in the same currency.
+    /// Adds other amounts. Costs must be in the same currency.
     pub fn add(&mut self, more: &Self) {
         self.recognised_ms = self.recognised_ms.saturating_add(more.recognised_ms);
         self.characters = self.characters.saturating_add(more.characters);

@@ -1,4 +1,4 @@
-//! A platform in memory that behaves as a test tells it: it rejects, delays, or loses responses. It takes the place of the console.
+//! A fake platform in memory. A test makes it reject requests, delay them, or lose their responses. It serves the channels of the console.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use super::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::backend::room::is_of_console;
 use crate::domain::id::{ChannelId, GuildId};
 
-/// How long a request takes.
+/// The duration of a request.
 pub const TAKES: Duration = Duration::from_millis(500);
-/// After this time a request never arrives any more.
+/// After this time, a sent request no longer arrives.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What happens to the next request.
+/// The outcome of the next request.
 #[derive(Clone, Debug)]
 pub enum Fate {
-    /// It is posted, and the response times out.
+    /// The part is posted, and the response times out.
     Silent,
-    /// It is not posted.
+    /// The part is not posted.
     Fails(NotSent),
-    /// It is posted, and the call never returns.
+    /// The part is posted, and the call never returns.
     Hangs,
-    /// It is posted, and the call panics.
+    /// The part is posted, and the call panics.
     Panics,
 }
 
-/// A platform in memory.
+/// A fake platform in memory.
 #[derive(Default)]
 pub struct FakePlatform {
     posted: Mutex<Vec<(String, Part)>>,
@@ -43,7 +43,7 @@ pub struct FakePlatform {
 }
 
 impl FakePlatform {
-    /// The posted parts, in order: name and text.
+    /// The names and texts of the posted parts, in order.
     pub fn posted(&self) -> Vec<(String, String)> {
         lock(&self.posted).iter().map(|(_, part)| (part.name.to_string(), part.text.to_string())).collect()
     }
@@ -53,7 +53,7 @@ impl FakePlatform {
         lock(&self.posted).iter().map(|(_, part)| part.notice.clone()).collect()
     }
 
-    /// The picture under which each part was posted.
+    /// The picture with which each part was posted.
     pub fn pictures(&self) -> Vec<Option<Arc<str>>> {
         lock(&self.posted).iter().map(|(_, part)| part.picture.clone()).collect()
     }
@@ -63,7 +63,7 @@ impl FakePlatform {
         lock(&self.posted).iter().map(|(_, part)| part.nonce.clone()).collect()
     }
 
-    /// Sets what happens to the next requests, in order.
+    /// Sets the outcomes of the next requests, in order.
     pub fn will(&self, fates: impl IntoIterator<Item = Fate>) {
         lock(&self.fates).extend(fates);
     }
@@ -88,12 +88,12 @@ impl FakePlatform {
         *lock(&self.is_blind) = true;
     }
 
-    /// Makes `is_unpostable` return this for every channel.
+    /// Sets the result of `is_unpostable` for every channel.
     pub fn takes_nothing(&self, is_unpostable: bool) {
         *lock(&self.is_unpostable) = is_unpostable;
     }
 
-    /// How often a typing sign was shown.
+    /// The number of typing indicators that were shown.
     pub fn typed(&self) -> usize {
         *lock(&self.typed)
     }
@@ -131,7 +131,7 @@ impl ChatPlatform for FakePlatform {
     }
 
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
-        // The request arrives halfway. A caller that is killed then does not get the response.
+        // The request arrives after half of the time. A caller that is killed then does not get the response.
         tokio::time::sleep(TAKES / 2).await;
         let fate = lock(&self.fates).pop_front();
         let answer = match fate {

@@ -1,4 +1,4 @@
-//! Companions in memory: what is written is kept as it is.
+//! A fake setup of companions in memory. Configurations are stored as they are.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::super::model_setup::Tried;
 use super::*;
 use crate::settings::samples;
 
-/// The companions that were made, with their pictures and cards.
+/// The created companions, with their pictures and cards.
 #[derive(Default)]
 pub struct FakeCompanions(Mutex<BTreeMap<CompanionId, Made>>);
 
@@ -139,7 +139,10 @@ impl CompanionSetup for FakeCompanions {
     }
 }
 
-/// The companion with these fields, if they can be a companion's.
+/// The companion with these fields.
+///
+/// # Errors
+/// Returns an error if the fields are invalid.
 fn configured(id: &CompanionId, fields: &CompanionFields) -> Result<Companion, Refused> {
     let fields = fields.clone();
     let file = CompanionFile {

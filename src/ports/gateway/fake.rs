@@ -1,4 +1,4 @@
-//! A platform in memory whose connections run and end as a test tells them.
+//! A fake platform in memory. A test controls how its connections end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
@@ -17,7 +17,7 @@ pub enum End {
     Panics,
 }
 
-/// A platform in memory.
+/// A fake platform in memory.
 #[derive(Default)]
 pub struct FakeGateway {
     inner: Mutex<Inner>,
@@ -35,19 +35,19 @@ struct Inner {
 }
 
 impl FakeGateway {
-    /// A gateway that reports these numbers of connections, one after the other, and then repeats the last one.
+    /// A gateway that reports these numbers of connections in order, and then repeats the last one.
     pub fn counting(counts: impl IntoIterator<Item = Result<u32, Disconnected>>) -> Arc<Self> {
         let counts = counts.into_iter().collect();
         Arc::new(Self { inner: Mutex::new(Inner { counts, ..Inner::default() }), changed: Notify::new() })
     }
 
-    /// Ends a connection like this: now if it runs, otherwise as soon as it does.
+    /// Ends a connection: now if it is running, otherwise as soon as it starts.
     pub fn ends(&self, shard: u32, end: End) {
         self.inner.lock().ends.entry(shard).or_default().push_back(end);
         self.changed.notify_waiters();
     }
 
-    /// Makes the server unready without this platform.
+    /// Makes the server report itself as not ready without this platform.
     pub fn blocks_readiness(&self) {
         self.inner.lock().blocks_readiness = true;
     }
@@ -57,7 +57,7 @@ impl FakeGateway {
         self.inner.lock().asked
     }
 
-    /// The connections that run now, each with the total number of connections.
+    /// The running connections, each with the total number of connections.
     pub fn alive(&self) -> Vec<(u32, u32)> {
         self.inner.lock().alive.iter().map(|(shard, of)| (*shard, *of)).collect()
     }

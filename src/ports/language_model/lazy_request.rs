@@ -1,5 +1,5 @@
-//! A request whose prompt is built only when it is about to be sent, and again for each repetition: what was deleted or edited while it waited
-//! is not sent.
+//! A request whose prompt is built just before it is sent, and again for each retry. So deleted text is not sent, and edited text is sent in its
+//! current form.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use crate::domain::filter::{Finding, Search};
 
 type BuildPrompt = Box<dyn Fn() -> Pin<Box<dyn Future<Output = Option<Request>> + Send>> + Send + Sync>;
 
-/// A request that has no prompt while it waits, or if it is never sent.
+/// A request without a prompt while it is queued, or if it is never sent.
 pub struct LazyRequest {
     base: Arc<Request>,
     build_prompt: Option<BuildPrompt>,
     newest: Mutex<Option<Arc<Request>>>,
-    /// How often a model found it too long.
+    /// How often a model found the prompt too long.
     too_long: AtomicU32,
-    /// What looks for the message that a filter refuses.
+    /// The search for the message that a filter refuses.
     search: Option<Arc<Mutex<Search>>>,
 }
 
-/// So often a prompt that is too long is made shorter, and asked again.
+/// How often a prompt that is too long is shortened and sent again.
 const MOST_SHORTENED: u32 = 3;
 
 impl LazyRequest {
-    /// A request that waits as `base`, which has no prompt. `build_prompt` completes it from what is true by then. `None`: nobody needs an answer
-    /// any more, or what the prompt is built from is not there at the moment.
+    /// A request that is queued as `base`, which has no prompt. `build_prompt` completes it from the current data. It returns `None` if the answer
+    /// is not needed any more, or if the data for the prompt is not available at the moment.
     pub fn later<F>(base: Request, build_prompt: impl Fn() -> F + Send + Sync + 'static) -> Arc<Self>
     where
         F: Future<Output = Option<Request>> + Send + 'static,
@@ -36,7 +36,7 @@ impl LazyRequest {
         Self::searching(base, None, build_prompt)
     }
 
-    /// The same, with the search for what a filter refuses that its prompts are built by.
+    /// Like [`Self::later`], with a search for the message that a filter refuses. The prompts are built according to the search.
     pub fn searching<F>(
         base: Request,
         search: Option<Arc<Mutex<Search>>>,
@@ -50,12 +50,12 @@ impl LazyRequest {
         Arc::new(Self { base: base.into(), build_prompt: Some(build_prompt), newest, too_long, search })
     }
 
-    /// The search that its prompts are built by.
+    /// The search according to which the prompts are built.
     pub const fn search(&self) -> Option<&Arc<Mutex<Search>>> {
         self.search.as_ref()
     }
 
-    /// What the search found, once the question is answered or refused.
+    /// The result of the search, after the last answer or refusal.
     pub fn finding(&self, result: &Result<Answer, NoAnswer>) -> Option<Finding> {
         let is_answered = match result {
             Ok(_) => true,
@@ -65,7 +65,7 @@ impl LazyRequest {
         self.search.as_ref()?.lock().finding(is_answered)
     }
 
-    /// What is known before the prompt is built: everything else.
+    /// The request without its prompt.
     pub fn base(&self) -> &Request {
         &self.base
     }
@@ -78,8 +78,8 @@ impl LazyRequest {
         Some(request)
     }
 
-    /// Whether its next prompt will be another one, after this failure of the one before: shorter, once the model has told how much it reads, or
-    /// without what a filter may refuse.
+    /// Whether the next prompt will differ after this failure. It is shorter once the model has reported its limit, or lacks the messages that a
+    /// filter may refuse.
     pub fn changes_after(&self, failure: &NoAnswer) -> bool {
         match failure {
             NoAnswer::TooLong { .. } if self.build_prompt.is_some() => {
@@ -90,13 +90,13 @@ impl LazyRequest {
         }
     }
 
-    /// The request with the prompt that was built last. Without a prompt if none was.
+    /// The request with the prompt that was built last, or without a prompt if none was built.
     pub fn newest(&self) -> Arc<Request> {
         self.newest.lock().as_ref().unwrap_or(&self.base).clone()
     }
 }
 
-/// A request whose prompt is complete already, because it holds nothing that can be deleted.
+/// A request with a complete prompt, for prompts without data that can be deleted.
 impl From<Request> for LazyRequest {
     fn from(request: Request) -> Self {
         Self { base: request.into(), build_prompt: None, newest: Mutex::default(), too_long: AtomicU32::default(), search: None }

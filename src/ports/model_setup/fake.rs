@@ -1,11 +1,11 @@
-//! Models in memory: every connection works.
+//! A fake setup of models in memory: every connection works.
 
 use parking_lot::Mutex;
 use secrecy::ExposeSecret as _;
 
 use super::*;
 
-/// `rehearsal`, or what was connected.
+/// The connected models; `None`: `rehearsal`.
 #[derive(Default)]
 pub struct FakeModels(Mutex<Option<NewConnection>>);
 

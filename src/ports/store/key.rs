@@ -8,10 +8,10 @@ use crate::domain::id::{Seq, Ward};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelNo(pub u32);
 
-/// The kinds of keys, each with the byte that stands for it in a key.
+/// The kinds of keys, each with its byte in the encoding.
 macro_rules! kinds {
     ($($(#[$doc:meta])+ $kind:ident = $byte:literal,)+) => {
-        /// What a key holds.
+        /// The kind of record under a key.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Kind {
@@ -19,7 +19,7 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// The kind that this byte stands for.
+            /// The kind with this byte.
             const fn of(byte: u8) -> Option<Self> {
                 match byte {
                     $($byte => Some(Self::$kind),)+
@@ -31,7 +31,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// Event of a channel: channel, number.
+    /// An event of a channel: channel, number.
     Journal = 1,
     /// The number of a channel's last event: channel. The store maintains it with every append.
     Head = 2,
@@ -43,7 +43,7 @@ kinds! {
     Outbox = 5,
     /// Platform message id → number: channel, id.
     MessageId = 6,
-    /// Guild and person → the first number of a stretch of events in which they said something: guild, person, channel, number.
+    /// Guild and person → the first number of a range of events with messages of the person: guild, person, channel, number.
     Person = 7,
     /// Interned channels: guild, channel name → number of the channel.
     ChannelName = 8,
@@ -53,7 +53,7 @@ kinds! {
     Summary = 10,
     /// Memberships with their overrides at run time: guild, channel.
     Setting = 11,
-    /// What counts against budgets and costs: guild, moment, channel, number.
+    /// Usage that counts towards budgets and costs: guild, moment, channel, number.
     Usage = 12,
     /// Dead letters, messages that killed their handler: channel, number.
     DeadLetter = 13,
@@ -71,15 +71,15 @@ kinds! {
     OptOut = 19,
     /// Briefs of personas: hash of the persona. Ward 0.
     Brief = 20,
-    /// Companions that cannot be kept in a file: id. Ward 0.
+    /// Companions that cannot be stored in a file: id. Ward 0.
     Companion = 21,
     /// Pictures of companions: id. Ward 0.
     Picture = 22,
-    /// Character cards that companions were made of: id. Ward 0.
+    /// Character cards from which companions were created: id. Ward 0.
     Card = 23,
     /// Invitations to rooms, with their guests: id. Ward 0.
     Invitation = 24,
-    /// Who was told that companions are AI: guild, person.
+    /// People who received the notice that companions are AI: guild, person.
     Told = 25,
 }
 
@@ -88,7 +88,7 @@ kinds! {
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// The least key of this kind: ward and kind, with no rest.
+    /// The smallest key of this kind: ward and kind, with no rest.
     pub fn new(ward: Ward, kind: Kind) -> Self {
         Self(vec![ward.0, kind as u8])
     }
@@ -105,7 +105,7 @@ impl Key {
         self
     }
 
-    /// Appends a text and a zero byte, so that no text is a prefix of another. Zero bytes in the text are left out.
+    /// Appends a text and a zero byte, so that no text is a prefix of another. Zero bytes in the text are omitted.
     pub fn text(mut self, text: &str) -> Self {
         self.0.extend(text.bytes().filter(|byte| *byte != 0));
         self.0.push(0);
@@ -117,12 +117,12 @@ impl Key {
         Self::new(ward, Kind::Journal).channel(channel).number(seq.0)
     }
 
-    /// The key of a channel's last number.
+    /// The key of the number of a channel's last event.
     pub fn head(ward: Ward, channel: ChannelNo) -> Self {
         Self::new(ward, Kind::Head).channel(channel)
     }
 
-    /// The least key that is greater than every key with this prefix.
+    /// The smallest key that is greater than every key with this prefix.
     pub fn end(mut self) -> Self {
         while let Some(last) = self.0.last_mut() {
             if *last < u8::MAX {
@@ -139,12 +139,12 @@ impl Key {
         &self.0
     }
 
-    /// Makes a key of bytes, without checking them.
+    /// Creates a key from bytes, without checking them.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
 
-    /// The kind; `None` for a byte that no kind has.
+    /// The kind; `None` for an unknown byte.
     pub fn kind(&self) -> Option<Kind> {
         self.0.get(1).copied().and_then(Kind::of)
     }
@@ -154,7 +154,7 @@ impl Key {
         self.kind() == Some(kind)
     }
 
-    /// The number in the last eight bytes, for keys that end in one.
+    /// The number in the last eight bytes, for keys that end in a number.
     pub fn last_number(&self) -> Option<u64> {
         self.0.last_chunk().map(|bytes| u64::from_be_bytes(*bytes))
     }

@@ -1,4 +1,4 @@
-//! Maintenance of a store: backups while it runs, and whether its records can be read.
+//! Maintenance of a store: online backups, and checks of its records.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,17 +16,18 @@ pub fn is_backup_name(name: &Path) -> bool {
 /// Backups of a store.
 #[async_trait]
 pub trait StoreMaintenance: Send + Sync + 'static {
-    /// Writes everything committed before now into one new file, while the store keeps working. Returns how many records the file holds.
+    /// Writes all records that are committed before the call into one new file, while the store keeps working. Returns the number of records in the
+    /// file.
     ///
     /// # Errors
-    /// [`MaintenanceError`]. The target then does not exist, or is unchanged.
+    /// Returns a [`MaintenanceError`]. The target then does not exist, or is unchanged.
     async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, MaintenanceError>;
 
-    /// Does the same into a file that the store names, in its own directory, for a process that reads it. If the future is dropped, no file is
-    /// left.
+    /// Like [`backup`](Self::backup), but writes a file in the store's own directory, with a name that the store chooses, for a process that reads
+    /// it. If the future is dropped, no file is left.
     ///
     /// # Errors
-    /// [`MaintenanceError`]. The file then does not exist, or is unchanged.
+    /// Returns a [`MaintenanceError`]. The file then does not exist, or is unchanged.
     async fn copy_for(self: Arc<Self>, process: u32) -> Result<TemporaryCopy, MaintenanceError>;
 }
 
@@ -34,7 +35,7 @@ pub trait StoreMaintenance: Send + Sync + 'static {
 pub struct TemporaryCopy {
     /// The absolute path of the file.
     pub path: PathBuf,
-    /// How many records it holds.
+    /// The number of records in the file.
     pub records: u64,
     /// Deletes the file when it is dropped.
     pub file: Box<dyn Send + Sync>,
@@ -42,13 +43,13 @@ pub struct TemporaryCopy {
 
 /// Checks records by decoding them.
 pub trait Inspect {
-    /// What is wrong with a record, if it cannot be decoded as its key requires.
+    /// The fault of a record, if it cannot be decoded as its key requires.
     fn fault(&self, key: &Key, value: &[u8]) -> Option<Fault>;
 
-    /// If a record holds a channel's name: the number of the channel in its ward, and the name. Each channel with a journal has two such records.
+    /// The number of a channel in its ward and its name, if the record holds a channel's name. Each channel with a journal has two such records.
     fn named(&self, key: &Key, value: &[u8]) -> Option<(ChannelNo, String)>;
 
-    /// Whether names are found. If not, none is missing.
+    /// Whether this implementation finds names. If not, missing names are no fault.
     fn finds_names(&self) -> bool {
         true
     }
@@ -57,11 +58,11 @@ pub trait Inspect {
 /// A record that is complete, but cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What the record is: `event 12`.
+    /// The kind of record and its number: `event 12`.
     pub what: String,
     /// The channel that it belongs to, if any.
     pub channel: Option<ChannelNo>,
-    /// What is wrong with it, without any of its content.
+    /// The error, without any of the record's content.
     pub detail: String,
 }
 
@@ -83,16 +84,16 @@ impl Inspect for () {
 /// Why a store could not be copied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MaintenanceError {
-    /// The target exists already: name another.
+    /// The target exists already. Choose another one.
     #[error("{0}")]
     Exists(String),
-    /// The target cannot be written: name another, or make it writable.
+    /// The target cannot be written. Choose another one, or make it writable.
     #[error("{0}")]
     Target(String),
     /// Stored data cannot be read.
     #[error("{0}")]
     Damaged(String),
-    /// The store makes no copies: what does is named.
+    /// This store makes no copies. The message names the tool that does.
     #[error("{0}")]
     Elsewhere(String),
     /// Another failure.

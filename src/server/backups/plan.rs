@@ -1,15 +1,15 @@
-//! Decides which backups to make and which to delete. It is pure.
+//! Decides which backups to make and which to delete. The functions are pure.
 
 use std::time::Duration;
 
 use crate::domain::moment::Moment;
 use crate::journal::erased::Erasures;
 
-/// The age at which a backup that contains erased words is replaced. It leaves time to make the new one within a day of the erasure.
+/// The age at which a backup that contains erased texts is replaced. It leaves time to make the new one within a day of the erasure.
 const STALE_AFTER: Duration = Duration::from_secs(22 * 60 * 60);
 /// How long the last backup from before a large expiry is kept.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// A backup that is dated further ahead of the clock than this was made while the clock was wrong. Nobody knows how old it is.
+/// A backup that is dated further ahead of the clock than this was made while the clock was wrong. Its age is unknown.
 const AHEAD: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub(super) struct Plan {
     pub(super) removes: Vec<Moment>,
 }
 
-/// Plans backups every so often, of which so many are kept. If `every` is none, no backups are made, and only those with erased words are deleted. `found` is
-/// when the existing ones were made, in order.
+/// Plans backups. `every` is the interval between backups, and `kept` their number. Without `every`, no backups are made, and only those with
+/// erased texts are deleted. `found` has the times of the existing backups, in order.
 pub(super) fn plan(now: Moment, every: Option<Duration>, kept: usize, found: &[Moment], erased: &Erasures) -> Plan {
     let holds_words_of = |made: Moment, erased: Option<Moment>| {
         erased.is_some_and(|erased| is_ahead(made, now) || made < erased && now.since(made) >= STALE_AFTER)
@@ -29,7 +29,7 @@ pub(super) fn plan(now: Moment, every: Option<Duration>, kept: usize, found: &[M
     let large_expiry = erased.large_expiry.filter(|expiry| now.since(*expiry) < KEPT_FOR);
     let from_before = large_expiry.and_then(|expiry| {
         let is_before = |made: &&Moment| **made <= expiry;
-        // If the clock was ahead at the time, the time does not say which is from before. The oldest one is.
+        // If the clock was ahead at the expiry, its time does not show which backups are from before. The oldest backup is.
         if is_ahead(expiry, now) { found.iter().find(is_before) } else { found.iter().rfind(is_before) }
     });
     let from_before = from_before.copied();
@@ -39,7 +39,7 @@ pub(super) fn plan(now: Moment, every: Option<Duration>, kept: usize, found: &[M
         let newest = dated.last().copied();
         newest.is_none_or(|newest| now.since(newest) >= every || is_stale(newest)) || ahead.iter().any(|made| is_stale(*made))
     };
-    // Those that are dated ahead count as the oldest, because otherwise they would stay longer than any other.
+    // Backups that are dated ahead count as the oldest, because otherwise they would stay longer than any other.
     let rotated = ahead.iter().chain(&dated).copied().filter(|made| from_before != Some(*made));
     let surplus = every.map_or(0, |_| rotated.clone().count().saturating_sub(kept));
     let surplus: Vec<_> = rotated.take(surplus).collect();

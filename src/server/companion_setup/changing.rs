@@ -1,4 +1,4 @@
-//! Writes companions, puts them into force, and removes them: all of a change, or nothing.
+//! Writes companions, puts them into force, and deletes them. A change is made as a whole, or not at all.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,13 +27,13 @@ use crate::settings::companion::{Companion, Override};
 use crate::settings::roster::files::{CompanionFiles, Form, Found, is_unwritable};
 use crate::settings::{InPlace, Overlay};
 
-/// What is to be written of a companion.
+/// The data of a companion to write.
 struct Draft {
-    /// What its file contains.
+    /// The contents of its file.
     text: String,
-    /// A persona file, and what it contains.
+    /// A persona file, and its contents.
     persona: Option<(PathBuf, String)>,
-    /// What one file would contain that has the persona, too.
+    /// The contents of a single file that includes the persona.
     whole_text: String,
     picture: Override<Vec<u8>>,
     card: Override<Vec<u8>>,
@@ -53,7 +53,7 @@ impl Setup {
             None => (String::new(), CompanionFields::default()),
         };
         let id = self.id_for(&fields.name).await?;
-        // It is written also if it follows from the id.
+        // Ensures that the name is written even if it could be derived from the id.
         now.name = "".into();
         let mut keys = changes(&now, &fields);
         keys.push(("id", None));
@@ -67,7 +67,7 @@ impl Setup {
             Some(picture) => Some(checked_picture(picture.0).await?),
             None => card_picture.or(copied_picture),
         };
-        // What a companion of this id had that is no more is not its.
+        // Data of a former companion with this id must not become part of the new one.
         let [picture, card] = [picture, card].map(|bytes| bytes.map_or(Override::Reset, Override::Set));
         let draft = Draft { whole_text: text.clone(), text, persona: None, picture, card };
         self.put(&turn, &id, None, draft, room).await
@@ -108,7 +108,7 @@ impl Setup {
         self.put(&turn, &id, Some(written), Draft { text, persona, whole_text, picture, card: Override::Keep }, None).await
     }
 
-    /// Writes a companion, puts it into force, and adds it to a room. If the room does not take it, nothing is written.
+    /// Writes a companion, puts it into force, and adds it to a room. If it cannot join the room, nothing is written.
     async fn put(
         &self,
         turn: &Turn,
@@ -118,7 +118,7 @@ impl Setup {
         room: Option<RoomId>,
     ) -> Result<CompanionProfile, Refused> {
         let companion = self.draft(id, &draft.whole_text)?;
-        // Nobody is added to a guild between the check of its names and their change.
+        // With the lock, no companion is added to a guild between the check of its names and their change.
         let lock = self.context.memberships.lock().await;
         self.check_names(&companion)?;
         let joined = room.map(|room| self.check_room(&companion, &room)).transpose()?;
@@ -137,7 +137,7 @@ impl Setup {
             self.context.pictures.set(id, picture);
         }
         self.put_into_force(turn, &companion).await?;
-        // If this cannot be stored, the profile has no such room.
+        // If this cannot be stored, the profile does not list the room.
         if let Some((channel, membership)) = joined
             && let Err(error) = update_membership(&self.context, &lock, &channel, membership).await
         {
@@ -149,7 +149,7 @@ impl Setup {
         self.profile(&written)
     }
 
-    /// Writes a companion to its file, or to the store if that cannot be written. Returns where it is.
+    /// Writes a companion to its file, or to the store if the file cannot be written. Returns the location.
     async fn write(&self, id: &CompanionId, before: Option<&Written>, draft: &Draft) -> Result<String, Refused> {
         let mut writes = Vec::new();
         put_or_remove(&mut writes, key::picture(id), &draft.picture);
@@ -179,13 +179,13 @@ impl Setup {
         Err(Refused::unavailable(Detail::of("refusals.not_written", json!({ "problem": why }))))
     }
 
-    /// Moves a companion from the store to its file, if that can be written by now. Returns where it is.
+    /// Moves a companion from the store to its file, if the file is now writable. Returns the location.
     async fn moved_to_file(&self, id: &CompanionId, before: Option<&Written>, draft: &Draft) -> Result<String, Refused> {
         let store = || Ok("the store".to_owned());
         let Some(before) = before.filter(|before| before.is_writable) else { return store() };
         let found = before.found.clone();
         if found.as_ref().is_some_and(|found| !found.personas.is_empty()) {
-            // Its persona would be there twice.
+            // The persona would exist twice.
             return store();
         }
         let path = found.as_ref().map_or_else(|| self.files.path_of(id), |found| found.path.clone());
@@ -209,10 +209,10 @@ impl Setup {
         CompanionRecord { text: text.into(), why: why.into(), at: self.context.clock.now() }
     }
 
-    /// Reloads the companions, as SIGHUP does.
+    /// Reloads the companions, as at SIGHUP.
     async fn put_into_force(&self, turn: &Turn, companion: &Companion) -> Result<(), Refused> {
         let problems = self.reloading.reload(turn).await;
-        // The address of its picture follows from where it is kept.
+        // The picture's address depends on where the companion is stored, so it is not compared.
         let plain = |companion: &Companion| Companion { picture: None, ..companion.clone() };
         let in_force = self.context.memberships.companions().get(&companion.id).cloned();
         if in_force.is_some_and(|in_force| plain(&in_force) == plain(companion)) {
@@ -279,11 +279,11 @@ impl Setup {
         Ok(())
     }
 
-    /// Takes a removed companion out of its rooms, so that another one of its id is not in them.
+    /// Removes a deleted companion from its rooms, so that a new companion with the same id is not in them.
     async fn leave_rooms(&self, lock: &MembershipLock, id: &CompanionId) {
         for (channel, _) in self.context.memberships.all() {
             let Some(mut membership) = self.context.memberships.recorded(&channel) else { continue };
-            // A thread has what its parent channel has.
+            // A thread inherits the members of its parent channel.
             if membership.inherits_from().is_some() || membership.is_external(id) || !membership.companions.remove(id) {
                 continue;
             }
@@ -327,7 +327,7 @@ fn put_or_remove(writes: &mut Vec<Write>, key: Key, change: &Override<Vec<u8>>) 
     }
 }
 
-/// What brings back what this overwrites.
+/// The write that undoes `write`.
 fn undone(write: &Write, before: Option<&Written>) -> Write {
     let (Write::Put(key, _) | Write::Remove(key)) = write;
     let bytes =

@@ -1,4 +1,4 @@
-//! Whether a change of companions could be put into force. It is asked before anything is written.
+//! Checks whether a change of companions could be put into force. The check comes before anything is written.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ use crate::settings::companion::Companion;
 use crate::settings::{Overlay, checked};
 
 impl Setup {
-    /// The companion that a file with this text is.
+    /// The companion that a file with this text describes.
     pub(super) fn draft(&self, id: &CompanionId, text: &str) -> Result<Companion, Refused> {
         let companion = checked(read(text)?, id, &self.context.settings)
             .map_err(|problems| problems.into_iter().next().map_or_else(|| invalid("companion", "cannot be used"), refused))?;
@@ -30,8 +30,8 @@ impl Setup {
         }
     }
 
-    /// Checks that the companions can be put into force with this one in the place of its files and its record. `None`: without it. `change` may change
-    /// what else there is.
+    /// Checks that the companions can be put into force after `change`, which replaces the files and the record of companion `id` with a new text,
+    /// or with `None` to remove it. `change` may also change other entries.
     pub(super) async fn check(
         &self,
         turn: &Turn,
@@ -52,7 +52,7 @@ impl Setup {
         self.context.memberships.allows_companions(&companions).map_err(|error| Refused::conflict(error.to_string()))
     }
 
-    /// Checks that nobody in its guilds has a name of this companion.
+    /// Checks that no other companion in its guilds has a name of this companion.
     pub(super) fn check_names(&self, companion: &Companion) -> Result<(), Refused> {
         let mut companions = CompanionSet::clone(&self.context.memberships.companions());
         companions.insert(companion.id.clone(), companion.clone());
@@ -60,12 +60,12 @@ impl Setup {
             Err(ReloadError::SharedName(shared)) if [&shared.first, &shared.second].contains(&&companion.id) => {
                 Err(taken(companion, shared))
             }
-            // What is wrong with others is told with the whole.
+            // Errors of other companions are reported by the check of the whole.
             _ => Ok(()),
         }
     }
 
-    /// Checks that a new companion can join a room. Returns the membership with it.
+    /// Checks that a new companion can join a room. Returns the room's membership with the companion.
     pub(super) fn check_room(&self, companion: &Companion, room: &RoomId) -> Result<(ChannelId, Membership), Refused> {
         let channel = room.channel();
         let membership = self.context.memberships.get(&channel);
@@ -86,7 +86,7 @@ impl Setup {
     }
 }
 
-/// A name of the companion that another one has.
+/// The error for a name that another companion has.
 fn taken(companion: &Companion, shared: SharedName) -> Refused {
     let SharedName { name, first, second } = shared;
     let other = if first == companion.id { second } else { first };
@@ -99,13 +99,13 @@ fn is_same(one: &str, other: &str) -> bool {
     one.to_lowercase() == other.to_lowercase()
 }
 
-/// A picture that a companion can have.
+/// The picture, if a companion can have it.
 pub(super) async fn checked_picture(bytes: Vec<u8>) -> Result<Vec<u8>, Refused> {
     let outcome = super::blocking(move || picture::check(&bytes).map(|_| bytes)).await?;
     outcome.map_err(|error| invalid("picture", error.to_string()))
 }
 
-/// A character card, and the picture around it if a companion can have it.
+/// A character card, and the picture around it if a companion can have that picture.
 pub(super) async fn checked_card(bytes: Vec<u8>) -> Result<(Vec<u8>, Option<Vec<u8>>), Refused> {
     let outcome = super::blocking(move || {
         let card = cards::read(&bytes)?;

@@ -1,4 +1,4 @@
-//! What people write about a companion, and the keys of its file.
+//! Converts between the fields that people write and the keys of a companion's file.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::settings::Problem;
 use crate::settings::companion::written::{KeyChange, NewValue};
 use crate::settings::companion::{CompanionFile, capitalised, with_plain_lines};
 
-/// What a file says about a companion.
+/// The fields in the file of a companion.
 pub(super) fn fields_of(file: CompanionFile, id: &CompanionId) -> CompanionFields {
     let name = file.name.clone().unwrap_or_else(|| capitalised(id.as_str()).into());
     CompanionFields { name, ..file.into() }
 }
 
-/// Fields as they can be written: names without space around them, lines that end as they do here.
+/// Fields in normalised form: trimmed names, normalised line ends, and no values that equal a default.
 pub(super) fn tidied(fields: CompanionFields) -> CompanionFields {
     let trimmed = |text: Arc<str>| if text.trim().len() == text.len() { text } else { text.trim().into() };
     CompanionFields {
@@ -30,7 +30,7 @@ pub(super) fn tidied(fields: CompanionFields) -> CompanionFields {
     }
 }
 
-/// The keys of a file that say something else than these fields.
+/// The keys of a file whose values differ from these fields.
 pub(super) fn changes(now: &CompanionFields, new: &CompanionFields) -> Vec<KeyChange> {
     let text = |text: &Option<Arc<str>>| text.clone().map(NewValue::Text);
     let texts = |texts: &[Arc<str>]| (!texts.is_empty()).then(|| NewValue::Texts(texts.to_vec()));
@@ -57,7 +57,7 @@ pub(super) fn changes(now: &CompanionFields, new: &CompanionFields) -> Vec<KeyCh
     values(now).into_iter().zip(values(new)).filter(|(now, new)| now != new).map(|(_, new)| new).collect()
 }
 
-/// What is wrong with a key, by the field that it was written from.
+/// The error of a key, named by the field from which the key was written.
 pub(super) fn refused(problem: Problem) -> Refused {
     let Problem { key, message, code } = problem;
     let field = match key.as_str() {

@@ -1,4 +1,4 @@
-//! A companion as it is written: its file or its record, its picture and its card.
+//! The stored form of a companion: its file or its record, its picture and its card.
 
 use std::path::PathBuf;
 
@@ -17,13 +17,13 @@ use crate::settings::companion::CompanionFile;
 use crate::settings::companion::written::{NewValue, edited};
 use crate::settings::roster::files::{Form, Found};
 
-/// A companion as it is written.
+/// The stored form of a companion.
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) id: CompanionId,
-    /// Its files. They do not count if there is a record.
+    /// The companion's files. They are not used if there is a record.
     pub(super) found: Option<Found>,
-    /// Whether the server may write these.
+    /// Whether the server may write the files.
     pub(super) is_writable: bool,
     pub(super) record: Option<CompanionRecord>,
     pub(super) picture: Option<Vec<u8>>,
@@ -31,7 +31,7 @@ pub(super) struct Written {
 }
 
 impl Setup {
-    /// A companion as it is written. `None`: there is none with this id.
+    /// The stored form of a companion. `None`: no companion has this id.
     pub(super) async fn written(&self, id: &CompanionId) -> Result<Option<Written>, Refused> {
         let (files, of) = (self.files.clone(), id.clone());
         let read = move || {
@@ -51,7 +51,7 @@ impl Setup {
         };
         let found = match (found, &record) {
             (Ok(found), _) => found,
-            // It does not count anyway.
+            // The file is not used anyway.
             (Err(_), Some(_)) => None,
             (Err(error), None) => return Err(broken(&error)),
         };
@@ -62,7 +62,7 @@ impl Setup {
         Ok(Some(Written { id: id.clone(), found, is_writable, record, picture, card }))
     }
 
-    /// Where it is kept.
+    /// Where the companion is stored.
     pub(super) fn kept(&self, written: &Written) -> Kept {
         let path = |found: &Found| found.path.display().to_string();
         match (&written.record, &written.found) {
@@ -80,24 +80,24 @@ impl Setup {
 }
 
 impl Written {
-    /// What its file contains, or would contain.
+    /// The contents of its file, or of the file that its record replaces.
     pub(super) fn text(&self) -> &str {
         let found = || self.found.as_ref().map_or("", |found| &found.text);
         self.record.as_ref().map_or_else(found, |record| &record.text)
     }
 
-    /// The persona files that count.
+    /// The persona files in use.
     pub(super) fn personas(&self) -> &[(PathBuf, String)] {
         self.found.as_ref().filter(|_| self.record.is_none()).map_or(&[], |found| &found.personas)
     }
 
-    /// What its persona files say, if it has any.
+    /// The text of its persona files, if it has any.
     pub(super) fn persona(&self) -> Option<String> {
         let texts: Vec<_> = self.personas().iter().map(|(_, text)| text.trim()).filter(|text| !text.is_empty()).collect();
         (!self.personas().is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// What one file would contain, with the persona of all files.
+    /// The contents of a single file with the persona of all files.
     pub(super) fn whole_text(&self) -> Result<String, Refused> {
         match self.persona() {
             None => Ok(self.text().to_owned()),
@@ -107,7 +107,7 @@ impl Written {
         }
     }
 
-    /// What is written about it.
+    /// The configuration that people wrote.
     pub(super) fn fields(&self) -> Result<CompanionFields, Refused> {
         let mut file = read(self.text())?;
         if let Some(persona) = self.persona() {
@@ -116,7 +116,7 @@ impl Written {
         Ok(fields_of(file, &self.id))
     }
 
-    /// Why its persona cannot be changed here.
+    /// Why the persona cannot be changed here. `None`: it can be changed.
     pub(super) fn persona_elsewhere(&self) -> Option<String> {
         let paths: Vec<_> = self.personas().iter().map(|(path, _)| path.display().to_string()).collect();
         (paths.len() > 1).then(|| format!("Its persona is in {}; change it there.", paths.join(" and ")))
@@ -127,13 +127,13 @@ impl Written {
         parts.extend(self.personas().iter().map(|(_, text)| text.as_bytes()));
         let kept = [&self.picture, &self.card].map(|bytes| hash(bytes.as_deref().unwrap_or_default()));
         parts.extend(kept.iter().map(String::as_bytes));
-        // The length before each part tells parts apart.
+        // The length before each part makes the boundaries between parts unambiguous.
         let whole: Vec<u8> = parts.iter().flat_map(|part| [&part.len().to_be_bytes()[..], part].concat()).collect();
         Revision(hash(&whole))
     }
 }
 
-/// The keys of a file. Its errors are told as those of a broken file.
+/// Parses a file. Its errors are reported as those of a broken file.
 pub(super) fn read(text: &str) -> Result<CompanionFile, Refused> {
     toml::from_str(text).map_err(|error: toml::de::Error| broken(error.message()))
 }

@@ -1,4 +1,4 @@
-//! What the types of a handler's arguments and result say about its operation.
+//! Derives the description of an operation from the types of the handler's arguments and result.
 
 use std::collections::BTreeSet;
 
@@ -23,9 +23,9 @@ use super::PlainId;
 use crate::domain::id::Seq;
 use crate::ports::backend::room::RoomId;
 
-/// Schemas of what the server receives and sends. A type can have one of each: a field that may be left out is always sent.
+/// Schemas of received and sent types. One type can have both: in a received schema a field may be optional that is always sent.
 pub(in super::super) struct Schemas {
-    /// Without references: a type that is also sent would have one name for two schemas.
+    /// Contains no references: a type that is also sent would have one name for two schemas.
     received: SchemaGenerator,
     pub(super) sent: SchemaGenerator,
 }
@@ -40,7 +40,7 @@ impl Schemas {
         Self { received: received.into_generator(), sent: settings.for_serialize().into_generator() }
     }
 
-    /// The schemas of what is sent. A field that may be left out is never null.
+    /// The schemas of sent types. An optional field is never null in them.
     pub(super) fn into_sent(mut self) -> Map<String, Value> {
         let mut sent = self.sent.take_definitions(true);
         for schema in sent.values_mut() {
@@ -55,11 +55,11 @@ impl Schemas {
     }
 }
 
-/// What the parts of a handler's type say about its operation.
+/// The parts of an operation that the types of its handler describe.
 #[derive(Default)]
 pub(in super::super) struct Parts {
     pub(super) parameters: Vec<Value>,
-    /// What it takes, by media type.
+    /// The schema of the request body, by media type.
     pub(super) body: Map<String, Value>,
     pub(super) content: Option<Schema>,
     pub(super) errors: BTreeSet<u16>,
@@ -98,14 +98,14 @@ fn has(names: &Value, name: &str) -> bool {
     names.as_array().is_some_and(|names| names.iter().any(|other| other == name))
 }
 
-/// The schema of an `Option` that is left out, but never null.
+/// The schema of an `Option` that may be absent, but is never null.
 fn never_null(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(Value::Array(types)) = schema.get("type") {
         schema["type"] = types[0].clone();
     }
     if let Some(Value::Array(choices)) = schema.as_object_mut().and_then(|schema| schema.remove("anyOf")) {
-        // A description beside a reference stays.
+        // Keeps a description beside a reference.
         let of_choice = choices.into_iter().next().unwrap_or_default();
         schema.as_object_mut().into_iter().for_each(|schema| schema.extend(of_choice.as_object().cloned().unwrap_or_default()));
     }
@@ -117,7 +117,7 @@ pub(in super::super) trait Part {
     fn describe(_: &mut Parts, _: &mut Schemas) {}
 }
 
-/// A handler whose type describes it. `T` are the types of its arguments.
+/// A handler whose type describes its operation. `T` is the tuple of its argument types.
 pub(in super::super) trait Described<T> {
     fn describe(parts: &mut Parts, schemas: &mut Schemas);
 }

@@ -1,4 +1,4 @@
-//! Hostile pages: binary frames, messages, and what follows each other on one connection.
+//! Fuzzes the voice protocol: binary frames, messages, and sequences of them on one connection.
 
 use futures_util::stream;
 use parking_lot::Mutex;
@@ -29,7 +29,7 @@ pub fn messages() -> Vec<Vec<u8>> {
     examples(&["from_page", "from_server"]).iter().map(|example| example.to_string().into_bytes()).collect()
 }
 
-/// What a page sends, one frame in each line. The first byte says of what kind it is.
+/// The input from a page, one frame per line. The first byte is the kind of frame.
 pub fn sessions() -> Vec<Vec<u8>> {
     let told: Vec<Vec<u8>> = examples(&["from_page"]).iter().map(|message| format!("t{message}").into_bytes()).collect();
     let heard: Vec<Vec<u8>> =
@@ -43,7 +43,7 @@ fn examples(lists: &[&str]) -> Vec<Value> {
     lists.iter().flat_map(|list| examples[*list].as_array().expect("a list").clone()).collect()
 }
 
-/// A frame is accepted if and only if it is what would be sent again.
+/// A frame is accepted if and only if encoding it again gives the same bytes.
 pub fn frame(bytes: &[u8]) {
     let may_be =
         |kind: u8, head: usize| bytes.first() == Some(&kind) && (head + 1..=head + MAX_PACKET_BYTES).contains(&bytes.len());
@@ -64,7 +64,7 @@ pub fn frame(bytes: &[u8]) {
     }
 }
 
-/// A message that is accepted has nothing that gets lost, and is accepted again.
+/// An accepted message loses nothing when it is encoded, and the result is accepted again.
 pub fn message(bytes: &[u8]) {
     let text = text(bytes);
     let sent: Option<Value> = serde_json::from_str(&text).ok();
@@ -95,7 +95,7 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// A call is told everything before the first frame that breaks a rule, in order and as it was sent, and nothing after it.
+/// Every frame before the first invalid one reaches the call, in order and unchanged. No later frame does.
 pub fn session(bytes: &[u8]) {
     let frames = frames_of(bytes);
     let (mut expected, mut is_refused, mut binary, mut messages) = (Vec::new(), false, 0, 0);
@@ -109,14 +109,14 @@ pub fn session(bytes: &[u8]) {
             Message::Text(text) => {
                 messages += 1;
                 match PageMessage::read(text, limit) {
-                    // A text that is refused ends nothing; `words` has its rules.
+                    // A refused text does not end the connection; `words` has the rules for texts.
                     Ok(PageMessage::Say { .. }) | Err(Refused::Text { .. }) => Ok(None),
                     message => message.map(|message| Some(Taken::Told(without_position(message)))),
                 }
             }
             _ => Ok(None),
         };
-        // Time passes, so a limit may be a little higher.
+        // Time passes during the test, so a limit may be a little higher.
         is_refused |= taken.is_err();
         if is_refused || binary > MAX_FRAMES_PER_SECOND * 10 || messages > MAX_MESSAGES_PER_SECOND * 10 {
             break;
@@ -179,7 +179,7 @@ fn is_reason(reason: &str) -> bool {
     !reason.is_empty() && reason.len() <= MAX_REASON_BYTES
 }
 
-/// What a call is told.
+/// The calls that the line receives.
 #[derive(Clone, Debug, PartialEq)]
 enum Taken {
     Heard(u32, Vec<u8>),
@@ -194,7 +194,7 @@ fn without_position(message: PageMessage) -> PageMessage {
     }
 }
 
-/// Records what it is told, but for words to say.
+/// Records all calls except those with text to speak.
 #[derive(Default)]
 struct RecordingLine(Mutex<Vec<Taken>>);
 

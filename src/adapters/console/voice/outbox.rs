@@ -1,4 +1,5 @@
-//! What waits to be sent to a page. Messages are never dropped; of too much audio the oldest is.
+//! The queue of messages and frames to a page. Messages are never dropped; if there is too much audio, the oldest frame is
+//! dropped.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::ports::call_room::{self, End, Listener, Packet, View};
 use crate::telemetry::instruments::{Instruments, NONE};
 use crate::visitor;
 
-/// Something to send.
+/// An entry of the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Out {
     Message(String),
@@ -24,13 +25,13 @@ pub enum Out {
     End(Close),
 }
 
-/// The most that waits. A page that takes less than what happens is closed.
+/// The longest queue. The connection of a page that reads too slowly is closed.
 const MAX_WAITING: usize = 2_000;
 
 #[derive(Default)]
 struct Waiting {
     all: VecDeque<Out>,
-    /// The number of frames among them.
+    /// The number of frames in the queue.
     frames: usize,
 }
 
@@ -61,7 +62,7 @@ impl Outbox {
         Self { waiting: Mutex::default(), added: Notify::new(), is_for_guest, instruments }
     }
 
-    /// The next thing to send.
+    /// Waits for the next entry.
     pub async fn next(&self) -> Out {
         loop {
             let added = self.added.notified();
@@ -72,7 +73,7 @@ impl Outbox {
         }
     }
 
-    /// Adds a message, unless it is nothing for guests and the page is a guest's.
+    /// Adds a message, unless the page is a guest's and guests do not get the message.
     pub fn push(&self, message: ServerMessage) {
         if !self.is_for_guest || visitor::may_get(&message) {
             self.add(Out::Message(message.write()));
@@ -85,7 +86,7 @@ impl Outbox {
             waiting.frames += usize::from(matches!(out, Out::Frame(_)));
             waiting.all.push_back(out);
             if waiting.all.len() > MAX_WAITING {
-                // It trickles, and never gets to the end.
+                // The page reads too slowly, and would never catch up.
                 waiting.all.clear();
                 waiting.frames = 0;
                 waiting.all.push_back(Out::End(Close::TooSlow));

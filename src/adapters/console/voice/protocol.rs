@@ -1,7 +1,7 @@
 //! The wire protocol of a voice call in the browser (docs/api.md, "Voice"): frames, messages, close codes and limits of `GET /api/voice`.
 //!
-//! A binary frame is one Opus packet of 20 ms with a small head. A text frame is one JSON object with a `type`. Both sides refuse what they do not know.
-//! The page's side is `page/voice-protocol.js`. `tests/contracts/voice-protocol.json` has examples for both.
+//! A binary frame is one Opus packet of 20 ms with a small header. A text frame is one JSON object with a `type`. Both sides refuse unknown frames,
+//! types and fields. The page's side is `page/voice-protocol.js`. `tests/contracts/voice-protocol.json` has examples for both sides.
 
 mod frames;
 
@@ -27,25 +27,25 @@ pub const SAMPLES_PER_FRAME: u32 = SAMPLE_RATE / 1_000 * FRAME_MS;
 pub const MAX_PACKET_BYTES: usize = 1_275;
 /// The longest binary frame in bytes.
 pub const MAX_FRAME_BYTES: usize = 1_300;
-/// The number of binary frames that the page may send in a second, and at once after a pause.
+/// The number of binary frames that the page may send per second.
 pub const MAX_FRAMES_PER_SECOND: u32 = 60;
-/// The number of messages that the page may send in a second, and at once after a pause.
+/// The number of messages that the page may send per second.
 pub const MAX_MESSAGES_PER_SECOND: u32 = 30;
-/// The number of binary frames that wait to be sent to a page. Beyond it the oldest is dropped, and counted. Messages are never dropped.
+/// The most binary frames that are queued for a page. Beyond it the oldest frame is dropped and counted. Messages are never dropped.
 pub const MAX_UNSENT_FRAMES: usize = 25;
-/// How long sending may make no progress until the connection is closed as [`Close::TooSlow`].
+/// How long sending may make no progress before the connection is closed as [`Close::TooSlow`].
 pub const STALLED_AFTER: Duration = Duration::from_secs(5);
-/// How often the page tells what it has played.
+/// How often the page reports its playback position.
 pub const PLAYED_EVERY: Duration = Duration::from_millis(100);
-/// The longest name of a person in characters.
+/// The longest name of a person, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
-/// The longest caption in characters. Of longer text the end is sent.
+/// The longest caption, in characters. Only the end of a longer text is sent.
 pub const MAX_CAPTION_CHARS: usize = 1_000;
-/// The longest text of a sentence, and of what was heard of a reply, in characters. Of longer text the beginning is sent.
+/// The longest text of a sentence, and of the played part of a reply, in characters. Only the beginning of a longer text is sent.
 pub const MAX_SPOKEN_CHARS: usize = 10_000;
-/// The longest advice of an error in characters.
+/// The longest advice of an error, in characters.
 pub const MAX_FIX_CHARS: usize = 300;
-/// The longest reason of a close frame in bytes (RFC 6455, 5.5).
+/// The longest reason of a close frame, in bytes (RFC 6455, 5.5).
 const MAX_REASON_BYTES: usize = 123;
 
 /// Why a frame was refused. The connection is closed as [`Close::Refused`], with this text as its reason.
@@ -63,7 +63,7 @@ pub enum Refused {
         /// The length of the frame.
         bytes: usize,
     },
-    /// The binary frame is of no kind that this side receives.
+    /// This side does not receive binary frames of this kind.
     #[error("a binary frame has the unknown kind {kind}; the page sends kind {MICROPHONE}, the server kind {COMPANION}")]
     UnknownKind {
         /// The first byte.
@@ -72,7 +72,7 @@ pub enum Refused {
     /// The text frame is not a message that this side receives.
     #[error("not a message: {problem}")]
     Message {
-        /// What is wrong with it.
+        /// The parser's error.
         problem: String,
     },
     /// A text in a message has a wrong length.
@@ -109,22 +109,22 @@ impl Refused {
 pub enum Close {
     /// The person has left.
     Left,
-    /// The server is stopping. The page connects again.
+    /// The server is stopping. The page reconnects.
     Stopping,
-    /// The page broke the protocol or a limit, or has signed out. It does not connect again by itself.
+    /// The page broke the protocol or a limit, or has signed out. It does not reconnect by itself.
     Refused,
-    /// Sending made no progress for [`STALLED_AFTER`]. The page connects again.
+    /// Sending made no progress for [`STALLED_AFTER`]. The page reconnects.
     TooSlow,
-    /// The version is unknown: the page must be loaded again.
+    /// The protocol version is unknown. The page must be reloaded.
     UnknownVersion,
-    /// Another window of this person has taken the microphone. The page does not connect again by itself.
+    /// Another window of this person has taken over the microphone. The page does not reconnect by itself.
     Moved,
-    /// The call has ended, such as by `voice.max_call_secs` or with its room. The page does not connect again by itself.
+    /// The call has ended, for example because of `voice.max_call_secs` or because its room was deleted. The page does not reconnect by itself.
     Ended,
 }
 
 impl Close {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 7] =
         [Self::Left, Self::Stopping, Self::Refused, Self::TooSlow, Self::UnknownVersion, Self::Moved, Self::Ended];
 
@@ -158,17 +158,17 @@ impl Close {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum PageMessage {
-    /// The microphone is muted or not. Without this message it is not.
+    /// Mutes or unmutes the microphone. A call begins unmuted.
     Mute {
-        /// Whether it is muted.
+        /// Whether the microphone is muted.
         on: bool,
     },
-    /// The person wants not to be listened to in this call (docs/design/voice.md A-17), or to be listened to again.
+    /// Lets the server ignore the person's speech in this call (docs/design/voice.md A-17), or ends that.
     Ignore {
-        /// Whether what the person says is dropped.
+        /// Whether the person's speech is dropped.
         on: bool,
     },
-    /// The furthest position of a reply that was played: every [`PLAYED_EVERY`] while it moves, and after each `flush`.
+    /// The furthest playback position of a reply. It is sent every [`PLAYED_EVERY`] while it moves, and after each `flush`.
     Played {
         reply: u32,
         /// The position in samples.
@@ -176,12 +176,12 @@ pub enum PageMessage {
     },
     /// The person pressed Stop.
     Stop {
-        /// The reply that was heard then.
+        /// The reply that was playing then.
         reply: u32,
     },
-    /// Words to take as if they were spoken now.
+    /// A text that counts as if it were spoken now.
     Say {
-        /// The words. Their content is validated like that of a typed message.
+        /// The text. It is validated like that of a typed message.
         text: String,
     },
     /// The person leaves the call. The server closes the connection as [`Close::Left`].
@@ -192,7 +192,7 @@ impl PageMessage {
     /// Reads a text frame. A text has at most `max_text_chars` characters (`server.max_text_chars`).
     ///
     /// # Errors
-    /// It is not JSON, has an unknown type or field, or a text of a wrong length.
+    /// Returns an error if the frame is not JSON, if its type or a field is unknown, or if a text has the wrong length.
     pub fn read(frame: &str, max_text_chars: usize) -> Result<Self, Refused> {
         let message = serde_json::from_str(frame).map_err(|error| Refused::Message { problem: error.to_string() })?;
         if let Self::Say { text } = &message {
@@ -213,9 +213,9 @@ pub struct Person {
     pub user: String,
     /// Whether the microphone is muted.
     pub muted: bool,
-    /// Whether the person only listens, without a microphone.
+    /// Whether the person has no microphone.
     pub listening: bool,
-    /// Whether the person wants not to be listened to.
+    /// Whether the person's speech is ignored at the person's request.
     pub ignored: bool,
     pub talking: bool,
 }
@@ -224,9 +224,9 @@ pub struct Person {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SampleRates {
-    /// Of the packets of microphones.
+    /// The rate of microphone packets.
     pub microphone: u32,
-    /// Of the packets of companions.
+    /// The rate of packets with companions' speech.
     pub companion: u32,
 }
 
@@ -236,19 +236,19 @@ impl Default for SampleRates {
     }
 }
 
-/// What does not work in a call.
+/// A problem in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
-    /// Speech recognition does not answer.
+    /// Speech recognition does not respond.
     RecognitionFailed,
-    /// Too many people talk at once: the words of this person wait.
+    /// Too many people talk at once. This person's speech waits to be recognised.
     RecognitionFull,
-    /// No more is recognised today.
+    /// The recognition budget of today is used up.
     RecognitionUsedUp,
-    /// No voice can be made.
+    /// No speech can be synthesised.
     SynthesisFailed,
-    /// No more is spoken today.
+    /// The synthesis budget of today is used up.
     SynthesisUsedUp,
     /// The text of `say` was not accepted.
     SayRefused,
@@ -260,94 +260,94 @@ pub enum Trouble {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ServerMessage {
-    /// The call is open. What is going on in it follows: `thinking`, `speaking`, `duck`.
+    /// The call is open. Messages with its current state follow: `thinking`, `speaking`, `duck`.
     Hello {
         version: u32,
-        /// The number of seconds between two `pulse`, from 1 to 20. After three times that without any frame the page connects again.
+        /// The number of seconds between two `pulse` messages, from 1 to 20. If no frame arrives for three times as long, the page reconnects.
         heartbeat_secs: u32,
         frame_ms: u32,
         /// The sample rates of packets.
         sample_rates: SampleRates,
         /// The name of the person at this connection, as accepted.
         you: String,
-        /// Who is in the call, also the person at this connection.
+        /// The people in the call, including the person at this connection.
         people: Vec<Person>,
     },
-    /// Somebody has entered the call.
+    /// A person has joined the call.
     Joined(Person),
-    /// Somebody is muted, listened to, or has a microphone now, or not any more.
+    /// The microphone of a person was muted or unmuted, was added or removed, or is ignored or not ignored any more.
     Changed(Person),
-    /// Somebody has left the call.
+    /// A person has left the call.
     Left { user: String },
-    /// Somebody begins or ends to talk.
+    /// A person starts or stops talking.
     Talking {
         user: String,
         /// Whether the person talks.
         on: bool,
     },
-    /// Somebody talks without words, and counts as noise until `talking` or a caption (docs/design/voice.md A-5).
+    /// A person makes sounds without words, which count as noise until `talking` or a caption (docs/design/voice.md A-5).
     Noise { user: String },
-    /// Words of a person. They replace the last caption of that person that was not final.
+    /// A transcript of a person's speech. It replaces the last caption of that person that was not final.
     Caption {
         user: String,
         text: String,
-        /// Whether they will not change any more.
+        /// Whether the transcript is final.
         is_final: bool,
-        /// What they count as; `words` unless they are final.
+        /// The classification of the transcript; `words` unless it is final.
         kind: Kind,
     },
-    /// A companion prepares a spoken reply, or has stopped that without a word. `speaking` ends it, too.
+    /// A companion prepares a spoken reply, or has cancelled it before its first word. `speaking` also ends the preparation.
     Thinking {
         companion: String,
-        /// Whether it prepares one.
+        /// Whether the companion prepares a reply.
         on: bool,
     },
-    /// A spoken reply begins. It comes before the reply's first frame, and ends the reply before it.
+    /// A spoken reply begins. The message comes before the reply's first frame, and ends the previous reply.
     Speaking {
         companion: String,
-        /// The reply's number in this call, which no other reply has.
+        /// The number of the reply, unique in this call.
         reply: u32,
-        /// The position of the first frame that follows, in samples: 0 except for who enters in the middle.
+        /// The position of the next frame, in samples. It is 0 unless the page joins in the middle of the reply.
         from: u64,
     },
-    /// A sentence of a reply, before its first frame.
+    /// A sentence of a reply. It comes before the sentence's first frame.
     Sentence {
         reply: u32,
-        /// The position at which it begins, in samples.
+        /// The position at which the sentence begins, in samples.
         from: u64,
         text: String,
     },
-    /// A reply is to be played more quietly by 12 dB, or at full level again.
+    /// The page plays a reply 12 dB more quietly, or at full level again.
     Duck {
         reply: u32,
-        /// Whether it is ducked.
+        /// Whether the reply is ducked.
         on: bool,
     },
-    /// A reply pauses: the page plays nothing more of it, and answers with `played`. No frames of it follow until `resume`.
+    /// A reply pauses. The page plays nothing more of it, and answers with `played`. Its frames continue after `resume`.
     Flush { reply: u32 },
-    /// A reply goes on, at full level.
+    /// A reply continues at full level.
     Resume {
         reply: u32,
-        /// The position of the first frame that follows, in samples.
+        /// The position of the next frame, in samples.
         from: u64,
     },
     /// A reply was played to its end.
     Done { reply: u32 },
-    /// A reply was stopped: the page plays nothing more of it.
+    /// A reply was stopped. The page plays nothing more of it.
     Cut { reply: u32, heard: String },
-    /// The connection works. A page does not see the pings of a WebSocket, and audio that it sends is swallowed by a connection that is dead.
+    /// A sign that the connection works. A page does not see the pings of a WebSocket, and sending audio on a dead connection reports no error.
     Pulse {},
-    /// Something does not work. Except for [`Trouble::CallTooLong`] the call goes on.
+    /// Something does not work. The call continues, except after [`Trouble::CallTooLong`].
     Error {
-        /// What does not work.
+        /// The problem.
         code: Trouble,
-        /// What to do about it.
+        /// The advice for the person.
         fix: String,
     },
 }
 
 impl ServerMessage {
-    /// The text frame to send. Texts that are too long are cut.
+    /// The text frame to send. Texts that are too long are truncated.
     pub fn write(mut self) -> String {
         match &mut self {
             Self::Caption { text, .. } => *text = last(text, MAX_CAPTION_CHARS).to_owned(),
@@ -356,14 +356,14 @@ impl ServerMessage {
             // Names and ids were checked where they entered the server.
             _ => {}
         }
-        // Maps with string keys, strings, numbers and booleans: writing them cannot fail.
+        // The value has only maps with string keys, strings, numbers and booleans, so serializing it cannot fail.
         serde_json::to_string(&self).unwrap_or_default()
     }
 
     /// Reads a text frame, as a client does.
     ///
     /// # Errors
-    /// It is not JSON, or has an unknown type or field.
+    /// Returns an error if the frame is not JSON, or if its type or a field is unknown.
     pub fn read(frame: &str) -> Result<Self, Refused> {
         serde_json::from_str(frame).map_err(|error| Refused::Message { problem: error.to_string() })
     }
@@ -372,25 +372,25 @@ impl ServerMessage {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpeechService {
-    /// Its name, such as `rehearsal` or `deepgram`.
+    /// The name of the provider, such as `rehearsal` or `deepgram`.
     pub provider: String,
-    /// The host to which it sends audio or text. Null: nothing leaves the server's machine.
+    /// The host that receives audio or text. Null if no data leaves the server's machine.
     pub host: Option<String>,
 }
 
-/// The voice of a room, before somebody enters its call.
+/// The speech services of a room, and the people in its call. A client can read them before it joins.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
-    /// What recognises speech.
+    /// The service that recognises speech.
     pub recognition: SpeechService,
-    /// What recognises it if that fails, in order.
+    /// The services that are tried in this order if `recognition` fails.
     pub fallbacks: Vec<SpeechService>,
-    /// Whether it returns words. `rehearsal` detects speech, and returns none.
+    /// Whether recognition returns words. `rehearsal` detects speech, but returns no words.
     pub recognises_words: bool,
-    /// What makes the voices of the companions in the room, each once.
+    /// The services that synthesise the voices of the room's companions, without duplicates.
     pub synthesis: Vec<SpeechService>,
-    /// Who is in the call.
+    /// The people in the call.
     pub people: Vec<Person>,
 }
 

@@ -1,14 +1,14 @@
-//! Binary frames: one Opus packet of 20 ms with a small head.
+//! Binary frames: one Opus packet of 20 ms with a small header.
 
 use super::{MAX_FRAME_BYTES, MAX_PACKET_BYTES, Refused};
 
 pub(super) const MICROPHONE: u8 = 1;
 pub(super) const COMPANION: u8 = 2;
 
-/// A packet of a person's microphone: `1`, the number (u32, big-endian), the packet.
+/// A packet of a person's microphone. The frame has the kind `1`, the number (u32, big-endian), and the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MicrophoneFrame<'a> {
-    /// The time of capture in frames of 20 ms. It goes on while the microphone is muted.
+    /// The time of capture, in frames of 20 ms. It also advances while the microphone is muted.
     pub number: u32,
     /// The Opus packet, 1 to [`MAX_PACKET_BYTES`] bytes.
     pub packet: &'a [u8],
@@ -18,19 +18,20 @@ impl<'a> MicrophoneFrame<'a> {
     /// Reads a frame from the page.
     ///
     /// # Errors
-    /// It has another kind, no packet, or too many bytes.
+    /// Returns an error if the frame is of another kind, has no packet, or is too long.
     pub fn read(frame: &'a [u8]) -> Result<Self, Refused> {
         let ([number], packet) = read(MICROPHONE, frame)?;
         Ok(Self { number, packet })
     }
 }
 
-/// A packet of a companion's speech: `2`, the number (u32, big-endian), the reply (u32, big-endian), the packet.
+/// A packet of a companion's speech. The frame has the kind `2`, the number (u32, big-endian), the reply (u32, big-endian), and
+/// the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompanionFrame<'a> {
-    /// The packet's number in the reply, from 0. It also goes on by one after a resume. A gap means that packets were dropped.
+    /// The number of the packet in the reply, from 0. It is consecutive across a resume. A gap means that packets were dropped.
     pub number: u32,
-    /// The reply that it belongs to.
+    /// The number of the reply.
     pub reply: u32,
     /// The Opus packet, 1 to [`MAX_PACKET_BYTES`] bytes.
     pub packet: &'a [u8],
@@ -40,7 +41,7 @@ impl<'a> CompanionFrame<'a> {
     /// Reads a frame from the server.
     ///
     /// # Errors
-    /// As [`MicrophoneFrame::read`].
+    /// The same as for [`MicrophoneFrame::read`].
     pub fn read(frame: &'a [u8]) -> Result<Self, Refused> {
         let ([number, reply], packet) = read(COMPANION, frame)?;
         Ok(Self { number, reply, packet })
@@ -57,7 +58,7 @@ impl<'a> CompanionFrame<'a> {
     }
 }
 
-/// The numbers of the head of a binary frame, and its packet.
+/// The numbers in the header of a binary frame, and its packet.
 fn read<const NUMBERS: usize>(kind: u8, frame: &[u8]) -> Result<([u32; NUMBERS], &[u8]), Refused> {
     let bytes = frame.len();
     if bytes > MAX_FRAME_BYTES {
