@@ -28,25 +28,25 @@ pub(super) struct Mismatch {
 /// Why a value is invalid.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
-    /// This key is not one of those known.
+    /// The key is not a known one. The list has the known keys.
     UnknownKey(String, &'static [&'static str]),
     /// This key is missing in the table.
     Missing(&'static str),
-    /// It is not one of these names.
+    /// The value is not one of these names.
     NotOneOf(&'static [&'static str]),
-    /// It does not have this type, in serde's words.
+    /// The value does not have this type, in serde's words.
     Not(String),
     /// A section's own check failed. The text follows the path.
     Other(String),
 }
 
-/// Keys that were removed, and what to do instead.
+/// Keys that were removed, and the replacement for each.
 const REMOVED: [(&str, &str); 1] = [(
     "reply.replan_within_secs",
     "what people add while a statement is being made begins it again, however late; remove the key, or set reply.max_replans = 0 to turn that off",
 )];
 
-/// What to do instead of a key that was removed.
+/// The replacement for a removed key.
 fn removed(path: &Path) -> Option<&'static str> {
     REMOVED.iter().find_map(|(key, instead)| (Path::of(key) == *path).then_some(*instead))
 }
@@ -68,7 +68,7 @@ impl Path {
         self.0.split_last().map(|(_, rest)| Self(rest.to_vec()))
     }
 
-    /// As much of the path as a tree has, and the value there.
+    /// The longest prefix of the path that exists in a tree, and the value there.
     pub fn follow<'a>(&self, root: &'a Value) -> (Self, &'a Value) {
         let (mut depth, mut value) = (0, root);
         for step in &self.0 {
@@ -88,12 +88,12 @@ impl Path {
         (path == *self).then_some(value)
     }
 
-    /// Whether this is the other path itself, or a path below it.
+    /// Whether this path equals the other one or is below it.
     pub fn is_within(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
     }
 
-    /// Whether the value may be a secret. If so it must not be shown.
+    /// Whether the value may be a secret. If so, it must not be shown.
     pub fn is_secret(&self) -> bool {
         let words = ["key", "token", "secret", "password", "credential"];
         let names_secret = |key: &str| words.iter().any(|word| key.contains(word));
@@ -120,19 +120,19 @@ impl Mismatch {
         Self { path: Path::default(), kind }
     }
 
-    /// What is wrong with the value of this path, as a section's check says it.
+    /// A mismatch at this path, with the message of a section's check.
     pub fn at(path: &str, message: impl Into<String>) -> Self {
         Self { path: Path::of(path), kind: Kind::Other(message.into()) }
     }
 
-    /// What is wrong, without the path.
+    /// The message without the path.
     pub fn told(&self) -> String {
         let message = self.message(None);
         let path = self.path.to_string();
         message.strip_prefix(&path).map_or(message.as_str(), str::trim_start).to_owned()
     }
 
-    /// The path of the key or value that is wrong, or missing.
+    /// The path of the invalid or missing key or value.
     pub fn place(&self) -> Path {
         let mut path = self.path.clone();
         if let Kind::Missing(key) = &self.kind {
@@ -141,7 +141,7 @@ impl Mismatch {
         path
     }
 
-    /// What is wrong and what to do. `shown` is the value as written; a value that may be a secret is left out.
+    /// The problem and its remedy. `shown` is the value as written. A value that may be a secret is left out.
     pub fn message(&self, shown: Option<&str>) -> String {
         let path = &self.path;
         let value = match shown {
@@ -162,7 +162,7 @@ impl Mismatch {
         }
     }
 
-    /// What is wrong with this value of a JSON text, and what to do.
+    /// The problem of a value in a JSON text, and its remedy.
     pub fn in_json(&self, value: Option<&Value>) -> String {
         let place = Some(self.place().to_string()).filter(|place| !place.is_empty());
         let place = place.as_deref().unwrap_or("the body");
@@ -217,7 +217,7 @@ impl de::Error for Mismatch {
     }
 }
 
-/// Suggests the key that was probably meant, or lists the known keys.
+/// Suggests the most similar known key, or lists the known keys.
 fn suggestion(key: &str, known: &[&str]) -> String {
     let similarity = |candidate: &str| strsim::normalized_damerau_levenshtein(&key.to_lowercase(), candidate);
     match known.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b))) {
@@ -226,7 +226,7 @@ fn suggestion(key: &str, known: &[&str]) -> String {
     }
 }
 
-/// A single value as a script writes it.
+/// A single value in the syntax of a script.
 pub(super) fn plain(value: &Value) -> Option<String> {
     match &value.kind {
         ValueKind::Nil => Some("null".to_owned()),
@@ -236,7 +236,7 @@ pub(super) fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// The reader's term for the type that serde expects.
+/// A readable term for the type that serde expects.
 fn expected_text(expected: &str, [text, list, table]: [&str; 3]) -> String {
     match expected {
         "u8" => format!("a whole number from 0 to {}", u8::MAX),
