@@ -40,7 +40,7 @@ impl EventView {
         Self { rounds: Some(None), ..Self::new(channel_key, room, safety) }
     }
 
-    /// The help for the author of a message, who may be at risk. `None`: the message was deleted.
+    /// The offer of help for a message's author. `None`: the message was deleted.
     async fn help(&self, reader: &Reader<'_>, message: Seq) -> Result<Option<Value>, ReadError> {
         let recorded = reader.event(&self.channel_key, message).await?;
         let author = recorded.and_then(|recorded| match recorded.event {

@@ -26,8 +26,8 @@ use crate::ports::store::{Value, Write};
 /// The number of records per read.
 const PAGE: usize = 512;
 
-/// Advice about the answers to a person who was forgotten without them. They cannot be found any more, because a redacted message does not contain
-/// its author.
+/// Advice for a person whose messages were forgotten without the companions' answers to them. These answers cannot be found any more, because a
+/// redacted message does not contain its author.
 pub(super) const ANSWERS_ALONE: &str = "companions' answers to a person can be found only together with the person's messages: if they were left when the \
     person was forgotten, delete them one by one, on the page or by DELETE /api/rooms/{room}/messages/{seq}; `tertulia history export` lists the \
     numbers";

@@ -31,7 +31,7 @@ impl CallEvents for Inbound {
     }
 
     async fn left(&self, channel_ref: &ChannelRef, from: Author) -> Result<Acceptance, InboundError> {
-        // A person who has joined can leave, whatever companions are members by now.
+        // A person in the call can always leave it, even if the channel has no companions any more.
         let guild = self.context().memberships.guild_of(&channel_ref.channel);
         if !is_person(&from) || guild.is_none_or(|guild| guild != channel_ref.guild) {
             return Ok(Acceptance::Ignored);

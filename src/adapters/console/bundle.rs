@@ -5,10 +5,10 @@
 //! The modules use only a subset of the syntax, which a test checks: each import and each export begins a line, imports are from `./name.js` or
 //! `./name.json`, an exported value never changes later, and no two modules import each other.
 
-/// Marks of the lines of a page that link to a style sheet, and to its first module.
+/// The beginnings of a page's links to its style sheets, and to its first module.
 const STYLE_LINK: &str = "<link rel=\"stylesheet\" href=\"/page/";
 const MODULE: &str = "<script type=\"module\" src=\"/page/";
-/// Marks a dynamic import.
+/// The beginning of a dynamic import.
 const LATER: &str = "import('./";
 
 /// The name of a style sheet or script that a line of a page links to.

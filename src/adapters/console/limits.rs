@@ -156,7 +156,7 @@ pub(super) struct GuestRequests {
 }
 
 impl GuestRequests {
-    /// The limits of one address are upper bounds.
+    /// The rates never exceed the limits of a single address.
     pub(super) fn new(per_second: f64, burst: f64) -> Self {
         let limiter = |rate: f64| RateLimiter::new(rate.min(per_second), (rate * SECONDS_AT_ONCE).min(burst));
         Self { of_visit: limiter(REQUESTS_OF_VISIT), of_invitation: limiter(REQUESTS_OF_INVITATION) }

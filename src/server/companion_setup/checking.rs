@@ -30,8 +30,8 @@ impl Setup {
         }
     }
 
-    /// Checks that the companions can be put into force after `change`, which replaces the files and the record of companion `id` with a new text,
-    /// or with `None` to remove it. `change` may also change other entries.
+    /// Checks that the companions can be put into force after `change`. In the overlay, `change` replaces companion `id` by a new text, or removes
+    /// it with `None`. It may also change other entries.
     pub(super) async fn check(
         &self,
         turn: &Turn,

@@ -80,7 +80,7 @@ impl Setup {
 }
 
 impl Written {
-    /// The contents of its file, or of the file that its record replaces.
+    /// The text of its record if there is one, otherwise of its file.
     pub(super) fn text(&self) -> &str {
         let found = || self.found.as_ref().map_or("", |found| &found.text);
         self.record.as_ref().map_or_else(found, |record| &record.text)

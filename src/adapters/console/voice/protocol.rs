@@ -27,9 +27,9 @@ pub const SAMPLES_PER_FRAME: u32 = SAMPLE_RATE / 1_000 * FRAME_MS;
 pub const MAX_PACKET_BYTES: usize = 1_275;
 /// The longest binary frame in bytes.
 pub const MAX_FRAME_BYTES: usize = 1_300;
-/// The number of binary frames that the page may send per second.
+/// The number of binary frames that the page may send per second on average. Ten seconds' worth may come at once.
 pub const MAX_FRAMES_PER_SECOND: u32 = 60;
-/// The number of messages that the page may send per second.
+/// The number of messages that the page may send per second on average. Ten seconds' worth may come at once.
 pub const MAX_MESSAGES_PER_SECOND: u32 = 30;
 /// The most binary frames that are queued for a page. Beyond it the oldest frame is dropped and counted. Messages are never dropped.
 pub const MAX_UNSENT_FRAMES: usize = 25;
