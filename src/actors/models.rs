@@ -213,7 +213,7 @@ impl State {
                 Step::CircuitOpen(at, until) => {
                     let open_ms = until.since(now).as_millis() as u64;
                     // The failure itself was logged when it began.
-                    tracing::debug!(endpoint = &*at.endpoint, open_ms, "endpoint failed several stats in a row");
+                    tracing::debug!(endpoint = &*at.endpoint, open_ms, "endpoint failed several times in a row");
                 }
             }
         }

@@ -201,7 +201,7 @@ pub(super) fn begins_separator(first: char, rest: &str) -> bool {
         '<' => rest.starts_with(['|', '\u{ff5c}']) || is_separating_tag(rest),
         '&' => ANGLE_ENTITIES.iter().any(|entity| rest.strip_prefix(entity).is_some_and(|rest| begins_separator('<', rest))),
         '[' | ']' => begins_mark(first, rest),
-        first => LIKE_ANGLE.contains(&first) && begins_separator('<', rest),
+        first => !first.is_ascii() && LIKE_ANGLE.contains(&first) && begins_separator('<', rest),
     }
 }
 

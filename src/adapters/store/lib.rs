@@ -2,7 +2,7 @@
 //!
 //! * [`sled`]: stores everything in one tree on disk, committed by one thread.
 //! * [`postgres`]: stores everything in a database, for more than one machine.
-//! * [`memory`]: their counterpart in memory without a thread, for tests and simulation.
+//! * `memory`: their counterpart in memory without a thread, for tests and simulation.
 //! * [`manifest`]: the file beside sled's folder with the minimum content of the store.
 //! * [`audit`]: reads a store or a backup completely and checks it.
 //! * [`backup`]: the format of backup files.
@@ -20,6 +20,7 @@ mod conformance;
 #[cfg(any(test, feature = "samples"))]
 pub mod fuzz;
 pub mod manifest;
+#[cfg(any(test, feature = "samples"))]
 pub mod memory;
 mod open_error;
 pub mod part;
