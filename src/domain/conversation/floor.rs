@@ -17,7 +17,7 @@ impl Conversation {
         self.closing.tally.turns.saturating_add(late.count() as u32)
     }
 
-    /// Records that a restart interrupted the posting of this reply, so that it is not generated again.
+    /// Marks a reply whose posting was interrupted by a restart, so that it is not generated again.
     pub fn note_interrupted_posting(&mut self, ticket: Ticket) {
         if let Some(floor) = self.turns.floor.as_mut().filter(|floor| floor.ticket == ticket) {
             floor.is_posting = true;

@@ -49,7 +49,7 @@ impl Conversation {
         answered.into_iter().map(|entry| entry.seq).collect()
     }
 
-    /// Ends a spoken reply of which nothing was heard. The candidates that lost the floor to it get no turn.
+    /// Ends a spoken reply that was stopped before anything was heard. The candidates that lost the floor to it get no turn.
     pub(super) fn drop_interrupted(&mut self, ticket: Ticket) {
         if let Some(OwedReply { selection, messages, companion, .. }) = self.turns.take_owed(ticket) {
             self.drop_losers(&companion, selection, &messages);
@@ -253,7 +253,7 @@ impl Step<'_, '_> {
                 continue;
             }
             if let Some(ticket) = owed.filter(|floor| self.is_aloud(floor)).map(|floor| floor.ticket) {
-                // The reply was going to be restarted, and nothing of it was heard.
+                // The process restart interrupted this reply before anything was heard of it.
                 if self.catches_up {
                     self.fail_reply(ticket, INTERRUPTED.into());
                 } else {

@@ -51,7 +51,7 @@ impl VoiceState {
         self.call.people.keys().cloned().chain(speakers).collect()
     }
 
-    /// The people who are talking and do not count as noise, by id.
+    /// The people with current speech that does not count as noise, by id.
     pub fn talkers(&self) -> impl Iterator<Item = &PersonId> {
         self.live.0.iter().flat_map(|live| live.utterances.talkers())
     }
