@@ -618,8 +618,8 @@ impl Step<'_, '_> {
         self.conclude_spoken(ticket, heard, None, (!rest.trim().is_empty()).then(|| rest.into()));
     }
 
-    /// Reports the end of a spoken reply. For a while, the words of the person whom it answered, and of the person who cut it, are handed over
-    /// sooner.
+    /// Reports the end of a spoken reply. For a while, the words of the answered message's author, and of the person who cut the reply, are handed
+    /// over sooner.
     fn report_spoken_reply(&mut self, companion: &CompanionId, ticket: Ticket, by: Option<PersonId>) {
         let message = self
             .state
