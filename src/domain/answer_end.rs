@@ -1,4 +1,4 @@
-//! How an answer of a model ended, and what is left of a statement whose end is missing (docs/design/models.md M-21).
+//! How an answer of a model ended, and how to cut a statement whose end is missing (docs/design/models.md M-21).
 
 pub mod endless;
 
@@ -6,7 +6,7 @@ use super::split::is_end_of_sentence;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerEnd {
-    /// The model was done, or asks for a tool.
+    /// The model finished its answer, or calls a tool.
     Done,
     /// The model reached its limit of tokens, or of its context.
     Limit,
@@ -14,14 +14,14 @@ pub enum AnswerEnd {
     Withheld,
     /// The endpoint failed midway.
     Failed,
-    /// The model repeats itself without an end ([`endless`]).
+    /// The model repeats itself endlessly ([`endless`]).
     Endless,
-    /// A reason that is not known.
+    /// An unknown reason.
     Other,
 }
 
 impl AnswerEnd {
-    /// The meaning of a `finish_reason`. Servers have different words for the same, in any case.
+    /// The meaning of a `finish_reason`, in any case. Servers use different words for the same reason.
     pub fn of(reason: &str) -> Self {
         match reason.to_ascii_lowercase().as_str() {
             "stop" | "eos" | "eos_token" | "end_turn" | "stop_sequence" | "complete" | "completed" | "end" | "tool_calls"
@@ -48,7 +48,7 @@ impl AnswerEnd {
         }
     }
 
-    /// Whether the end of this answer is missing. A reason that is not known is none if the answer ends with a whole sentence, or is JSON.
+    /// Whether the end of this answer is missing. For an unknown reason, the end is present if the answer ends with a whole sentence or is JSON.
     pub fn is_missing(self, answer: &str) -> bool {
         match self {
             Self::Limit | Self::Endless => true,
@@ -58,11 +58,11 @@ impl AnswerEnd {
     }
 }
 
-/// The reason that is given to an answer that was stopped because it repeats itself without an end.
+/// The reason of an answer that was stopped because it repeats itself endlessly.
 pub const ENDLESS: &str = "endless_repetition";
 
-/// A statement whose end is missing, cut back to its last whole sentence, or to its last whole line. A text without either stays as it is. A code
-/// block in which it breaks off keeps its whole lines, and is closed.
+/// Cuts a statement whose end is missing back to its last whole sentence or line. A text without either is unchanged. If it ends inside a code block,
+/// the block keeps its whole lines and is closed.
 pub fn whole_sentences(text: &str) -> String {
     let text = text.trim_end();
     if is_whole(text) {
@@ -100,13 +100,13 @@ fn whole_sentences_before(text: &str, otherwise: &str) -> String {
     }
 }
 
-/// Whether a text ends with the number of an item of a list, whose full stop ends no sentence.
+/// Whether a text ends with the number of a list item, whose full stop does not end a sentence.
 fn ends_with_number(text: &str) -> bool {
     let line = text.rsplit('\n').next().unwrap_or_default().trim();
     line.strip_suffix('.').is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Where the code block begins in which a text breaks off.
+/// The position of the code block that a text ends in. None if it ends in none.
 fn open_fence(text: &str) -> Option<usize> {
     let mut open: Option<(usize, &str)> = None;
     let mut at = 0;

@@ -1,8 +1,8 @@
 //! The conversation of a channel: its gates, its round, its floor and its episode.
 //!
 //! A pure state machine: `state × input × now → outputs`. Only events change its state, in `apply`. [`step`](Conversation::step) decides which event
-//! comes next and applies it. [`fold`](Conversation::fold) applies the events of a journal. So both give the same state, and
-//! [`resume`](Conversation::resume) continues from there. What only a clock can tell is an event, too: timers that fire, back-offs that end.
+//! comes next and applies it. [`fold`](Conversation::fold) applies the events of a journal. Both produce the same state, and
+//! [`resume`](Conversation::resume) continues from it. Transitions that depend on the clock are events, too: timers that fire, back-offs that end.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
@@ -77,7 +77,7 @@ use crate::policy::reply::Reply;
 use crate::policy::turn_taking::TurnTaking;
 use crate::policy::voice::Voice;
 
-/// For how long a text lull waits at most for the end of the voice lull (docs/design/voice.md A-19).
+/// How long a text lull waits at most for the end of the voice lull (docs/design/voice.md A-19).
 const TEXT_LULL_HELD: Duration = Duration::from_secs(10);
 
 /// An input of the conversation.
@@ -85,10 +85,10 @@ const TEXT_LULL_HELD: Duration = Duration::from_secs(10);
 pub enum Input {
     /// An inbound event, accepted and numbered. Inbound events arrive in the order of their numbers.
     Inbound(Box<Recorded>),
-    /// The messages of a hand-over, accepted and numbered in one batch: what [`Output::HandOver`] asked for. All are taken in before anything is
-    /// decided.
+    /// The messages of a hand-over, accepted and numbered in one batch. They are the result of [`Output::HandOver`]. All of them are applied before
+    /// any decision.
     HandedOver(Vec<Recorded>),
-    /// Something happened in the voice call that is not on record. Who joins or leaves, and every final result with words, are inbound events.
+    /// A change in the voice call that is not journaled. Joins, leaves and final results with words are inbound events instead.
     Voice(Notice),
     /// A question was answered.
     Answered {
@@ -98,49 +98,49 @@ pub enum Input {
         /// The model call that returned it.
         call: Option<Box<Call>>,
     },
-    /// An external companion voted. A State that nobody waits for is ignored.
+    /// An external companion voted. A State that no round waits for is ignored.
     Voted(State),
-    /// The repetition of the last statements was judged. A judgement that failed counts as 0.
+    /// The repetition of the last statements was judged. A failed judgement has the score 0.
     Judged {
         ticket: Ticket,
-        /// From 0 (all different) to 1 (the same thing again and again).
+        /// From 0 (all different) to 1 (repetition).
         score: f64,
         /// The model call that judged, if there was one.
         call: Option<Box<Call>>,
     },
-    /// A question got no answer. This is not a NO.
+    /// A question failed or timed out. This is not a NO.
     Unanswered {
         ticket: Ticket,
         /// A stable error code, as in `Event::Unanswered`.
         error: Arc<str>,
     },
-    /// A sentence of a spoken reply is written; more may follow. The sentences come in their order.
+    /// The model has written one sentence of a spoken reply; more may follow. Sentences arrive in their order.
     SentenceWritten {
         ticket: Ticket,
-        /// The sentence as it is spoken, with the white space before it.
+        /// The sentence as it is spoken, with its leading white space.
         text: Arc<str>,
     },
-    /// The text of a reply is complete. If sentences of it came before, all of them did.
+    /// The text of a reply is complete. If the reply was sent in sentences, all of them arrived before.
     Written { ticket: Ticket, text: Arc<str> },
     /// A reply failed and is not retried.
     ReplyFailed { ticket: Ticket, error: Failure },
-    /// Somebody pressed Stop for the reply of a companion. Without such a reply, or if it is being posted, nothing happens.
+    /// A user pressed Stop for the reply of a companion. Has no effect if the companion has no reply, or if the reply is being posted.
     StopPressed {
         /// The companion that writes or speaks.
         companion: CompanionId,
     },
     /// A summary was written, or failed.
     Summarised {
-        /// The newest event that it covers.
+        /// The newest event that the summary covers.
         upto: Seq,
-        /// The number of messages that it covers and the one before did not.
+        /// The number of messages that this summary covers and the previous one does not.
         messages: u64,
-        /// The summary; none if it failed.
+        /// The summary. None if it failed.
         text: Option<Arc<str>>,
     },
-    /// The filter of a model's endpoint refused a prompt, and the search for the cause came to this.
+    /// The filter of a model's endpoint refused a prompt. The search for the cause ended with this finding.
     Filtered(Finding),
-    /// Other models answer from now on. Back-offs end at once, because they were about the models of before.
+    /// The models were replaced. Back-offs end at once, because they belong to the previous models.
     ModelsReplaced,
     /// A deadline is due; see [`wake_at`](Conversation::wake_at).
     Woken,
@@ -159,7 +159,7 @@ impl Input {
 /// An output of the conversation. Outputs are in the order in which they happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// An event to journal. Its effect is carried out once it is committed: `Evaluated` asks the side model, `ReplyOwed` starts a reply.
+    /// An event to journal. Its effect is carried out after the commit: `Evaluated` asks the side model, `ReplyOwed` starts a reply.
     Made(Box<Made>),
     /// A lull timer was armed.
     LullArmed {
@@ -173,33 +173,33 @@ pub enum Output {
         /// The companion whose timer it was.
         companion: CompanionId,
     },
-    /// The channel must cancel this question or reply: nobody needs it any more.
+    /// The channel must cancel this question or reply, because its result is not needed any more.
     Cancel {
         /// The number of the question or the reply.
         ticket: Ticket,
     },
-    /// All messages that a companion wanted to speak about, or should answer, were deleted: there will be no statement.
+    /// All messages that a companion wanted to speak about or had to answer were deleted. It makes no statement.
     Dropped {
         /// The companion that will not speak.
         companion: CompanionId,
-        /// The number of its reply. None if it waited for the floor, or was selected and had not begun.
+        /// The number of its reply. None if the companion waited for the floor, or was selected without having begun.
         ticket: Option<Ticket>,
     },
-    /// Messages that people have spoken. They are to be journaled in one batch, and return as [`Input::HandedOver`].
+    /// Transcribed speech as messages. They are journaled in one batch, and return as [`Input::HandedOver`].
     HandOver(Vec<Event>),
-    /// Something to do in the voice call.
+    /// An effect to carry out in the voice call.
     Call(Box<CallEffect>),
-    /// This person has lost the connection to the call for too long, and has left it.
+    /// This person has lost the connection to the call for too long, and counts as having left.
     HasLeft { user: PersonId },
-    /// Delete what this person said in the call, as far as it was not handed over.
+    /// Delete this person's speech in the call that was not handed over.
     RedactSpeech { user: PersonId },
-    /// A text to post. Once it is posted it returns as `Said` with this ticket.
+    /// A text to post. After posting it returns as `Said` with this ticket.
     Post(Box<Posting>),
-    /// The rolling summary should be refreshed with the messages that follow `after`, up to `upto`.
+    /// The rolling summary is due for the messages after `after`, up to `upto`.
     Summarise {
         /// The newest event that the current summary covers.
         after: Seq,
-        /// The newest event that the new one should cover.
+        /// The newest event that the new summary should cover.
         upto: Seq,
     },
 }
@@ -211,11 +211,11 @@ pub struct Posting {
     pub ticket: Ticket,
     /// The text, not yet split into parts.
     pub text: Arc<str>,
-    /// If it was spoken: all of it was heard, or its rest is to be posted. None: all of it is to be posted.
+    /// How a spoken reply ended. None if the reply was not spoken: the whole text must be posted.
     pub spoken: Option<SpokenStatement>,
 }
 
-/// What a step needs from outside.
+/// The environment of a step: settings, random sources and budgets.
 pub struct World<'a> {
     pub channel: &'a ChannelId,
     /// The settings in force.
@@ -226,7 +226,7 @@ pub struct World<'a> {
     pub jitter: &'a mut dyn FnMut() -> i8,
     /// Draws a number from 0 to 1 for an interruption. None counts as 1 (docs/design/voice.md A-32).
     pub roll: &'a mut dyn FnMut() -> Option<f64>,
-    /// Draws the id of a turn that begins.
+    /// Draws the id of a new turn.
     pub turn: &'a mut dyn FnMut() -> TurnId,
     /// The uses of the guild's budgets.
     pub ledger: &'a mut Ledger,
@@ -234,12 +234,12 @@ pub struct World<'a> {
     pub summary: Option<SummaryLimits>,
     /// The tokens that the guild may use in a day. None: no limit.
     pub tokens_per_day: Option<u64>,
-    /// Nothing can be posted in the channel at the moment, so no question is asked.
+    /// The channel cannot be posted to at the moment, so no question is asked.
     pub is_unpostable: bool,
 }
 
 impl World<'_> {
-    /// The used-up budget that forbids further statements in the guild, if there is one.
+    /// The used-up budget that forbids further statements in the guild. None if there is budget left.
     fn exhausted_statement_budget(&mut self, now: Moment) -> Option<UsedUp> {
         let statements = self.ledger.refuses_statement(now, self.rules.gate);
         UsedUp::last_of(statements.into_iter().chain(self.exhausted_token_budget(now)))
@@ -261,9 +261,9 @@ impl World<'_> {
 pub struct Rules<'a> {
     /// `gate`: whether and when companions consider speaking.
     pub gate: &'a Policy,
-    /// When the companions of the guild speak only when spoken to.
+    /// The hours in which all companions of the guild speak only when spoken to.
     pub quiet_hours: QuietHours,
-    /// Whether somebody at risk is shown where to find help instead of an answer.
+    /// Whether a person at risk is shown where to find help instead of an answer.
     pub helps_at_risk: bool,
     /// The time zone of the guild.
     pub zone: &'a TimeZone,
@@ -273,15 +273,15 @@ pub struct Rules<'a> {
     pub closing: &'a Closing,
     /// `repetition`: when companions repeat each other.
     pub repetition: &'a Repetition,
-    /// `reply`: what happens to a statement that is being made when people say more.
+    /// `reply`: what happens to a statement in progress when people say more.
     pub reply: &'a Reply,
-    /// `voice`: when spoken words are handed over, and how companions speak.
+    /// `voice`: when transcribed speech is handed over, and how companions speak.
     pub voice: &'a Voice,
-    /// The longest wait for an answer of the main model.
+    /// The time limit for an answer of the main model.
     pub answer_timeout: Duration,
-    /// The word lists of the language that is spoken in the channel.
+    /// The word lists of the language spoken in the channel.
     pub words: &'a WordLists,
-    /// `companion_defaults.voice_lull_timeout`: how long a voice lull is while no companion is present.
+    /// `companion_defaults.voice_lull_timeout`: the voice lull timeout while no companion is present.
     pub voice_lull_timeout: Duration,
 }
 
@@ -292,7 +292,7 @@ pub struct Conversation {
     gates: Gates,
     #[serde(flatten)]
     turns: Turns,
-    /// The newest message, if it is a statement of a companion that may be asked to try again.
+    /// The newest message, if it is a companion's statement for which a user may request a replacement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replaceable: Option<Box<Replaceable>>,
     /// The newest statement of each companion, including companions that have left.
@@ -317,14 +317,14 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Handles one input and returns what follows, in order.
+    /// Handles one input and returns the outputs, in order.
     ///
-    /// `now` may be earlier than the newest moment seen; then that moment counts.
+    /// If `now` is earlier than the newest moment seen, that moment is used instead.
     pub fn step(&mut self, now: Moment, input: Input, world: &mut World<'_>) -> Vec<Output> {
         Step::new(self, world).handle(now, input)
     }
 
-    /// Applies an event of the journal. Nothing is decided, and nothing follows.
+    /// Applies an event of the journal. It decides nothing and produces no outputs.
     pub fn fold(&mut self, recorded: &Recorded, world: &mut World<'_>) {
         if !world.ledger.knows_statement(world.channel, recorded.seq, recorded.at) {
             count_statement(recorded, world);
@@ -333,7 +333,7 @@ impl Conversation {
         self.apply(*at, *seq, *turn, event, world, &mut Vec::new());
     }
 
-    /// Applies the redacted form of an event that was folded before. Only the words change.
+    /// Applies the redacted form of an event that was folded before. Only texts change.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other events have no words that a conversation keeps")]
     pub fn apply_redaction(&mut self, redacted: &Recorded) {
         match &redacted.event {
@@ -353,8 +353,8 @@ impl Conversation {
         }
     }
 
-    /// The lowest event number that the conversation still needs: everything that prompts show, which includes all unsettled messages. At rest it
-    /// needs nothing, and the result is above all numbers. (The statements of a companion stay after its cursor until it settles more.)
+    /// The lowest event number that the conversation still needs for its prompts, which includes all unsettled messages. At rest it needs no events,
+    /// and the result is above all numbers. (The statements of a companion stay after its cursor until it settles more.)
     pub fn needed_from(&self) -> Seq {
         if self.is_at_rest() {
             return Seq(u64::MAX);
@@ -363,8 +363,8 @@ impl Conversation {
         self.voice.call.oldest_segment().map_or(oldest, |segment| segment.min(oldest))
     }
 
-    /// Drops the state below a number that is [not needed](Self::needed_from): messages, recent statements, and a summary that covers nothing
-    /// else. Returns whether anything was dropped.
+    /// Drops the state below a number that is [not needed](Self::needed_from): messages, recent statements, and a summary that covers only earlier
+    /// events. Returns whether anything was dropped.
     pub fn drop_below(&mut self, below: Seq) -> bool {
         let has_dropped_summary = self.summary.expire(below);
         self.filtered.drop_below(below);
@@ -380,8 +380,8 @@ impl Conversation {
         self.turns.forget_reason(companion);
     }
 
-    /// Skips an inbound event that must not be handled, because handling it kills the actor. If the event is a statement, it was posted nevertheless,
-    /// and its reply is not owed any more. What was spoken is on record as this message, and is not handed over again.
+    /// Skips an inbound event that must not be handled because handling it kills the actor. If the event is a statement, it was posted nevertheless,
+    /// and its reply is not owed any more. The segments of a voice message count as handed over, so they do not become a message again.
     pub fn skip(&mut self, recorded: &Recorded) {
         self.position.handled = self.position.handled.max(recorded.seq);
         let Event::Said { message, reply, .. } = &recorded.event else { return };
@@ -393,19 +393,20 @@ impl Conversation {
         }
     }
 
-    /// Handles an inbound event that was on record before a restart, and that nobody has handled. What follows is decided by
-    /// [`resume`](Self::resume), which takes the outputs.
+    /// Handles an inbound event that was journaled but not handled before a restart. It decides nothing. [`resume`](Self::resume) makes the decisions
+    /// and takes the outputs.
     pub fn catch_up(&mut self, recorded: Recorded, world: &mut World<'_>) -> Vec<Output> {
         Step::new(self, world).catch_up(recorded)
     }
 
-    /// Continues after a restart: computes again what the record leaves open. [`open_questions`](Self::open_questions) and [`turns`](Self::turns)
-    /// give the questions in flight and the reply that is owed; the caller starts them again. `caught_up` are the outputs of [`catch_up`](Self::catch_up).
+    /// Continues after a restart: makes the decisions that the journal leaves open. [`open_questions`](Self::open_questions) and
+    /// [`turns`](Self::turns) return the questions in flight and the owed reply; the caller starts them again. `caught_up` are the outputs of
+    /// [`catch_up`](Self::catch_up).
     pub fn resume(&mut self, now: Moment, caught_up: Vec<Output>, world: &mut World<'_>) -> Vec<Output> {
         Step { out: caught_up, ..Step::new(self, world) }.resume(now)
     }
 
-    /// The earliest deadline: when `Input::Woken` is due.
+    /// The earliest deadline, at which `Input::Woken` is due.
     pub fn wake_at(&self) -> Option<Moment> {
         self.deadlines_of_work().chain(self.silence_at()).min()
     }
@@ -422,7 +423,7 @@ impl Conversation {
         retries.chain(self.lull_and_turn_deadlines()).chain(self.silence_at()).min()
     }
 
-    /// The deadlines of work in progress: all but those of silences, which nothing but time leads to.
+    /// The deadlines of work in progress: all except those of silences.
     fn deadlines_of_work(&self) -> impl Iterator<Item = Moment> {
         let rounds = self.turns.rounds.iter().map(|round| round.deadline);
         self.gates.values().filter_map(Gate::retry_at).chain(self.lull_and_turn_deadlines()).chain(rounds)
@@ -436,7 +437,7 @@ impl Conversation {
         lulls.chain(self.turns.deadlines()).chain(self.acknowledgements.deferred_until)
     }
 
-    /// Whether nothing is unsettled, in flight or owed, and no timer is armed but those of silences: the channel may sleep until
+    /// Whether nothing is unsettled, in flight or owed, and no timer is armed except those of silences. The channel may sleep until
     /// [`silence_at`](Self::silence_at).
     pub fn is_at_rest(&self) -> bool {
         !self.is_busy()
@@ -449,8 +450,8 @@ impl Conversation {
                 .all(|(companion, gate)| gate.waiting.is_none() && self.window.buffer(companion, gate.cursor).next().is_none())
     }
 
-    /// Whether only people's addresses are asked about: a round is open, the floor is taken, or a question is in flight. A companion that writes late
-    /// keeps nobody from being asked.
+    /// Whether a round is open, the floor is taken, a judgement is pending, or a question is in flight. Then companions are asked only about
+    /// addresses by people. A late reply does not make the conversation busy.
     fn is_busy(&self) -> bool {
         !self.turns.rounds.is_empty()
             || self.turns.is_floor_taken()
@@ -459,7 +460,7 @@ impl Conversation {
     }
 }
 
-/// Counts a statement once it is on record. Counting the same event again has no effect.
+/// Counts a journaled statement in the budgets. Counting the same event again has no effect.
 fn count_statement(recorded: &Recorded, world: &mut World<'_>) {
     if matches!(recorded.event, Event::Said { reply: Some(_), .. }) {
         world.ledger.count(Use::Statement { channel: world.channel, message: recorded.seq }, recorded.at, world.rules.gate);

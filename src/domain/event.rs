@@ -1,7 +1,7 @@
 //! The events of a channel, as they are journaled.
 //!
-//! Two kinds share one numbering. Inbound events ([`Event::is_inbound`]) are handled in the order of their numbers. Every other event is made by the
-//! channel, and names the newest inbound event that the channel had handled by then. A fold in that order, see [`order_of_handling`], restores the
+//! There are two kinds in one sequence of numbers. Inbound events ([`Event::is_inbound`]) are handled in the order of their numbers. All other events
+//! are made by the channel, and name the newest inbound event that it had handled by then. A fold in the order of [`order_of_handling`] restores the
 //! conversation.
 
 use std::collections::BTreeSet;
@@ -33,10 +33,10 @@ pub struct Recorded {
     pub at: Moment,
     /// The newest inbound event that the channel had handled when it made this event. For an inbound event: its own number.
     pub handled: Seq,
-    /// The turn that the event belongs to. None if it belongs to no turn, as the messages of people.
+    /// The turn that the event belongs to. None if it belongs to no turn, like the messages of people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// The event itself. Its fields are serialised beside the others.
+    /// The event itself. Its fields are serialised on the same level as the others.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -48,7 +48,7 @@ pub struct Made {
     pub at: Moment,
     /// The newest inbound event that the channel had handled.
     pub handled: Seq,
-    /// The turn that the event belongs to, if it belongs to one.
+    /// The turn that the event belongs to. None if it belongs to no turn.
     pub turn: Option<TurnId>,
     pub event: Event,
 }
@@ -61,13 +61,13 @@ pub enum Event {
     Said {
         /// The message, with the companions that it addresses.
         message: Message,
-        /// The number of the message that it answers.
+        /// The number of the message that it replies to. None if it replies to no journaled message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<Seq>,
         /// For a companion's statement: the number of the reply that it fulfils.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply: Option<Ticket>,
-        /// When it was said, if it was accepted much later.
+        /// When it was said, if it was accepted much later. None otherwise.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         said_at: Option<Moment>,
     },
@@ -80,17 +80,18 @@ pub enum Event {
     /// Messages were deleted.
     Deleted {
         messages: Vec<Seq>,
-        /// Messages that no longer say who cut them off, or what they quote: the person is forgotten, or the original is deleted.
+        /// Messages that lose a person's name, because the person is forgotten or the quoted original was deleted. The name is that of the person who
+        /// cut them off, or is in a quote.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unnamed: Vec<Seq>,
-        /// Somebody wants another statement in the place of the only message, which is the newest one (docs/design/speaking.md S-17).
+        /// A user requested a replacement of the only message, which is the newest one (docs/design/speaking.md S-17).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         again: bool,
     },
     /// A companion joined the channel.
     Joined {
         companion: CompanionId,
-        /// Whether a program outside plays it.
+        /// Whether an external program plays it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         external: bool,
     },
@@ -104,23 +105,23 @@ pub enum Event {
         /// Whether the pause begins (`true`) or ends.
         paused: bool,
     },
-    /// Everything in progress was cancelled (`clear`, docs/design/gate.md G-25). The history stays.
+    /// Everything in progress was cancelled (`clear`, docs/design/gate.md G-25). The history remains.
     Cleared,
-    /// The messages that were missed while no connection was up were read. They come before this event; what is missing of them stays missing.
+    /// After a lost connection, the missed messages were read. They precede this event. Messages that could not be read are not read later.
     CaughtUp {
         /// The number of messages that were read.
         read: u32,
-        /// The messages that were left out, if any.
+        /// The messages that were omitted. None if there are none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         missed: Option<Gap>,
     },
-    /// The server told people that companions are AI, below the statement that comes before this event (docs/design/safety.md).
+    /// The server disclosed to people that companions are AI, below the statement that precedes this event (docs/design/safety.md).
     Disclosed(Box<Disclosed>),
     /// A person entered the channel's voice call.
     VoiceJoined { from: Author },
     /// A person left the channel's voice call.
     VoiceLeft { from: Author },
-    /// A recogniser returned what a person said in the voice call. It becomes a part of a message when it is handed over.
+    /// A recogniser returned a final result for a person's speech in the voice call. It becomes part of a message at the hand-over.
     Segment(Box<Segment>),
 
     /// The first interjection interval of a gate was drawn at random.
@@ -130,7 +131,7 @@ pub enum Event {
         /// The message count of the first interjection check.
         next_interjection_at: u64,
     },
-    /// Lull timers fired: nothing was said for their timeouts.
+    /// Lull timers fired, because there was no message for their timeouts.
     LullFired {
         /// The companions of the timers, by id.
         companions: Vec<CompanionId>,
@@ -140,45 +141,45 @@ pub enum Event {
         /// The companions whose lull has ended, by id.
         companions: Vec<CompanionId>,
     },
-    /// Nobody has said anything for the `starts_after` of these companions.
+    /// There was no message for the `starts_after` of these companions.
     SilenceFired { companions: Vec<CompanionId> },
     /// Events that must be acknowledged wait, because `gate.acknowledgements_per_minute` is used up.
     EventsDeferred {
         /// When the next statement may acknowledge them. It acknowledges all of them.
         until: Moment,
     },
-    /// Events that had to wait may be acknowledged.
+    /// Deferred events may be acknowledged.
     EventsReleased,
-    /// Back-offs ended: their time is over, or a person's address cut them short.
+    /// Back-offs ended, because their time was over or a person's address cut them short.
     BackOffEnded {
         /// The companions of the back-offs, by id.
         companions: Vec<CompanionId>,
     },
-    /// Deadlines were extended after a restart, because answers and words are waited for again.
+    /// Deadlines were extended after a restart, because questions and requests for statements were sent again.
     DeadlinesExtended {
         /// The new deadline for the States of the open round.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         round: Option<Moment>,
-        /// The new deadline for questions about spoken words outside a round.
+        /// The new deadline for questions about transcribed speech outside a round.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         questions: Option<Moment>,
-        /// The new deadline for the words of the external companion that has the floor.
+        /// The new deadline for the text of the external companion that has the floor.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         floor: Option<Moment>,
     },
-    /// A person addressed companions more often than `gate.addresses_per_minute` allows. Nobody will be asked about this message. The event is
-    /// journaled before the message is handled. Older versions journaled it after that if the message was on record before a restart.
+    /// A person addressed companions more often than `gate.addresses_per_minute` allows. No companion is asked about this message. The event is
+    /// journaled before the message is handled. Older versions journaled it afterwards if the message was journaled before a restart.
     AddressRefused {
         /// The number of the refused message.
         message: Seq,
     },
-    /// A round was opened. The States of some companions are known; the others are asked, each with an `Evaluated`.
+    /// A round was opened. The States of some companions are known. The others are asked, each with an `Evaluated`.
     RoundOpened(RoundOpened),
     /// A companion was asked whether it wants to speak.
     Evaluated(Evaluated),
-    /// It was decided whether a companion speaks.
+    /// A decision whether companions speak.
     Decided(Decided),
-    /// A question got no answer. It will be asked again.
+    /// A question failed or timed out. It will be asked again.
     Unanswered {
         companion: CompanionId,
         ticket: Ticket,
@@ -198,7 +199,7 @@ pub enum Event {
         /// The cause of the change.
         cause: Cause,
     },
-    /// A round was closed: one companion was selected, or nobody.
+    /// A round was closed. It selected one companion or none.
     RoundClosed(RoundClosed),
     /// The side model was asked how much the last statements repeat each other.
     RepetitionAsked {
@@ -210,14 +211,14 @@ pub enum Event {
     RepetitionJudged {
         /// The number of the newest of these statements.
         message: Seq,
-        /// From 0 (all different) to 1 (the same thing again and again).
+        /// From 0 (all different) to 1 (repetition).
         score: f64,
         /// The number of judgements in a row that found repetition, including this one.
         detections: u32,
-        /// The minimum stage that it forces on all companions except those that are `exempt`. `none`: all minimum stages end.
+        /// The minimum stage that it forces on all companions except those in `exempt`. `none`: all minimum stages end.
         #[serde(default, skip_serializing_if = "Stage::is_none")]
         forced: Stage,
-        /// The companions on which repetition forces no stage, by id.
+        /// The companions that are exempt from forced stages, by id.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         exempt: Vec<CompanionId>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -236,35 +237,35 @@ pub enum Event {
         upto: Seq,
         /// The message count of the next interjection check, after the reset.
         next_interjection_at: u64,
-        /// For an external companion: the deadline for its words.
+        /// For an external companion: the deadline for its text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due_at: Option<Moment>,
         /// When the companion loses the floor, unless its statement is being posted. None: it keeps the floor.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<Moment>,
-        /// The companion wants to end the conversation with this statement: once it is posted, its stage is `terminal`.
+        /// The companion ends the conversation with this statement. Its stage becomes `terminal` once the statement is posted.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_farewell: bool,
         /// The companion's statements are not judged for repetition.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_unjudged: bool,
-        /// The number of the message that triggered it. None for a long silence, and in records of older versions.
+        /// The number of the message that triggered it. None for a long silence, and in journals of older versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Seq>,
         /// Whether it is spoken in the voice call or posted as text (docs/design/voice.md A-44).
         #[serde(default, skip_serializing_if = "Modality::is_text")]
         modality: Modality,
-        /// The number of the statement in the place of which it is made, because somebody pressed Replace this answer.
+        /// The number of the statement that it replaces, because a user pressed Replace this answer. None if it replaces none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again: Option<Seq>,
     },
-    /// What people said while a spoken reply was prepared is taken in, and the reply is made again (docs/design/voice.md A-23).
+    /// A spoken reply in preparation was extended by more words of people, and starts again (docs/design/voice.md A-23).
     ReplyExtended {
         /// The companion that has the floor.
         companion: CompanionId,
-        /// The number of the reply that is stopped.
+        /// The number of the stopped reply.
         ticket: Ticket,
-        /// The number under which the reply is owed from now on.
+        /// The number of the owed reply from now on.
         next: Ticket,
         /// The trigger that led to the reply.
         trigger: Trigger,
@@ -273,53 +274,54 @@ pub enum Event {
         /// The number of the newest event that settles.
         upto: Seq,
     },
-    /// A sentence of a spoken reply is about to be heard: its first frame follows.
+    /// A sentence of a spoken reply is about to play. Its first frame follows.
     SentenceStarting {
         companion: CompanionId,
         ticket: Ticket,
-        /// The number of the sentence, from 0. The sentences of a reply follow each other without anything between them.
+        /// The number of the sentence, from 0. The texts of the sentences form the reply without any text between them.
         sentence: u32,
         text: Arc<str>,
     },
-    /// How much of a sentence was heard: at its end, when it pauses, and when the reply ends. The newest one counts.
+    /// How much of a sentence was heard. It is journaled at the end of the sentence, at a pause, and at the end of the reply. The newest event
+    /// counts.
     SentencePlayed {
         companion: CompanionId,
         ticket: Ticket,
         /// The number of the sentence, from 0.
         sentence: u32,
-        /// The audio of it that was played, in milliseconds.
+        /// The duration of its played audio, in milliseconds.
         ms: u64,
         /// The number of characters that were heard.
         heard: u32,
-        /// The synthesis stalled, and the rest was dropped.
+        /// The synthesis stalled, and the rest of the sentence was dropped.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         dropped: bool,
     },
-    /// Somebody talked into a spoken reply, or stopped it: how that came out.
+    /// A person talked into a spoken reply, or stopped it.
     Interrupted {
         companion: CompanionId,
         ticket: Ticket,
-        /// Who, with what draw, and the verdict.
+        /// The person, the draw and the verdict.
         #[serde(flatten)]
         interrupted: Interrupted,
     },
-    /// People said more while a statement was being made. Its call is stopped, and the reply waits for its next attempt.
+    /// Further messages arrived while a statement was being made. Its call is stopped, and the reply waits for its next attempt.
     Replanning {
         /// The companion that has the floor.
         companion: CompanionId,
         ticket: Ticket,
-        /// The number of the inbound event that led to it.
+        /// The number of the inbound event that caused it.
         message: Seq,
-        /// When the next attempt starts, unless more is said.
+        /// When the next attempt starts, unless further messages arrive.
         until: Moment,
     },
-    /// A reply takes in what was said meanwhile, and its next attempt starts.
+    /// The next attempt of a reply starts. It also answers the messages that arrived in the meantime.
     Replanned {
         /// The companion that has the floor.
         companion: CompanionId,
-        /// The number of the attempt that was stopped.
+        /// The number of the stopped attempt.
         ticket: Ticket,
-        /// The number of the next attempt, under which the reply is owed from now on.
+        /// The number of the next attempt, which is the number of the owed reply from now on.
         next: Ticket,
         /// The trigger that led to the reply.
         trigger: Trigger,
@@ -328,27 +330,27 @@ pub enum Event {
         /// The number of the newest event that settles.
         upto: Seq,
     },
-    /// A person stopped a companion before its statement was posted: by a message, or by the Stop button. The event is journaled before the message
-    /// is handled. Older versions journaled it after that if the message was on record before a restart.
+    /// A person stopped a companion before its statement was posted, by a message or by the Stop button. The event is journaled before the message is
+    /// handled. Older versions journaled it afterwards if the message was journaled before a restart.
     Cancelled {
         /// The companion that would have spoken.
         companion: CompanionId,
-        /// The reply's number. None if the companion was selected and had not begun.
+        /// The number of the reply. None if the companion was selected and had not begun.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ticket: Option<Ticket>,
         /// The trigger that led to the reply.
         trigger: Trigger,
-        /// The number of the message that asks to stop. None: somebody pressed Stop.
+        /// The number of the message that asks to stop. None for the Stop button.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<Seq>,
     },
-    /// A companion wrote longer than `turn_taking.floor_timeout_secs`. It goes on writing, late, and others may speak.
+    /// A companion wrote longer than `turn_taking.floor_timeout_secs`. It continues to write without the floor, and others may speak.
     FloorExpired {
         /// The companion that had the floor.
         companion: CompanionId,
         ticket: Ticket,
     },
-    /// A late text is complete and takes the free floor to be posted.
+    /// A late text is complete, and takes the free floor to be posted.
     FloorTaken { companion: CompanionId, ticket: Ticket },
     /// The floor is free, and a speaker was selected among the companions that wanted to speak while it was taken.
     HeldSelected {
@@ -365,16 +367,16 @@ pub enum Event {
         ticket: Ticket,
         /// The trigger that led to the reply.
         trigger: Trigger,
-        /// A stable code: one of `Unanswered`, or `empty`, or `deleted` if all its messages were deleted, or `closed` if the companion that
-        /// wrote late was closed or paused or left. Of a spoken reply also `interrupted` if nothing was heard of it, and `unvoiced` if no audio of it
-        /// was there in time. `moderated` if its words were refused, and `moderation_failed` if they could not be examined.
+        /// A stable code: one of `Unanswered`, or `empty`, or `deleted` if all its messages were deleted, or `closed` if the companion of a late
+        /// reply was closed, was paused or left. A spoken reply may also have `interrupted` if nothing was heard of it, and `unvoiced` if no audio
+        /// arrived in time. `moderated` if moderation refused its text, and `moderation_failed` if moderation could not check it.
         #[serde(deserialize_with = "current_code")]
         error: Arc<str>,
-        /// For `moderated`, why its words were refused: the category, as the service names it.
+        /// For `moderated`: the category of the refusal, as the moderation service names it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         category: Option<Arc<str>>,
     },
-    /// The filter of a model's endpoint refused a prompt: what stays out of later prompts to that model.
+    /// The filter of a model's endpoint refused a prompt. Later prompts to that model omit the messages of the finding.
     Filtered(Finding),
     /// The rolling summary was refreshed.
     Summarised {
@@ -382,13 +384,14 @@ pub enum Event {
         upto: Seq,
         /// The text of the summary.
         text: Arc<str>,
-        /// The number of messages that it covers and the one before did not. 0 in records of older versions, which covered all that were counted.
+        /// The number of messages that this summary covers and the previous one does not. 0 in journals of older versions, whose summaries covered
+        /// all counted messages.
         #[serde(default, skip_serializing_if = "is_zero")]
         messages: u64,
     },
 }
 
-/// Reads an error code. Records of older versions have other names for some.
+/// Reads an error code. Journals of older versions have other names for some codes.
 fn current_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
     let code = Arc::deserialize(deserializer)?;
     let current = match &*code {
@@ -400,10 +403,10 @@ fn current_code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, 
     Ok(current.into())
 }
 
-/// The code of a reply whose words were refused.
+/// The code of a reply whose text was refused by moderation.
 pub const MODERATED: &str = "moderated";
 
-/// Why a reply failed: a stable code, as in [`Event::ReplyFailed`].
+/// Why a reply failed: a stable code, as in [`Event::ReplyFailed`], with the category of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub code: Arc<str>,
@@ -422,12 +425,12 @@ impl From<&str> for Failure {
     }
 }
 
-/// Whether a number is left out of a record.
+/// Whether a number is omitted from the serialised event.
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A range of messages that were said and are not on record.
+/// A range of messages of the platform that are not journaled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// The platform's id of the last message before the gap.
@@ -438,26 +441,26 @@ pub struct Gap {
     pub why: Arc<str>,
 }
 
-/// The content of the event that people were told that companions are AI.
+/// The content of the event that people were informed that companions are AI.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disclosed {
-    /// Whom, and why now. Without people they were forgotten since.
+    /// The people and the occasion. Without people if all of them were forgotten since.
     #[serde(flatten)]
     pub owed: Owed,
-    /// The number of the reply whose statement carried it.
+    /// The number of the reply whose statement carried the notice.
     pub ticket: Ticket,
-    /// On a platform: its id of the message that carried it.
+    /// On a platform: its id of the message that carried the notice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Arc<str>>,
-    /// Who runs the server, as people were told.
+    /// The operator of the server, as named in the notice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<Arc<str>>,
-    /// The address of the privacy text, as people were told.
+    /// The URL of the privacy policy, as given in the notice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privacy: Option<Arc<str>>,
 }
 
-/// What a person said in a voice call, as a recogniser returned it: a final result that has words. Its names are resolved when it is accepted.
+/// A final result of a recogniser for a person's speech in a voice call. It has words. The names in it are resolved when it is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     pub from: Author,
@@ -466,28 +469,28 @@ pub struct Segment {
     pub started: Moment,
     /// The end of its last voiced hop.
     pub ended: Moment,
-    /// How sure the recogniser is, in thousandths. `None` where it does not tell.
+    /// The confidence of the recogniser, in thousandths. `None` if it gives none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<u16>,
     /// The recogniser, as in the span attribute `gen_ai.provider.name`.
     pub provider: Arc<str>,
-    /// What it counts as.
+    /// The kind of the words.
     pub kind: Kind,
     #[serde(default)]
     pub address: Address,
-    /// Whether it asks to stop, with nothing else (docs/design/speaking.md S-15).
+    /// Whether it is a stop phrase and contains no other words (docs/design/speaking.md S-15).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_to_stop: bool,
     /// Whether it begins with a stop word of speech (docs/design/voice.md A-26).
     #[serde(default, skip_serializing_if = "Stop::is_none")]
     pub stop: Stop,
-    /// Whether the recogniser has returned all of the utterance with it (docs/design/voice.md A-10).
+    /// Whether it is the last result of the recogniser for the utterance (docs/design/voice.md A-10).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_last: bool,
 }
 
 impl Segment {
-    /// Whether its words were deleted. An original segment is never empty.
+    /// Whether its text was deleted. An original segment is never empty.
     pub fn is_redacted(&self) -> bool {
         self.text.is_empty()
     }
@@ -497,23 +500,23 @@ impl Segment {
     }
 }
 
-/// What an event is about. Code that reads some kinds of events need not name the others; a new kind is given its group here.
+/// The group of an event. Code that reads only some kinds of events need not name the others. A new kind of event gets its group here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Inbound: what is said, and what becomes of it.
+    /// Inbound: messages and segments, their edits and their deletions.
     Words,
-    /// Inbound: who is in the channel or its call, takes part, and was told what.
+    /// Inbound: changes of the members of a channel or its call, pauses, clears, catch-ups and disclosures.
     Members,
-    /// Something is due, or is refused, that may lead to a turn.
+    /// A timer fired, or an address was refused. It may lead to a turn.
     Occasion,
-    /// What belongs to no turn.
+    /// Events that belong to no turn.
     Upkeep,
-    /// A question to a companion, and what comes of it.
+    /// A question to a companion, and its outcome.
     Question,
     Round,
     /// Closing stages and repetition.
     Closing,
-    /// A statement that is owed, until it is posted or given up.
+    /// An owed statement, until it is posted or has failed.
     Reply,
 }
 
@@ -537,7 +540,7 @@ pub struct RoundClosed {
     pub message: Seq,
     /// The States, by the id of the companion.
     pub states: Vec<State>,
-    /// The selected companion; none if nobody may speak.
+    /// The selected companion. None if no companion may speak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected: Option<CompanionId>,
     /// When the selected companion starts to speak.
@@ -546,7 +549,7 @@ pub struct RoundClosed {
     /// The other companions that wanted to speak, in their order of speaking.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Outvoted>,
-    /// The companions that wanted to speak while another had the floor, in their order of speaking. Their votes are held until it is free.
+    /// The companions that wanted to speak while another one had the floor, in their order of speaking. Their votes are held until the floor is free.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<CompanionId>,
 }
@@ -555,12 +558,12 @@ pub struct RoundClosed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outvoted {
     pub companion: CompanionId,
-    /// The message count of its next interjection check, if it changes.
+    /// The message count of its next interjection check. None if it does not change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_interjection_at: Option<u64>,
 }
 
-/// The content of a question to a companion: does it want to speak?
+/// The content of a question to a companion whether it wants to speak.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluated {
     pub companion: CompanionId,
@@ -576,9 +579,9 @@ pub struct Evaluated {
     pub message_count: u64,
     /// The number of interjection checks since the companion spoke last.
     pub check_count: u64,
-    /// The message count at which the next interjection check is due, once it was drawn.
+    /// The message count at which the next interjection check is due. None before it was drawn.
     pub threshold: Option<u64>,
-    /// For a question about spoken words outside a round: when it counts as unanswered.
+    /// For a question about transcribed speech outside a round: when it counts as unanswered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<Moment>,
 }
@@ -592,14 +595,14 @@ pub struct Decided {
     pub decision: Decision,
     /// The reason, from a closed list.
     pub reason: Reason,
-    /// The number of the question, if one was asked.
+    /// The number of the question. None if the decision was made without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<Ticket>,
     /// The numbers of the messages that the decision settles. For the reason `event`: the messages that the statement is about.
     pub messages: Vec<Seq>,
     /// The newest event that settles. `Seq::NONE` for a YES, because the reply's snapshot settles later. `Seq::NONE` for a NO means that only
-    /// `messages` settle, each alone: an address over the budget of its author, or what its author took back. A phrase that takes something back is
-    /// the last of `messages`, and is handled after the decision.
+    /// `messages` settle, each alone: an address over the budget of its author, or messages that their author retracted. The stop phrase that
+    /// retracts them is the last of `messages`, and is handled after the decision.
     pub upto: Seq,
     /// The number of messages since the companion spoke last, before this decision.
     pub message_count: u64,
@@ -611,10 +614,10 @@ pub struct Decided {
     /// The message count of the next interjection check, if this decision changes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_interjection_at: Option<u64>,
-    /// For the reason `budget`: the budget that was used up. Absent in older records.
+    /// For the reason `budget`: the budget that was used up. Absent in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_up: Option<UsedUp>,
-    /// For the reason `irrelevant`: what was estimated.
+    /// For the reason `irrelevant`: the estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relevance: Option<Box<Estimate>>,
     /// For the reason `event`: when the companion starts to speak. None: at once.
@@ -629,12 +632,12 @@ pub struct Decided {
     /// The companion's own reason, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Arc<str>>,
-    /// The message of somebody who may be at risk.
+    /// The message whose author may be at risk. None if there is no sign of risk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_risk: Option<Seq>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<Call>>,
-    /// Without a call: the id of the trace that holds its span, as in [`Call::trace`]. Absent where it follows from the turn of the event.
+    /// Without a call: the id of the trace that contains its span, as in [`Call::trace`]. Absent if it follows from the turn of the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Arc<str>>,
 }
@@ -655,25 +658,25 @@ pub struct Call {
     pub model: Arc<str>,
     /// The time that the call waited in the pool's queue, in milliseconds.
     pub wait_ms: u64,
-    /// The time that the model took, in milliseconds, including retries.
+    /// The duration of the model call, in milliseconds, including retries.
     pub model_ms: u64,
     /// The parts of the prompt, in order, and their estimated tokens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompt: Vec<(Arc<str>, u64)>,
-    /// What the model was shown: the messages from the first of these numbers to the second. Absent in older records.
+    /// The range of messages that the prompt showed, from the first number to the second. Absent in older journals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<(Seq, Seq)>,
-    /// The first 1,000 characters of the model's answer, unchanged; of an answer for several companions, this companion's part.
+    /// The first 1,000 characters of the model's answer, unchanged. If the call asked several companions: this companion's part of it.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub answer: Arc<str>,
-    /// The number of tokens read. 0 if the call asked several companions: then they are in the usage of the room alone.
+    /// The number of tokens read. 0 if the call asked several companions. Then they are counted only in the usage of the room.
     pub input_tokens: u64,
-    /// The number of tokens written; 0 as above.
+    /// The number of tokens written. 0 if the call asked several companions.
     pub output_tokens: u64,
-    /// The number of companions that the call asked, if it asked several.
+    /// The number of companions that the call asked. None if it asked only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_together: Option<u32>,
-    /// The id of the trace that holds its spans, as 32 hexadecimal digits.
+    /// The id of the trace that contains its spans, as 32 hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Arc<str>>,
 }
@@ -684,7 +687,7 @@ impl Call {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Whether the model was shown any of these messages, or may have been.
+    /// Whether the prompt showed any of these messages. Also true if its range is not known.
     pub fn showed(&self, messages: &BTreeSet<Seq>) -> bool {
         self.shown.is_none_or(|(first, last)| first <= last && messages.range(first..=last).next().is_some())
     }
@@ -695,7 +698,7 @@ impl Event {
         Self::Deleted { messages, unnamed: Vec::new(), again: false }
     }
 
-    /// Somebody wants another statement in the place of this one.
+    /// The event that a user requests a replacement of this statement.
     pub fn again(statement: Seq) -> Self {
         Self::Deleted { messages: vec![statement], unnamed: Vec::new(), again: true }
     }
@@ -744,7 +747,7 @@ impl Event {
     }
 }
 
-/// What follows the name of a person in the text of the event that the person is the first in a voice call (docs/design/voice.md A-77).
+/// The text that follows a person's name in the event for the first person in a voice call (docs/design/voice.md A-77).
 pub const ENTERED_CALL: &str = " has entered the voice call";
 
 /// Sorts events of one channel into the order in which the channel handled them.
@@ -752,8 +755,8 @@ pub fn order_of_handling(events: &mut [Recorded]) {
     events.sort_by_key(|recorded| (recorded.handled, !recorded.event.is_inbound(), recorded.seq));
 }
 
-/// The events that the channel has handled, and those that it has not: the inbound events after the newest event that it made. The events are in the
-/// order of handling.
+/// Splits events, in the order of handling, into those that the channel has handled and those that it has not. The latter are the inbound events
+/// after the newest event that the channel made.
 pub fn split_handled(events: &[Recorded]) -> (&[Recorded], &[Recorded]) {
     let newest_made = events.iter().rposition(|recorded| !recorded.event.is_inbound());
     events.split_at(newest_made.map_or(0, |newest| newest + 1))

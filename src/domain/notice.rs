@@ -1,4 +1,4 @@
-//! Whether a statement carries the server's notice that companions are AI (docs/design/safety.md).
+//! Decides whether a statement carries the server's notice that companions are AI (docs/design/safety.md).
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use super::id::PersonId;
 use super::moment::Moment;
 use super::named::named;
 
-/// How often people are told.
+/// How often people receive the notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
-    /// With the first answer that a person gets in a guild.
+    /// With the first answer to a person in a guild.
     Once,
-    /// Also with the first one of each day, and after three hours of going on.
+    /// Also with the first answer of each day, and with the first one after three hours.
     Daily,
     Off,
 }
 
-/// When a person who was told is told again.
+/// When a person receives the notice again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeat {
     /// With the first answer of each day.
@@ -30,27 +30,27 @@ pub struct Repeat {
 }
 
 named! {
-    /// Why people are told: the weightiest reason, if there are several.
+    /// The occasion for a notice. If there are several, the most important one.
     pub enum Occasion {
-        /// The time since somebody was told is over.
+        /// The interval since a person's last notice has passed.
         Interval = "interval",
-        /// It is another day.
+        /// A new day has begun since a person's last notice.
         Day = "day",
-        /// Somebody was never told.
+        /// A person has never received the notice.
         First = "first",
     }
 }
 
-/// A notice that a statement owes.
+/// A notice that a statement must carry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owed {
-    /// All whom the statement answers, also those who need not be told yet: they see the notice, too.
+    /// All people whom the statement answers, including those whose notice is not due. All of them see it.
     pub people: Vec<PersonId>,
     pub occasion: Occasion,
 }
 
 impl Notice {
-    /// When people are told again. None: nobody is told at all. Where there are minors everybody is told each hour, whatever this says.
+    /// When a person receives the notice again. None: the notice is off. Where there are minors, it is repeated each hour, whatever the setting.
     pub const fn repeat(self, has_minors: bool) -> Option<Repeat> {
         const HOUR: Duration = Duration::from_secs(60 * 60);
         const THREE_HOURS: Duration = Duration::from_secs(3 * 60 * 60);
@@ -64,7 +64,8 @@ impl Notice {
 }
 
 impl Repeat {
-    /// The notice that a statement owes which answers these people, each with the time when they were last told.
+    /// The notice that a statement must carry. `people` are the people whom the statement answers, each with the time of the last notice. None if no
+    /// notice is due.
     pub fn owed(
         self,
         people: impl IntoIterator<Item = (PersonId, Option<Moment>)>,

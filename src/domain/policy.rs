@@ -1,4 +1,5 @@
-//! What operators decide about conversations: when companions speak and stop, and the texts of prompts. Settings read these and check their ranges.
+//! The settings about conversations: when companions speak and stop, and the texts of prompts. The settings deserialise these types and check their
+//! ranges.
 
 pub mod closing;
 pub mod gate;
@@ -26,9 +27,9 @@ use super::error_code::ErrorCode;
 pub struct Problem {
     /// The key within its section, for example `max_buffer`, `side.model` or `rooms[0].id`.
     pub key: String,
-    /// What is wrong and what is allowed, as a predicate of the key. For example `is 0, must be from 1 to 10000`.
+    /// The problem and the allowed values, as a predicate of the key. For example `is 0, must be from 1 to 10000`.
     pub message: String,
-    /// What programs word it by, where people meet it outside of settings.
+    /// The error code for programs and translations. None if the value occurs only in settings.
     pub code: Option<ErrorCode>,
 }
 
@@ -38,13 +39,13 @@ impl Problem {
         Self { key: key.into(), message: message.into(), code: None }
     }
 
-    /// The same with its code.
+    /// Adds an error code to the problem.
     pub fn coded(self, key: &str, values: Value) -> Self {
         Self { code: Some(ErrorCode::new(key, values)), ..self }
     }
 }
 
-/// Gives settings in seconds as durations: the method before each `=` returns the setting after it.
+/// Generates methods that return settings in seconds as durations. The method before each `=` returns the setting after it.
 #[macro_export]
 macro_rules! seconds {
     ($Section:ident { $($method:ident = $key:ident,)+ }) => {
@@ -69,7 +70,7 @@ pub fn duration(secs: f64) -> Duration {
 /// Checks that a value is in its range.
 ///
 /// # Errors
-/// The value is out of range, or NaN. The message names both ends.
+/// Returns a problem if the value is out of range, or NaN. The message contains both ends of the range.
 pub fn within<T: PartialOrd + Display>(key: &str, value: T, range: RangeInclusive<T>) -> Result<(), Problem> {
     if range.contains(&value) {
         return Ok(());

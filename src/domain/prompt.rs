@@ -1,9 +1,9 @@
 //! Builds the prompts of all questions to models: decisions, votes, statements, summaries, briefs and judgements.
 //!
-//! Text by the operator (settings) is included unchanged. A persona, chattiness or tone may be a stranger's: what separates turns or parts is broken in it.
-//! Text by people, other companions and models is data. It appears only
-//! inside JSON strings, each in one line that it cannot leave, with the role of the speaker that the server sets. Only what a companion said itself
-//! stands in its statements' prompts as plain words, in turns of its own.
+//! Text by the operator (settings) is included unchanged. A persona, chattiness or tone may be written by a stranger, so separators of turns or parts
+//! are broken in it. Text by people, other companions and models is data. It appears only inside JSON strings, each in one line that it cannot leave,
+//! with the role of the speaker as set by the server. Only a companion's own statements appear as plain text, as turns of their own in the prompts
+//! for its statements.
 
 mod card;
 mod data;
@@ -46,34 +46,34 @@ use texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_TURNS};
 pub use together::{Asked, votes};
 use transcript::transcript;
 
-/// The number of settled messages that a decision is shown (docs/design/gate.md G-26).
+/// The number of settled messages in a decision's prompt (docs/design/gate.md G-26).
 pub const RECENT_TURNS: usize = 5;
 
-/// Added to a question whose first answer could not be read.
+/// Added to a question whose first answer was unreadable.
 pub const REPEAT_JSON: &str = "Your last answer could not be read. Answer again with the JSON object alone: begin with { and end with }, with nothing around it.";
 
-/// Added to the request for a statement whose first answer was no statement.
+/// Added to the request for a statement whose first answer was not a statement.
 pub const REPEAT_WORDS: &str = "Your last answer was not a message that can be posted. Answer again with the words of the message alone: what you say, as plain text, without JSON, without a decision and without a call of a tool.";
 
-/// The prompt for one question to a model, with the sizes of its parts.
+/// A prompt for a model, with the sizes of its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
     /// The system message: the instructions.
     pub system: String,
-    /// The conversation and the question. The first and the last turn are a user's, and the two kinds take turns.
+    /// The conversation and the question. The first and the last turn are user turns, and the two kinds alternate.
     pub turns: Vec<Turn>,
     /// The parts in order, with their estimated tokens.
     pub sizes: Vec<(&'static str, usize)>,
-    /// The older messages that were recalled for it and are part of it, the best first.
+    /// The recalled older messages in this prompt, the best first.
     pub recalled: Vec<Seq>,
 }
 
 /// A message of a prompt after the instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// What others said, and what the server adds.
+    /// Messages of others, and text that the server adds.
     User(String),
-    /// What the companion itself said.
+    /// Statements of the companion itself.
     Own(String),
 }
 
@@ -103,39 +103,39 @@ pub struct Said {
     /// When it was said.
     pub at: Moment,
     pub message: Arc<Message>,
-    /// The number of the message that it replies to, if that is on record.
+    /// The number of the message that it replies to, if that is journaled.
     pub reply_to: Option<Seq>,
-    /// What is shown of that message with it.
+    /// The quote of that message to show with this one.
     pub quoted: Option<Quoted>,
 }
 
 impl Said {
-    /// A message that is shown without what it replies to.
+    /// A message without a quote of the message that it replies to.
     pub const fn new(seq: Seq, at: Moment, message: Arc<Message>) -> Self {
         Self { seq, at, message, reply_to: None, quoted: None }
     }
 }
 
-/// Where and when a companion is asked.
+/// The place and the time of a question.
 #[derive(Clone, Debug)]
 pub struct Scene {
     pub now: Moment,
-    /// The time zone in which times are told.
+    /// The time zone for times in the prompt.
     pub zone: TimeZone,
     /// The other companions of the channel.
     pub others: Vec<Other>,
-    /// Whether it is about words in a voice call.
+    /// Whether the question is about speech in a voice call.
     pub is_call: bool,
-    /// What the channel is called, if it has a title.
+    /// The title and topic of the channel. None if it has no title.
     pub place: Option<Place>,
-    /// Whether there are minors in it.
+    /// Whether there are minors in the channel.
     pub has_minors: bool,
 }
 
-/// What people call a channel, and what it is for.
+/// The title and topic of a channel.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Its title, with that of the channel or forum that it is in.
+    /// Its title, with the title of the channel or forum that contains it.
     pub title: Arc<str>,
     pub topic: Option<Arc<str>>,
 }
@@ -144,60 +144,60 @@ pub struct Place {
 #[derive(Clone, Debug)]
 pub struct Other {
     pub name: Arc<str>,
-    /// Its chattiness, of which the beginning is shown. `None`: nothing is known of it.
+    /// Its chattiness, whose beginning is shown. `None` if it is not known.
     pub chattiness: Option<Arc<str>>,
 }
 
-/// The companion that is asked, as the operator describes it.
+/// The companion that is asked, as the operator configured it.
 #[derive(Clone, Copy, Debug)]
 pub struct Character<'a> {
     pub id: &'a CompanionId,
     pub name: &'a str,
     /// Its character card, unchanged.
     pub persona: &'a str,
-    /// What decisions are given instead of a persona that is too long for them, if there is one.
+    /// The brief for decisions whose persona is too long. None if there is none.
     pub brief: Option<&'a str>,
     /// Its chattiness, unchanged.
     pub chattiness: &'a str,
     /// Its interjection level, as in the settings: `average`.
     pub tier: &'a str,
-    /// How it speaks up, for statements; may be empty.
+    /// Its tone, for statements. May be empty.
     pub tone: &'a str,
 }
 
-/// What the conversation holds for a prompt: that of a decision, or of a statement.
+/// The conversation's input for the prompt of a decision or a statement.
 #[derive(Clone, Debug)]
 pub struct PromptInput {
-    /// What led to the question or to the statement.
+    /// The trigger of the question or statement.
     pub trigger: Trigger,
     pub stage: Stage,
     pub modality: Modality,
     /// The number of messages since the companion spoke last.
     pub message_count: u64,
-    /// The minutes since something was said, for a `silence`.
+    /// The minutes of silence, for a `silence`.
     pub minutes: u64,
-    /// The name of the author of the newest message that it is about: for a `turn`, the companion that has just spoken.
+    /// The name of the author of the message that triggered it. For a `turn`, the companion that has just spoken.
     pub speaker: Option<Arc<str>>,
     /// Whether the conversation repeats itself.
     pub is_repetitive: bool,
     pub summary: Option<Arc<str>>,
-    /// The messages before `buffer`, oldest first. Decisions show the last five, which are settled; statements as many as fit.
+    /// The messages before `buffer`, oldest first. Decisions show the last five, which are settled. Statements show as many as fit.
     pub recent: Vec<Said>,
-    /// The messages that it is about, and the companion's own between them, oldest first.
+    /// The unsettled messages, and the companion's own between them, oldest first.
     pub buffer: Vec<Said>,
-    /// What the filters of endpoints refuse.
+    /// The messages that filters of endpoints refuse.
     pub filtered: Filtered,
-    /// Whether somebody may be at risk, so that a vote is asked about that.
+    /// Whether a person may be at risk, so that the vote has a field about it.
     pub about_risk: bool,
 }
 
 impl PromptInput {
-    /// What a vote is asked for besides its usual fields.
+    /// The additional fields of a vote.
     pub const fn extra(&self, is_call: bool) -> Extra {
         Extra { is_call, about_risk: self.about_risk }
     }
 
-    /// The numbers of the first and the last message that are shown, or quoted. A summary shows everything before.
+    /// The numbers of the first and the last message that are shown or quoted. A summary counts as showing all earlier messages.
     pub fn shown(&self) -> (Seq, Seq) {
         let mut numbers = self.recent.iter().chain(&self.buffer).map(|said| said.seq);
         let first = numbers.next().unwrap_or(Seq::NONE);
@@ -213,27 +213,27 @@ pub struct StatementInput {
     pub input: PromptInput,
     /// The reason that the companion gave for its YES.
     pub reason: Option<Arc<str>>,
-    /// How often somebody wanted another statement in the place of one that was made.
+    /// The number of statements that this one replaces at a user's request.
     pub tries: u32,
-    /// Whether it is spoken in a voice call.
+    /// Whether the statement is spoken in a voice call.
     pub is_spoken: bool,
-    /// Whether the model may say nothing instead.
+    /// Whether the model may decline to speak.
     pub may_pass: bool,
     /// The newest event that the summary covers.
     pub summary_upto: Seq,
     /// The number of messages before `recent` that the summary does not cover.
     pub left_out: usize,
-    /// Older messages that may be shown as recalled, the best first. Some may be among `recent`.
+    /// Older messages that may be shown as recalled, the best first. They may include messages of `recent`.
     pub recalled: Vec<Said>,
 }
 
-/// The prompt that asks whether to speak, for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
+/// The prompt that asks whether to speak, for a combined decision and vote (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
 pub fn vote(character: Character<'_>, scene: &Scene, input: &PromptInput, words: &policy::prompt::Prompt) -> Prompt {
     let form = vote_form(&unmarked_name(character.name), input.stage, input.extra(scene.is_call), words);
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
     let ending = paragraphs(&[&context, words.question_for(input.trigger), &form]);
     let recent = &input.recent[input.recent.len().saturating_sub(RECENT_TURNS)..];
-    // What the companion said itself is nothing new to it.
+    // The companion's own statements are not new to it.
     let is_own = |said: &&Said| said.message.is_by(character.id);
     let earlier: Vec<&Said> = recent.iter().chain(input.buffer.iter().filter(is_own)).collect();
     let new: Vec<&Said> = input.buffer.iter().filter(|said| !is_own(said)).collect();
@@ -248,7 +248,7 @@ pub fn vote(character: Character<'_>, scene: &Scene, input: &PromptInput, words:
     frame::decision(&character, &for_decision(&character, words), &shown, &ending, words)
 }
 
-/// The prompt for the text of a statement. [`raw_answer`](crate::raw_answer) takes the answer apart.
+/// The prompt for the text of a statement. [`raw_answer`](crate::raw_answer) parses the answer.
 pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementInput, words: &policy::prompt::Prompt) -> Prompt {
     let name = unmarked_name(character.name);
     let input = &statement.input;
@@ -259,7 +259,7 @@ pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementI
     talk::statement(&character, scene, statement, &ending, words)
 }
 
-/// The texts of a statement's prompt that are not the companion's, nor anybody's message: no companion says them.
+/// The fixed texts of a statement's prompt. A statement that contains them is not the companion's own text.
 pub fn statement_texts(
     id: &CompanionId,
     name: &str,
@@ -291,8 +291,8 @@ pub fn statement_texts(
         .collect()
 }
 
-/// The message before which older ones may be recalled for a statement: the first that its prompt shows. None: nothing is to be recalled, because all
-/// that was said is shown, or recall is turned off.
+/// The message before which older ones may be recalled for a statement: the first one that its prompt shows. None if nothing is recalled, because the
+/// prompt shows all messages or recall is turned off.
 pub fn recalls_before(
     character: Character<'_>,
     scene: &Scene,
@@ -302,7 +302,7 @@ pub fn recalls_before(
     talk::recalls_before(&character, scene, statement, words)
 }
 
-/// The prompt for the rolling summary of a channel, from the previous one and the messages that settled since, oldest first. Times are told in this
+/// The prompt for the rolling summary of a channel, from the previous summary and the messages that settled since, oldest first. Times are in this
 /// zone.
 pub fn summary(previous: Option<&str>, messages: &[Said], zone: &TimeZone, words: &policy::prompt::Prompt) -> Prompt {
     let system = paragraphs(&["You keep the running summary of a group chat.", HOW_TO_READ]);
@@ -317,14 +317,15 @@ pub fn summary(previous: Option<&str>, messages: &[Said], zone: &TimeZone, words
     Prompt::new(system, paragraphs(&[&block("summary", &previous), &block("messages", &lines), ending]), sizes)
 }
 
-/// The prompt that asks how much the last statements repeat each other. They are ordered oldest first. `repetition::read_score` parses the answer.
+/// The prompt that asks how much the last statements repeat each other. `messages` are ordered oldest first. `repetition::read_score` parses the
+/// answer.
 pub fn judgement(messages: &[Arc<Message>], words: &policy::prompt::Prompt) -> Prompt {
     let system = paragraphs(&["You judge how repetitive a group chat has become.", HOW_TO_READ]);
     let ending = "How much do these messages repeat one another, in what they say rather than in their words alone? Answer in two lines. \
                   First line: one sentence saying why. Second line: only a number from 0 (all different) to 1 (the same thing again and \
                   again).";
     let room = (words.decision_tokens * 4).saturating_sub(weight(&system) + weight(ending) + FRAME_WEIGHT);
-    // No times are shown.
+    // The prompt shows no times.
     let undated = messages.iter().map(|message| Said::new(Seq::NONE, Moment::ZERO, message.clone()));
     let messages: Vec<Said> = undated.collect();
     let [lines] = transcript([&messages.iter().collect::<Vec<_>>()], None, None, room);

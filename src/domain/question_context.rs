@@ -10,7 +10,7 @@ use super::moment::Moment;
 use super::trigger::Trigger;
 use super::vote::together::Voter;
 
-/// The context of a question. It is an extension of the request: `rehearsal` answers by it, and a real model reads only the text.
+/// The context of a question. It is an extension of the request: `rehearsal` uses it to answer, and a real model reads only the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuestionContext {
     /// The kind of answer that is requested.
@@ -24,14 +24,14 @@ pub struct QuestionContext {
 pub enum Purpose {
     /// A decision, YES or NO, and a vote, as one JSON object.
     Vote { trigger: Trigger },
-    /// The votes of several companions, as one JSON object. Each has the context in which it would be asked alone.
+    /// The votes of several companions, as one JSON object. Each companion has the context in which it would be asked alone.
     Votes { of: Vec<(Voter, QuestionContext)> },
     /// The text of a statement.
     Statement {
         /// The trigger that led to the statement.
         trigger: Trigger,
         closing: Stage,
-        /// How often somebody wanted another statement in the place of one that was made.
+        /// The number of statements that this one replaces at a user's request.
         tries: u32,
     },
     /// A summary of the messages.
@@ -42,16 +42,17 @@ pub enum Purpose {
     Judgement,
 }
 
-/// What a statement was given besides the newest messages, oldest first. It is an extension of the request, as [`QuestionContext`] is.
+/// Older messages that a statement's prompt shows in addition to the newest ones, oldest first. It is an extension of the request, like
+/// [`QuestionContext`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Earlier(pub Vec<(Line, Day)>);
 
-/// The day on which something was said, as one says it: `today`, `yesterday`, `on Monday`, `on 3 November`.
+/// The day of a message, as a phrase: `today`, `yesterday`, `on Monday`, `on 3 November`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Day(pub String);
 
 impl Day {
-    /// The day of a moment, seen from another one in the same time zone.
+    /// The day of a moment, relative to another one in the same time zone.
     pub fn of(at: Moment, now: Moment, zone: &TimeZone) -> Self {
         let (day, today) = (at.zoned(zone).date(), now.zoned(zone).date());
         Self(match today.since(day).map_or(i32::MAX, |span| span.get_days()) {

@@ -1,7 +1,6 @@
-//! Turns in progress: open rounds, votes that are held, the companion that is selected, replies that are owed, and the newest statement.
+//! Turns in progress: open rounds, held votes, the selected companion, owed replies, and the newest statement.
 //!
-//! A conversation decides what happens, and its events lead turns from one of these to the next. The questions and wishes of companions are in their
-//! gates.
+//! The events of a conversation move turns from one of these states to the next. The questions and wishes of companions are in their gates.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
@@ -35,10 +34,10 @@ pub struct Turns {
     /// Replies that are written without the floor, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) late: Vec<OwedReply>,
-    /// Votes that are held until the floor is free. Each companion has its wish in its gate.
+    /// Votes that are held until the floor is free. The wish of each companion is in its gate.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) held: BTreeMap<CompanionId, HeldVote>,
-    /// The newest statement, until the round that it opens.
+    /// The newest statement, until it opens a round.
     #[serde(default, rename = "spoken")]
     pub(super) posted: Option<PostedStatement>,
 }
@@ -84,7 +83,7 @@ impl Turns {
         self.floor.is_some() || self.selected.is_some()
     }
 
-    /// The replies that are owed: that of the companion with the floor, then those that are written late.
+    /// The owed replies: that of the companion with the floor, then the late ones.
     pub fn owed_replies(&self) -> impl Iterator<Item = &OwedReply> {
         self.floor().into_iter().chain(&self.late)
     }
@@ -107,17 +106,17 @@ impl Turns {
         Some(self.late.remove(index))
     }
 
-    /// Whether a companion writes without the floor. Until it has spoken, it is not asked.
+    /// Whether a companion writes without the floor. It is not asked again until it has spoken.
     pub fn is_late(&self, companion: &CompanionId) -> bool {
         self.late.iter().any(|late| late.companion == *companion)
     }
 
-    /// The companion with the floor writes on without it.
+    /// Takes the floor from its companion, whose reply becomes late.
     pub(super) fn expire_floor(&mut self, ticket: Ticket) {
         self.late.extend(self.floor.take_if(|floor| floor.ticket == ticket).map(|floor| *floor));
     }
 
-    /// A late reply takes the floor.
+    /// Gives the floor to a late reply.
     pub(super) fn take_floor(&mut self, ticket: Ticket) {
         if let Some(index) = self.late.iter().position(|late| late.ticket == ticket) {
             let reply = self.late.remove(index);
@@ -125,13 +124,13 @@ impl Turns {
         }
     }
 
-    /// Opens a round. The statement that opened it is not the newest any more, unless it is being judged.
+    /// Opens a round. The newest statement is removed, unless it is being judged.
     pub(super) fn open_round(&mut self, round: Round) {
         self.forget_posted();
         self.rounds.push(round);
     }
 
-    /// Closes a round. Votes for the floor may be held. Returns the round's turn.
+    /// Closes a round. Votes of companions that wait for the floor are held. Returns the round's turn.
     pub(super) fn close_round(&mut self, closed: &RoundClosed) -> Option<TurnId> {
         let index = self.rounds.iter().position(|round| round.message == closed.message);
         let turn = index.and_then(|index| self.rounds.remove(index).turn);
@@ -146,12 +145,12 @@ impl Turns {
         self.held.insert(vote.state.from.clone(), vote);
     }
 
-    /// A companion was selected.
+    /// Sets the selected companion.
     pub(super) fn select(&mut self, selected: Selected) {
         self.selected = Some(Box::new(selected));
     }
 
-    /// The attempt of a reply is stopped. The next one starts at this time.
+    /// Stops the current attempt of a reply. The next one starts at this time.
     pub(super) fn stop_attempt(&mut self, ticket: Ticket, until: Moment) {
         if let Some(reply) = self.owed_reply_mut(ticket) {
             reply.replan_at = Some(until);
@@ -160,7 +159,7 @@ impl Turns {
         }
     }
 
-    /// The next attempt of a reply starts. Returns whether the reply is owed.
+    /// Starts the next attempt of a reply. Returns whether the reply is owed.
     pub(super) fn begin_attempt(&mut self, owed: &Owed<'_>) -> bool {
         let Some(reply) = owed.replaces.and_then(|ticket| self.owed_reply_mut(ticket)) else { return false };
         (reply.ticket, reply.upto, reply.messages) = (owed.ticket, owed.upto, owed.messages.to_vec());
@@ -170,7 +169,7 @@ impl Turns {
         true
     }
 
-    /// A sentence of a spoken reply is about to be heard. A reply that is made again after a restart begins anew.
+    /// Adds a sentence of a spoken reply that is about to play. If the reply is generated again after a restart, its sentences are replaced.
     pub(super) fn start_sentence(&mut self, ticket: Ticket, sentence: u32, text: &Arc<str>) {
         let spoken = self.spoken_reply_mut(ticket).filter(|reply| reply.sentences.len() >= sentence as usize);
         if let Some(reply) = spoken {
@@ -179,7 +178,7 @@ impl Turns {
         }
     }
 
-    /// This many characters of a sentence were heard.
+    /// Sets the number of characters of a sentence that were heard.
     pub(super) fn note_heard(&mut self, ticket: Ticket, sentence: u32, heard: u32) {
         let reply = self.spoken_reply_mut(ticket);
         if let Some(sentence) = reply.and_then(|reply| reply.sentences.get_mut(sentence as usize)) {
@@ -187,7 +186,7 @@ impl Turns {
         }
     }
 
-    /// Removes the words of a sentence.
+    /// Removes the text of a sentence.
     pub(super) fn redact_sentence(&mut self, ticket: Ticket, sentence: u32) {
         let reply = self.spoken_reply_mut(ticket);
         if let Some(sentence) = reply.and_then(|reply| reply.sentences.get_mut(sentence as usize)) {
@@ -214,22 +213,22 @@ impl Turns {
         others.for_each(|candidate| candidate.forget_reason_of(companion));
     }
 
-    /// A statement was posted.
+    /// Sets the newest statement.
     pub(super) fn post(&mut self, posted: PostedStatement) {
         self.posted = Some(posted);
     }
 
-    /// The judgement of the newest statement proceeds.
+    /// Updates the judgement of the newest statement.
     pub(super) fn judge(&mut self, judgement: Judgement) {
         self.posted.iter_mut().for_each(|posted| posted.judgement = judgement);
     }
 
-    /// Something was said or asked after the newest statement. It is only kept while it is being judged.
+    /// Removes the newest statement, because a later message or question exists. While it is being judged, it stays.
     pub(super) fn forget_posted(&mut self) {
         self.posted.take_if(|posted| !matches!(posted.judgement, Judgement::Asked(_)));
     }
 
-    /// Messages were deleted: the words about them in an answer that is awaited are not stored.
+    /// Marks a pending judgement as spoilt if it is about deleted messages, so that its answer is not stored.
     pub(super) fn spoil_judgement(&mut self, deleted: &[Seq]) {
         if let Some(posted) = &mut self.posted {
             posted.is_spoilt |= deleted.iter().any(|seq| *seq <= posted.message);
@@ -242,8 +241,8 @@ impl Turns {
         self.owed_replies().filter(answers).map(|reply| reply.ticket).collect()
     }
 
-    /// The number of statements that are expected: of the companion with the floor or the selected one, of late ones, of the one that will be
-    /// selected among held votes, and of the one that each open round with a wish will select.
+    /// The number of expected statements: that of the floor or the selected companion, the late ones, one for all held votes, and one for each open
+    /// round in which a companion wants to speak.
     pub(super) fn expected_statements(&self) -> u32 {
         let of_rounds = self.rounds.iter().filter(|round| round.has_wishes()).count();
         (of_rounds + self.late.len()) as u32 + u32::from(self.is_floor_taken()) + u32::from(!self.held.is_empty())
@@ -282,7 +281,7 @@ impl Turns {
         floor.chain(selected).chain(late)
     }
 
-    /// The reply of a companion that the Stop button cancels, if it owes one that is not being posted.
+    /// The reply of a companion that the Stop button cancels. None if it owes no reply, or only one that is being posted.
     pub fn stoppable_reply(&self, companion: &CompanionId) -> Option<&OwedReply> {
         self.owed_replies().find(|floor| floor.companion == *companion && !floor.is_posting)
     }
@@ -294,7 +293,7 @@ impl Turns {
     }
 }
 
-/// Reads a list, or what an older version wrote: one or none.
+/// Deserialises a list, or the optional single value that older versions wrote.
 pub(super) fn one_or_many<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -19,13 +19,14 @@ use super::*;
 /// The error code of a reply that was not made because all messages that it would have answered were deleted.
 pub const DELETED: &str = "deleted";
 
-/// The back-off of a companion that is about to leave.
+/// The back-off of a companion without configuration, which is about to leave.
 const LEAVING: Duration = Duration::from_secs(10);
 /// The first back-off of a question about spoken words (docs/design/voice.md A-45).
 const FIRST_SPOKEN_BACK_OFF: Duration = Duration::from_secs(1);
 
 impl Conversation {
-    /// The trigger of a decision that no trigger led to: an event that must be acknowledged, else a turn if the newest message is a statement, else a lull.
+    /// The trigger of a decision without a trigger: an event if the companion must acknowledge one, a turn if the newest message is a statement,
+    /// otherwise a lull.
     fn trigger_without_question(&self, companion: &CompanionId, upto: Seq) -> Trigger {
         let gate = &self.gates[companion];
         if gate.owes_acknowledgement() && gate.waiting.is_some_and(|waiting| waiting.message <= upto) {
@@ -75,9 +76,9 @@ impl Step<'_, '_> {
         }
         let seq = recorded.seq;
         self.state.apply_inbound(recorded, self.world, &mut self.out);
-        // A statement that was owed is made now, and must not count twice.
+        // The owed statement was made, and must not count twice.
         self.world.ledger.promise_statements(self.world.channel, self.state.turns.expected_statements());
-        // In the journal, the overflow comes before the message. In the outputs, the cancelled timers come first.
+        // In the journal, the overflow precedes the message. In the outputs, the cancelled timers come first.
         self.out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
         if !self.state.closing.opened_again.is_empty() {
             let cancelled = self.out[first..].partition_point(|output| matches!(output, Output::LullCancelled { .. }));
@@ -88,7 +89,7 @@ impl Step<'_, '_> {
         if let Some(used_up) = refused {
             self.decline_address(seq, used_up);
         }
-        // After a restart, what happens in the call begins anew once all that is on record was handled.
+        // After a restart, the live state of the call starts only after all journaled events were handled.
         if let Some(heard) = heard.filter(|_| !self.catches_up) {
             self.handle_call_event(heard);
         }
@@ -106,18 +107,18 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Journals the companions whose stage a message set back to none.
+    /// Journals the reset of the closing stages that a message caused.
     pub(super) fn record_reopened(&mut self) {
         for (companion, (from, cause)) in self.state.closing.opened_again.clone() {
             self.record(Event::StageChanged { companion, from, to: Stage::None, cause });
         }
     }
 
-    /// Counts an address, once, however many companions it names. Returns the budget if it is used up: then the addressed companions decline this
-    /// message alone, and nothing else changes for them.
+    /// Counts an address once, however many companions it names. Returns the budget if it is used up. Then the addressed companions decline this
+    /// message alone, and it changes nothing else for them.
     fn refuse_address(&mut self, seq: Seq, message: &Message, said_at: Option<Moment>) -> Option<UsedUp> {
         let address = &message.address;
-        // Of a message that was redacted before it was handled, nobody knows the author.
+        // A message that was redacted before it was handled has no known author.
         let is_counted = !address.companions.is_empty() && message.from.role != Role::Companion && !message.from.id.is_empty();
         if !is_counted || message.is_event() {
             return None;
@@ -140,7 +141,7 @@ impl Step<'_, '_> {
         let declined_by = self.state.window.get(seq).map(|entry| entry.declined_by.clone()).unwrap_or_default();
         let used_up =
             UsedUp::last_of(self.world.exhausted_statement_budget(self.state.position.clock).into_iter().chain([used_up]));
-        // What a stop phrase ends has a decision of its own.
+        // Companions that a stop phrase concerns have a decision of their own.
         let is_stopped =
             |companion: &CompanionId| self.state.gates.get(companion).is_some_and(|gate| gate.cancelled.contains(&seq));
         for companion in declined_by.iter().filter(|companion| !is_stopped(companion)).cloned().collect::<Vec<_>>() {
@@ -151,7 +152,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Counts an address, unless that was done before a restart. If it is over the budget, journals that and returns the budget.
+    /// Counts an address, unless it was counted before a restart. If it is over the budget, journals that and returns the budget.
     fn use_address(&mut self, seq: Seq, person: &PersonId, at: Moment) -> Option<UsedUp> {
         if self.catches_up && self.world.ledger.knows_address(person, self.world.channel, seq) {
             return None;
@@ -166,7 +167,7 @@ impl Step<'_, '_> {
         used_up
     }
 
-    /// Decides waiting triggers without a call, or asks about them, in the order of ids.
+    /// Decides waiting triggers without a call or asks about them, in the order of ids.
     pub(super) fn ask_waiting(&mut self, left_out: Option<CompanionId>) {
         let is_ready_after_lull = |(companion, gate): (&CompanionId, &Gate)| {
             let is_lull = gate.waiting.is_some_and(|waiting| waiting.trigger == Trigger::Lull);
@@ -180,7 +181,7 @@ impl Step<'_, '_> {
         if waiting_companions.is_empty() {
             return;
         }
-        // A decision without a call settles the messages at once. Who was called upon is therefore determined before.
+        // A decision without a call settles the messages at once. The called companions are therefore determined before.
         let called = if self.state.gates.holds_rounds() { self.state.called() } else { BTreeSet::new() };
         let mut asked = Vec::with_capacity(waiting_companions.len());
         for companion in waiting_companions {
@@ -196,11 +197,11 @@ impl Step<'_, '_> {
         self.ask(asked, &Attendance { left_out, called });
     }
 
-    /// Ends the back-offs of companions that were addressed, because others are about to be asked: nobody else should answer in their place. One whose
-    /// model has failed for longer joins only others that are asked again, so that the room need not wait for it each time.
+    /// Ends the back-offs of addressed companions when others are about to be asked, so that no other companion answers in their place. A companion
+    /// whose back-off is longer than a minute joins only others that are asked again. So the room need not wait for it each time.
     fn retry_addresses(&mut self, is_retry: bool) -> Vec<(CompanionId, Waiting)> {
         let (now, stale_after) = (self.state.position.clock, self.world.rules.gate.stale_after());
-        // One that is too old by now settles when its back-off ends.
+        // An address that is too old by now settles when the back-off ends.
         let is_recent = |message: Seq| self.state.window.get(message).is_some_and(|entry| now.since(entry.at) <= stale_after);
         let is_address = |waiting: Waiting| waiting.trigger == Trigger::DirectAddress && is_recent(waiting.message);
         let addressed = self.state.gates.companions_where(|gate| {
@@ -229,11 +230,11 @@ impl Step<'_, '_> {
         }
     }
 
-    /// A question was answered. An answer that nobody waits for is ignored.
+    /// Handles the answer to a question. Ignores it if the question is not in flight any more.
     pub(super) fn on_answer(&mut self, ticket: Ticket, vote: Vote, mut call: Option<Box<Call>>) {
         let Some((companion, evaluation)) = self.state.gates.question(ticket) else { return };
         self.world.count_tokens(call.as_deref(), self.state.position.clock);
-        // Words about a message that was deleted in the meantime are not stored.
+        // Text about a message that was deleted in the meantime is not stored.
         let why = vote.why.as_deref().filter(|_| !evaluation.is_spoilt).map(Into::into);
         if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {
             call.answer = Arc::from("");
@@ -245,7 +246,7 @@ impl Step<'_, '_> {
             Verdict::Unreadable => Reason::Unreadable,
         };
         let vote = if vote.verdict == Verdict::Unreadable && evaluation.trigger == Trigger::DirectAddress {
-            // Who is called by name answers, also where the side model is too weak to say so.
+            // An addressed companion answers, even if its side model is too weak to give a readable answer.
             Vote { verdict: Verdict::Yes, importance: USUAL_IMPORTANCE, selected: true, closing: Stage::None, ..vote }
         } else {
             vote
@@ -264,7 +265,7 @@ impl Step<'_, '_> {
         answered.at_risk = answered.at_risk.or_else(|| self.at_risk(&companion, evaluation, Some(vote)));
         let no = Vote::no(None);
         let (vote, reason) = if answered.at_risk.is_some() {
-            // The reason given by the model is not kept.
+            // The reason given by the model is not stored.
             answered.why = None;
             (&no, Reason::Risk)
         } else {
@@ -285,11 +286,11 @@ impl Step<'_, '_> {
             return self.conclude(companion, &evaluation, &Vote::no(None), Reason::Risk, AnswerRecord { at_risk, ..answered });
         }
         if &*error == FILTERED {
-            // Asked again, it would be refused again.
+            // The filter would refuse the same prompt again.
             return self.conclude(companion, &evaluation, &Vote::no(None), Reason::Filtered, answered);
         }
         let last = self.state.gates[&companion].back_off.map(|back_off| back_off.pause);
-        // A companion without configuration is about to leave. Until that is on record, nobody waits for it.
+        // A companion without configuration is about to leave. Until it has left, others do not wait for it.
         let first = if self.state.window.is_spoken(evaluation.message) { Some(FIRST_SPOKEN_BACK_OFF) } else { None };
         let back_off = self.world.policies.get(&companion).map_or(LEAVING, |policy| match first.filter(|_| last.is_none()) {
             Some(first) => first,
@@ -298,7 +299,7 @@ impl Step<'_, '_> {
         self.record(Event::Unanswered { companion, ticket, trigger: evaluation.trigger, error, back_off });
     }
 
-    /// Ends questions about spoken words that were not answered in time. Those of a round end with it.
+    /// Ends overdue questions about transcribed speech. The questions of a round end with the round.
     pub(super) fn end_overdue_questions(&mut self) {
         let is_overdue = |gate: &Gate| {
             let due_at = gate.evaluation.and_then(|evaluation| evaluation.due_at);
@@ -320,15 +321,15 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn accept_summary(&mut self, upto: Seq, messages: u64, text: Option<Arc<str>>) {
-        // If a message was deleted in the meantime, the summary of the rest is requested again.
+        // If a covered message was deleted in the meantime, the summary of the remaining messages is requested again.
         let is_usable = self.state.summary.end(text.is_some(), self.world.summary);
         if let Some(text) = text.filter(|_| is_usable) {
             self.record(Event::Summarised { upto, text, messages });
         }
     }
 
-    /// Settles messages that arrived too late to be answered. A companion that is being asked answers first: its question may be about a message that
-    /// is not too late.
+    /// Settles messages that arrived too late to be answered. A companion with a question in flight answers first, because its question may be about
+    /// a message that is not too late.
     fn settle_late(&mut self) {
         let now = self.state.position.clock;
         if self.state.window.entries().next_back().is_none_or(|entry| now.since(entry.at) <= self.world.rules.gate.stale_after())
@@ -341,7 +342,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Settles messages that became too old to be answered while no process ran. Addresses may be older than the rest.
+    /// Settles messages that became too old while no process ran. Addresses have a longer limit.
     pub(super) fn settle_what_became_stale(&mut self) {
         let patience = self.world.rules.gate.stale_address_after();
         for companion in self.state.gates.keys().cloned().collect::<Vec<_>>() {
@@ -360,7 +361,7 @@ impl Step<'_, '_> {
         self.settle_overflow(receivers, 1);
     }
 
-    /// Settles the oldest messages, until there is room for `more`.
+    /// Settles the oldest messages of these companions, until there is room for `more`.
     fn settle_overflow(&mut self, companions: Vec<CompanionId>, more: usize) {
         let most = self.world.rules.gate.max_buffer;
         for companion in companions {
@@ -378,7 +379,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Settles at once what companions receive while they are paused or closed, with one record for all that received the same.
+    /// Settles at once the messages of paused or closed companions. Companions with the same messages share one event.
     pub(super) fn settle_silenced(&mut self) {
         if !self.state.gates.values().any(Gate::is_silent) {
             return;
@@ -396,7 +397,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Settles all unsettled messages of these companions, which must be the same for each of them.
+    /// Settles all unsettled messages of these companions, which must have the same ones.
     pub(super) fn settle_all(&mut self, companions: Vec<CompanionId>, reason: Reason) {
         let trigger = self.state.trigger_without_question(&companions[0], self.state.position.handled);
         let mut record =
@@ -405,7 +406,7 @@ impl Step<'_, '_> {
         self.record(Event::Decided(record));
     }
 
-    /// Gives the floor to a candidate, which then owes a statement that answers all its unsettled messages.
+    /// Gives the floor to a candidate. It then owes a statement that answers all its unsettled messages.
     pub(super) fn give_floor(&mut self, candidate: &Candidate) {
         let messages = self.state.window.unsettled(
             &candidate.companion,
@@ -415,7 +416,7 @@ impl Step<'_, '_> {
         self.owe_reply(candidate, messages, None);
     }
 
-    /// Gives the floor to a candidate, which then owes a statement that answers these messages, in the place of `again` if that is given.
+    /// Gives the floor to a candidate. It then owes a statement that answers these messages, and replaces the statement `again` if that is given.
     pub(super) fn owe_reply(&mut self, candidate: &Candidate, messages: Vec<Seq>, again: Option<Seq>) {
         let companion = &candidate.companion;
         let next_interjection_at = self.world.policies.get(companion).map(|policy| policy.interval(0, (self.world.jitter)()));
@@ -423,7 +424,7 @@ impl Step<'_, '_> {
         let is_external = gate.external;
         let answered = candidate.message.or_else(|| self.state.window.newest_event(&messages));
         let modality = if is_external { Modality::Text } else { self.modality_of_reply(answered) };
-        // A spoken reply has deadlines of its own, and nobody else could use the floor of a companion that is alone.
+        // A spoken reply has deadlines of its own. If there is only one companion, no other could use the floor.
         let may_expire = !is_external && self.state.gates.holds_rounds() && modality.is_text();
         let owed = Event::ReplyOwed {
             ticket: Ticket(self.state.position.tickets.0 + 1),
@@ -441,10 +442,10 @@ impl Step<'_, '_> {
             companion: companion.clone(),
         };
         self.record(owed);
-        // A long silence is about no message.
+        // A reply to a long silence answers no message.
         let is_empty = |floor: &OwedReply| floor.messages.is_empty() && floor.trigger.needs_a_message();
         let has_no_messages = self.state.turns.floor.as_deref().is_some_and(is_empty);
-        // The budget of the others was checked with their votes.
+        // For other replies, the budget was checked with the votes.
         let is_over_budget = again.is_some() && self.world.exhausted_statement_budget(self.state.position.clock).is_some();
         let is_at_risk = self.state.turns.floor.as_deref().is_some_and(|floor| {
             let message = floor.message.unwrap_or_default();
@@ -470,7 +471,7 @@ impl Step<'_, '_> {
         self.record(Event::Decided(yes));
     }
 
-    /// Journals a NO, from a model or without one. The considered messages settle, and the counters change by the trigger.
+    /// Journals a NO, from a model or without a call. The considered messages settle, and the trigger determines how the counters change.
     pub(super) fn decline(
         &mut self,
         companion: &CompanionId,
@@ -493,7 +494,7 @@ impl Step<'_, '_> {
         self.record(Event::Decided(record));
     }
 
-    /// Journals a NO that leaves the counters alone.
+    /// Journals a NO that does not change the counters.
     pub(super) fn settle_unasked(&mut self, companion: &CompanionId, reason: Reason, upto: Seq) {
         let trigger = self.state.trigger_without_question(companion, upto);
         let record = self.decided(companion, trigger, Decision::No, reason, upto, AnswerRecord::default());
@@ -536,7 +537,7 @@ impl Step<'_, '_> {
 
     pub(super) fn refresh_summary(&mut self) {
         let due = self.world.summary.and_then(|limits| self.state.summary.due(limits));
-        // It waits while no tokens may be used, or nothing can be posted.
+        // The refresh waits while no tokens may be used, or the channel cannot be posted to.
         if let Some((after, upto)) = due.filter(|_| !self.world.is_unpostable)
             && self.world.exhausted_token_budget(self.state.position.clock).is_none()
         {
@@ -546,18 +547,18 @@ impl Step<'_, '_> {
     }
 }
 
-/// The parts of an answer that are journaled.
+/// The journaled parts of an answer.
 #[derive(Default)]
 pub(super) struct AnswerRecord {
     pub(super) ticket: Option<Ticket>,
-    /// The used-up budget that refuses it.
+    /// The used-up budget that refuses the statement.
     pub(super) used_up: Option<UsedUp>,
-    /// Why it would hardly speak.
+    /// The estimate that the companion is unlikely to speak.
     pub(super) relevance: Option<Box<Estimate>>,
     pub(super) vote: Option<State>,
     pub(super) mood: f64,
     pub(super) why: Option<Arc<str>>,
-    /// The message of somebody who may be at risk.
+    /// The message whose author may be at risk.
     pub(super) at_risk: Option<Seq>,
     pub(super) call: Option<Box<Call>>,
 }

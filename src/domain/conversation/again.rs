@@ -1,9 +1,9 @@
-//! Replace this answer: a person wants another statement in the place of the newest one (docs/design/speaking.md S-17).
+//! Replace this answer: a user requests another statement in place of the newest one (docs/design/speaking.md S-17).
 
 use super::parts::is_zero;
 use super::*;
 
-/// The newest message of a channel, if it is a statement: what another one in its place answers.
+/// The newest message of a channel, if it is a statement, with the messages that a replacement answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Replaceable {
     companion: CompanionId,
@@ -12,10 +12,10 @@ pub(super) struct Replaceable {
     messages: Vec<Seq>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<Seq>,
-    /// How many statements it took the place of.
+    /// The number of statements that it replaced.
     #[serde(default, skip_serializing_if = "is_zero")]
     tries: u32,
-    /// Somebody wants another statement in its place.
+    /// A user requested a replacement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_due: bool,
 }
@@ -27,7 +27,8 @@ impl Replaceable {
         Box::new(Self { companion, statement, trigger: *trigger, messages, message: *message, tries: *tries, is_due: false })
     }
 
-    /// What is left after messages were deleted. `again`: to have another statement in their place.
+    /// The state after messages were deleted. `again`: a replacement for them was requested. None if the statement was deleted without such a
+    /// request.
     pub(super) fn without(mut self: Box<Self>, deleted: &[Seq], again: bool) -> Option<Box<Self>> {
         self.messages.retain(|seq| !deleted.contains(seq));
         self.message.take_if(|seq| deleted.contains(seq));
@@ -37,23 +38,23 @@ impl Replaceable {
     }
 }
 
-/// Why no other statement can take the place of a message. Each text says what to do instead.
+/// Why a message cannot be replaced. The text for each variant says what to do instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAgain {
-    /// It is not the newest message of the channel, or no statement.
+    /// It is not the newest message of the channel, or not a statement.
     NotNewest,
     /// All messages that it answers were deleted.
     NothingToAnswer,
     /// The companion left, is paused, or has ended the conversation.
     Silent,
-    /// Another program plays the companion.
+    /// An external program plays the companion.
     External,
-    /// Somebody is being asked, or makes a statement.
+    /// A companion is being asked or makes a statement.
     Busy,
 }
 
 impl NotAgain {
-    /// The key of its text.
+    /// The key of the text for users.
     pub const fn text(self) -> &'static str {
         match self {
             Self::NotNewest => "refusals.not_newest",
@@ -66,10 +67,11 @@ impl NotAgain {
 }
 
 impl Conversation {
-    /// Whether somebody may ask for another statement in the place of this one.
+    /// Checks whether a user may request a replacement of this statement.
     ///
     /// # Errors
-    /// [`NotAgain`].
+    /// Returns the reason if it cannot be replaced: it is not the newest statement, there is nothing to answer, the companion is silent or external,
+    /// or the conversation is busy.
     pub fn check_again(&self, statement: Seq) -> Result<(), NotAgain> {
         let newest = self.replaceable.as_deref().filter(|newest| newest.statement == statement && !newest.is_due);
         let newest = newest.ok_or(NotAgain::NotNewest)?;
@@ -93,7 +95,7 @@ impl Conversation {
         self.replaceable.as_ref().filter(|newest| newest.companion == *companion).map(|newest| newest.statement)
     }
 
-    /// The statement that is replaced does not count. Returns how many statements the new one takes the place of.
+    /// Subtracts the replaced statement from the counters. Returns the number of statements that the new one replaces.
     pub(super) fn uncount_replaced(&mut self, companion: &CompanionId) -> u32 {
         self.closing.tally.streak = self.closing.tally.streak.saturating_sub(1);
         self.closing.tally.turns = self.closing.tally.turns.saturating_sub(1);
@@ -105,8 +107,8 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// If somebody wants another statement in the place of the newest one, its companion answers the same messages again once the floor is free,
-    /// and everything that it has not settled since.
+    /// Starts a requested replacement of the newest statement once the floor is free. The companion answers the same messages again, and all messages
+    /// that it has not settled since.
     pub(super) fn answer_again(&mut self) {
         let Some(newest) = self.state.replaceable.as_deref().filter(|newest| newest.is_due) else { return };
         if self.state.is_busy() || self.state.check_replaceable(newest).is_err() {

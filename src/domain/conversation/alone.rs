@@ -1,12 +1,12 @@
-//! Decides for a companion that is alone: with nobody to compete with, its YES gives it the floor at once (docs/design/turn-taking.md T-1).
+//! Decides for a single companion: it has no competitors, so its YES gives it the floor at once (docs/design/turn-taking.md T-1).
 
 use super::super::gate::Evaluation;
 use super::advance::AnswerRecord;
 use super::*;
 
 impl Step<'_, '_> {
-    /// A companion that is alone answers. Its stage takes effect after the decision. If it ends the conversation when it was called, it says so
-    /// first (docs/design/closing.md C-18).
+    /// Concludes the answer of a single companion. Its stage takes effect after the decision. If it ends the conversation although it was addressed,
+    /// it says goodbye first (docs/design/closing.md C-18).
     pub(super) fn conclude_alone(
         &mut self,
         companion: CompanionId,
@@ -25,7 +25,7 @@ impl Step<'_, '_> {
         self.answered_turn = evaluation.turn;
         let (trigger, upto) = (evaluation.trigger, evaluation.upto);
         if wants && !withdraws && answered.used_up.is_none() {
-            // The text of an answer that could not be read is no reason.
+            // The text of an unreadable answer is not a reason.
             let why = answered.why.clone().filter(|_| reason != Reason::Unreadable);
             let candidate = Candidate { companion, trigger, why, message: Some(evaluation.message), is_farewell };
             self.agree(&candidate.companion, trigger, reason, answered);

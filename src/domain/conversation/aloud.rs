@@ -1,7 +1,7 @@
-//! Spoken replies: what people say while a companion prepares one and speaks (docs/design/voice.md ).
+//! Spoken replies and speech of people during their preparation and playback (docs/design/voice.md ).
 //!
-//! We journal that a sentence is about to play, and how much of it was heard. Nothing else is on record ([`LiveReply`]). After a restart, a reply of
-//! which something was heard ends there; any other reply is made again.
+//! We journal that a sentence is about to play, and how much of it was heard. All other state is not journaled ([`LiveReply`]). After a restart, a
+//! reply that was partly heard ends there. Any other reply is generated again.
 
 use super::super::id::PersonId;
 use super::super::message::{Modality, Role};
@@ -16,19 +16,20 @@ use super::*;
 use crate::event::Segment;
 use crate::message::Cut;
 
-/// The error code of a spoken reply of which nothing was heard, because somebody stopped it.
+/// The error code of a spoken reply that was stopped before anything was heard.
 pub const INTERRUPTED: &str = "interrupted";
-/// The error code of a spoken reply that no audio was made of.
+/// The error code of a spoken reply for which no audio was produced.
 pub const UNVOICED: &str = "unvoiced";
-/// What is added to the time limit of the main model until audio must be there (docs/design/voice.md A-24).
+/// The time for the first audio, in addition to the time limit of the main model (docs/design/voice.md A-24).
 const AUDIO_AFTER_ANSWER: Duration = Duration::from_secs(5);
 
-/// How a spoken statement ended: what of it was only written, and where it was cut.
+/// How a spoken statement ended: its unspoken rest, and the position where it was cut.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpokenStatement {
-    /// What follows the words that were spoken, in writing: the statement is longer than `voice.max_spoken_chars`, or its end could not be spoken.
+    /// The rest that is posted as text after the spoken words, because the statement is longer than `voice.max_spoken_chars` or its end could not be
+    /// spoken.
     pub rest: Option<Arc<str>>,
-    /// Where it was cut, if it was.
+    /// The cut. None if the statement was not cut.
     pub cut: Option<Box<Cut>>,
 }
 
@@ -37,52 +38,53 @@ pub(super) struct LiveReply {
     pub(super) ticket: Ticket,
     companion: CompanionId,
     pub(super) machine: SpokenReply,
-    /// The whole text, once the model has written it.
+    /// The whole text. None while the model is writing.
     text: Option<Arc<str>>,
-    /// The sentences so far that are spoken, whose audio was asked for.
+    /// The sentences so far that are to be spoken. Speech synthesis was requested for each.
     pub(super) sentences: Vec<Arc<str>>,
-    /// Text that is posted and not spoken: it is too long, or came after the reply could no longer be spoken.
+    /// Text that is posted and not spoken, because the reply is too long or could no longer be spoken when the text arrived.
     rest: String,
-    /// No more sentences follow.
+    /// All sentences have arrived.
     is_all: bool,
-    /// The model's answer was lost: its text will never be complete.
+    /// The model's answer was lost: the text will never be complete.
     is_lost: bool,
-    /// For each sentence whose start is journaled: the characters that are journaled as heard.
+    /// For each sentence whose start is journaled: the number of characters that are journaled as heard.
     started: Vec<u32>,
     /// The end of the turn delay.
     speaks_from: Moment,
     has_audio: bool,
-    /// The turn delay was not over when it came.
+    /// Audio arrived before the end of the turn delay.
     awaits_delay: bool,
-    /// Playback reports that came before the first frame. They are handled once it plays.
+    /// Playback reports that arrived before the first frame. They are handled once playback starts.
     early: Vec<interruption::Input>,
-    /// The reply that it was extended from.
+    /// The reply that this one extends.
     replaced: Option<Ticket>,
-    /// Buffered words are being handed over, and then the reply is made again. Until then, playback reports belong to the stopped attempt, and are ignored.
+    /// Buffered segments are being handed over, and then the reply starts again. Until then, playback reports belong to the stopped attempt and are
+    /// ignored.
     is_extending: bool,
 }
 
 impl LiveReply {
-    /// When something is due, and whether audio waits for the turn delay.
+    /// The next deadline, including the end of the turn delay if audio waits for it.
     fn deadline(&self) -> Option<Moment> {
         let early = (self.has_audio && self.awaits_delay).then_some(self.speaks_from);
         let machine = self.machine.deadline().map(|deadline| deadline.at);
         early.into_iter().chain(machine).min()
     }
 
-    /// The whole text, as far as it is written.
+    /// The text so far.
     fn full(&self) -> String {
         self.sentences.iter().map(|sentence| &**sentence).chain([&*self.rest]).collect()
     }
 
-    /// What nobody has heard of the text.
+    /// The part of the text that was not heard.
     fn unheard(&self) -> String {
         let script = self.machine.script();
         let untold = self.sentences.iter().skip(script.progress().count()).map(|sentence| &**sentence);
         [script.unheard_end()].iter().map(String::as_str).chain(untold).chain([&*self.rest]).collect()
     }
 
-    /// It is not spoken on, and its rest is posted once all of it is written.
+    /// Whether playback has ended and the rest of the text is to be posted once the model has written it.
     pub(super) fn awaits_rest(&self) -> bool {
         self.machine.outcome() == Some(&Outcome::RestInWriting)
     }
@@ -95,7 +97,7 @@ impl LiveCall {
 }
 
 impl Conversation {
-    /// A reply that nobody owes any more is not spoken on.
+    /// Cancels the playback of a reply that is not owed any more.
     pub(super) fn drop_orphaned_reply(&mut self, out: &mut Vec<Output>) {
         let Some(ticket) = self.voice.spoken_reply() else { return };
         if self.turns.floor.as_ref().is_none_or(|floor| floor.ticket != ticket)
@@ -108,7 +110,8 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// Whether a reply to this message is spoken: the message was spoken or everything is, and somebody is in the call who hears it.
+    /// The modality of a reply to this message. The reply is spoken if the message was spoken or `read_text_aloud` is set, and if people in the call
+    /// can hear it.
     pub(super) fn modality_of_reply(&self, message: Option<Seq>) -> Modality {
         let is_spoken = message.is_some_and(|message| self.state.window.is_spoken(message));
         let is_heard = self.state.voice.call.is_connected() && !self.state.voice.live.call().is_some_and(|call| call.is_silenced);
@@ -118,7 +121,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// A companion has got the floor for a spoken reply: people who talk hold it back from now on.
+    /// Starts the preparation of a spoken reply, after its companion got the floor. From now on, people who talk delay its playback.
     pub(super) fn begin_aloud(&mut self, delay: Duration) {
         let Some(floor) = self.state.turns.floor.as_deref().filter(|floor| floor.modality == Modality::Voice) else { return };
         let Some(policy) = self.world.policies.get(&floor.companion) else { return };
@@ -152,13 +155,13 @@ impl Step<'_, '_> {
         self.out.push(in_call(ticket, prepare));
     }
 
-    /// Whether a reply is being prepared or spoken aloud, or will be once the call is known again after a restart.
+    /// Whether a reply is being prepared or played aloud, or will be once the call is restored after a restart.
     pub(super) fn is_aloud(&self, reply: &OwedReply) -> bool {
         let will_be = self.catches_up && !reply.modality.is_text() && self.state.voice.call.is_connected();
         will_be || self.state.voice.is_aloud(reply.ticket)
     }
 
-    /// After a restart: a reply of which something was heard is closed as cut. Any other one is made again, as text if the call is gone.
+    /// After a restart: closes a reply that was partly heard as cut. Prepares any other one again. It becomes text if the call has ended.
     pub(super) fn resume_aloud(&mut self) {
         self.close_heard_reply();
         if self.reply_to_be_spoken().is_some() && self.state.voice.call.is_connected() {
@@ -166,7 +169,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// After a restart: what was heard of a spoken reply becomes the statement.
+    /// After a restart: posts the heard part of a spoken reply as its statement.
     pub(super) fn close_heard_reply(&mut self) {
         let Some(floor) = self.reply_to_be_spoken().filter(|floor| !floor.heard().trim().is_empty()) else { return };
         let (ticket, heard) = (floor.ticket, floor.heard());
@@ -179,8 +182,8 @@ impl Step<'_, '_> {
         self.state.turns.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting)
     }
 
-    /// A sentence of a spoken reply is written: it is spoken, as far as the reply is not too long. A reply that is going to be made again, or has
-    /// ended, needs none.
+    /// Handles a written sentence of a spoken reply: requests its audio, unless the reply is too long. A reply that has ended, or that starts again,
+    /// ignores the sentence.
     pub(super) fn speak_sentence(&mut self, ticket: Ticket, text: Arc<str>) {
         let Some(reply) = self.state.voice.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return };
         if reply.is_extending || reply.is_all {
@@ -196,8 +199,8 @@ impl Step<'_, '_> {
         reply.sentences.push(text);
     }
 
-    /// The text of a spoken reply is complete: its sentences are spoken, unless that was done while it was written. Returns the text if it is to be
-    /// posted.
+    /// Handles the complete text of a spoken reply. Requests the audio of its sentences, unless they arrived one by one. Returns the text if the
+    /// reply is not spoken, so that it is posted.
     pub(super) fn speak(&mut self, ticket: Ticket, text: Arc<str>) -> Option<Arc<str>> {
         let Some(reply) = self.state.voice.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return Some(text) };
         if reply.is_extending || reply.is_all {
@@ -215,7 +218,8 @@ impl Step<'_, '_> {
         None
     }
 
-    /// The answer of the model was lost. That makes no difference to a reply that is going to be made again. After the first sentence was said, the reply ends there. Returns whether it did.
+    /// Handles the loss of the model's answer. A reply that starts again anyway ignores the loss. A reply with sentences ends after them. Returns
+    /// whether the loss was handled, so that the reply does not fail.
     pub(super) fn end_lost_answer(&mut self, ticket: Ticket) -> bool {
         let Some(reply) = self.state.voice.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return false };
         reply.is_lost = true;
@@ -231,7 +235,7 @@ impl Step<'_, '_> {
         was_said
     }
 
-    /// A reply failed of which something was heard: its rest could not be posted. What was heard is the statement.
+    /// Handles the failure of a reply whose rest could not be posted: its heard part becomes the statement. Returns false if nothing was heard.
     pub(super) fn keep_heard(&mut self, ticket: Ticket) -> bool {
         let heard =
             self.state.turns.floor.as_ref().filter(|floor| floor.ticket == ticket).map(|floor| floor.heard()).unwrap_or_default();
@@ -241,7 +245,7 @@ impl Step<'_, '_> {
         !heard.trim().is_empty()
     }
 
-    /// Takes in what happened in the call and is not on record.
+    /// Handles a change in the call that is not journaled.
     pub(super) fn handle_notice(&mut self, notice: Notice) {
         match notice {
             Notice::Call(heard) => self.handle_call_input(heard),
@@ -258,19 +262,19 @@ impl Step<'_, '_> {
         }
     }
 
-    /// The companions are not heard in the call any more, or are heard again.
+    /// Handles that the companions can no longer be heard in the call, or can be heard again.
     fn silence_call(&mut self, is_silenced: bool) {
         if is_silenced || self.state.voice.live.call().is_some() {
             self.state.voice.live.call_or_default().is_silenced = is_silenced;
         }
-        // One that is being extended is written after that.
+        // A reply that is being extended becomes text after the extension.
         let reply = self.state.voice.live.reply_mut().filter(|reply| is_silenced && !reply.is_extending);
         if reply.is_some() {
             self.tell_reply(interruption::Input::Silenced);
         }
     }
 
-    /// What plays a reply has nothing of it. One that is being prepared goes on from its first sentence.
+    /// Handles a restart of the player, which loses all audio. A reply that is being prepared starts again with its first sentence.
     fn begin_playback_anew(&mut self) {
         let Some(reply) = self.state.voice.live.reply_mut() else { return };
         reply.early.clear();
@@ -289,7 +293,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Takes in what the call tells of a reply. What it tells of an earlier one, or of what was prepared before a restart, is ignored.
+    /// Handles a playback report about a reply. Ignores reports about an earlier reply, or about one that was prepared before a restart.
     fn handle_playback(&mut self, ticket: Ticket, told: interruption::Input) {
         let now = self.state.position.clock;
         let Some(reply) = self.state.voice.live.reply_mut() else { return };
@@ -307,7 +311,7 @@ impl Step<'_, '_> {
         let has_audio = |whole: usize| {
             reply.early.iter().any(|told| matches!(told, interruption::Input::Audio { sentence, .. } if *sentence == whole))
         };
-        // A sentence without audio is over before the reply begins.
+        // A sentence without audio can end before playback starts.
         let is_early = matches!(told, interruption::Input::Audio { .. })
             || matches!(told, interruption::Input::Whole { sentence } if has_audio(sentence))
             || matches!(told, interruption::Input::Finished) && reply.has_audio;
@@ -343,12 +347,12 @@ impl Step<'_, '_> {
         }
         self.carry_out_reply(effects);
         if is_last && self.state.voice.live.reply_mut().is_some_and(|reply| reply.awaits_rest()) {
-            // The server is stopping: what is written so far is posted.
+            // The server is stopping: the text so far is posted.
             self.conclude_rest();
         }
     }
 
-    /// What people do in the call also concerns the reply in progress.
+    /// Forwards an event of the call to the reply in progress.
     pub(super) fn tell_reply_of_call(&mut self, heard: &utterance::Input) {
         let is_deaf_to = matches!(heard, utterance::Input::Started { user, .. } if !self.state.voice.hears(user))
             || matches!(heard, utterance::Input::Final { user, .. } if self.state.voice.ignores(user));
@@ -386,9 +390,10 @@ impl Step<'_, '_> {
         self.tell_reply(interruption::Input::Words { user: segment.person(), started: segment.started, is_final: true, words });
     }
 
-    /// Before an inbound event is applied: it may end the reply in progress. Then what was heard becomes the statement.
+    /// Ends the reply in progress if this inbound event requires it. Must be called before the event is applied. The heard part becomes the
+    /// statement.
     pub(super) fn end_unwanted_reply(&mut self, event: &Event) {
-        // One that is to be made again after a restart, of which nothing was heard.
+        // After a restart, such a reply would be generated again. Nothing of it was heard.
         let to_be_made = self.reply_to_be_spoken().filter(|floor| self.catches_up && event.pauses(&floor.companion));
         if let Some(ticket) = to_be_made.map(|floor| floor.ticket) {
             self.fail_reply(ticket, INTERRUPTED.into());
@@ -409,7 +414,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Does what is due for the reply in progress.
+    /// Handles the deadlines of the reply in progress.
     pub(super) fn advance_reply(&mut self, due: Due) {
         let now = self.state.position.clock;
         let Some(reply) = self.state.voice.live.reply_mut() else { return };
@@ -419,7 +424,7 @@ impl Step<'_, '_> {
         };
         let is_due = now > reply.speaks_from || now == reply.speaks_from && due == Due::Now;
         self.carry_out_reply(effects);
-        // An extension or an end has dropped the audio.
+        // An extension or an end may have dropped the audio.
         let waiting = self.state.voice.live.reply_mut().filter(|reply| reply.awaits_delay && is_due);
         if let Some(reply) = waiting {
             reply.awaits_delay = false;
@@ -468,7 +473,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Journals that the sentences up to this one are about to be heard.
+    /// Journals that the sentences up to this one are about to play.
     fn start_sentences(&mut self, upto: usize) {
         loop {
             let Some(reply) = self.state.voice.live.reply_mut() else { return };
@@ -482,7 +487,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Journals how much of the sentences was heard: of those that were played to their end, or of all.
+    /// Journals how much was heard of the sentences that were played to their end, or of all sentences.
     fn journal_heard(&mut self, all: bool) {
         let Some(reply) = self.state.voice.live.reply_mut() else { return };
         let (companion, ticket) = (reply.companion.clone(), reply.ticket);
@@ -514,7 +519,7 @@ impl Step<'_, '_> {
         self.record(Event::SentencePlayed { companion, ticket, sentence, ms, heard, dropped: true });
     }
 
-    /// Everything that is buffered is handed over, and then the reply is made again.
+    /// Hands over all buffered segments. Then the reply starts again.
     fn extend_reply(&mut self) {
         let Some(call) = self.state.voice.live.call_mut() else { return };
         if let Some(reply) = &mut call.reply {
@@ -524,13 +529,13 @@ impl Step<'_, '_> {
         }
         match call.utterances.hand_over_now() {
             Some(hand_over) => self.state.voice.hand_over(&hand_over, &mut self.out),
-            // Nothing is buffered: an early hand-over took it.
+            // An early hand-over already took the segments.
             None if !call.is_handing_over() => self.extended(),
             None => {}
         }
     }
 
-    /// The words that extend a reply are messages now: records the extension, and starts the new attempt.
+    /// Journals the extension and starts the new attempt, once the segments that extend the reply are messages.
     pub(super) fn extended(&mut self) {
         let Some(call) = self.state.voice.live.call_mut() else { return };
         let is_handing_over = call.is_handing_over();
@@ -553,7 +558,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// The reply has ended: what was heard of it becomes the statement.
+    /// Ends the reply. Its heard part becomes the statement.
     fn end_reply(&mut self, outcome: Outcome) {
         self.journal_heard(true);
         if outcome == Outcome::RestInWriting {
@@ -582,7 +587,7 @@ impl Step<'_, '_> {
             }
             Outcome::AsText | Outcome::Failed => match reply.text {
                 Some(text) => self.state.post(text, &mut self.out),
-                // It is still being written, and is posted then.
+                // The model is still writing. The text is posted when it is complete.
                 None if outcome == Outcome::AsText && !reply.is_lost => {}
                 None => {
                     self.fail_reply(ticket, UNVOICED.into());
@@ -593,14 +598,14 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Posts what nobody has heard of a reply that is not spoken on, once all of it is written.
+    /// Posts the unheard rest of a reply whose playback has ended, if its text is complete.
     fn post_rest(&mut self) {
         if self.state.voice.live.reply_mut().is_some_and(|reply| reply.awaits_rest() && reply.is_all) {
             self.conclude_rest();
         }
     }
 
-    /// Posts what nobody has heard of a reply, as far as it is written.
+    /// Posts the unheard part of the text so far.
     fn conclude_rest(&mut self) {
         let Some(reply) = self.state.voice.live.call_mut().and_then(|call| call.reply.take()) else { return };
         let (ticket, heard, rest) = (reply.ticket, reply.machine.heard(), reply.unheard());
@@ -608,12 +613,13 @@ impl Step<'_, '_> {
             (call.played, call.replied_at) = (reply.machine.played_words().clone(), Some(self.state.position.clock));
         }
         self.report_spoken_reply(&reply.companion, ticket, None);
-        // Its model may still write.
+        // The model may still be writing.
         self.out.push(Output::Cancel { ticket });
         self.conclude_spoken(ticket, heard, None, (!rest.trim().is_empty()).then(|| rest.into()));
     }
 
-    /// A spoken reply is over: the person whom it answered, and the one who cut it, are heard sooner for a while.
+    /// Reports the end of a spoken reply. For a while, the words of the answered message's author, and of the person who cut the reply, are handed
+    /// over sooner.
     fn report_spoken_reply(&mut self, companion: &CompanionId, ticket: Ticket, by: Option<PersonId>) {
         let message = self
             .state
@@ -631,7 +637,7 @@ impl Step<'_, '_> {
         self.tell_utterances(utterance::Input::Replied { companion, people, last_frame });
     }
 
-    /// What was heard becomes the statement. Without a word there is none, and nobody else takes the floor.
+    /// Posts the heard part as the statement. If nothing was heard, there is no statement, and no other companion gets the floor.
     fn conclude_spoken(
         &mut self,
         ticket: Ticket,
@@ -659,7 +665,7 @@ impl Step<'_, '_> {
             text: text.trim().into(),
             spoken: Some(SpokenStatement { rest, cut }),
         };
-        // Its model may still write.
+        // The model may still be writing.
         if posting.spoken.as_ref().is_some_and(|spoken| spoken.cut.is_some()) {
             self.out.push(Output::Cancel { ticket });
         }
@@ -667,12 +673,12 @@ impl Step<'_, '_> {
     }
 }
 
-/// Something to do in the call for a reply that is spoken.
+/// A call effect for a spoken reply.
 fn in_call(ticket: Ticket, aloud: Aloud) -> Output {
     Output::Call(Box::new(CallEffect::Reply { ticket, turn: None, aloud }))
 }
 
-/// How much final words say is part of their record.
+/// The kind of final words is taken from their journaled segment.
 impl Words {
     fn of_segment(segment: &Segment) -> Self {
         use super::super::voice::interruption::Stop;

@@ -10,7 +10,7 @@ use super::super::window::Entry;
 use super::*;
 
 impl Conversation {
-    /// Applies one event. `notes` receives the timers that were armed or cancelled, and the questions that are not needed any more.
+    /// Applies one event. `notes` receives the timers that were armed or cancelled, and the questions and replies to cancel.
     pub(super) fn apply(
         &mut self,
         at: Moment,
@@ -63,7 +63,7 @@ impl Conversation {
                 self.closing.opened_again.clear();
                 self.acknowledgements.release();
                 self.replaceable = None;
-                // What was said before is not shown to a model any more.
+                // Prompts do not show earlier messages any more.
                 self.window.drop_below(seq);
                 self.summary.clear(seq);
                 self.filtered.clear();
@@ -88,7 +88,7 @@ impl Conversation {
             Event::JitterDrawn { companion, next_interjection_at } => {
                 if let Some(gate) = self.gates.get_mut(companion) {
                     gate.next_interjection_at = Some(*next_interjection_at);
-                    // After a crash before this event was on record, the counter may already be past it.
+                    // If the process crashed before this event was journaled, the counter may already be past the threshold.
                     let newest = self.window.newest(companion, gate.cursor).filter(|_| gate.is_interjection_due());
                     if let Some(message) = newest.map(|newest| newest.seq) {
                         gate.fire(Waiting { trigger: Trigger::Interjection, message, check: Check::Counter, urgent: false });
@@ -114,7 +114,7 @@ impl Conversation {
                     floor.due_at = Some(*due_at);
                 }
             }
-            // A message is refused just before it is applied. Older versions also refused messages that had been applied before a restart.
+            // A refusal is journaled just before its message is applied. Older versions also refused messages that had been applied before a restart.
             Event::AddressRefused { message } if *message > self.position.handled => self.announced.refused = Some(*message),
             Event::AddressRefused { message } => self.apply_late_refusal(*message),
             Event::RoundOpened(opened) => self.apply_round_opened(opened, turn),
@@ -197,7 +197,7 @@ impl Conversation {
             Event::Replanned { .. } | Event::ReplyExtended { .. } => self.apply_replanned(event, notes),
             Event::SentenceStarting { ticket, sentence, text, .. } => self.turns.start_sentence(*ticket, *sentence, text),
             Event::SentencePlayed { ticket, sentence, heard, .. } => self.turns.note_heard(*ticket, *sentence, *heard),
-            // It changes nothing here; `SentencePlayed` and `Said` do.
+            // This event has no effect on the state. `SentencePlayed` and `Said` do.
             Event::Interrupted { .. } => {}
             Event::Cancelled { companion, ticket, message, .. } => self.apply_cancelled(companion, *ticket, *message),
             Event::FloorExpired { ticket, .. } => self.turns.expire_floor(*ticket),
@@ -213,7 +213,7 @@ impl Conversation {
         self.update_waiting(world, notes);
     }
 
-    /// Applies an inbound event that happens now. It takes ownership, so that the message is not cloned.
+    /// Applies a new inbound event. Takes ownership, so that the message is not cloned.
     pub(super) fn apply_inbound(&mut self, recorded: Recorded, world: &World<'_>, notes: &mut Vec<Output>) {
         let Recorded { seq, at, turn, event, .. } = recorded;
         let Event::Said { message, reply_to, reply, said_at } = event else {
@@ -225,28 +225,28 @@ impl Conversation {
         self.update_waiting(world, notes);
     }
 
-    /// Notes the number of an inbound event. A statement opens a round only if no other inbound event follows before, unless it waits for a
-    /// judgement.
+    /// Updates the number of the newest inbound event. A statement opens a round only if no other inbound event follows it first, unless it waits for
+    /// a judgement.
     fn note_inbound(&mut self, seq: Seq) {
         self.position.handled = self.position.handled.max(seq);
         self.turns.forget_posted();
     }
 
-    /// The lull timers of these companions fire. Each considers its newest unsettled message, if it has one.
+    /// Fires the lull timers of these companions. Each considers its newest unsettled message, if it has one.
     fn apply_lull_fired(&mut self, companions: &[CompanionId]) {
         for companion in companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             gate.lull_at = None;
             if let Some(newest) = self.window.newest(companion, gate.cursor) {
                 let message = newest.seq;
-                // A trigger that does not count any more does not take the place of the lull.
+                // A trigger that does not count any more does not replace the lull.
                 gate.recheck(Some(message));
                 gate.fire(Waiting { trigger: Trigger::Lull, message, check: Check::Quiet, urgent: false });
             }
         }
     }
 
-    /// Runs after every event: checks waiting triggers again where no question is in flight, and arms lull timers where nothing else waits.
+    /// Runs after every event. Checks waiting triggers again where no question is in flight, and arms lull timers where no trigger is waiting.
     pub(super) fn update_waiting(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
         if !self.turns.held.is_empty() {
             self.drop_settled_held();
@@ -269,7 +269,7 @@ impl Conversation {
             }
             let is_next = gate.waiting.is_some_and(|waiting| waiting.urgent || !is_backing_off);
             let is_writing = late.iter().any(|late| late.companion == *companion);
-            // Others need not wait for an event that waits itself.
+            // A deferred event does not make other companions wait.
             let is_deferred = are_events_deferred && gate.owes_acknowledgement();
             is_any_next |= is_next && !is_writing && !is_deferred && world.policies.contains_key(companion);
         }
@@ -285,7 +285,7 @@ impl Conversation {
                 continue;
             }
             match self.window.newest(companion, gate.cursor) {
-                // Nothing is unsettled, so there is nothing to wait for.
+                // The companion has no unsettled messages, so it needs no timer.
                 None => cancel_lull(companion, gate, notes),
                 Some(last) if may_wait && gate.lull_at.is_none() => {
                     if let Some(timeout) = world.policies.get(companion).and_then(|policy| lull_timeout(last, policy, in_call)) {
@@ -297,7 +297,8 @@ impl Conversation {
         }
     }
 
-    /// Ends back-offs. A companion without a question to ask again waits for a lull from the end of its back-off, even if that end was noticed late.
+    /// Ends back-offs. For a companion without a question to ask again, the lull timeout starts at the end of its back-off, even if the step runs
+    /// later.
     fn apply_back_off_ended(&mut self, companions: &[CompanionId], world: &World<'_>, notes: &mut Vec<Output>) {
         let (now, is_busy) = (self.position.clock, self.is_busy());
         let in_call = self.voice.call.is_connected();
@@ -318,7 +319,7 @@ impl Conversation {
         }
     }
 
-    /// The messages that a companion answers settle.
+    /// Settles the messages that a reply answers.
     pub(super) fn settle_by_reply(&mut self, event: &Event, notes: &mut Vec<Output>) {
         let Some(owed) = event.owed() else { return };
         if let Some(gate) = self.gates.get_mut(owed.companion) {
@@ -343,13 +344,13 @@ impl Conversation {
         let is_called = self.is_called(&evaluated.companion);
         if let Some(gate) = self.gates.get_mut(&evaluated.companion) {
             gate.waiting = None;
-            // It is asked again, so the open round goes on without its vote.
+            // The companion is asked again, so the open round continues without its vote.
             if gate.wish.take().is_some() {
                 for round in self.turns.rounds.iter_mut().filter(|round| !round.awaits(&evaluated.companion)) {
                     round.overrule(listening(&evaluated.companion, round.message, is_called, gate.stage));
                 }
             }
-            // The question also covers a lull of this moment.
+            // The question also covers a lull that ends at this moment.
             gate.lull_at = gate.lull_at.filter(|due| *due > now);
             gate.evaluation = Some(Evaluation {
                 ticket: evaluated.ticket,
@@ -379,7 +380,7 @@ impl Conversation {
         if decided.reason == Reason::Event {
             return self.apply_acknowledging(decided, turn);
         }
-        // An event may settle before an address that came after it.
+        // An event may settle before a later address.
         let mut bereft = Vec::new();
         let is_cancelled = decided.reason == Reason::Cancelled;
         let mut retracted = Vec::new();
@@ -404,7 +405,8 @@ impl Conversation {
                 let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
                 let why = decided.why.clone().filter(|_| decided.reason != Reason::Unreadable);
                 gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why, turn });
-                // It was asked alone. Another companion that joined since may speak or write late. Then the loop guard is looked at again.
+                // The companion was asked outside a round. Another companion that joined since may speak or write late. Then the vote is held, and
+                // the loop guard is checked again.
                 if decided.vote.is_none()
                     && (self.turns.floor.is_some() || self.turns.selected.is_some() || !self.turns.late.is_empty())
                 {
@@ -412,7 +414,8 @@ impl Conversation {
                 }
                 continue;
             };
-            // Who was asked or wanted to speak does not any more. For the others, a stop phrase settles as any other NO.
+            // A cancelled decision ends the wish. For companions that were neither asked nor wanted to speak, a stop phrase settles like any other
+            // NO.
             let wish = gate.wish.take_if(|_| is_cancelled);
             let wanted = wish.map(|wish| (wish.message, wish.upto));
             if let Some(asked) = answered.map(|asked| (asked.message, asked.upto)).or(wanted).filter(|_| is_cancelled) {
@@ -452,7 +455,7 @@ impl Conversation {
     /// Drops the messages that every companion has settled from the window, and counts them towards the next summary.
     fn drop_settled(&mut self) {
         let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.position.handled);
-        // The messages that a reply in progress answers are still needed.
+        // A reply in progress still needs the messages that it answers.
         let answered = self.turns.owed_replies().filter_map(|floor| floor.messages.first()).min();
         let settled = answered.map_or(settled, |first| settled.min(Seq(first.0.saturating_sub(1))));
         let Self { window, summary, .. } = self;
@@ -460,7 +463,7 @@ impl Conversation {
     }
 }
 
-/// Whether an inbound event does not keep a statement from opening a round: nothing was said with it, or not yet.
+/// Whether a statement may still open a round after this inbound event, because the event contains no message.
 const fn leaves_statements_alone(event: &Event) -> bool {
     matches!(
         event,
@@ -468,7 +471,7 @@ const fn leaves_statements_alone(event: &Event) -> bool {
     )
 }
 
-/// For how long a companion waits after this message, which is left over. None: it waits for the end of the voice lull (docs/design/voice.md A-12).
+/// How long a companion waits for a lull after this unsettled message. None: it waits for the end of the voice lull (docs/design/voice.md A-12).
 fn lull_timeout(last: &Entry, policy: &InterjectionPolicy, in_call: bool) -> Option<Duration> {
     match &last.message.speech {
         _ if in_call && last.message.modality == Modality::Voice => None,

@@ -1,4 +1,4 @@
-//! Decides which companions are asked. A waiting trigger is decided without a call, or becomes a question, once no question is in flight
+//! Decides which companions are asked. As soon as no question is in flight, a waiting trigger is decided without a call, or becomes a question
 //! (docs/design/gate.md G-16).
 
 use super::super::event::Evaluated;
@@ -21,13 +21,14 @@ pub(super) struct Attendance {
 }
 
 impl Conversation {
-    /// Whether a companion is asked although another one speaks or is asked: a person has just addressed it, and it has nothing in progress itself.
+    /// Whether a companion is asked although another one speaks or is being asked. It is if a person has just addressed it and it has nothing in
+    /// progress.
     fn is_asked_at_once(&self, companion: &CompanionId, gate: &Gate, waiting: Waiting) -> bool {
         let has_floor =
             self.turns.floor.as_ref().is_some_and(|floor| floor.companion == *companion) || self.turns.is_selected(companion);
-        // The address may have settled, because the buffer was full.
+        // The message may have settled because the buffer was full.
         let is_addressed = || self.buffer(companion).any(|entry| is_call(&entry.message, companion));
-        // One that wants to speak and waits for the votes of others is asked again. A round is known by its message.
+        // A companion that wants to speak and waits for the votes of others is asked again. A round is identified by its message.
         waiting.urgent
             && is_addressed()
             && gate.evaluation.is_none()
@@ -51,7 +52,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Notes the companions whose back-off has ended: its deadline was handled, or a human's address cuts it short.
+    /// Adds the companions whose back-off has ended, because its deadline was handled or a person's address cuts it short.
     pub(super) fn note_ended_back_offs(&mut self) {
         let is_due = |gate: &Gate| gate.retry_at().is_some_and(|until| self.is_due(until));
         let ended = self.state.gates.companions_where(|gate| gate.is_back_off_cut_short() || is_due(gate));
@@ -65,8 +66,8 @@ impl Step<'_, '_> {
         self.record(Event::JitterDrawn { companion: companion.clone(), next_interjection_at });
     }
 
-    /// Ends back-offs, all at once, so that questions that are asked again come before new lull timers. Then settles the messages that became stale
-    /// in the meantime.
+    /// Ends all these back-offs at once, so that repeated questions come before new lull timers. Then settles the messages that became stale in the
+    /// meantime.
     pub(super) fn end_back_offs(&mut self, ended_back_offs: &[CompanionId]) {
         self.record_ended_back_offs(ended_back_offs);
         for companion in ended_back_offs {
@@ -90,8 +91,8 @@ impl Step<'_, '_> {
             && self.world.policies.contains_key(companion)
     }
 
-    /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question was about yet. With `patience`, an address older
-    /// than that settles, too.
+    /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question has covered yet. With `patience`, addresses
+    /// older than `patience` settle, too.
     pub(super) fn settle_stale(&mut self, companion: &CompanionId, patience: Option<Duration>) {
         let gate = &self.state.gates[companion];
         let age = |at: Moment| self.state.position.clock.since(at);
@@ -100,7 +101,7 @@ impl Step<'_, '_> {
             .window
             .buffer(companion, gate.cursor)
             .take_while(|entry| {
-                // A statement that names a companion is a turn for it, not an address.
+                // A statement that names a companion is a `turn` trigger for it, not an address.
                 let is_address = if entry.message.is_event() {
                     gate.owes_acknowledgement()
                 } else {
@@ -119,8 +120,8 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Handles a waiting trigger, if no question is in flight. It is decided without a call, or returned to be asked. Then it is already counted as
-    /// asked.
+    /// Handles a waiting trigger if no question is in flight. Decides it without a call, or returns it for a question that is already counted in the
+    /// budget.
     pub(super) fn proceed(&mut self, companion: &CompanionId) -> Option<Waiting> {
         loop {
             let gate = &self.state.gates[companion];
@@ -137,7 +138,7 @@ impl Step<'_, '_> {
             }
             let Some((reason, answered)) = self.decide_without_call(companion, waiting) else { return Some(waiting) };
             if self.state.gates[companion].wish.is_some() {
-                // Its vote stands.
+                // Its earlier vote remains valid.
                 return None;
             }
             self.decline(companion, waiting.trigger, reason, self.state.position.handled, answered);
@@ -186,7 +187,7 @@ impl Step<'_, '_> {
         Some((Reason::Budget, AnswerRecord { used_up: Some(used_up), ..AnswerRecord::default() }))
     }
 
-    /// Whether a companion speaks only when spoken to now, and nobody has spoken to it.
+    /// Whether a companion speaks only when spoken to at the moment, and no unsettled message addresses it.
     fn lacks_initiative(&self, companion: &CompanionId) -> bool {
         let Rules { quiet_hours, zone, .. } = self.world.rules;
         let Some(policy) = self.world.policies.get(companion) else { return false };
@@ -196,7 +197,7 @@ impl Step<'_, '_> {
         policy.quiet_hours.into_iter().chain([quiet_hours]).any(is_quiet) && !self.state.buffer(companion).any(calls)
     }
 
-    /// The estimate by which a companion would hardly answer any of its unsettled messages. None: it is asked.
+    /// The estimate that the companion is unlikely to answer any of its unsettled messages. None: it must be asked.
     fn is_irrelevant(&self, companion: &CompanionId) -> Option<Estimate> {
         let rules = self.world.rules.gate;
         let gate = self.state.gates.get(companion).filter(|_| rules.pre_gate == PreGate::Skip)?;
@@ -213,7 +214,7 @@ impl Step<'_, '_> {
         (logit < threshold).then(|| Estimate { logit, threshold, features: best.named() })
     }
 
-    /// Asks the companions whose triggers fired together: in a round, or without one if a companion is alone.
+    /// Asks the companions whose triggers fired together: in a round, or without one if there is only one companion.
     pub(super) fn ask(&mut self, asked: Vec<(CompanionId, Waiting)>, attendance: &Attendance) {
         if asked.is_empty() {
             return;

@@ -1,13 +1,13 @@
-//! The bids that are followed through a record are those of the conversation, after every event.
+//! Checks that [`Bids`] and the conversation agree on the open bids after every event of a journal.
 
 use super::super::turn::bid::{Bid, Phase};
 use super::super::turn::bids::Bids;
 use super::*;
 
-/// Checks a record in the order in which the channel handled it. `fold` applies an event to the conversation.
+/// Checks a journal in the order in which the channel handled it. `fold` applies an event to the conversation.
 pub fn check_bids(record: &[Recorded], mut fold: impl FnMut(&mut Conversation, &Recorded)) {
     let (mut conversation, mut bids) = (Conversation::default(), Bids::default());
-    // A record may begin anywhere. What begins later is followed all the same.
+    // A journal may begin anywhere. Bids that begin later must be tracked all the same.
     let (half, mut second_half) = (record.len() / 2, Bids::default());
     let known: BTreeSet<_> = record[half..].iter().filter_map(question).collect();
     for (index, recorded) in record.iter().enumerate() {
@@ -34,7 +34,8 @@ fn question(recorded: &Recorded) -> Option<Ticket> {
     Some(evaluated.ticket)
 }
 
-/// Who is asked, wants to speak, is held, is selected, has the floor and is late. The next candidate after a failed reply is known with its own reply.
+/// The open bids according to the conversation: asked, wanting to speak, held, selected, with the floor, and late. The next candidate after a failed
+/// reply appears with its own reply.
 fn of_conversation(conversation: &Conversation, is_failure: bool) -> BTreeSet<String> {
     let turns = conversation.turns();
     let asked = conversation.open_questions().map(|(companion, asked)| format!("{companion} asked {}", asked.ticket));

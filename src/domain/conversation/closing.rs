@@ -1,4 +1,5 @@
-//! What decides when a conversation ends: the episode, the counters, and the statements that are judged for repetition (docs/design/closing.md).
+//! The state that decides when a conversation ends: the episode, the counters, and the statements that are judged for repetition
+//! (docs/design/closing.md).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +17,11 @@ use super::Rules;
 pub(super) struct ClosingState {
     #[serde(default)]
     pub(super) tally: Tally,
-    /// The newest statements since the conversation began or reopened, at most as many as a judgement of repetition remembers, oldest first.
+    /// The newest statements since the conversation began or reopened, oldest first. Their number is limited to what a judgement of repetition uses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) recent_statements: Vec<RecentStatement>,
     pub(super) episode: Option<Episode>,
-    /// The companions whose closing stage the newest message ended, with that stage and the cause, until that is on record.
+    /// The companions whose closing stage the newest message ended, with that stage and the cause, until that is journaled.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) opened_again: BTreeMap<CompanionId, (Stage, Cause)>,
 }
@@ -48,7 +49,7 @@ impl ClosingState {
         }
     }
 
-    /// Drops deleted statements. If a person spoke before one of them, that person spoke before the next one.
+    /// Drops deleted statements. If a person spoke before one of them, the next statement counts as following a person.
     pub(super) fn delete_recent_statements(&mut self, deleted: &[Seq]) {
         let mut follows_person = false;
         self.recent_statements.retain_mut(|statement| {
@@ -64,24 +65,24 @@ impl ClosingState {
         self.episode.is_none_or(|episode| now.since(episode.last_at) >= rules.closing.episode_idle())
     }
 
-    /// Whether a person spoke between the statements that were judged. The side model judges all of them, the words a window of them.
+    /// Whether a person spoke between the judged statements. The side model judges all of them, the lexical judge a window of them.
     pub(super) fn did_person_interrupt(&self, is_by_model: bool) -> bool {
         let window = if is_by_model { repetition::MOST_STATEMENTS } else { self.repeated().window };
         self.recent_statements.iter().rev().take(window.saturating_sub(1)).any(|statement| statement.follows_person)
     }
 
-    /// How much the newest statements repeat each other, by their words.
+    /// The lexical repetition score of the newest statements.
     pub(super) fn repeated(&self) -> Repeated {
         repetition::newest(&self.recent_texts(), self.tally.is_asked_for)
     }
 
-    /// The texts of the newest statements, oldest first.
+    /// The non-empty texts of the newest statements, oldest first.
     pub(super) fn recent_texts(&self) -> Vec<&str> {
         self.recent_statements.iter().map(|statement| &*statement.message.text).filter(|text| !text.is_empty()).collect()
     }
 }
 
-/// A statement that the next judgement of repetition considers. The window shares the message while it holds it.
+/// A statement that the next judgement of repetition considers. The window shares the message while it holds the message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct RecentStatement {
     pub(super) seq: Seq,
@@ -111,17 +112,17 @@ pub struct Tally {
     pub detections: u32,
     /// The score of the last repetition judgement, in thousandths.
     pub repetition: u32,
-    /// The stage that repetition forced last. `none` if the last judgement found none.
+    /// The stage that repetition forced last. `none` if the last judgement found no repetition.
     #[serde(default, skip_serializing_if = "Stage::is_none")]
     pub forced: Stage,
-    /// A statement whose call began under `forced` was posted, so that the next stage may be forced.
+    /// A statement whose call began under `forced` was posted, so the next stage may be forced.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_next_allowed: bool,
-    /// The statements that are judged began with an answer to a person.
+    /// The judged statements began with an answer to a person.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_asked_for: bool,
     pub(super) newest_human: Seq,
-    /// The newest inbound event when the number of statements began at 0.
+    /// The newest inbound event at the time when `turns` was reset to 0.
     #[serde(default)]
     pub(super) opened: Seq,
 }

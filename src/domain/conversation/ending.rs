@@ -11,14 +11,14 @@ impl Conversation {
     /// Whether a question of this companion, in flight or answered with YES, is about a human's address.
     fn is_asked_by_person(&self, companion: &CompanionId) -> bool {
         let Some(gate) = self.gates.get(companion) else { return false };
-        // A long silence is about no message, whatever was said before it.
+        // A question after a long silence is about no message, even if there are messages before it.
         let asked = gate.evaluation.map(|evaluation| (evaluation.trigger, evaluation.message));
         let about = asked.or(gate.wish.as_ref().map(|wish| (wish.trigger, wish.message)));
         let about = about.filter(|(trigger, _)| trigger.needs_a_message()).map(|(_, message)| message);
         about.and_then(|about| self.window.get(about)).is_some_and(|entry| is_call(&entry.message, companion))
     }
 
-    /// Removes whom these messages name besides their authors.
+    /// Removes the names of other people from these messages.
     pub(super) fn forget_named(&mut self, statements: &[Seq]) {
         self.window.forget_named(statements);
         for statement in self.closing.recent_statements.iter_mut().filter(|statement| statements.contains(&statement.seq)) {
@@ -26,7 +26,7 @@ impl Conversation {
         }
     }
 
-    /// A new episode begins: earlier statements, detections and forced stages do not count any more.
+    /// Starts a new episode. Earlier statements, detections and forced stages do not count any more.
     pub(super) fn begin_episode(&mut self) {
         for gate in self.gates.values_mut() {
             gate.turns = 0;
@@ -34,13 +34,13 @@ impl Conversation {
         self.restart_counts();
     }
 
-    /// The conversation begins, or is opened again.
+    /// Starts the statement count anew when the conversation begins or is opened again.
     fn restart_counts(&mut self) {
         (self.closing.tally.turns, self.closing.tally.opened) = (0, self.position.handled);
         self.restart_repetition();
     }
 
-    /// Earlier statements and detections do not count any more.
+    /// Discards earlier statements and detections.
     pub(super) fn restart_repetition(&mut self) {
         (self.closing.tally.detections, self.closing.tally.is_asked_for) = (0, false);
         self.closing.recent_statements.clear();
@@ -55,7 +55,7 @@ impl Conversation {
         }
     }
 
-    /// Counts a posted statement whose call began when repetition had forced the stage `forced`. The speaker's minimum stage ends.
+    /// Counts a posted statement. `forced` is the stage that repetition had forced when its call began. The speaker's minimum stage ends.
     pub(super) fn count_turn(&mut self, speaker: &CompanionId, forced: Stage, is_of_before: bool) {
         self.closing.tally.turns += u32::from(!is_of_before);
         self.closing.tally.is_next_allowed |= forced == self.closing.tally.forced;
@@ -84,8 +84,8 @@ impl Conversation {
         }
     }
 
-    /// A companion that became terminal is asked no more and takes no turn. A statement whose call has begun is still made, and so is a question
-    /// about a human's address, because that opens the companion again.
+    /// Ends the question, the wish and the turn of a companion that became terminal. A statement whose call has begun continues. A question about a
+    /// human's address continues, too, because that address opens the companion again.
     fn withdraw(&mut self, companion: &CompanionId, notes: &mut Vec<Output>) {
         let lost_turn = self.turns.selected.take_if(|turn| turn.candidate.companion == *companion);
         if let Some(spoken) = self.turns.posted.as_mut().filter(|spoken| spoken.companion == *companion) {
@@ -97,7 +97,7 @@ impl Conversation {
             self.restore_event(companion);
         }
         let Some(gate) = self.gates.get_mut(companion) else { return };
-        // Nobody declines a silence that was about to be considered: it has no messages.
+        // A silence has no messages, so no decision declines it.
         gate.waiting.take_if(|waiting| !waiting.trigger.needs_a_message());
         gate.silence_at = None;
         cancel_lull(companion, gate, notes);
@@ -132,7 +132,7 @@ impl Conversation {
         }
     }
 
-    /// A vote whose stage is not below the companion's minimum, unless it wants to answer a person.
+    /// The vote with a stage that is not below the companion's minimum. The minimum does not apply if the companion wants to answer a person.
     pub(super) fn at_least_minimum(&self, companion: &CompanionId, evaluation: &Evaluation, vote: &Vote) -> Vote {
         let answers_person = || self.window.answers_person(evaluation.trigger, &self.considered(companion, evaluation));
         let is_free = vote.verdict == Verdict::Yes && answers_person();
@@ -142,8 +142,8 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// Whether the last statement that `max_turns` allows is being written late. It is waited for: nobody else is asked or selected until it is posted
-    /// or has failed.
+    /// Whether the last statement that `max_turns` allows is being written late. Until it is posted or has failed, no other companion is asked or
+    /// selected.
     pub(super) fn awaits_last_statement(&self) -> bool {
         !self.state.turns.late.is_empty() && has_reached(self.world.rules.turn_taking.max_turns, self.state.turns_count())
     }
@@ -153,8 +153,8 @@ impl Step<'_, '_> {
         self.change_stages(vec![companion.clone()], to, cause, opened);
     }
 
-    /// Changes the stage of companions where it differs: first all stages, then what follows from them. A companion that becomes terminal settles all
-    /// its unsettled messages. If a human addressed it after the round opened, or it is asked about such an address, it is opened again at once
+    /// Changes the stage of companions where it differs: first all stages, then their consequences. A companion that becomes terminal settles all its
+    /// unsettled messages. If a human addressed it after the round opened, or its question is about such an address, it is opened again at once
     /// instead.
     pub(super) fn change_stages(&mut self, companions: Vec<CompanionId>, to: Stage, cause: Cause, opened: Seq) {
         let mut changed = Vec::new();
@@ -177,10 +177,11 @@ impl Step<'_, '_> {
         }
     }
 
-    /// The call for a statement begins. If it is the last statement that `max_turns` allows, its speaker says goodbye.
+    /// Begins the call for a statement. If it is the last statement that `max_turns` allows, the stage of its speaker becomes closing, so that it
+    /// says goodbye.
     pub(super) fn begin_statement(&mut self, companion: &CompanionId) {
         let Some(gate) = self.state.gates.get(companion).filter(|gate| gate.stage < Stage::Closing) else { return };
-        // One that was selected before the conversation was opened again does not count. A late one that counts is the last.
+        // A statement that was selected before the conversation was opened again does not count. If a late statement counts, it is the last one.
         let counts =
             self.state.turns.floor.as_ref().is_none_or(|floor| floor.selection.selected_at >= self.state.closing.tally.opened);
         let is_last = counts && self.state.closing.tally.turns == self.state.turns_count();
@@ -203,7 +204,8 @@ impl Step<'_, '_> {
         (Vec::from_iter(is_farewell.then(|| speaker.clone())), Cause::State)
     }
 
-    /// A statement was posted: ends the conversation of those for whom it was the last one, and judges the last statements for repetition.
+    /// Assesses a posted statement: ends the conversation for the companions whose last statement it was, and judges the last statements for
+    /// repetition.
     pub(super) fn assess_statement(&mut self) {
         let Some(PostedStatement { companion, opened, message, judgement, is_farewell, is_unjudged, .. }) =
             self.state.turns.posted.clone()
@@ -221,7 +223,7 @@ impl Step<'_, '_> {
         {
             return;
         }
-        // While no tokens may be used, only the lexical judge runs.
+        // While the token budget is used up, only the lexical judge runs.
         let judge = self
             .world
             .exhausted_token_budget(self.state.position.clock)
@@ -234,7 +236,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Companions that join after the last statement that `max_turns` allows are terminal like the others, also if all others have left.
+    /// Makes companions terminal that join after the last statement that `max_turns` allows. This also applies if all others have left.
     pub(super) fn close_newcomers(&mut self) {
         let has_ended = has_reached(self.world.rules.turn_taking.max_turns, self.state.closing.tally.turns);
         let have_others_left = || self.state.gates.values().all(|gate| gate.turns == 0);
@@ -244,14 +246,14 @@ impl Step<'_, '_> {
         }
     }
 
-    /// The side model has judged. Returns whether the judgement was awaited.
+    /// Accepts the score of the side model. Returns whether a judgement was pending.
     pub(super) fn judge(&mut self, ticket: Ticket, score: f64, mut call: Option<Box<Call>>) -> bool {
         let is_awaited = |spoken: &&PostedStatement| spoken.judgement == Judgement::Asked(ticket);
         let Some(PostedStatement { message, opened, is_spoilt, .. }) = self.state.turns.posted.as_ref().filter(is_awaited) else {
             return false;
         };
         let (message, opened) = (*message, *opened);
-        // Words about a message that was deleted in the meantime are not stored.
+        // Text about a message that was deleted in the meantime is not stored.
         if let Some(call) = call.as_mut().filter(|_| *is_spoilt) {
             call.answer = Arc::from("");
         }
@@ -261,13 +263,13 @@ impl Step<'_, '_> {
     }
 
     fn record_judgement(&mut self, message: Seq, opened: Seq, score: f64, call: Option<Box<Call>>) {
-        // While the side model judged, the conversation may have reopened. Then the statements before do not count.
+        // The conversation may have reopened during the judgement. Then the earlier statements do not count.
         let is_detection = score > repetition::THRESHOLD && !self.state.closing.recent_statements.is_empty();
         let detections = if is_detection { self.state.closing.tally.detections.saturating_add(1) } else { 0 };
         let is_by_model = self.state.turns.is_being_judged();
         let most = if self.state.closing.did_person_interrupt(is_by_model) { Stage::Closing } else { Stage::Terminal };
         let last = self.state.closing.tally.forced;
-        // A statement under the last forced stage comes first, so that a goodbye is said.
+        // A statement must follow the last forced stage before the next one is forced, so that the companion says goodbye.
         let is_next_allowed = last.is_none() || self.state.closing.tally.is_next_allowed || detections == 0;
         let forced = if is_next_allowed { Stage::forced_by(detections).min(last.next()).min(most) } else { last };
         let is_exempt = |companion: &&CompanionId| self.world.policies.get(*companion).is_some_and(|policy| !policy.repetition);
@@ -280,7 +282,7 @@ impl Step<'_, '_> {
     }
 }
 
-/// Whether a human addresses a companion with this message.
+/// Whether this message is by a human and addresses this companion.
 pub(super) fn is_call(message: &Message, companion: &CompanionId) -> bool {
     message.from.role == Role::Person && !message.is_event() && message.address.includes(companion)
 }
@@ -294,7 +296,7 @@ fn own_max_turns(companion: &CompanionId, world: &World<'_>) -> Option<u32> {
     world.policies.get(companion).and_then(|policy| policy.max_turns)
 }
 
-/// Why a message sets the stage of a companion back to none, if it does.
+/// The cause for which a message resets the stage of a companion to none. None: it does not.
 pub(super) fn reopening_cause(
     companion: &CompanionId,
     gate: &Gate,

@@ -1,4 +1,4 @@
-//! Events that must be acknowledged: who acknowledges them, and when (docs/design/gate.md G-33 to G-36).
+//! Events that must be acknowledged: selects the companion that acknowledges them, and the time (docs/design/gate.md G-33 to G-36).
 
 use super::super::budget::MINUTE;
 use super::super::event::Decided;
@@ -11,16 +11,16 @@ use super::ending::is_call;
 use super::step::Due;
 use super::*;
 
-/// The newest statement that events led to, and the end of the wait for the next one.
+/// The state of the budget for acknowledgements.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Acknowledgements {
     /// When a companion was last selected to acknowledge events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     selected_at: Option<Moment>,
-    /// Until then, events wait.
+    /// Events wait until this moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) deferred_until: Option<Moment>,
-    /// Events have had to wait, so the next statement acknowledges all of them.
+    /// Events had to wait, so the next statement acknowledges all of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     are_merged: bool,
 }
@@ -35,26 +35,26 @@ impl Acknowledgements {
         self.are_merged = true;
     }
 
-    /// The budget allows the next statement. If no event waits for it, later ones are not merged with any.
+    /// The budget allows the next statement. If no event is waiting, later events are not merged.
     pub(super) fn free(&mut self, is_any_owed: bool) {
         self.deferred_until = None;
         self.are_merged &= is_any_owed;
     }
 
-    /// Nothing waits any more. Returns whether events had to wait.
+    /// Ends the wait. Returns whether events had to wait.
     pub(super) fn release(&mut self) -> bool {
         self.deferred_until = None;
         std::mem::take(&mut self.are_merged)
     }
 
-    /// When the next statement may acknowledge events, if that is later than `now`. At most `most` in a minute, evenly spread.
+    /// When the next statement may acknowledge events. None: now. Allows at most `most` statements per minute, evenly spread.
     fn free_at(&self, now: Moment, most: u32) -> Option<Moment> {
         self.selected_at.map(|selected_at| selected_at + MINUTE / most.max(1)).filter(|free_at| *free_at > now)
     }
 }
 
 impl Conversation {
-    /// Applies an event. It counts no message and fires no trigger but that of the companion that must acknowledge it.
+    /// Applies an event that must be acknowledged. It counts as no message and fires only the trigger of the companion that must acknowledge it.
     pub(super) fn apply_event(&mut self, entry: Entry, world: &World<'_>, notes: &mut Vec<Output>) {
         let seq = entry.seq;
         for (companion, gate) in self.gates.iter_mut() {
@@ -65,14 +65,15 @@ impl Conversation {
         self.fire_event(seq, notes);
     }
 
-    /// Selects the companion that must acknowledge an event in the window. If it has ended the conversation, it is opened again.
+    /// Fires the trigger of the companion that must acknowledge an event in the window. If the companion has ended the conversation, it is opened
+    /// again.
     pub(super) fn fire_event(&mut self, seq: Seq, notes: &mut Vec<Output>) {
         let Some(message) = self.window.get(seq).map(|entry| entry.message.clone()) else { return };
         let Some(companion) = self.acknowledger_of(&message) else { return };
-        // Who has settled it, a paused one perhaps, would wait for ever.
+        // A companion that has already settled the event, for example while paused, would never answer this trigger.
         let Some(gate) = self.gates.get_mut(&companion).filter(|gate| gate.cursor < seq) else { return };
         let from = gate.stage;
-        // A paused companion declines it as soon as the event is handled.
+        // A paused companion declines the event as soon as it is handled.
         gate.fire(Waiting { trigger: Trigger::Event, message: seq, check: Check::Unsettled, urgent: true });
         if gate.is_closed() && !gate.paused {
             self.apply_stage(&companion, Stage::None, Cause::Event, notes);
@@ -80,8 +81,8 @@ impl Conversation {
         }
     }
 
-    /// The companion that must acknowledge an event: one that it names, if it names any. Of several, one that is not paused comes first, then one
-    /// that is about to acknowledge another event, then the one that spoke least recently, then the smaller id.
+    /// The companion that must acknowledge an event. If the event names companions, it is one of these. Preferred are companions that are not paused,
+    /// then those about to acknowledge another event, then those that are not speaking, then the one that spoke least recently, then the smallest id.
     fn acknowledger_of(&self, event: &Message) -> Option<CompanionId> {
         let names_any = self.gates.keys().any(|companion| event.address.includes(companion));
         let may_be_chosen = |companion: &CompanionId| !names_any || event.address.includes(companion);
@@ -94,7 +95,7 @@ impl Conversation {
         candidates.min_by_key(order).map(|(companion, _)| companion.clone())
     }
 
-    /// A companion lost its turn before it acknowledged the events that it was selected for: they wait again.
+    /// Fires the event trigger again for a companion that lost its turn before it acknowledged the events.
     pub(super) fn restore_event(&mut self, companion: &CompanionId) {
         let newest = self.buffer(companion).rfind(|entry| entry.message.is_event()).map(|entry| entry.seq);
         if let (Some(message), Some(gate)) = (newest, self.gates.get_mut(companion)) {
@@ -102,17 +103,18 @@ impl Conversation {
         }
     }
 
-    /// Until when events wait, because `gate.acknowledgements_per_minute` is used up.
+    /// Until when events wait because `gate.acknowledgements_per_minute` is used up.
     pub fn events_deferred_until(&self) -> Option<Moment> {
         self.acknowledgements.deferred_until
     }
 
-    /// A companion was selected to acknowledge events. If events had to wait, its statement acknowledges those of the others, too.
+    /// Applies the selection of a companion that acknowledges events. If events had to wait, its statement also acknowledges the events of other
+    /// companions.
     pub(super) fn apply_acknowledging(&mut self, decided: &Decided, turn: Option<TurnId>) {
         self.acknowledgements.selected_at = Some(self.position.clock);
         let covers_all = self.acknowledgements.release();
         let mut covered = self.gates.companions_where(|gate| covers_all && gate.owes_acknowledgement());
-        // What the selected companion has settled, it does not acknowledge.
+        // The statement does not acknowledge events that the selected companion has settled.
         let settled = decided.companions.iter().filter_map(|companion| self.gates.get(companion)).map(|gate| gate.cursor).max();
         let is_covered = |companion: &CompanionId| {
             let oldest = self.buffer(companion).find(|entry| entry.message.is_event()).map(|entry| entry.seq);
@@ -134,13 +136,13 @@ impl Conversation {
         self.turns.select(Selected { candidate, selection, speak_at: decided.speak_at });
     }
 
-    /// A companion need not acknowledge an event any more. If it was addressed as well, it is asked about that.
+    /// Drops the event trigger of a companion. If it was addressed as well, that address becomes its trigger.
     pub(super) fn forget_event_of(&mut self, companion: &CompanionId) {
         self.wait_for_address(companion, |_| true);
     }
 
-    /// Events were deleted, or the companion left that had to acknowledge them: the newest one that is left and nobody has settled is
-    /// acknowledged instead. `orphaned` are the cursors of those that had to.
+    /// Selects the next event to acknowledge after events were deleted or their companion left: the newest remaining one that no companion has
+    /// settled. `orphaned` are the cursors of the companions that had to acknowledge them.
     pub(super) fn fire_remaining_events(&mut self, orphaned: &[Seq], notes: &mut Vec<Output>) {
         let is_heard = |gate: &&Gate| !gate.is_silent();
         let settled = self.gates.values().filter(is_heard).map(|gate| gate.cursor).max().unwrap_or_default();
@@ -158,8 +160,8 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// Selects without a question a companion that must acknowledge events, if the way is free. Over the budget, events wait, unless a person has
-    /// addressed the companion as well.
+    /// Selects companions that must acknowledge events, without a question, while the floor is free. Over the budget, events wait, unless a person
+    /// has addressed the companion as well.
     pub(super) fn acknowledge_events(&mut self) {
         while let Some((companion, is_called)) = self.next_acknowledger() {
             self.world.ledger.promise_statements(self.world.channel, self.state.turns.expected_statements());
@@ -193,7 +195,7 @@ impl Step<'_, '_> {
         if self.state.turns.is_floor_taken() || self.state.turns.is_being_judged() || self.awaits_last_statement() {
             return None;
         }
-        // A companion that is asked answers first. Its statement may acknowledge the event.
+        // A companion with a question in flight answers it first. Its statement may acknowledge the event.
         let is_next = |(companion, gate): &(&CompanionId, &Gate)| {
             gate.owes_acknowledgement() && !gate.is_engaged() && self.is_ready(companion, gate)
         };
@@ -203,7 +205,7 @@ impl Step<'_, '_> {
         Some((next.1.clone(), next.0))
     }
 
-    /// Whether events must wait. If the budget has just been used up, journals until when.
+    /// Whether events must wait. If the budget has just been used up, journals until when they wait.
     fn are_events_deferred(&mut self) -> bool {
         if self.state.acknowledgements.deferred_until.is_some() {
             return true;
@@ -216,7 +218,7 @@ impl Step<'_, '_> {
         free_at.is_some()
     }
 
-    /// Journals that events need not wait any more, if that is due.
+    /// Journals the end of the events' wait, if it is due.
     pub(super) fn release_events(&mut self, due: Due) {
         let now = self.state.position.clock;
         let is_due = |until: Moment| until < now || until == now && due == Due::Now;

@@ -1,4 +1,4 @@
-//! Who has the floor: votes that wait for it, companions that lose it because they write for too long, and their late statements
+//! Assigns the floor: votes that wait for it, companions that lose it because they write for too long, and their late statements
 //! (docs/design/turn-taking.md T-20 to T-22).
 
 use super::super::event::Outvoted;
@@ -7,7 +7,7 @@ use super::super::window::Entry;
 use super::advance::AnswerRecord;
 use super::*;
 
-/// The error code of a late reply whose companion was closed or paused, or left.
+/// The error code of a late reply whose companion was closed, was paused or left.
 pub const CLOSED: &str = "closed";
 
 impl Conversation {
@@ -17,17 +17,17 @@ impl Conversation {
         self.closing.tally.turns.saturating_add(late.count() as u32)
     }
 
-    /// Notes that a restart interrupted the posting of this reply: it is not made again.
+    /// Marks a reply whose posting was interrupted by a restart, so that it is not generated again.
     pub fn note_interrupted_posting(&mut self, ticket: Ticket) {
         if let Some(floor) = self.turns.floor.as_mut().filter(|floor| floor.ticket == ticket) {
             floor.is_posting = true;
         }
     }
 
-    /// The text of a reply is complete. The companion with the floor posts it; a late one waits for the floor.
+    /// Accepts the complete text of a reply. The companion with the floor posts it; a late one waits for the floor.
     pub(super) fn accept_text(&mut self, ticket: Ticket, text: Arc<str>, out: &mut Vec<Output>) {
         match self.turns.floor.as_ref().filter(|floor| floor.ticket == ticket) {
-            // The text of an attempt that is being stopped is discarded.
+            // The text of a stopped attempt is discarded.
             Some(floor) if floor.is_being_made() => self.post(text, out),
             Some(_) => {}
             None => {
@@ -50,7 +50,7 @@ impl Conversation {
         }
     }
 
-    /// Drops held votes whose messages have settled, those for a silence, which is over, and those of companions that do not want to speak any more.
+    /// Drops held votes whose messages have settled, votes for a silence, which is over, and votes of companions that do not want to speak any more.
     pub(super) fn drop_settled_held(&mut self) {
         let Self { turns, gates, .. } = self;
         turns.held.retain(|companion, _| {
@@ -65,7 +65,7 @@ impl Conversation {
         let opened = self.turns.held.get(selected).map_or(self.position.handled, |held| held.opened);
         let turn = self.gates.get(selected).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn);
         self.turns.held.clear();
-        // Held votes spent their delay while they waited.
+        // Held votes waited longer than the turn delay, so they have none.
         self.begin_turn(Some(selected), others, opened, turn, None);
     }
 
@@ -75,8 +75,8 @@ impl Conversation {
         self.closing.tally.streak.saturating_add(late.count() as u32)
     }
 
-    /// The companions whose votes are held, in their order of speaking: first those that were called upon, by round, in the order in which the rounds'
-    /// companions were addressed; within a round, and among all others, as at its end.
+    /// The companions whose votes are held, in their order of speaking. Those that were called upon come first: by round, in the order in which the
+    /// companions of the rounds were addressed. Within a round, and among all others, the order is as at the end of a round.
     fn held_ranking(&self) -> Vec<CompanionId> {
         let mut ranking =
             ranked(self.turns.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
@@ -96,7 +96,7 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// What the candidates of a selection that did not get the floor lose.
+    /// The outvoted candidates of a selection, with the interjection counter of each after losing.
     pub(super) fn outvoted(&self, others: impl IntoIterator<Item = CompanionId>) -> Vec<Outvoted> {
         let others = others.into_iter().map(|companion| {
             let gate = &self.state.gates[&companion];
@@ -116,7 +116,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Drops late replies of companions that were closed or paused, or have left.
+    /// Drops the late replies of companions that were closed, were paused or left.
     fn drop_closed_late(&mut self) {
         let is_silenced = |late: &&OwedReply| self.state.gates.get(&late.companion).is_none_or(Gate::is_silent);
         for ticket in self.state.turns.late.iter().filter(is_silenced).map(|late| late.ticket).collect::<Vec<_>>() {
@@ -125,7 +125,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Gives a free floor to a complete late text, else to one of the companions whose votes are held.
+    /// Gives a free floor to a complete late text, otherwise to one of the companions whose votes are held.
     pub(super) fn use_free_floor(&mut self) {
         // A statement may have closed companions, and a paused one may have lost the floor.
         self.drop_closed_late();
@@ -142,10 +142,10 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Selects among the companions whose votes are held. The loop guard and the budget may have changed since they voted. Returns whether one was
-    /// selected.
+    /// Selects among the companions whose votes are held. Checks the loop guard and the budget again, because they may have changed since the votes.
+    /// Returns whether a companion was selected.
     fn select_held(&mut self) -> bool {
-        // The statement of one of them is expected already.
+        // One statement of the held votes is already promised.
         self.world.ledger.promise_statements(self.world.channel, self.state.turns.expected_statements() - 1);
         let used_up = self.world.exhausted_statement_budget(self.state.position.clock);
         let refusal = if self.state.streak() >= self.world.rules.turn_taking.max_companion_streak {
@@ -159,7 +159,7 @@ impl Step<'_, '_> {
                 let Some(wish) = self.state.gates.get(&companion).and_then(|gate| gate.wish.as_ref()) else { continue };
                 let (trigger, upto) = (wish.trigger, wish.upto);
                 let answered = AnswerRecord { used_up: used_up.filter(|_| reason == Reason::Budget), ..AnswerRecord::default() };
-                // What was said since its question waits for the next one.
+                // Messages after its question wait for the next one.
                 self.decline(&companion, trigger, reason, upto, answered);
             }
             return false;

@@ -12,7 +12,8 @@ use super::super::message::Message;
 use super::super::voice::interruption::Words;
 use super::ending::is_call;
 
-/// A map as a sorted list. The few gates are iterated many times for each message, and a tree's smallest node has room for eleven.
+/// A sorted list that replaces a map. There are few gates, and they are iterated many times per message. The smallest node of a tree has room for
+/// eleven.
 ///
 /// It is serialised as a map.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -44,7 +45,7 @@ impl Gates {
         self.iter_mut().map(|(_, gate)| gate)
     }
 
-    /// The companions whose gates match, in the order of ids. Usually there are none, and nothing is allocated.
+    /// The companions whose gates match, in the order of ids. The result is usually empty, and then nothing is allocated.
     #[inline]
     pub(super) fn companions_where(&self, matches: impl Fn(&Gate) -> bool) -> Vec<CompanionId> {
         let mut companions = Vec::new();
@@ -87,7 +88,7 @@ impl Gates {
         self.0.binary_search_by(|(other, _)| other.cmp(companion))
     }
 
-    /// A companion starts a conversation: nobody else does before the next human message.
+    /// Applies the start of a conversation by a companion. No other companion starts one before the next human message.
     pub(super) fn apply_started(&mut self) {
         for gate in self.values_mut() {
             gate.may_start = false;
@@ -96,7 +97,7 @@ impl Gates {
         }
     }
 
-    /// Whether questions are asked in rounds. With one companion of ours there is nothing to vote on.
+    /// Whether questions are asked in rounds. A single built-in companion needs no vote.
     pub(super) fn holds_rounds(&self) -> bool {
         self.len() > 1 || self.values().any(|gate| gate.external)
     }
@@ -108,14 +109,14 @@ impl Gates {
         })
     }
 
-    /// A human addresses companions: their minimum stages end.
+    /// Ends the minimum stages of the companions that a human's message addresses.
     pub(super) fn lift_minimum_of_called(&mut self, message: &Message) {
         for (_, gate) in self.iter_mut().filter(|(companion, _)| is_call(message, companion)) {
             gate.minimum_stage = Stage::None;
         }
     }
 
-    /// Only companions that are present can be addressed.
+    /// Removes absent companions from the addressees.
     pub(super) fn to_those_present(&self, mut words: Words) -> Words {
         words.addressed.retain(|companion| self.contains_key(companion));
         words

@@ -12,12 +12,12 @@ use super::ending::reopening_cause;
 use super::*;
 
 impl Conversation {
-    /// The time when a message was said: `said_at` if it was accepted much later, else now.
+    /// The time when a message was said: `said_at` if that is set, which means that it was accepted much later, otherwise now.
     pub(super) fn when_said(&self, said_at: Option<Moment>) -> Moment {
         said_at.unwrap_or(self.position.clock).min(self.position.clock)
     }
 
-    /// Applies a message. If it is a statement, it may fulfil a reply.
+    /// Applies a message. A statement may fulfil an owed reply.
     pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
         if entry.message.is_event() {
             return self.apply_event(entry, world, notes);
@@ -74,7 +74,7 @@ impl Conversation {
                 continue;
             }
             if is_stopped || stopped.is_some() && !message.address.includes(companion) {
-                // It counts and ends the quiet, and nobody is asked about it.
+                // The message counts and cancels the lull timer, but triggers no question.
                 gate.cancelled.extend(is_stopped.then_some(seq));
                 cancel_lull(companion, gate, notes);
                 gate.message_counter += 1;
@@ -95,7 +95,7 @@ impl Conversation {
         self.settle_declined(&declined_by, seq);
     }
 
-    /// Remembers who talks with whom, for the pre-gate.
+    /// Updates the pre-gate's statistics about the talk in the channel.
     fn remember_talk(&mut self, message: &Message, rules: &GateRules) {
         for (companion, gate) in self.gates.iter_mut() {
             match rules.pre_gate {
@@ -113,12 +113,12 @@ impl Conversation {
         }
     }
 
-    /// Forgets who talked with whom: some of it was deleted, or does not count any more.
+    /// Resets the pre-gate's statistics, because part of the talk was deleted or does not count any more.
     pub(super) fn forget_talk(&mut self) {
         self.gates.iter_mut().for_each(|(_, gate)| gate.relevance = None);
     }
 
-    /// Takes in speech that only shows that somebody listens: it fires nothing, counts nothing, and all companions settle it at once.
+    /// Applies a backchannel message. It fires and counts nothing, and all companions settle it at once.
     fn apply_backchannel(&mut self, mut entry: Entry, world: &World<'_>) {
         let companions: Vec<_> = self.gates.keys().cloned().collect();
         let seq = entry.seq;
@@ -130,7 +130,7 @@ impl Conversation {
         }
     }
 
-    /// Moves the cursor past a declined message, for companions that have nothing else unsettled.
+    /// Moves the cursor past a declined message for companions that have no other unsettled messages.
     fn settle_declined(&mut self, companions: &[CompanionId], declined: Seq) {
         for companion in companions {
             if let Some(gate) = self.gates.get_mut(companion)
@@ -141,8 +141,8 @@ impl Conversation {
         }
     }
 
-    /// Adds a message to the window. Before the window grows beyond the size of a buffer, it drops declined messages, unless another companion must
-    /// still settle them or a reply in progress answers them.
+    /// Adds a message to the window. If the window has reached the size of a buffer, first drops declined messages, except those that another
+    /// companion must still settle or a reply in progress answers.
     pub(super) fn push(&mut self, entry: Entry, world: &World<'_>) {
         if self.window.len() >= world.rules.gate.max_buffer {
             let Self { window, gates, turns, .. } = self;
@@ -155,8 +155,7 @@ impl Conversation {
         self.window.push(entry);
     }
 
-    /// Older versions may have refused an address after it had fired its triggers. Then an earlier address takes its place, if one is
-    /// waiting.
+    /// Applies the refusal of an address after it fired its triggers, which older versions journaled. An earlier waiting address takes its place.
     pub(super) fn apply_late_refusal(&mut self, refused: Seq) {
         let Some(message) = self.window.get(refused).map(|entry| entry.message.clone()) else { return };
         let declined_by = self.gates.companions_where(|gate| refused > gate.cursor && !gate.is_silent());
@@ -175,7 +174,7 @@ impl Conversation {
         self.settle_declined(&declined_by, refused);
     }
 
-    /// Nothing waits for a companion but the newest of these unsettled messages that addresses it.
+    /// Sets the waiting trigger of a companion to the newest of these unsettled messages that addresses it, or to none.
     pub(super) fn wait_for_address(&mut self, companion: &CompanionId, counts: impl Fn(Seq) -> bool) {
         let address = self.newest_address(companion, counts);
         if let Some(gate) = self.gates.get_mut(companion) {
@@ -201,7 +200,7 @@ impl Conversation {
         })
     }
 
-    /// A statement was posted. Returns its audience, from the messages that it answers.
+    /// Applies a posted statement. Returns its audience, computed from the messages that it answers.
     fn apply_statement(&mut self, seq: Seq, message: Arc<Message>, reply: Option<Ticket>) -> Audience {
         let companion = CompanionId::from(&*message.from.id);
         let floor = self.turns.floor.take_if(|floor| Some(floor.ticket) == reply);
@@ -210,7 +209,8 @@ impl Conversation {
         self.replaceable = floor.as_deref().map(|floor| Replaceable::new(seq, floor));
         let (is_farewell, is_unjudged, forced) =
             floor.as_ref().map_or_else(Default::default, |floor| (floor.is_farewell, floor.is_unjudged, floor.forced));
-        // A statement for an event is not judged. One that answers a person is no part of a loop: what was said before does not count any more.
+        // A statement for an event is not judged. A statement that answers a person is not part of a loop, so earlier statements do not count any
+        // more.
         let is_unjudged = is_unjudged || floor.as_ref().is_some_and(|floor| floor.trigger.acknowledges_events());
         if floor.as_ref().is_some_and(|floor| self.window.answers_person(floor.trigger, &floor.messages)) {
             self.restart_repetition();
@@ -220,7 +220,7 @@ impl Conversation {
         if selection.selected_at >= self.closing.tally.newest_human {
             self.closing.tally.streak += 1;
         }
-        // A statement that was selected before the conversation was opened again belongs to the one before.
+        // A statement that was selected before the conversation was opened again belongs to the previous conversation.
         let is_of_before = selection.selected_at < self.closing.tally.opened;
         self.count_turn(&companion, forced, is_of_before);
         self.spoke.insert(companion.clone(), seq);
@@ -244,7 +244,7 @@ impl Conversation {
         self.replaceable = self.replaceable.take().and_then(|replaceable| replaceable.without(deleted, again));
         self.cancel_replies_to_deleted(deleted, &present, notes);
         self.summary.delete(deleted);
-        // Reasons given earlier are removed, too, and the answers of questions in flight will be.
+        // Stored reasons are removed, too. The answers of questions in flight will be removed when they arrive.
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
             self.forget_reason(&companion);
         }
@@ -264,9 +264,9 @@ impl Conversation {
         self.fire_remaining_events(&orphaned, notes);
     }
 
-    /// Cancels wishes, turns and replies whose messages are all deleted. A question in flight continues with what it has read. If its YES leaves
-    /// nothing to answer, no statement follows (docs/design/gate.md G-24), and its turn continues to its end, even if more messages are deleted.
-    /// `present` are the deleted messages that were in the window. A reply may answer messages that have left the window.
+    /// Cancels wishes, turns and replies whose messages are all deleted. A question in flight continues with the deleted messages. If nothing is left
+    /// to answer after its YES, no statement follows (docs/design/gate.md G-24), and its turn continues to its end, even if more messages are
+    /// deleted. `present` are the deleted messages that were in the window. A reply may answer messages that have left the window.
     fn cancel_replies_to_deleted(&mut self, deleted: &[Seq], present: &[Seq], notes: &mut Vec<Output>) {
         let Self { window, gates, turns: Turns { selected, floor, late, .. }, .. } = self;
         let has_only_deleted = |companion: &CompanionId, cursor: Seq, upto: Seq| {
@@ -315,12 +315,12 @@ impl Conversation {
                 }
                 gate.wish = None;
                 gate.silence_at = None;
-                // Events that it had to acknowledge are declined visibly.
+                // The companion declines the events that it had to acknowledge with a journaled decision.
                 gate.waiting = gate.waiting.filter(|waiting| waiting.trigger.acknowledges_events());
                 gate.back_off = None;
             }
         }
-        // A paused companion neither votes nor takes its turn.
+        // A paused companion does not vote and does not take its turn.
         let silenced: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.paused).map(|(id, _)| id.clone()).collect();
         self.submit_listening_for(silenced.iter());
         let lost_turn = self.turns.selected.take_if(|turn| silenced.contains(&turn.candidate.companion));
@@ -329,7 +329,7 @@ impl Conversation {
         }
     }
 
-    /// Cancels the timers, questions and replies of one companion, or of all, when it leaves or the channel is cleared.
+    /// Cancels the timers, questions and replies of one companion when it leaves, or of all when the channel is cleared.
     pub(super) fn cancel_activity(&mut self, target: Option<&CompanionId>, notes: &mut Vec<Output>) {
         let is_target = |companion: &CompanionId| target.is_none_or(|target| target == companion);
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| is_target(companion)) {
@@ -356,14 +356,14 @@ impl Conversation {
     }
 }
 
-/// Whether a message is too old to be answered. It fires no trigger, counts nothing, and settles as soon as it is handled.
+/// Whether a message is too old to be answered. Such a message fires no trigger, counts nothing, and settles as soon as it is handled.
 pub(super) fn is_too_late(now: Moment, said_at: Moment, is_address: bool, rules: &Rules<'_>) -> bool {
     let age = now.since(said_at);
-    // Nearly all messages arrive at once.
+    // Nearly all messages have the age 0.
     !age.is_zero() && age > rules.gate.stale_after() && !(is_address && age < rules.gate.stale_address_after())
 }
 
-/// Matches a message by a person, or by an admitted foreign bot, against the table of triggers (docs/design/gate.md G-4). The first row that applies
+/// Matches a message by a person, or by an admitted foreign bot, against the table of triggers (docs/design/gate.md G-4). The first matching row
 /// counts.
 #[expect(clippy::too_many_arguments, reason = "each argument is one thing that a row looks at")]
 fn match_triggers(
@@ -386,7 +386,7 @@ fn match_triggers(
     } else if is_voice && message.ends_lull_for(companion) {
         gate.fire(fired(Trigger::Lull, Check::Unsettled, false));
     } else if is_voice && in_call {
-        // It waits for the end of the voice lull.
+        // The message waits for the end of the voice lull.
     } else {
         let timeout = if is_voice { policy.voice_lull_timeout } else { policy.text_lull_timeout };
         arm_lull(companion, gate, now + timeout, notes);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::Conversation;
 use crate::message::Message;
 
-/// A text that kills the actor when it applies the message, as an inbound event or from the record.
+/// A text that kills the actor when it applies the message, as an inbound event or from the journal.
 pub const TAKEN_IN: &str = "poison-taken-in";
 /// A text that kills the actor when the conversation advances while the message is unsettled.
 pub const GONE_ON: &str = "poison-gone-on";

@@ -1,4 +1,4 @@
-//! What a companion is shown when it decides.
+//! The input of a decision prompt.
 
 use super::Conversation;
 use crate::id::Ticket;
@@ -6,7 +6,7 @@ use crate::prompt::{PromptInput, Said};
 use crate::window;
 
 impl Conversation {
-    /// What the prompt of an open question is built from. `None`: the question is closed.
+    /// The input for the prompt of an open question. `None`: the question is closed.
     pub fn prompt_input(&self, ticket: Ticket) -> Option<PromptInput> {
         let (companion, evaluation) = self.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket)?;
         let gate = self.gate(companion)?;
@@ -34,7 +34,7 @@ impl Conversation {
         })
     }
 
-    /// A new message as prompts show it. It replies to nothing that was cleared or has expired.
+    /// A new message as prompts show it. It has no `reply_to` if that message was cleared or has expired.
     pub fn said(&self, entry: &window::Entry) -> Said {
         let said = entry.said();
         Said { reply_to: said.reply_to.filter(|seq| *seq > self.summary().begins_after()), ..said }

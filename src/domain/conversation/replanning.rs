@@ -1,4 +1,4 @@
-//! What people say while a statement is being made: it is begun again (docs/design/speaking.md S-14), or cancelled (S-15).
+//! Handles messages that arrive while a statement is being made: the statement is restarted (docs/design/speaking.md S-14) or cancelled (S-15).
 
 use super::super::gate::Waiting;
 use super::super::message::{Message, Role};
@@ -8,13 +8,13 @@ use super::advance::AnswerRecord;
 use super::*;
 use crate::policy::reply::REPLAN_PAUSE;
 
-/// What a stop phrase cancels: a reply, the turn of a selected companion, a question or its YES.
+/// Something that a stop phrase cancels: a reply, the turn of a selected companion, a question or its YES.
 pub(super) struct Stopped {
     pub(super) companion: CompanionId,
-    /// The reply's number. None if it was selected, asked, or wanted to speak.
+    /// The number of the reply. None if the companion was selected, asked, or wanted to speak.
     pub(super) ticket: Option<Ticket>,
     pub(super) trigger: Trigger,
-    /// The messages that it would have answered.
+    /// The messages that the statement would have answered.
     pub(super) answered: Vec<Seq>,
     /// The other candidates of its selection.
     pub(super) others: Vec<Candidate>,
@@ -35,8 +35,7 @@ impl Conversation {
         self.settle_by_reply(event, notes);
     }
 
-    /// The messages that a selected companion would answer, of those before this one: what was said until it was selected, and what the same people
-    /// said since then.
+    /// The messages before `before` that a selected companion would answer: those until its selection, and later ones by the same authors.
     fn answered_by_selected(&self, turn: &Selected, before: Seq) -> Vec<Seq> {
         let (companion, selected_at) = (&turn.candidate.companion, turn.selection.selected_at);
         let unsettled = self.buffer(companion).filter(|entry| entry.seq < before);
@@ -50,21 +49,21 @@ impl Conversation {
         answered.into_iter().map(|entry| entry.seq).collect()
     }
 
-    /// A spoken reply ended without a word that was heard. Those that lost the floor to it do not follow.
+    /// Ends a spoken reply that was stopped before anything was heard. The candidates that lost the floor to it get no turn.
     pub(super) fn drop_interrupted(&mut self, ticket: Ticket) {
         if let Some(OwedReply { selection, messages, companion, .. }) = self.turns.take_owed(ticket) {
             self.drop_losers(&companion, selection, &messages);
         }
     }
 
-    /// The triggers that lost a floor that was cancelled do not follow. Later ones did not lose it.
+    /// Drops the triggers of the candidates that lost a cancelled floor. Triggers after the selection remain.
     fn drop_losers(&mut self, companion: &CompanionId, Selection { others, selected_at, .. }: Selection, answered: &[Seq]) {
         let is_answered = |waiting: &mut Waiting| answered.contains(&waiting.message);
         if let Some(gate) = self.gates.get_mut(companion) {
-            // What a reply answers has settled. What a selected companion would have answered has not.
+            // Messages that a reply answers have settled. Messages that a selected companion would have answered have not.
             gate.cancelled.extend(answered.iter().filter(|seq| **seq > gate.cursor));
             if gate.waiting.take_if(is_answered).is_some() {
-                // An address that had merged with it takes its place, unless a phrase had cancelled that.
+                // An address that had merged with the dropped trigger takes its place, unless a stop phrase cancelled that address.
                 self.wait_for_address(companion, |_| true);
             }
         }
@@ -85,18 +84,18 @@ impl Conversation {
                 (turn.selection, answered)
             }),
         };
-        // Stop ends this reply alone. Others that wanted to speak are asked again.
+        // The Stop button ends only this reply. Other companions that wanted to speak are asked again.
         let Some(message) = message else { return };
         let (selection, answered) = stopped.unwrap_or_default();
         self.drop_losers(companion, selection, &answered);
         if message > self.position.handled {
-            // Those of another phrase, which was never handled, do not count.
+            // An announcement for another phrase, which was never handled, is discarded.
             let stopped = self.announced.stopped.take().filter(|(phrase, _)| *phrase == message);
             let mut companions = stopped.map(|(_, companions)| companions).unwrap_or_default();
             companions.insert(companion.clone());
             self.announced.stopped = Some((message, companions));
         } else {
-            // In records of older versions, it was applied before a restart, and took the place of an earlier address.
+            // In journals of older versions, the phrase was applied before the restart, and replaced an earlier address.
             let address =
                 self.newest_address(companion, |seq| seq < message).filter(|waiting| !answered.contains(&waiting.message));
             for (other, gate) in self.gates.iter_mut() {
@@ -109,7 +108,8 @@ impl Conversation {
         }
     }
 
-    /// The companion with the floor, a selected one and late ones, as far as a stop phrase is about them. What they answer came before it.
+    /// The companion with the floor, the selected one and late ones, where the stop phrase concerns them and came after the messages that they
+    /// answer.
     fn stopped_by(&self, seq: Seq, message: &Message) -> Vec<Stopped> {
         if !message.asks_to_stop || message.from.role != Role::Person {
             return Vec::new();
@@ -133,8 +133,8 @@ impl Conversation {
         owed.chain(selected).filter(|stopped| self.concerns(message, &stopped.companion, &stopped.answered)).collect()
     }
 
-    /// The companions for which a stop phrase settles with everything before it: those that would have answered, the other candidates, and those
-    /// that were not addressed. Where something else is unsettled, the phrase is part of the next decision.
+    /// The companions for which a stop phrase settles with everything before it: those that would have answered, the other candidates, and those that
+    /// were not addressed. For a companion with other unsettled messages, the phrase is part of the next decision.
     fn settled_by_stop(&self, stopped: &[Stopped], seq: Seq, message: &Message) -> Vec<CompanionId> {
         if stopped.is_empty() {
             return Vec::new();
@@ -144,7 +144,7 @@ impl Conversation {
             let would_have_spoken = stopped
                 .iter()
                 .any(|one| one.companion == *companion || one.others.iter().any(|other| other.companion == *companion));
-            // An earlier message that has settled for it asks it nothing.
+            // An earlier message that this companion has settled triggers no question.
             let is_addressed = || message.address.includes(companion) || self.is_called(companion);
             let is_idle = self.gates.get(companion).is_some_and(|gate| !gate.is_engaged() && !gate.is_silent());
             let owes_another = || {
@@ -158,14 +158,15 @@ impl Conversation {
         self.gates.keys().filter(|companion| settles(companion)).cloned().collect()
     }
 
-    /// Whether a message addresses a companion that answers these messages, or is by somebody who wrote one of them and speaks to nobody else.
+    /// Whether a message addresses a companion that answers these messages, or is by the author of one of them and addresses no other companion or
+    /// person.
     fn concerns(&self, message: &Message, companion: &CompanionId, answered: &[Seq]) -> bool {
         let by_answered = || !message.address.is_elsewhere(companion) && self.window.answers_author(answered, message);
         message.address.includes(companion) || by_answered()
     }
 
-    /// Whether a message is more of what a statement answers: it addresses the speaker; or everything that the statement answers and people wrote is
-    /// by its author, who speaks to nobody else.
+    /// Whether a message adds to the messages that a statement answers. It does if it addresses the speaker. It also does if its author wrote all of
+    /// these messages that people wrote, and it addresses no other companion or person.
     fn adds_to(&self, message: &Message, floor: &OwedReply) -> bool {
         let entries = || floor.messages.iter().filter_map(|seq| self.window.get(*seq));
         let is_written = |entry: &&Entry| entry.message.from.role == Role::Person && !entry.message.is_event();
@@ -176,37 +177,38 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// Begins statements again once nobody has said more for a moment, if this message adds to what they answer.
+    /// Schedules a restart of statements if this message adds to the messages that they answer. The restart waits for a short pause in the
+    /// conversation.
     pub(super) fn replan_for_message(&mut self, seq: Seq, message: &Message, said_at: Moment) {
         let is_person = message.from.role == Role::Person && !message.asks_to_stop && !message.is_event();
-        // A companion is asked about what may be said by somebody at risk.
+        // A companion must be asked about a message whose author may be at risk.
         let may_be_at_risk = || self.world.rules.helps_at_risk && sign(&message.text).is_some();
         if !is_person || may_be_at_risk() {
             return;
         }
-        // A message that is too old is not answered.
+        // A message that is too old gets no answer.
         let is_too_late = |floor: &OwedReply| {
             let is_address = message.address.includes(&floor.companion);
             super::inbound::is_too_late(self.state.position.clock, said_at, is_address, &self.world.rules)
         };
         let is_affected = |floor: &&OwedReply| floor.upto < seq && self.state.adds_to(message, floor) && !is_too_late(floor);
         let affected: Vec<_> = self.state.turns.owed_replies().filter(is_affected).map(|floor| floor.ticket).collect();
-        // Finding the words of a text takes longer than all the rest, so it comes last.
+        // The word analysis is the most expensive check, so it comes last.
         if !affected.is_empty() && !self.world.rules.words.is_backchannel(&message.text) {
             affected.into_iter().for_each(|ticket| self.stop_attempt(ticket, seq, said_at));
         }
     }
 
-    /// Begins statements again because messages that they answered were edited or deleted.
+    /// Schedules a restart of statements because messages that they answer were edited or deleted.
     pub(super) fn replan_for_change(&mut self, seq: Seq, answers: &[Ticket]) {
         for ticket in answers {
             self.stop_attempt(*ticket, seq, self.state.position.clock);
         }
     }
 
-    /// Stops the attempt in progress, if it may be begun again. If it is stopped already, it waits longer.
+    /// Stops the attempt in progress if it may be restarted. If it is stopped already, its pause becomes longer.
     fn stop_attempt(&mut self, ticket: Ticket, message: Seq, said_at: Moment) {
-        // What is said to a spoken reply extends it (docs/design/voice.md A-23), and what is typed waits.
+        // Speech during a spoken reply extends it (docs/design/voice.md A-23). A typed message waits.
         let is_written = |floor: &&OwedReply| !floor.is_posting && !self.is_aloud(floor);
         let Some(floor) = self.state.turns.owed_reply(ticket).filter(is_written) else { return };
         let is_external = self.state.gates.get(&floor.companion).is_none_or(|gate| gate.external);
@@ -220,7 +222,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Starts the next attempts that are due. They answer everything that is unsettled by now, too.
+    /// Starts the next attempts that are due. Each also answers all messages that are unsettled by now.
     pub(super) fn replan_due(&mut self) {
         let is_due = |floor: &&OwedReply| !floor.is_posting && floor.replan_at.is_some_and(|at| self.is_due(at));
         for ticket in self.state.turns.owed_replies().filter(is_due).map(|floor| floor.ticket).collect::<Vec<_>>() {
@@ -240,7 +242,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Cancels the replies that a stop phrase is about, before the message is applied.
+    /// Cancels the replies that a stop phrase concerns, before the message is applied.
     pub(super) fn stop_replies(&mut self, seq: Seq, message: &Message) -> Stops {
         let stopped = self.state.stopped_by(seq, message);
         for one in &stopped {
@@ -251,7 +253,7 @@ impl Step<'_, '_> {
                 continue;
             }
             if let Some(ticket) = owed.filter(|floor| self.is_aloud(floor)).map(|floor| floor.ticket) {
-                // Of one that is to be made again, nothing was heard.
+                // The process restart interrupted this reply before anything was heard of it.
                 if self.catches_up {
                     self.fail_reply(ticket, INTERRUPTED.into());
                 } else {
@@ -267,7 +269,7 @@ impl Step<'_, '_> {
         Stops { stopped, settled: Vec::new() }
     }
 
-    /// Cancels the reply of one companion, because somebody pressed Stop (docs/design/speaking.md S-16).
+    /// Cancels the reply of one companion after a user pressed Stop (docs/design/speaking.md S-16).
     pub(super) fn stop_reply_of(&mut self, companion: &CompanionId) {
         let Some(floor) = self.state.turns.stoppable_reply(companion) else { return };
         let (ticket, trigger) = (floor.ticket, floor.trigger);
@@ -278,12 +280,13 @@ impl Step<'_, '_> {
         self.record(cancelled);
     }
 
-    /// Determines for whom the phrase settles: before the message is applied, and after full buffers have let their oldest messages go.
+    /// Determines the companions for which the phrase settles. Must be called before the message is applied, and after full buffers have settled
+    /// their oldest messages.
     pub(super) fn note_settled(&self, stops: &mut Stops, seq: Seq, message: &Message) {
         stops.settled = self.state.settled_by_stop(&stops.stopped, seq, message);
     }
 
-    /// Journals that the phrase, and what the cancelled replies would have answered, settle without a question.
+    /// Journals that the phrase and the messages that the cancelled replies would have answered settle without a question.
     pub(super) fn settle_stopped(&mut self, stops: Stops, seq: Seq, message: &Message) {
         if stops.settled.is_empty() {
             return;
@@ -300,7 +303,7 @@ impl Step<'_, '_> {
     }
 }
 
-/// What follows from a stop phrase once its message is applied.
+/// The consequences of a stop phrase once its message is applied.
 #[derive(Default)]
 pub(super) struct Stops {
     stopped: Vec<Stopped>,
@@ -309,7 +312,7 @@ pub(super) struct Stops {
 }
 
 impl Stops {
-    /// Whether a reply was cancelled, and the message addresses nobody else.
+    /// Whether the phrase cancelled a reply and addresses only companions that it stopped.
     pub(super) fn are_all(&self, message: &Message) -> bool {
         let is_stopped = |companion: &CompanionId| self.stopped.iter().any(|one| one.companion == *companion);
         !self.stopped.is_empty() && message.address.companions.iter().all(is_stopped)

@@ -1,4 +1,4 @@
-//! What people take back while a companion is being asked about it, or wants to answer it (docs/design/speaking.md S-18).
+//! Handles stop phrases by which people retract messages that a companion is being asked about, or wants to answer (docs/design/speaking.md S-18).
 
 use super::super::event::Decided;
 use super::super::gate::{Check, Waiting};
@@ -10,8 +10,8 @@ use super::replanning::Stopped;
 use super::*;
 
 impl Conversation {
-    /// A companion does not answer a question, or does not want to speak any more, because messages were taken back. `asked` is the message that it
-    /// was asked for, and the newest one that it was asked about. If others said some of these, it is asked about them.
+    /// Applies the decision of a companion not to answer, because messages were retracted. `asked` is the message that triggered its question, and
+    /// the newest one that the question covered. If some of the covered messages are by others, the companion is asked about these.
     pub(super) fn apply_retracted(&mut self, companion: &CompanionId, decided: &Decided, asked: (Seq, Seq)) {
         let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { return };
         let phrase = decided.messages.last().copied().unwrap_or_default();
@@ -32,8 +32,8 @@ impl Conversation {
         }
     }
 
-    /// Whether a person who addressed a companion, and had to wait because something else was in progress, has taken it back: the newest unsettled
-    /// message is that person's stop phrase, and all others are that person's, too.
+    /// Whether a person retracted an address that had to wait because something else was in progress. It is retracted if the newest unsettled message
+    /// is that person's stop phrase, and all others are that person's, too.
     pub(super) fn is_taken_back(&self, companion: &CompanionId, waiting: Waiting) -> bool {
         let mut unsettled = self.buffer(companion);
         let Some(newest) = unsettled.next_back().filter(|newest| newest.seq > waiting.message) else { return false };
@@ -54,7 +54,7 @@ impl Conversation {
         let rest = if decided.trigger != Trigger::DirectAddress {
             newest.map(|newest| rest(decided.trigger, newest))
         } else if !decided.messages.contains(&message) {
-            // Whoever addressed it still waits for an answer.
+            // The person who addressed it still waits for an answer.
             Some(Waiting { urgent: address.is_some_and(|address| address.urgent), ..rest(Trigger::DirectAddress, message) })
         } else {
             // The message that addressed it was retracted. An earlier address had merged with that one.
@@ -71,7 +71,7 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// Ends the questions about messages of the author of a stop phrase, and drops the YES to one, before the message is applied.
+    /// Ends the questions about messages of a stop phrase's author, and drops a YES to one. Must be called before the message is applied.
     pub(super) fn retract_questions(&mut self, seq: Seq, message: &Message) -> Vec<Stopped> {
         if !message.asks_to_stop || message.from.role != Role::Person {
             return Vec::new();
@@ -80,7 +80,7 @@ impl Step<'_, '_> {
         engaged.into_iter().filter_map(|companion| self.retract_question(&companion, seq, message)).collect()
     }
 
-    /// If nobody else has said anything, the companion settles everything. Otherwise it declines the messages of the author alone.
+    /// If all unsettled messages are by the author, the companion settles everything. Otherwise it declines only the author's messages.
     fn retract_question(&mut self, companion: &CompanionId, seq: Seq, message: &Message) -> Option<Stopped> {
         let gate = self.state.gates.get(companion)?;
         let asked = gate.evaluation.map(|asked| (asked.trigger, asked.upto, Some(asked.ticket), asked.turn));

@@ -1,4 +1,4 @@
-//! Somebody at risk gets no answer of a companion, but is shown where to find help (docs/design/safety.md N-8 to N-10).
+//! A person at risk gets no answer from companions, but is shown where to find help (docs/design/safety.md N-8 to N-10).
 
 use super::super::gate::Evaluation;
 use super::super::message::Role;
@@ -6,29 +6,29 @@ use super::super::risk::{Sign, sign};
 use super::super::window::Entry;
 use super::*;
 
-/// The number of messages that are known to be by somebody at risk.
+/// The maximum number of messages of people at risk that are remembered.
 const MOST_KNOWN: usize = 64;
 
 impl Conversation {
-    /// Whether a person who said something new to this companion, until this message, may be at risk.
+    /// Whether the author of an unsettled message of this companion, up to this message, may be at risk.
     pub fn may_be_at_risk(&self, companion: &CompanionId, upto: Seq) -> bool {
         self.signs(companion, upto).next().is_some()
     }
 
-    /// The unsettled messages of people with a sign, the newest first.
+    /// The unsettled messages of people that show a sign of risk, the newest first.
     fn signs<'a>(&'a self, companion: &'a CompanionId, upto: Seq) -> impl Iterator<Item = (&'a Entry, Sign)> {
         let entries = self.buffer(companion).rev().filter(move |entry| entry.seq <= upto);
         let of_people = entries.filter(|entry| entry.message.from.role == Role::Person && !entry.message.is_event());
         of_people.filter_map(|entry| Some((entry, sign(&entry.message.text)?)))
     }
 
-    /// The message of somebody who is known to be at risk that this companion would answer, asked because of `message`. Others who call it meanwhile
-    /// are answered.
+    /// The message of a person known to be at risk that this companion would answer, if it was triggered by `message`. If another person addresses
+    /// the companion, only `message` counts.
     pub(super) fn known_at_risk(&self, companion: &CompanionId, trigger: Trigger, message: Seq) -> Option<Seq> {
         self.at_risk_among(trigger, message, self.buffer(companion).map(|entry| entry.seq))
     }
 
-    /// The same of a statement that answers these messages.
+    /// Like [`known_at_risk`](Self::known_at_risk), for a statement that answers these messages.
     pub(super) fn at_risk_among(
         &self,
         trigger: Trigger,
@@ -47,7 +47,7 @@ impl Conversation {
         }
     }
 
-    /// The person who wrote a message, unless it was deleted.
+    /// The author of a message. None if the message was deleted or is not by a person.
     pub fn author_of(&self, message: Seq) -> Option<PersonId> {
         let from = &self.window.get(message)?.message.from;
         (from.role == Role::Person && !from.id.is_empty()).then(|| PersonId::from(&*from.id))
@@ -55,8 +55,8 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// The message of somebody at risk that a question is about. The vote says it, or without a word about it the clear signs alone do. None as the
-    /// vote: no model answered.
+    /// The message of a person at risk that a question is about. The vote decides. If the vote says nothing about risk, only clear signs count.
+    /// `vote` is None if no model answered.
     pub(super) fn at_risk(&self, companion: &CompanionId, evaluation: &Evaluation, vote: Option<&Vote>) -> Option<Seq> {
         if !self.world.rules.helps_at_risk {
             return None;

@@ -1,4 +1,4 @@
-//! Decides who speaks next: opens rounds, takes votes, selects a speaker and gives it the floor (docs/design/turn-taking.md T-10).
+//! Selects the next speaker: opens rounds, takes votes, selects a companion and gives it the floor (docs/design/turn-taking.md T-10).
 
 use super::super::event::{Outvoted, RoundClosed, RoundOpened};
 use super::super::gate::Wish;
@@ -18,7 +18,7 @@ impl Conversation {
         }
     }
 
-    /// Submits listening States for companions that neither vote nor wish to speak any more.
+    /// Submits listening States for companions that do not vote or do not wish to speak any more.
     pub(super) fn submit_listening_for<'a>(&mut self, companions: impl Iterator<Item = &'a CompanionId>) {
         for companion in companions {
             let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { continue };
@@ -47,7 +47,7 @@ impl Conversation {
         }
     }
 
-    /// A companion was selected, and others were not.
+    /// Applies a selection: the selected companion gets its turn, and the others lose.
     pub(super) fn begin_turn(
         &mut self,
         selected: Option<&CompanionId>,
@@ -82,20 +82,20 @@ impl Conversation {
         Some(Candidate { companion, trigger: wish.trigger, why, message, is_farewell: false })
     }
 
-    /// A statement failed: the next candidate takes the floor, without a delay.
+    /// Applies the failure of a statement. The next candidate takes the floor without a delay.
     pub(super) fn apply_reply_failed(&mut self, ticket: Ticket, error: &str) {
         if error == INTERRUPTED {
             return self.drop_interrupted(ticket);
         }
         if self.turns.floor.as_ref().is_none_or(|floor| floor.ticket != ticket) {
-            // Nobody takes the place of a late companion.
+            // The failure of a late reply promotes no other candidate.
             self.turns.take_owed(ticket);
             return;
         }
         let Some(floor) = self.turns.floor.take() else { return };
         let can_speak = |candidate: &Candidate| {
             let gate = self.gates.get(&candidate.companion);
-            // A candidate whose trigger has settled in the meantime has nothing left to say. One that is asked again waits for that.
+            // A candidate whose trigger has settled in the meantime has no reason to speak. A candidate that is asked again waits for that decision.
             gate.is_some_and(|gate| !gate.is_silent() && !gate.is_engaged() && gate.waiting.is_some())
         };
         let Selection { opened, others, is_replacement, turn, .. } = floor.selection;
@@ -136,7 +136,7 @@ impl Step<'_, '_> {
         self.record(Event::RoundOpened(opened));
     }
 
-    /// A companion votes. Decides whether it wants to speak; its stage takes effect after that.
+    /// Decides from a companion's vote whether it wants to speak. Its stage takes effect after that.
     pub(super) fn conclude_vote(&mut self, companion: &CompanionId, vote: &Vote, reason: Reason, mut answered: AnswerRecord) {
         let Some(round) = self.state.turns.round_awaiting(companion) else { return };
         let Some(evaluation) = self.state.gates.get(companion).and_then(|gate| gate.evaluation) else { return };
@@ -144,7 +144,7 @@ impl Step<'_, '_> {
         let vote = &self.state.at_least_minimum(companion, &evaluation, vote);
         let wants = vote.verdict == Verdict::Yes;
         if wants && vote.closing != Stage::Terminal {
-            // If another companion of the round wants to speak, one of them will, and that statement is already promised.
+            // If another companion of the round wants to speak, one of them will make the statement that is already promised.
             answered.used_up = if round.has_wishes() {
                 self.world.exhausted_token_budget(self.state.position.clock)
             } else {
@@ -169,7 +169,7 @@ impl Step<'_, '_> {
         self.change_stage(companion, vote.closing, Cause::State, opened);
     }
 
-    /// An external companion votes. A vote that nobody waits for is ignored.
+    /// Handles the vote of an external companion. A vote that no round waits for is ignored.
     pub(super) fn accept_vote(&mut self, state: State) {
         let is_awaited = self.state.turns.round_awaiting(&state.from).is_some_and(|round| round.message_id() == state.message_id);
         let Some(gate) = self.state.gates.get(&state.from).filter(|gate| gate.external && is_awaited) else { return };
@@ -194,8 +194,8 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Closes a round once all States have arrived, or its deadline is due. Questions without a State are then unanswered. While the floor is taken,
-    /// or a model judges a statement, the companions that want to speak keep their votes.
+    /// Closes a round once all States have arrived, or its deadline is due. At the deadline, questions without a State count as unanswered. While the
+    /// floor is taken, or a model judges a statement, the votes of companions that want to speak are held.
     fn close_round(&mut self, message: Seq) {
         let Some(round) = self.state.turns.round(message) else { return };
         if self.is_due(round.deadline) {
@@ -204,13 +204,13 @@ impl Step<'_, '_> {
                     self.on_unanswered(evaluation.ticket, "timeout".into());
                     self.out.push(Output::Cancel { ticket: evaluation.ticket });
                 } else if let Some(round) = self.state.turns.rounds.iter_mut().find(|round| round.message == message) {
-                    // It was not asked: if events were lost, a round may name a companion that never joined.
+                    // The companion was not asked. If events were lost, a round may name a companion that never joined.
                     round.withdraw(&companion);
                 }
             }
         }
         if self.by_deadline && self.state.turns.round(message).is_some_and(|round| round.missing().next().is_none()) {
-            // Back-offs that end at the same moment end with the round, so that questions that are asked again come before new lull timers.
+            // Back-offs that end at the same moment end with the round, so that repeated questions come before new lull timers.
             let now = self.state.position.clock;
             let ended_back_offs = self.state.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until <= now));
             self.record_ended_back_offs(&ended_back_offs);
@@ -218,7 +218,7 @@ impl Step<'_, '_> {
         let Some(round) = self.state.turns.round(message).filter(|round| round.missing().next().is_none()) else { return };
         let ranking = round.ranking(|companion| self.state.spoke.get(companion).copied()).into_iter();
         let mut ranking = ranking.filter(|companion| self.state.gates.contains_key(companion));
-        // Held votes are selected when the floor is free, if the loop guard still allows it.
+        // While the loop guard applies, votes are held. They are selected once the floor is free and the loop guard allows it.
         let is_guarded = self.state.streak() >= self.world.rules.turn_taking.max_companion_streak;
         let must_wait = self.state.turns.is_floor_taken() || self.state.turns.is_being_judged() || self.awaits_last_statement();
         let (selected, held) =
@@ -232,7 +232,7 @@ impl Step<'_, '_> {
             message: round.message,
             states: round.states().cloned().collect(),
             others: self.outvoted(ranking),
-            // A spoken reply is prepared at once, and waits for its delay before it is heard.
+            // A spoken reply is prepared at once, and waits for its delay before playback.
             speak_at: selected
                 .as_ref()
                 .filter(|_| !is_spoken)
@@ -251,7 +251,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Gives the floor without a delay to a companion that takes over from a failed reply.
+    /// Gives the floor without a delay to a selected companion that has no delay, such as the replacement after a failed reply.
     pub(super) fn begin_turn_at_once(&mut self) {
         while let Some(candidate) =
             self.state.turns.selected.as_ref().filter(|turn| turn.speak_at.is_none()).map(|turn| turn.candidate.clone())
@@ -260,7 +260,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Fails the reply of an external companion whose words did not arrive in time.
+    /// Fails the reply of an external companion whose text did not arrive in time.
     pub(super) fn fail_late_words(&mut self) {
         let is_due = |floor: &&OwedReply| !floor.is_posting && floor.due_at.is_some_and(|at| self.is_due(at));
         if let Some(ticket) = self.state.turns.floor.as_deref().filter(is_due).map(|floor| floor.ticket) {
@@ -268,8 +268,8 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Extends deadlines after a restart. Open rounds are held again, and an external companion with the floor is waited for again. All get the
-    /// whole time.
+    /// Extends deadlines after a restart: those of open rounds, of an external companion with the floor, and of questions. Each gets its whole time
+    /// again.
     pub(super) fn extend_deadlines(&mut self) {
         let turn_taking = self.world.rules.turn_taking;
         let round = self

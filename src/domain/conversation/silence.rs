@@ -1,11 +1,11 @@
-//! Silence-initiated starts: a companion may begin a conversation when nobody has said anything for long (docs/design/gate.md G-37 to G-39).
+//! Silence-initiated starts: a companion may begin a conversation after a long silence (docs/design/gate.md G-37 to G-39).
 
 use super::super::gate::{Check, Waiting};
 use super::step::Due;
 use super::*;
 
 impl Conversation {
-    /// Something was said, or an event arrived: every silence begins anew. After a human message every companion may start once more.
+    /// Restarts every silence after a message or an event. After a human message every companion may start a conversation once more.
     pub(super) fn restart_silence(&mut self, is_human: bool, world: &World<'_>) {
         let now = self.position.clock;
         for (companion, gate) in self.gates.iter_mut() {
@@ -17,8 +17,8 @@ impl Conversation {
         }
     }
 
-    /// The silences of these companions are over. One that may not start conversations any more considers nothing. For one that still has to be asked
-    /// about what was said, the silence begins again.
+    /// Handles the end of these companions' silences. A companion that may not start conversations any more considers nothing. If a companion still
+    /// has unsettled messages, its silence restarts.
     pub(super) fn apply_silence_fired(&mut self, companions: &[CompanionId], world: &World<'_>) {
         let message = self.window.entries().next_back().map_or(self.position.handled, |newest| newest.seq);
         for companion in companions {
@@ -33,12 +33,12 @@ impl Conversation {
         }
     }
 
-    /// When the next companion considers starting a conversation, if nobody says anything until then. A channel may sleep meanwhile.
+    /// When the next companion considers starting a conversation if no message arrives before. The channel may sleep until then.
     pub fn silence_at(&self) -> Option<Moment> {
         self.gates.values().filter_map(|gate| gate.silence_at).min()
     }
 
-    /// The whole minutes since something was said, at least one.
+    /// The whole minutes since the newest message, at least one.
     pub fn minutes_of_silence(&self) -> u64 {
         let newest = self.window.entries().next_back();
         newest.map_or(1, |newest| (self.position.clock.since(newest.at).as_secs() / 60).max(1))

@@ -1,32 +1,32 @@
-//! One step of a conversation: an input is taken in, and everything that follows from it is decided.
+//! One step of a conversation: handles an input and makes all decisions that follow from it.
 //!
-//! A step reads the [`Conversation`] and changes what is on record of it only by [`record`](Step::record). The rules apply in the order in which
-//! [`handle`](Step::handle), [`pass_time`](Step::pass_time) and [`follow_up`](Step::follow_up) name them, and that order decides: what has ended is
-//! closed first, then the floor is given, and who may be asked is asked last.
+//! A step reads the [`Conversation`] and changes its journaled state only by [`record`](Step::record). [`handle`](Step::handle),
+//! [`pass_time`](Step::pass_time) and [`follow_up`](Step::follow_up) define the order of the rules. A step first closes rounds, replies and turns
+//! that have ended, then gives the floor, and asks companions last.
 
 use super::super::message::Role;
 use super::turns::assign_first_turn;
 use super::*;
 
-/// The outputs of most steps: a cancelled and an armed timer, or a question, or a decision and what follows.
+/// The number of outputs of most steps: a cancelled and an armed timer, or a question, or a decision and its consequences.
 const USUAL_OUTPUTS: usize = 4;
 
 pub(super) struct Step<'s, 'w> {
     pub(super) state: &'s mut Conversation,
     pub(super) world: &'s mut World<'w>,
-    /// What it leads to, in order.
+    /// The outputs so far, in order.
     pub(super) out: Vec<Output>,
-    /// The input is a deadline, so all deadlines at this moment are due.
+    /// The input is `Woken`, so all deadlines at this moment are due.
     pub(super) by_deadline: bool,
-    /// The input was on record before a restart: what happens in the voice call is not known yet.
+    /// The input was journaled before a restart. The live state of the voice call is not restored yet.
     pub(super) catches_up: bool,
-    /// A statement was posted, and judged if necessary: the round that it opens is due.
+    /// A statement was posted, and judged if necessary, so the round that it opens is due.
     pub(super) after_statement: bool,
     /// Companions whose back-offs are known to have ended.
     pub(super) ended_back_offs: Vec<CompanionId>,
     /// The turn that began in this step and has no question yet.
     pub(super) turn_without_question: Option<TurnId>,
-    /// The turn of the question that a companion that is alone answered in this step.
+    /// The turn of the question that a single companion answered in this step.
     pub(super) answered_turn: Option<TurnId>,
     /// The first turn that began in this step.
     pub(super) oldest_started: Option<TurnId>,
@@ -68,7 +68,7 @@ impl Step<'_, '_> {
         if let Input::Inbound(recorded) = &input {
             self.after_statement = matches!(&recorded.event, Event::Said { message, .. } if message.from.role == Role::Companion);
         } else if inbound_at.is_none() {
-            // A round's own deadlines come before those of companions at the same moment.
+            // A round's deadlines come before those of companions at the same moment.
             self.begin_turn_due();
             self.close_rounds();
         }
@@ -87,7 +87,7 @@ impl Step<'_, '_> {
                 }
             }
             Input::ReplyFailed { ticket, error } => {
-                // The failure of an attempt that is being stopped does not count.
+                // The failure of a stopped attempt is ignored.
                 let is_stopped = self.state.turns.owed_reply(ticket).is_some_and(|floor| floor.replan_at.is_some());
                 if !self.end_lost_answer(ticket) && !self.keep_heard(ticket) && !is_stopped {
                     self.fail_reply(ticket, error);
@@ -103,7 +103,7 @@ impl Step<'_, '_> {
         self.end(before, 0, inbound_at.is_some())
     }
 
-    /// Handles an inbound event that was on record before a restart.
+    /// Handles an inbound event that was journaled before a restart.
     pub(super) fn catch_up(mut self, recorded: Recorded) -> Vec<Output> {
         let before = self.state.position.clock;
         self.catches_up = true;
@@ -131,11 +131,11 @@ impl Step<'_, '_> {
         self.end(before, caught_up, false)
     }
 
-    /// Advances the time: ends the back-offs that were due before `at`, and fires the timers that were due before it, however late that is
-    /// noticed. Deadlines at `at` itself come after the inbound events of that moment.
+    /// Advances the clock. Ends the back-offs and fires the timers that were due before `at`, however late the step runs. Deadlines at `at` itself
+    /// come after the inbound events of that moment.
     fn pass_time(&mut self, at: Moment) {
         self.state.position.clock = self.state.position.clock.max(at);
-        // With other settings than before the restart, the record may open companions again.
+        // If the settings changed with the restart, the journal may open companions again.
         self.record_reopened();
         let now = self.state.position.clock;
         let ended_back_offs = self.state.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until < now));
@@ -143,7 +143,7 @@ impl Step<'_, '_> {
         self.fire_due(Due::Before);
     }
 
-    /// Fires the timers of the voice call, of lulls, of silences and of events that wait.
+    /// Fires the timers of the voice call, of lulls, of silences and of deferred events.
     fn fire_due(&mut self, due: Due) {
         self.advance_voice(due);
         self.fire_lulls(due);
@@ -151,11 +151,11 @@ impl Step<'_, '_> {
         self.release_events(due);
     }
 
-    /// Continues as far as possible.
+    /// Makes all further decisions that are possible now.
     fn follow_up(&mut self) {
         #[cfg(any(test, feature = "samples"))]
         poison::check_unsettled(self.state);
-        // What has ended.
+        // Close rounds, replies and turns that have ended.
         self.settle_silenced();
         self.end_overdue_questions();
         self.close_rounds();
@@ -169,10 +169,10 @@ impl Step<'_, '_> {
             self.close_rounds();
         }
         self.close_newcomers();
-        // Who gets the floor.
+        // Give the floor.
         self.answer_again();
         self.use_free_floor();
-        // Who is asked, in the order of ids.
+        // Ask companions, in the order of ids.
         let left_out = self.speaker_left_out();
         self.draw_first_intervals();
         self.note_ended_back_offs();
@@ -198,12 +198,12 @@ impl Step<'_, '_> {
         );
     }
 
-    /// Whether a deadline is due. It is due after the other events of its moment.
+    /// Whether a deadline is due. A deadline at the current moment is due only after the other events of that moment.
     pub(super) fn is_due(&self, deadline: Moment) -> bool {
         deadline < self.state.position.clock || deadline == self.state.position.clock && self.by_deadline
     }
 
-    /// Only events move the time forward: without any from output `first` on, the clock goes back to `before`.
+    /// Finishes the step. Only events move the clock: if there is none among the outputs from `first` on, the clock is reset to `before`.
     fn end(mut self, before: Moment, first: usize, is_inbound: bool) -> Vec<Output> {
         if !is_inbound && !self.out[first..].iter().any(|output| matches!(output, Output::Made(_))) {
             self.state.position.clock = before;

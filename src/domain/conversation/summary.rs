@@ -1,4 +1,4 @@
-//! The rolling summary of a channel: what it covers, when it is due, and what a deletion does to it (docs/design/gate.md G-31).
+//! The rolling summary of a channel: its range, its due time, and the effect of deletions (docs/design/gate.md G-31).
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ const FRAME_TOKENS: u64 = 20;
 /// When the rolling summary is due.
 #[derive(Clone, Copy, Debug)]
 pub struct SummaryLimits {
-    /// The number of messages between its end and the five newest settled ones.
+    /// The number of messages after the summary's end and before the five newest settled ones.
     pub messages: u64,
-    /// The estimated tokens of these messages, over which they would not fit into a statement's prompt.
+    /// The estimated tokens of these messages. More would not fit into a statement's prompt.
     pub tokens: u64,
 }
 
@@ -25,7 +25,7 @@ pub struct SummaryLimits {
 pub struct Summary {
     /// The text of the summary, if there is one.
     pub text: Option<Arc<str>>,
-    /// The newest event that it covers. Without a text: nothing up to this event is shown to a model (`clear`).
+    /// The newest event that it covers. If there is no text, prompts show nothing up to this event (`clear`).
     pub upto: Seq,
     /// The number of messages that left the window since, up to `counted`.
     pub behind: u64,
@@ -36,10 +36,10 @@ pub struct Summary {
     /// The number of messages that the text covers.
     #[serde(default)]
     covered: u64,
-    /// Nothing up to this event is summarised: the newest `clear`.
+    /// The newest `clear`. Nothing up to this event is summarised.
     #[serde(default)]
     from: Seq,
-    /// The newest event that a text covered which a deletion removed. The summary is remade up to it.
+    /// The newest event that a removed text covered. A deletion removed the text. The summary is made again up to this event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     remade_upto: Option<Seq>,
     #[serde(skip)]
@@ -47,7 +47,7 @@ pub struct Summary {
     /// A message was deleted that the summary in progress may contain.
     #[serde(skip)]
     is_spoilt: bool,
-    /// After a failed attempt the next one waits for this value of `behind`.
+    /// After a failed attempt, the next one waits until `behind` reaches this value.
     #[serde(skip)]
     retry_behind: u64,
 }
@@ -62,12 +62,12 @@ impl Summary {
         }
     }
 
-    /// Nothing up to this event is shown to a model: the newest `clear`, and what has expired.
+    /// The newest `clear`, or the end of the expired events if that is later. Prompts show nothing up to this event.
     pub fn begins_after(&self) -> Seq {
         self.from
     }
 
-    /// The messages to summarise next, as the events after the first number up to the second, if a summary is due.
+    /// The range to summarise next, if a summary is due: the events after the first number, up to the second.
     pub(super) fn due(&self, limits: SummaryLimits) -> Option<(Seq, Seq)> {
         let is_due = self.behind >= limits.messages || self.tokens > limits.tokens || self.remade_upto.is_some();
         let may_begin = !self.is_being_written && self.behind >= self.retry_behind && self.counted > self.upto;
@@ -78,7 +78,7 @@ impl Summary {
         self.is_being_written = true;
     }
 
-    /// An attempt has ended. Returns whether its text may be used: no message was deleted that it may contain.
+    /// Ends an attempt. Returns whether its text may be used. It may not if a message was deleted that it may contain.
     pub(super) fn end(&mut self, has_text: bool, limits: Option<SummaryLimits>) -> bool {
         self.is_being_written = false;
         if !has_text {
@@ -88,7 +88,7 @@ impl Summary {
         has_text && !std::mem::take(&mut self.is_spoilt)
     }
 
-    /// A summary was recorded that covers `messages` more messages, up to this event.
+    /// Applies a new summary that covers `messages` more messages, up to this event.
     pub(super) fn apply(&mut self, upto: Seq, text: &Arc<str>, messages: u64) {
         let covered = if upto >= self.counted { self.behind } else { messages.min(self.behind) };
         self.tokens -= self.tokens * covered / self.behind.max(1);
@@ -99,7 +99,7 @@ impl Summary {
         (self.is_being_written, self.is_spoilt, self.retry_behind) = (false, false, 0);
     }
 
-    /// Messages were deleted: a text that may contain one of them is removed, and made again from the journal.
+    /// Handles deletions. Removes a text that may contain a deleted message; it is made again from the journal.
     pub(super) fn delete(&mut self, deleted: &[Seq]) {
         if deleted.iter().any(|seq| *seq <= self.upto) {
             self.remove_text();
@@ -107,7 +107,7 @@ impl Summary {
         self.is_spoilt |= self.is_being_written;
     }
 
-    /// The stored text that covers up to this event was replaced.
+    /// Applies the redaction of the stored text that covers up to this event.
     pub(super) fn redact(&mut self, upto: Seq, text: &str) {
         if upto == self.upto && text.is_empty() {
             self.remove_text();
@@ -122,12 +122,12 @@ impl Summary {
         }
     }
 
-    /// The channel was cleared at this event: no model is shown anything from before it.
+    /// Handles a clear at this event. Prompts show nothing before it.
     pub(super) fn clear(&mut self, seq: Seq) {
         *self = Self { upto: seq, counted: seq, from: seq, ..Self::default() };
     }
 
-    /// Everything below this number has expired. Returns whether that removed the text.
+    /// Removes a text that covers only expired events, which are below this number. Returns whether it was removed.
     pub(super) fn expire(&mut self, below: Seq) -> bool {
         let is_expired = self.upto < below && self.text.take().is_some();
         if is_expired {

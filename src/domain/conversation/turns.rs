@@ -1,4 +1,4 @@
-//! Decides which turn an event belongs to. The questions of one trigger, or of several at once, are one turn, until silence or a statement.
+//! Decides which turn an event belongs to. The questions of one trigger, or of several at once, are one turn. It ends with silence or a statement.
 
 use super::super::event::{Decided, Group};
 use super::super::round::Round;
@@ -16,7 +16,7 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// The turn of an event that is about to be journaled. Questions begin a turn, unless a round is open or something was decided in the same step.
+    /// The turn of an event that is about to be journaled. A question begins a turn, unless a round is open or the same step made another decision.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other events have none, or one by their group")]
     pub(super) fn turn_of(&mut self, event: &Event) -> Option<TurnId> {
         let turns = &self.state.turns;
@@ -28,7 +28,7 @@ impl Step<'_, '_> {
                 Some(round) => round.turn,
                 None => Some(self.next_turn()),
             },
-            // The turn of an event that must be acknowledged is its own, also while a round is open.
+            // An event that must be acknowledged has a turn of its own, even while a round is open.
             Event::RoundOpened(_) | Event::Decided(Decided { reason: Reason::Event, .. }) => Some(self.next_turn()),
             Event::Decided(Decided { ticket: None, reason: Reason::LoopGuard | Reason::Budget, companions, .. })
                 if companions.iter().any(|companion| turns.is_held(companion)) =>
@@ -47,7 +47,7 @@ impl Step<'_, '_> {
             }
             Event::RoundClosed(closed) => turns.round(closed.message).and_then(|round| round.turn),
             Event::HeldSelected { selected, .. } => wished(selected),
-            // A State in a round, or of a companion that is alone; or the farewell that it announced was posted.
+            // The change is due to a State in a round, to the State of a single companion, or to the posting of an announced farewell.
             Event::StageChanged { companion, cause: Cause::State, .. } => {
                 let is_of = |round: &&Round| round.states().any(|state| state.from == *companion);
                 match turns.rounds.iter().rev().find(is_of) {
@@ -63,7 +63,7 @@ impl Step<'_, '_> {
             Event::ReplyOwed { companion, .. } => of_selected().unwrap_or_else(|| wished(companion)),
             Event::Cancelled { ticket: None, .. } => of_selected().flatten(),
             _ if event.group() == Group::Reply => turns.owed_reply(event.reply()?)?.selection.turn,
-            // What led to a turn gets it later, by `assign_first_turn`.
+            // Events that led to a turn get it later, by `assign_first_turn`.
             _ => None,
         }
     }
@@ -80,7 +80,7 @@ impl Step<'_, '_> {
     }
 }
 
-/// Assigns the first turn of this step to the events that led to it: timers that fired, stages that a message changed.
+/// Assigns the first turn of this step to the events that led to it: timers that fired, and stages that a message changed.
 pub(super) fn assign_first_turn(turn: TurnId, out: &mut [Output]) {
     for output in out {
         let Output::Made(made) = output else { continue };

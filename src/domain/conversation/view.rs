@@ -6,7 +6,7 @@ use super::super::repetition;
 use super::super::window::Entry;
 use super::*;
 
-/// What a companion does at the moment.
+/// What a companion is doing, as shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Doing {
@@ -36,7 +36,7 @@ pub struct View<'a> {
     pub companion: &'a CompanionId,
     /// Its gate in this channel.
     pub gate: &'a Gate,
-    /// A summary of its state, for people.
+    /// Its activity, as shown to people.
     pub doing: Doing,
 }
 
@@ -57,7 +57,7 @@ impl Conversation {
         self.window.buffer(companion, cursor)
     }
 
-    /// What the filters of endpoints refuse, which stays out of prompts.
+    /// The texts that filters of endpoints refuse. Prompts omit them.
     pub const fn filtered(&self) -> &Filtered {
         &self.filtered
     }
@@ -82,13 +82,13 @@ impl Conversation {
         self.closing.tally
     }
 
-    /// Whether a prompt because of this trigger, about these messages, warns of repetition (docs/design/closing.md C-15).
+    /// Whether a prompt for this trigger and these messages warns of repetition (docs/design/closing.md C-15).
     pub fn warns_of_repetition(&self, trigger: Trigger, messages: &[Seq]) -> bool {
         self.closing.tally.detections > 0 && !self.window.answers_person(trigger, messages)
     }
 
-    /// The closing stage that a prompt of this companion names, because of this trigger, about these messages. One that repetition has forced is not
-    /// named to a companion that answers a person.
+    /// The closing stage that a prompt for this trigger and these messages shows. A stage that repetition forced is not shown if the companion
+    /// answers a person.
     pub fn stage_in_prompt(&self, companion: &CompanionId, trigger: Trigger, messages: &[Seq]) -> Stage {
         let stage = self.gate(companion).map(|gate| gate.stage).unwrap_or_default();
         let is_named = stage > self.closing.tally.forced || !self.window.answers_person(trigger, messages);
@@ -100,7 +100,7 @@ impl Conversation {
         self.buffer(companion).map(|entry| entry.seq).take_while(|seq| *seq <= evaluation.upto).collect()
     }
 
-    /// The statements that the repetition question in flight is about, with their numbers, oldest first. Deleted ones are left out.
+    /// The statements of the repetition question in flight, with their numbers, oldest first. Deleted ones are left out.
     pub fn judged_statements(&self) -> impl DoubleEndedIterator<Item = (Seq, &Arc<Message>)> {
         let newest = self.turns.open_judgement().map_or(Seq::NONE, |(_, newest)| newest);
         let statements = &self.closing.recent_statements;

@@ -1,7 +1,7 @@
-//! The voice call of a channel: what people say in it becomes messages (docs/design/voice.md ).
+//! The voice call of a channel: turns transcribed speech into messages (docs/design/voice.md ).
 //!
-//! Who is in the call and what was not handed over is on record ([`Call`]). Who talks, the voice lull timer and outstanding finals are not ([`Live`]):
-//! they decide when something happens, and what happens then is on record. After a restart they begin anew.
+//! The participants and the segments that were not handed over are journaled ([`Call`]). Current speech, the voice lull timer and outstanding final
+//! results are not ([`Live`]). They decide when an event happens, and that event is journaled. After a restart they start empty.
 
 use super::super::gate::Check;
 use super::super::id::PersonId;
@@ -17,12 +17,12 @@ use super::*;
 use crate::event::Segment;
 use crate::message::Address;
 
-/// The voice call: what is on record of it, and what happens in it.
+/// The voice call: its journaled state and its live state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VoiceState {
     #[serde(default, skip_serializing_if = "Call::is_default")]
     pub(super) call: Call,
-    /// Backchannel that is not on record as settled yet, and the companions that settle it.
+    /// Backchannel messages whose settlement is not journaled yet, with the companions that settle them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) overheard: BTreeMap<Seq, Box<[CompanionId]>>,
     #[serde(skip)]
@@ -35,23 +35,23 @@ impl VoiceState {
         self.call.people.keys()
     }
 
-    /// The numbers of a person's segments that were not handed over. They are deleted when the person wants to be ignored (docs/design/voice.md A-17).
+    /// The numbers of a person's segments that were not handed over. They are deleted when the person opts out (docs/design/voice.md A-17).
     pub fn buffered_segments_of(&self, person: &PersonId) -> Vec<Seq> {
         self.call.segments.iter().filter(|(_, segment)| segment.person() == *person).map(|(seq, _)| *seq).collect()
     }
 
-    /// The number of the event with which a person joined the call, if the person is in it.
+    /// The number of the event with which a person joined the call. None if the person is not in it.
     pub fn joined_call_at(&self, person: &PersonId) -> Option<Seq> {
         self.call.people.get(person).map(|(joined, _)| *joined)
     }
 
-    /// The people in the call, and those who have left it and whose words were not handed over.
+    /// The people in the call, and those who have left it with segments that were not handed over.
     pub fn speakers(&self) -> BTreeSet<PersonId> {
         let speakers = self.call.segments.iter().map(|(_, segment)| segment.person());
         self.call.people.keys().cloned().chain(speakers).collect()
     }
 
-    /// The people who talk and do not count as noise, by id.
+    /// The people with current speech that does not count as noise, by id.
     pub fn talkers(&self) -> impl Iterator<Item = &PersonId> {
         self.live.0.iter().flat_map(|live| live.utterances.talkers())
     }
@@ -73,31 +73,31 @@ impl VoiceState {
         self.live.0.as_ref().is_some_and(|live| live.holds_text_lulls())
     }
 
-    /// Whether an interjection must wait: people talk, or talked when it came up (docs/design/voice.md ).
+    /// Whether an interjection must wait: people are talking, or talked when its trigger fired (docs/design/voice.md ).
     pub(super) fn holds_interjections(&mut self) -> bool {
         let Some(live) = &mut self.live.0 else { return false };
         live.holds_interjections |= live.utterances.somebody_talks();
         live.is_handing_over() || live.holds_interjections && !live.utterances.is_lull_over()
     }
 
-    /// The same, for a text lull that is due: it is remembered.
+    /// Like [`holds_text_lulls`](Self::holds_text_lulls), for a text lull that is due. The result is remembered until the voice lull ends.
     pub(super) fn hold_text_lulls(&mut self) -> bool {
         let Some(live) = &mut self.live.0 else { return false };
         live.holds_text_lulls = live.holds_text_lulls();
         live.holds_text_lulls
     }
 
-    /// The number of the reply that is being prepared or spoken aloud.
+    /// The number of the spoken reply that is being prepared or played.
     pub fn spoken_reply(&self) -> Option<Ticket> {
         self.live.call()?.reply.as_ref().map(|reply| reply.ticket)
     }
 
-    /// Whether words that were begun then were said during a spoken reply, or while one was being prepared.
+    /// Whether speech that started at this moment overlaps with a spoken reply or its preparation.
     pub fn is_during_spoken_reply(&self, started: Moment) -> bool {
         self.live.call().is_some_and(|call| call.reply.is_some() || call.replied_at.is_some_and(|ended| started < ended))
     }
 
-    /// The words that were played lately, to recognise their echo.
+    /// The words that were played recently, for echo detection.
     pub fn played_words(&self) -> PlayedWords {
         let of_call = |call: &LiveCall| match &call.reply {
             Some(reply) => reply.machine.played_words().clone(),
@@ -106,34 +106,34 @@ impl VoiceState {
         self.live.call().map(of_call).unwrap_or_default()
     }
 
-    /// Whether this reply plays, and does not pause.
+    /// Whether this reply is playing and not paused.
     pub fn plays_aloud(&self, ticket: Ticket) -> bool {
         let reply = self.live.call().and_then(|call| call.reply.as_ref());
         reply.is_some_and(|reply| reply.ticket == ticket && reply.machine.is_playing())
     }
 
-    /// Whether sentences of this reply were given to be spoken. Then its model is not asked again.
+    /// Whether any sentence of this reply was sent to speech synthesis. Then its model is not asked again.
     pub fn has_said(&self, ticket: Ticket) -> bool {
         let reply = self.live.call().and_then(|call| call.reply.as_ref());
         reply.is_some_and(|reply| reply.ticket == ticket && !reply.sentences.is_empty())
     }
 
-    /// Whether this reply is being prepared or spoken aloud.
+    /// Whether this reply is being prepared or played aloud.
     pub(super) fn is_aloud(&self, ticket: Ticket) -> bool {
         self.spoken_reply() == Some(ticket)
     }
 
-    /// Whether a person in the call wants to be ignored.
+    /// Whether a person in the call has opted out.
     pub(super) fn ignores(&self, user: &PersonId) -> bool {
         self.live.call().is_some_and(|call| call.utterances.ignores(user))
     }
 
-    /// Whether a person is in the call, and does not want to be ignored.
+    /// Whether a person is in the call and has not opted out.
     pub(super) fn hears(&self, user: &PersonId) -> bool {
         self.call.author(user).is_some() && !self.ignores(user)
     }
 
-    /// Whether turns wait for what somebody said who cut a statement (docs/design/voice.md A-47).
+    /// Whether `turn` triggers wait for the transcript of the person who cut a statement (docs/design/voice.md A-47).
     pub(super) fn holds_turns(&self) -> bool {
         let Some(call) = self.live.call() else { return false };
         let is_awaited = |person: &PersonId| !call.utterances.is_lull_over() && call.utterances.awaits_words_of(person);
@@ -141,13 +141,13 @@ impl VoiceState {
     }
 }
 
-/// What is on record of the voice call.
+/// The journaled state of the voice call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Call {
     /// The people in the call, each with the number of the event with which they joined.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     people: BTreeMap<PersonId, (Seq, Author)>,
-    /// The segments that were not handed over, in the order of the journal. Noise and echo are not among them.
+    /// The segments that were not handed over, in the order of the journal, without noise and echo.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     segments: Vec<(Seq, Segment)>,
 }
@@ -161,7 +161,7 @@ impl Call {
         !self.people.is_empty()
     }
 
-    /// Whether everybody in the call is forgotten with these events.
+    /// Whether these deletions forget every person in the call.
     pub(super) fn is_emptied_by(&self, deleted: &[Seq]) -> bool {
         !self.people.is_empty() && self.people.values().all(|(joined, _)| deleted.contains(joined))
     }
@@ -199,7 +199,7 @@ impl Call {
         self.segments.retain(|(seq, _)| !segments.contains(seq));
     }
 
-    /// Segments were deleted. Who is forgotten while in the call counts as having left.
+    /// Removes deleted segments. A person whose join event was deleted counts as having left.
     pub(super) fn delete(&mut self, deleted: &[Seq]) {
         self.segments.retain(|(seq, _)| !deleted.contains(seq));
         self.people.retain(|_, (joined, _)| !deleted.contains(joined));
@@ -211,18 +211,18 @@ impl Call {
         }
     }
 
-    /// What was said before is not considered any more. Who is in the call stays.
+    /// Drops all earlier speech. The participants remain.
     pub(super) fn clear(&mut self) {
         self.segments.clear();
     }
 
-    /// What a restart makes of it: nobody is known to talk, and the voice lull timer starts (docs/design/voice.md A-18).
+    /// The live state after a restart: no person is known to talk, and the voice lull timer starts (docs/design/voice.md A-18).
     pub(super) fn restored(&self, now: Moment) -> Live {
         if self.is_default() {
             return Live::default();
         }
         let segments = self.segments.iter().map(|(seq, segment)| buffered(*seq, segment)).collect();
-        // Whoever wants to be ignored has no segments, and is not heard.
+        // A person who opted out has no segments, and further speech is ignored.
         let utterances = Utterances::restored(segments, self.people.keys().cloned(), BTreeSet::new(), now);
         Live(Some(Box::new(LiveCall { utterances, ..LiveCall::default() })))
     }
@@ -262,7 +262,7 @@ impl Call {
     }
 }
 
-/// What happens in the voice call. Nothing of it is on record, so it makes no difference between two conversations.
+/// The live state of the call. It is not journaled, so two conversations that differ only here are equal.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Live(Option<Box<LiveCall>>);
 
@@ -275,23 +275,23 @@ impl PartialEq for Live {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LiveCall {
     pub(super) utterances: Utterances,
-    /// The number of hand-overs that are being journaled.
+    /// The number of hand-overs whose messages are being journaled.
     in_flight: u32,
-    /// An interjection came up while people talked, and waits for the end of the voice lull.
+    /// An interjection was triggered while people talked, and waits for the end of the voice lull.
     holds_interjections: bool,
-    /// A text lull was due while somebody talked or segments were buffered, and waits for the end of the voice lull.
+    /// A text lull was due while a person talked or segments were buffered. It waits for the end of the voice lull.
     holds_text_lulls: bool,
     deadline: Option<Moment>,
     /// The reply that is being prepared or spoken.
     pub(super) reply: Option<Box<LiveReply>>,
-    /// The words that the reply before it has played.
+    /// The words that the previous reply has played.
     pub(super) played: PlayedWords,
     pub(super) replied_at: Option<Moment>,
-    /// The person who cut it, if a person did.
+    /// The person who cut the previous reply. None if no person did.
     pub(super) interrupter: Option<PersonId>,
-    /// Nobody hears the companions in the call, or they hear nobody.
+    /// The companions cannot be heard in the call, or cannot hear its people.
     pub(super) is_silenced: bool,
-    /// The people who were forgotten while in the call.
+    /// The people whose join event was deleted while they were in the call.
     forgotten: BTreeSet<PersonId>,
 }
 
@@ -338,7 +338,7 @@ impl Live {
     }
 }
 
-/// What an event of the record tells a call, before the event is applied.
+/// The effect of a journaled event on the call. It is computed before the event is applied.
 pub(super) enum CallEvent {
     Input(utterance::Input),
     Segment(utterance::Input, Box<Segment>),
@@ -346,7 +346,7 @@ pub(super) enum CallEvent {
     Cleared,
 }
 
-/// What an inbound event tells the call.
+/// The effect of an inbound event on the call. None if the event does not concern the call.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the other events do not concern the call")]
 pub(super) fn call_event(recorded: &Recorded) -> Option<CallEvent> {
     let user = |from: &Author| PersonId::from(&*from.id);
@@ -365,7 +365,7 @@ pub(super) fn call_event(recorded: &Recorded) -> Option<CallEvent> {
 }
 
 impl Step<'_, '_> {
-    /// Takes in what happened in the call and is not on record. Nothing happens in a call without people.
+    /// Handles a change in the call that is not journaled. A call without people ignores all but opt-outs.
     pub(super) fn handle_call_input(&mut self, heard: utterance::Input) {
         self.tell_reply_of_call(&heard);
         if self.state.voice.live.0.is_some() || matches!(heard, utterance::Input::OptedOut { .. }) {
@@ -373,7 +373,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Takes in what an inbound event tells the call.
+    /// Handles the effect of an inbound event on the call.
     pub(super) fn handle_call_event(&mut self, heard: CallEvent) {
         match heard {
             CallEvent::Input(input) => {
@@ -381,7 +381,7 @@ impl Step<'_, '_> {
                 self.tell_utterances(input);
             }
             CallEvent::Segment(_, segment) if self.state.voice.ignores(&segment.person()) => {
-                // It was on its way when the person opted out.
+                // The segment was in flight when the person opted out.
                 self.out.push(Output::RedactSpeech { user: segment.person() });
             }
             CallEvent::Segment(input, segment) => {
@@ -403,7 +403,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// The messages of a hand-over are on record: all of them are taken in before anything is decided.
+    /// Handles the journaled messages of a hand-over: all of them are applied before any decision.
     pub(super) fn handle_hand_over(&mut self, batch: Vec<Recorded>) {
         if let Some(live) = &mut self.state.voice.live.0 {
             live.in_flight = live.in_flight.saturating_sub(1);
@@ -415,7 +415,7 @@ impl Step<'_, '_> {
     }
 
     pub(super) fn advance_voice(&mut self, due: Due) {
-        // Words that extend a reply come before those that are handed over early at the same moment.
+        // Words that extend a reply must be applied before words that are handed over early at the same moment.
         self.advance_reply(due);
         let Some(live) = &mut self.state.voice.live.0 else { return };
         let policy = policy(&self.state.gates, self.world);
@@ -451,7 +451,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// The voice lull has ended without new words. A text lull that waited for it fires, and so do earlier voice messages.
+    /// Handles the end of a voice lull without new words. Fires the text lulls that waited for it, and the lulls for earlier voice messages.
     fn fall_quiet(&mut self, companions: Vec<CompanionId>) {
         if let Some(live) = &mut self.state.voice.live.0 {
             (live.holds_interjections, live.holds_text_lulls) = (false, false);
@@ -471,7 +471,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Voice messages that are left over wait for the next end of the voice lull (docs/design/voice.md A-12).
+    /// Makes unsettled voice messages wait for the next end of the voice lull (docs/design/voice.md A-12).
     pub(super) fn await_voice_lull(&mut self) {
         let Some(live) = self.state.voice.live.0.as_ref().filter(|live| !live.is_handing_over()) else { return };
         if !self.state.voice.call.is_connected() || self.state.is_busy() {
@@ -491,7 +491,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Journals that all companions have settled backchannel, also that of a hand-over after which the process died.
+    /// Journals that all companions have settled their backchannel messages. This includes the messages of a hand-over after which the process died.
     pub(super) fn settle_backchannel(&mut self) {
         for (seq, companions) in self.state.voice.overheard.clone() {
             let answered = AnswerRecord::default();
@@ -503,7 +503,7 @@ impl Step<'_, '_> {
     }
 }
 
-/// The settings in force for the call, and the companions present.
+/// The settings in force for the call, with the voice lull timeouts of the companions present.
 pub(super) fn policy(gates: &Gates, world: &World<'_>) -> Policy {
     let present = gates.keys().filter_map(|companion| Some((companion, world.policies.get(companion)?)));
     Policy {
@@ -514,7 +514,7 @@ pub(super) fn policy(gates: &Gates, world: &World<'_>) -> Policy {
     }
 }
 
-/// A segment as the rules of voice see it.
+/// Converts a segment to the type that the voice rules use.
 fn buffered(seq: Seq, segment: &Segment) -> segment::Segment {
     segment::Segment {
         seq,

@@ -1,10 +1,10 @@
-//! Events as tests write them: as they are journaled, with what the tests do not care about.
+//! Journaled events for tests, with defaults for the fields that a test does not set.
 
 use serde_json::{Value, json};
 
 use super::Recorded;
 
-/// An event that was handled with its own number.
+/// An event whose `handled` is its own number.
 pub fn recorded(seq: u64, event: Value) -> Recorded {
     let turn = "00000000000000000000000000000001";
     serde_json::from_value(with(json!({ "seq": seq, "at": 0, "handled": seq, "turn": turn }), event)).expect("an event")

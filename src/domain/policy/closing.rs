@@ -1,4 +1,4 @@
-//! Section `closing`: when a conversation ends, and what reopens it.
+//! Section `closing`: when a conversation ends, and when it is reopened.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::{Problem, seconds, within};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Closing {
-    /// Human messages after which a companion that has ended the conversation may speak again (1 to 10,000).
+    /// Number of human messages after which a companion that has ended the conversation may speak again (1 to 10,000).
     pub reopen_after: u32,
     /// Seconds of silence after which the next message begins a new episode (1 to 604,800).
     pub episode_idle_secs: f64,

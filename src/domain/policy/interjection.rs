@@ -6,15 +6,15 @@ named! {
     /// The interjection level: how many messages pass before a companion considers speaking without being addressed (docs/design/gate.md G-7).
     #[derive(schemars::JsonSchema)]
     pub enum Interjection {
-        /// First after 15 messages.
+        /// The first check is after 15 messages.
         VeryQuiet = "very_quiet",
-        /// First after 12 messages.
+        /// The first check is after 12 messages.
         Quiet = "quiet",
-        /// First after 9 messages.
+        /// The first check is after 9 messages.
         Average = "average",
-        /// First after 6 messages.
+        /// The first check is after 6 messages.
         Eager = "eager",
-        /// First after 3 messages.
+        /// The first check is after 3 messages.
         VeryEager = "very_eager",
     }
 }

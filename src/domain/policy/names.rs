@@ -6,15 +6,15 @@ use super::Problem;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Names {
-    /// Where names count that are everyday words.
+    /// Where names that are everyday words count as addresses.
     pub common: CommonNames,
 }
 
-/// Where names count that are everyday words, such as Will and Rose (docs/design/gate.md G-6).
+/// Where names that are everyday words, such as Will and Rose, count as addresses (docs/design/gate.md G-6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CommonNames {
-    /// Where they call somebody: "Will, are you there?"
+    /// Only as a vocative: "Will, are you there?"
     Vocative,
     /// Anywhere, like all other names.
     Anywhere,

@@ -16,21 +16,21 @@ use crate::trigger::Trigger;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
-    /// For a decision of a companion that was addressed.
+    /// For a decision of an addressed companion.
     pub direct_address: String,
     /// For a decision about an interjection. `{count}` is replaced by the number of messages.
     pub interjection: String,
     /// For a decision after another companion has spoken. `{name}` is replaced by that companion's name.
     pub turn: String,
-    /// For a decision and a statement after a long silence. `{minutes}` is replaced by its minutes.
+    /// For a decision and a statement after a long silence. `{minutes}` is replaced by its duration in minutes.
     pub silence: String,
     /// For a statement that acknowledges an event.
     pub event: String,
-    /// The question at the end of a decision's prompt after a lull or another companion's statement. The format of the answer is added to it.
+    /// The question at the end of a decision's prompt after a lull or another companion's statement. The answer format is appended.
     pub question: String,
-    /// The same for a companion that was addressed.
+    /// Like `question`, for an addressed companion.
     pub direct_address_question: String,
-    /// The same for an interjection.
+    /// Like `question`, for an interjection.
     pub interjection_question: String,
     /// Whether an answer gives its reason before YES or NO.
     pub reason_first: bool,
@@ -48,7 +48,7 @@ pub struct Prompt {
     pub repetition: String,
     /// One sentence for each interjection level.
     pub tone: Tone,
-    /// Words that count as YES in an answer, 1 to 20, each of 1 to 20 letters or digits, in any case. The first one is asked for.
+    /// Words that count as YES in an answer. 1 to 20 words, each of 1 to 20 letters or digits, in any case. The prompt asks for the first one.
     pub yes_words: Vec<Cow<'static, str>>,
     /// Words that count as NO, like `yes_words`.
     pub no_words: Vec<Cow<'static, str>>,
@@ -58,7 +58,7 @@ pub struct Prompt {
     pub decision_tokens: usize,
     /// The maximum size of a statement's prompt in tokens, 1,500 to 1,000,000.
     pub statement_tokens: usize,
-    /// The most tokens of older messages that are looked up for a statement, 0 (none) to 100,000. They are a part of `statement_tokens`.
+    /// The maximum size of recalled older messages in a statement's prompt, in tokens, 0 (none) to 100,000. They are a part of `statement_tokens`.
     pub recall_tokens: usize,
     /// The maximum size of a summary's prompt in tokens, 1,500 to 1,000,000.
     pub summary_tokens: usize,
@@ -66,11 +66,11 @@ pub struct Prompt {
     pub max_side_answer_tokens: u32,
     /// The maximum size of the main model's answer in tokens, 16 to 100,000.
     pub max_main_answer_tokens: u32,
-    /// The time zone in which companions are told the time. `None`: UTC.
+    /// The time zone for times in prompts. `None`: UTC.
     pub time_zone: Option<Zone>,
-    /// The same for single guilds, by id.
+    /// Like `time_zone`, for single guilds, by id.
     pub guild_time_zones: BTreeMap<GuildId, Zone>,
-    /// The rolling summary is updated after this number of newly settled messages, 1 to 100,000.
+    /// The number of newly settled messages after which the rolling summary is updated, 1 to 100,000.
     pub summary_after: u64,
 }
 
@@ -78,9 +78,9 @@ pub struct Prompt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionForm {
-    /// With every explanation, and with the persona if it fits.
+    /// With all explanations, and with the persona if it fits.
     Full,
-    /// With few words and the brief of the persona, for a model on a slow computer.
+    /// Short explanations and the brief of the persona, for a model on a slow computer.
     Short,
 }
 
@@ -120,13 +120,13 @@ impl Prompt {
         self.guild_time_zones.get(guild).map_or_else(|| self.zone(), Zone::time_zone)
     }
 
-    /// The time zone of guilds that have none of their own.
+    /// The default time zone of guilds.
     pub fn zone(&self) -> &TimeZone {
         static UTC: TimeZone = TimeZone::UTC;
         self.time_zone.as_ref().map_or(&UTC, Zone::time_zone)
     }
 
-    /// The same, with prompts of at most so many tokens.
+    /// These settings, with all prompts limited to this number of tokens.
     pub fn within(&self, room: usize) -> Cow<'_, Self> {
         if self.decision_tokens.max(self.statement_tokens).max(self.summary_tokens) <= room {
             return Cow::Borrowed(self);
@@ -140,12 +140,12 @@ impl Prompt {
         })
     }
 
-    /// Whether decisions are asked for in few words.
+    /// Whether decisions use the short form.
     pub fn is_short(&self) -> bool {
         self.decision == DecisionForm::Short
     }
 
-    /// The words that say YES and NO in answers.
+    /// The words for YES and NO in answers, and their position.
     pub fn verdict_words(&self) -> Words<'_> {
         Words { yes: &self.yes_words, no: &self.no_words, verdict_first: !self.reason_first }
     }
@@ -159,7 +159,8 @@ impl Prompt {
         }
     }
 
-    /// The sentence that tells a statement whether it was asked for. Empty after a lull or a long silence (docs/design/speaking.md S-3).
+    /// The sentence in a statement's prompt that says whether the statement was asked for. Empty after a lull or a long silence
+    /// (docs/design/speaking.md S-3).
     pub fn manner_for(&self, trigger: Trigger) -> &str {
         match trigger {
             Trigger::Interjection => &self.unsolicited,
@@ -225,7 +226,7 @@ fn check_sentence(key: &str, sentence: &str, placeholder: &str) -> Result<(), Pr
     Ok(())
 }
 
-/// 1 to 20 words of letters and digits, none of which stands for the opposite, too.
+/// Checks that there are 1 to 20 words of letters and digits, and that none is also one of the opposite words.
 fn check_words(key: &str, words: &[Cow<'_, str>], opposite: &[Cow<'_, str>]) -> Result<(), Problem> {
     let problem = |message: String| Err(Problem::new(key, message));
     if !(1..=20).contains(&words.len()) {

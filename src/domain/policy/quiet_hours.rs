@@ -1,4 +1,4 @@
-//! The times at which companions speak only when spoken to, such as `23:00-08:00`.
+//! The hours in which companions speak only when spoken to, such as `23:00-08:00`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::moment::Moment;
 use crate::text::shortened;
 
-/// When companions are without initiative (docs/design/gate.md G-43).
+/// The hours in which companions are without initiative (docs/design/gate.md G-43).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QuietHours {
     /// Never.
@@ -19,12 +19,12 @@ pub enum QuietHours {
     Never,
     /// At all times.
     Always,
-    /// From one time of the day, in minutes after midnight, until before another one, perhaps on the next day.
+    /// From one time of day until before another one, in minutes after midnight. The end may be on the next day.
     Between { from: u16, until: u16 },
 }
 
 impl QuietHours {
-    /// Reads `never`, `always` or `HH:MM-HH:MM`, of which the two times differ.
+    /// Parses `never`, `always` or `HH:MM-HH:MM`. None for other texts, or if the two times are equal.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "never" => Some(Self::Never),
@@ -37,12 +37,12 @@ impl QuietHours {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no quiet hours.
     pub fn are_never(&self) -> bool {
         *self == Self::Never
     }
 
-    /// Whether it is quiet at this time, by the clocks of a time zone.
+    /// Whether this moment is in the quiet hours, by the clock of a time zone.
     pub fn include(self, now: Moment, zone: &TimeZone) -> bool {
         match self {
             Self::Never => false,
@@ -56,7 +56,7 @@ impl QuietHours {
     }
 }
 
-/// The minutes after midnight of a time from 00:00 to 23:59.
+/// Parses a time from 00:00 to 23:59 into minutes after midnight.
 fn minutes(time: &str) -> Option<u16> {
     let (hours, minutes) = time.split_once(':')?;
     let number = |text: &str, most: u16| {

@@ -13,15 +13,15 @@ pub struct Repetition {
     pub judge: Judge,
 }
 
-/// What measures how much the last statements of companions repeat each other.
+/// The judge that measures how much the last statements of companions repeat each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judge {
-    /// The similarity of the words and of what they do. It costs no calls.
+    /// Compares the words of the statements and their dialogue acts. It needs no calls.
     Lexical,
-    /// The side model, after each statement. The next round waits for it.
+    /// Asks the side model after each statement. The next round waits for the answer.
     Model,
-    /// The similarity of the words first. If it suspects repetition, the side model confirms or rejects it.
+    /// Compares the words first. If that indicates repetition, the side model confirms or rejects it.
     Both,
 }
 
@@ -29,7 +29,7 @@ impl Repetition {
     /// Always succeeds, because no value can be out of range.
     ///
     /// # Errors
-    /// None.
+    /// Never returns an error.
     pub fn check(&self) -> Result<(), Problem> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Section `reply`: what happens to a statement that is being made when people say more.
+//! Section `reply`: what happens to a statement in progress when people say more.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,18 +8,19 @@ use serde::{Deserialize, Serialize};
 use super::{Problem, within};
 use crate::stop_phrase::is_stop_phrase;
 
-/// How long nobody may say more before a statement is begun again.
+/// The pause without messages after which a statement is restarted.
 pub const REPLAN_PAUSE: Duration = Duration::from_secs(1);
-/// The most phrases of one language, and the most characters of a phrase.
+/// The maximum number of phrases of one language, and of characters of a phrase.
 const MOST_PHRASES: usize = 100;
 const MOST_CHARS: usize = 60;
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reply {
-    /// How often a statement is begun again because people said more (0 to 10). 0: never.
+    /// How often a statement is restarted because people said more (0 to 10). 0: never.
     pub max_replans: u32,
-    /// The messages that cancel a statement when they stand alone, by language. The languages are labels: all phrases count everywhere.
+    /// The messages that cancel a statement if they contain no other words, by language. The languages are labels: all phrases apply in all
+    /// languages.
     pub stop_phrases: BTreeMap<String, Vec<String>>,
 }
 

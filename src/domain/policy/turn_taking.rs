@@ -1,10 +1,10 @@
-//! Section `turn_taking`: which companion speaks next when several want to.
+//! Section `turn_taking`: the selection of the next speaker among companions.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Problem, seconds, within};
 
-/// The largest `max_turns`.
+/// The maximum value of `max_turns`.
 pub const MAX_TURNS: u32 = 1_000_000;
 
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -16,11 +16,12 @@ pub struct TurnTaking {
     pub turn_delay_secs: f64,
     /// Seconds that a round waits for the States of its companions (0.001 to 3,600). Must exceed the side model's timeout.
     pub state_timeout_secs: f64,
-    /// Statements that companions make in a row without a message by a person (1 to 1,000).
+    /// The maximum number of consecutive statements by companions without a message by a person (1 to 1,000).
     pub max_companion_streak: u32,
-    /// Statements by companions after which a conversation ends (1 to 1,000,000). `None`: no limit.
+    /// The number of statements by companions after which a conversation ends (1 to 1,000,000). `None`: no limit.
     pub max_turns: Option<u32>,
-    /// Seconds after the start of its call after which a companion loses the floor to others and writes on, late (1 to 3,600).
+    /// Seconds from the start of its call after which a companion loses the floor to others (1 to 3,600). It continues to write
+    /// without the floor.
     pub floor_timeout_secs: f64,
     /// Seconds that an external companion has to post its statement (0.1 to 3,600).
     pub external_statement_timeout_secs: f64,
@@ -30,9 +31,9 @@ pub struct TurnTaking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Voting {
-    /// A call of its own for each companion.
+    /// One call for each companion.
     Each,
-    /// One call for all that the same side model decides for.
+    /// One call for all companions with the same side model.
     Together,
 }
 

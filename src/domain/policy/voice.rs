@@ -1,4 +1,4 @@
-//! Section `voice`: what happens in voice calls.
+//! Section `voice`: rules and limits of voice calls.
 
 use std::time::Duration;
 
@@ -12,17 +12,18 @@ pub struct Voice {
     /// Seconds of silence after which the words of a speaker who addressed a companion are handed over (0 to 60; docs/design/voice.md A-8). A value
     /// that is not smaller than the companions' `voice_lull_timeout` turns early hand-overs off.
     pub address_timeout_secs: f64,
-    /// Seconds after a companion's answer in which the person whom it answered is handed over early (0 to 600; docs/design/voice.md A-8). 0: never.
+    /// Seconds after a companion's answer in which the words of the answered person are handed over early (0 to 600; docs/design/voice.md A-8). 0:
+    /// never.
     pub follow_up_secs: f64,
-    /// Seconds without audio after which a recogniser is told to finish its segment (0.1 to 10; docs/design/voice.md A-13).
+    /// Seconds without audio after which a recogniser is instructed to finish its segment (0.1 to 10; docs/design/voice.md A-13).
     pub idle_finalize_secs: f64,
-    /// Seconds between a companion's selection and its spoken statement, unless somebody addressed it (0 to 10; docs/design/voice.md A-64).
+    /// Seconds between a companion's selection and its spoken statement, unless a person addressed it (0 to 10; docs/design/voice.md A-64).
     pub turn_delay_secs: f64,
-    /// Seconds that a question to a companion about spoken words may take (0.5 to 60; docs/design/voice.md A-64).
+    /// Seconds that a question to a companion about transcribed speech may take (0.5 to 60; docs/design/voice.md A-64).
     pub decision_timeout_secs: f64,
     /// Whether a companion greets the first person who enters a call (docs/design/voice.md A-77).
     pub greeting: bool,
-    /// Whether statements that answer typed messages are spoken, too, while a call is going on.
+    /// Whether statements that answer typed messages are also spoken during a call.
     pub read_text_aloud: bool,
     /// The maximum number of characters of a statement that are spoken (50 to 10,000; docs/design/voice.md A-65).
     pub max_spoken_chars: usize,
@@ -34,9 +35,9 @@ pub struct Voice {
     pub max_calls: usize,
     /// The maximum number of people in a call (1 to 1,000).
     pub max_people: usize,
-    /// Seconds that a call may last (0 to 604,800; docs/design/voice.md A-75). 0: as long as somebody is in it.
+    /// The maximum duration of a call in seconds (0 to 604,800; docs/design/voice.md A-75). 0: no limit.
     pub max_call_secs: f64,
-    /// The maximum number of people in a call whose words are recognised at the same time (1 to 1,000; docs/design/voice.md A-74).
+    /// The maximum number of people in a call whose speech is recognised at the same time (1 to 1,000; docs/design/voice.md A-74).
     pub max_streams: usize,
 }
 

@@ -7,15 +7,15 @@ use serde::de::{Deserializer, Error as _};
 
 use crate::text::shortened;
 
-/// The farthest distance from UTC of any place, that of Kiribati.
+/// The largest offset from UTC of any place, that of Kiribati.
 const FARTHEST_SECS: i32 = 14 * 3600;
 
-/// A time zone that this machine knows.
+/// A time zone in the time zone data of this machine, or a fixed offset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone(TimeZone);
 
 impl Zone {
-    /// Reads the name of a zone, or a distance from UTC. ISO 8601 has two digits for the hours; people also write `Z`, `+2` and `+5:30`.
+    /// Parses the name of a zone or an offset from UTC. ISO 8601 requires two digits for the hours. `Z`, `+2` and `+5:30` are accepted, too.
     pub fn parse(text: &str) -> Option<Self> {
         let text = match text.trim() {
             "Z" | "z" => "UTC".to_owned(),
@@ -29,7 +29,7 @@ impl Zone {
         (!zone.is_unknown() && is_on_earth).then_some(Self(zone))
     }
 
-    /// Reads the contents of a file such as `/etc/localtime` (RFC 9636).
+    /// Parses the contents of a file such as `/etc/localtime` (RFC 9636).
     pub fn of_file(contents: &[u8]) -> Option<Self> {
         TimeZone::tzif("", contents).ok().map(Self)
     }

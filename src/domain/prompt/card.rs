@@ -1,4 +1,4 @@
-//! Decides how much of a companion's persona its prompts show: statements all of it, decisions all of it or its brief.
+//! Decides how much of a companion's persona its prompts show. Statements show all of it. Decisions show all of it or its brief.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::texts::FRAME_WEIGHT;
 use super::{Character, Prompt};
 use crate::policy::prompt::Prompt as Words;
 
-/// What a prompt shows of a companion.
+/// The description of a companion in a prompt.
 pub(super) struct Card<'a> {
     /// The name of the part in [`Prompt::sizes`].
     pub(super) part: &'static str,
@@ -17,11 +17,11 @@ pub(super) struct Card<'a> {
     pub(super) text: Cow<'a, str>,
     /// The sentence of the interjection level.
     pub(super) tier: &'a str,
-    /// How the companion speaks up; empty for decisions.
+    /// The companion's tone. Empty for decisions.
     pub(super) tone: &'a str,
 }
 
-/// For a decision: the whole persona if it fits, else its brief, else its beginning. A short decision prefers a brief.
+/// For a decision: the whole persona if it fits, otherwise its brief, otherwise its beginning. A short decision prefers a brief.
 pub(super) fn for_decision<'a>(character: &Character<'a>, words: &'a Words) -> Card<'a> {
     let room = persona_room(words);
     let persona = character.persona.trim();
@@ -33,13 +33,13 @@ pub(super) fn for_decision<'a>(character: &Character<'a>, words: &'a Words) -> C
     Card { part, text, tier: words.tone.of(character.tier), tone: "" }
 }
 
-/// For a statement: the whole persona. The settings are refused if it does not fit.
+/// For a statement: the whole persona. Settings with a persona that does not fit are refused.
 pub(super) fn for_statement<'a>(character: &Character<'a>, words: &'a Words) -> Card<'a> {
     let text = described(character.persona.trim(), persona_room(words).statement);
     Card { part: "persona", text, tier: words.tone.of(character.tier), tone: character.tone.trim() }
 }
 
-/// As much of a persona as has this many tokens.
+/// The beginning of a persona, with at most this number of tokens.
 fn described(persona: &str, room: usize) -> Cow<'_, str> {
     match beginning(persona, room * 4) {
         Cow::Borrowed(text) => unseparated(text),

@@ -11,9 +11,8 @@ const MAX_NAME_CHARS: usize = 64;
 
 /// Appends the content of a JSON string.
 ///
-/// More is escaped than JSON requires: everything that is [hidden](is_hidden), and the first character of everything that could be one of the
-/// prompt's delimiters or a [mark](begins_mark) of a model (`</messages>`, `<|im_start|>`, `[INST]`). So no text contains a line break, a delimiter
-/// or a mark.
+/// Escapes more than JSON requires: every [hidden](is_hidden) character, and the first character of each possible delimiter of the prompt or
+/// [mark](begins_mark) of a model (`</messages>`, `<|im_start|>`, `[INST]`). So the result contains no line break, delimiter or mark.
 pub(super) fn escape_into(line: &mut String, text: &str) {
     #[cfg(any(test, feature = "samples"))]
     crate::conversation::poison::check_prompt_text(text);
@@ -48,7 +47,7 @@ pub(super) fn escaped_weight(c: char) -> usize {
     }
 }
 
-/// The weight of a text: its size in quarters of a token. An ASCII character weighs one, any other two.
+/// The weight of a text: its size in quarters of a token. An ASCII character weighs one, any other character two.
 pub(super) fn weight(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().map(char_weight).sum() }
 }
@@ -58,7 +57,7 @@ pub(super) const fn char_weight(c: char) -> usize {
     if c.is_ascii() { 1 } else { 2 }
 }
 
-/// Cuts a text to at most this weight. It is cut in the middle, and a mark says so. Empty if not even the mark fits.
+/// Cuts the middle out of a text so that it has at most this weight, and inserts a mark. Empty if not even the mark fits.
 pub(super) fn cut_middle(text: &str, most: usize, weigh: impl Fn(char) -> usize) -> Cow<'_, str> {
     let total: usize = text.chars().map(&weigh).sum();
     if total <= most {
@@ -73,8 +72,8 @@ pub(super) fn cut_middle(text: &str, most: usize, weigh: impl Fn(char) -> usize)
     Cow::Owned([start, &mark(left_out), end].concat())
 }
 
-/// The beginning of a text, of at most this weight. It ends with a line, a sentence or a word where that loses less than half, and a mark says
-/// how much is missing. Empty if not even the mark fits.
+/// The beginning of a text, with at most this weight. It ends with a line, a sentence or a word where that loses less than half. A mark gives the
+/// number of missing characters. Empty if not even the mark fits.
 pub(super) fn beginning(text: &str, most: usize) -> Cow<'_, str> {
     if weight(text) <= most {
         return Cow::Borrowed(text);
@@ -88,13 +87,13 @@ pub(super) fn beginning(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned([kept, &mark(text[kept.len()..].chars().count())].concat())
 }
 
-/// A name in one line: without invisible characters, at most 64 characters long, and never empty.
+/// A name in one line, without invisible characters. It has at most 64 characters and is never empty.
 pub(super) fn plain_name(name: &str) -> String {
     let plain = one_line(name, MAX_NAME_CHARS);
     if plain.is_empty() { "somebody".into() } else { plain }
 }
 
-/// A name for use outside data: a plain one, in which no [mark](begins_mark) of a model begins.
+/// A plain name for use outside data. It contains no [mark](begins_mark) of a model.
 pub(super) fn unmarked_name(name: &str) -> String {
     let mut unmarked = plain_name(name);
     // After removing the first character of a mark, the character before it may begin another one.
@@ -104,7 +103,7 @@ pub(super) fn unmarked_name(name: &str) -> String {
     if unmarked.trim().is_empty() { "somebody".into() } else { unmarked }
 }
 
-/// What a companion said, as its own turn: without hidden characters, and with a space in each [mark](begins_mark) of a model, so that it is none.
+/// A companion's statement as its own turn: without hidden characters, and with a space in each [mark](begins_mark) of a model to break it.
 pub(super) fn plain_words(text: &str) -> String {
     #[cfg(any(test, feature = "samples"))]
     crate::conversation::poison::check_prompt_text(text);
@@ -119,8 +118,8 @@ pub(super) fn plain_words(text: &str) -> String {
     if words.trim().is_empty() { "…".into() } else { words }
 }
 
-/// A description of a companion, which may be a stranger's, such as that of an imported card: everything in it that [separates](begins_separator) turns
-/// or parts of a prompt begins with a round bracket instead.
+/// A description of a companion, which may be written by a stranger, for example in an imported card. Each [separator](begins_separator) of turns or
+/// parts of a prompt in it begins with a round bracket instead.
 pub(super) fn unseparated(text: &str) -> Cow<'_, str> {
     let begins = |(at, c): (usize, char)| begins_separator(c, &text[at + c.len_utf8()..]);
     if !text.char_indices().any(begins) {
@@ -129,7 +128,7 @@ pub(super) fn unseparated(text: &str) -> Cow<'_, str> {
     text.char_indices().map(|(at, c)| if begins((at, c)) { '(' } else { c }).collect()
 }
 
-/// The number of bytes of the first characters that together weigh at most `most`.
+/// The number of bytes of the longest prefix with at most the weight `most`.
 fn bytes_within(chars: impl Iterator<Item = char>, most: usize, weigh: impl Fn(char) -> usize) -> usize {
     let mut sum = 0;
     chars

@@ -1,4 +1,4 @@
-//! The forms of answers: the fields of a vote, and the words of a statement.
+//! The answer formats that prompts ask for: the fields of a vote, and the text of a statement.
 
 use std::borrow::Cow;
 
@@ -7,18 +7,19 @@ use crate::closing::Stage;
 use crate::policy::prompt::Prompt as Words;
 use crate::vote::{MOST_IMPORTANCE, MOST_MOOD};
 
-/// The form of a vote: two examples, one with each decision so that neither is suggested, without words to copy, and a line for each of its [fields](vote_fields).
+/// The format of a vote: two examples and a line for each of its [fields](vote_fields). There is one example for each decision, so that neither is
+/// suggested. They contain no text to copy.
 pub(super) fn vote_form(name: &str, stage: Stage, asked: Extra, words: &Words) -> String {
     if words.is_short() {
         return short_form(stage, asked, words);
     }
     let fields = field_lines(&format!("{name}'s"), &format!("Until now it is \"{stage}\"."), asked, words);
-    // Some endpoints answer in JSON only if the prompt contains this word.
+    // Some endpoints return JSON only if the prompt contains this word.
     let intro = "Answer with one JSON object and nothing else. Two examples of its form:";
     format!("{intro}\n{}\n\nIts fields:\n{fields}", examples(stage, asked, words))
 }
 
-/// The same in few words.
+/// The format of a vote in few words.
 fn short_form(stage: Stage, asked: Extra, words: &Words) -> String {
     let ([yes, no], examples) = (verdicts(words), examples(stage, asked, words));
     let mood = format!(" `mood`: -{MOST_MOOD} to {MOST_MOOD}, how gladly you talk on if interrupted (0: as usual).");
@@ -35,7 +36,7 @@ fn short_form(stage: Stage, asked: Extra, words: &Words) -> String {
     )
 }
 
-/// The form of the votes of several companions: one object with a vote for each of these ids.
+/// The format of the votes of several companions: one object with a vote for each of these ids.
 pub(super) fn votes_form<'a>(ids: impl Iterator<Item = &'a str>, asked: Extra, words: &Words) -> String {
     let whole: Vec<_> = ids.map(|id| format!("\"{id}\": {{…}}")).collect();
     let closing = format!("Until now it is \"{}\", unless another stage is named above.", Stage::None);
@@ -65,7 +66,7 @@ fn examples(stage: Stage, asked: Extra, words: &Words) -> String {
     [example(&yes, 6, true), example(&no, 2, false)].join("\n")
 }
 
-/// A line for each field. `whose`: in whose voice the reason is.
+/// A line for each field. `whose` is the possessive of the voice for the reason.
 fn field_lines(whose: &str, closing_until_now: &str, asked: Extra, words: &Words) -> String {
     let [yes, no] = verdicts(words);
     let lines = vote_fields(asked, words).into_iter().map(|field| match field {
@@ -92,16 +93,16 @@ fn field_lines(whose: &str, closing_until_now: &str, asked: Extra, words: &Words
     lines.map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// What a vote is asked for besides its usual fields.
+/// The optional fields of a vote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extra {
-    /// In a call a mood: it decides about interruptions.
+    /// Whether to ask for a mood, which affects interruptions in a call.
     pub is_call: bool,
-    /// Whether somebody is at risk (docs/design/safety.md N-8).
+    /// Whether to ask if a person is at risk (docs/design/safety.md N-8).
     pub about_risk: bool,
 }
 
-/// The fields of a vote, in the order in which they are asked for.
+/// The fields of a vote, in the order in which the prompt lists them.
 pub fn vote_fields(asked: Extra, words: &Words) -> Vec<&'static str> {
     let [first, second] = if words.reason_first { ["reason", "decision"] } else { ["decision", "reason"] };
     [first, second, "importance", "selected", "closing"]
@@ -111,13 +112,13 @@ pub fn vote_fields(asked: Extra, words: &Words) -> Vec<&'static str> {
         .collect()
 }
 
-/// The words for YES and NO that a decision is asked for with.
+/// The words for YES and NO in the prompt of a decision.
 pub fn verdicts(words: &Words) -> [String; 2] {
     let first = |words: &[Cow<'_, str>]| words.first().map(|word| word.to_uppercase()).unwrap_or_default();
     [first(&words.yes_words), first(&words.no_words)]
 }
 
-/// How a model says nothing instead of a statement.
+/// The instruction by which a model may decline to speak.
 pub(super) fn pass_form(name: &str) -> String {
     format!(
         "If {name} would rather say nothing now, write only {MARKER}: and after it one short sentence in {name}'s voice that says why."

@@ -1,4 +1,4 @@
-//! The parts that prompts share, and the prompt of a decision, within its token budget.
+//! The parts that several prompts share, and the prompt of a decision, within its token budget.
 
 use super::card::Card;
 use super::data::{char_weight, cut_middle, escape_into, escaped_weight, unmarked_name, unseparated, weight};
@@ -10,16 +10,16 @@ use crate::id::CompanionId;
 use crate::policy;
 use crate::trigger::Trigger;
 
-/// The parts of the system message that come with the character.
+/// The parts of the system message that depend on the character.
 pub(super) struct System {
     pub(super) text: String,
     pub(super) sizes: Vec<(&'static str, usize)>,
-    /// The weight that it leaves for everything else.
+    /// The weight that it leaves for the rest of the prompt.
     pub(super) left: usize,
 }
 
-/// The system message of a prompt of this many tokens, of which `reserved` are for other fixed texts. Chattiness and tone each get at most a quarter
-/// of what is left beside the card.
+/// The system message of a prompt with this many tokens. The weight `reserved` is left for other fixed texts. Chattiness and tone each get at most a
+/// quarter of the room that the card leaves.
 pub(super) fn system(character: &Character<'_>, card: &Card<'_>, how_to_read: &str, reserved: usize, tokens: usize) -> System {
     let opening = format!("You are {}.", unmarked_name(character.name));
     let fixed = weight(&opening) + weight(card.tier) + weight(how_to_read) + reserved + FRAME_WEIGHT;
@@ -41,7 +41,7 @@ pub(super) fn system(character: &Character<'_>, card: &Card<'_>, how_to_read: &s
     }
 }
 
-/// What a decision is shown.
+/// The content of a decision's prompt.
 pub(super) struct Shown<'a> {
     pub(super) summary: Option<&'a str>,
     /// Messages that are settled, and the companion's own.
@@ -52,8 +52,8 @@ pub(super) struct Shown<'a> {
     pub(super) scene: &'a Scene,
 }
 
-/// The prompt of a decision. The note gets at most a quarter of what the system message leaves, the scene an eighth, and little in a short one, the summary a
-/// quarter of the rest, and the messages what is left.
+/// The prompt of a decision. The note gets at most a quarter of the room that the system message leaves. The scene gets an eighth, and less in a
+/// short decision. The summary gets a quarter of the rest, and the messages get the remaining room.
 pub(super) fn decision(
     character: &Character<'_>,
     card: &Card<'_>,
@@ -70,8 +70,8 @@ pub(super) fn decision(
     question(system, shown, character.id, Some(Reader { id: character.id, name: character.name }), ending, scene_room)
 }
 
-/// The prompt of a decision after its system message. `first`: the companion, or one of several, that is asked. The scene weighs at most `scene_room`
-/// besides the time.
+/// The prompt of a decision after its system message. `first` is the companion that is asked, or the first of several. The scene weighs at most
+/// `scene_room`, without the time.
 pub(super) fn question(
     system: System,
     shown: &Shown<'_>,
@@ -109,7 +109,7 @@ pub(super) fn question(
     Prompt::new(system, user, parts.into_iter().chain(sizes(&rest)).collect())
 }
 
-/// The sentence for the trigger of the question. Empty for a lull (docs/design/gate.md G-27), and where a note takes its place.
+/// The sentence for the trigger of the question. Empty for a lull (docs/design/gate.md G-27), and for triggers that have a note instead.
 pub(super) fn context(trigger: Trigger, count: u64, speaker: Option<&str>, words: &policy::prompt::Prompt) -> String {
     let sentence = match trigger {
         Trigger::DirectAddress => words.direct_address.clone(),
@@ -117,7 +117,7 @@ pub(super) fn context(trigger: Trigger, count: u64, speaker: Option<&str>, words
         Trigger::Turn => words.turn.replace("{name}", &unmarked_name(speaker.unwrap_or_default())),
         Trigger::Lull | Trigger::Silence | Trigger::Event => String::new(),
     };
-    // A sentence may contain a placeholder many times.
+    // A sentence may repeat a placeholder many times.
     cut_middle(&sentence, MAX_SENTENCE_WEIGHT, char_weight).into_owned()
 }
 
@@ -136,7 +136,7 @@ pub(super) fn block(name: &str, lines: &str) -> String {
     if lines.is_empty() { String::new() } else { format!("<{name}>\n{lines}</{name}>") }
 }
 
-/// Joins texts with empty lines between them. Empty texts are left out.
+/// Joins the texts that are not empty, with empty lines between them.
 pub(super) fn paragraphs(texts: &[&str]) -> String {
     texts.iter().copied().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
 }

@@ -1,5 +1,5 @@
-//! Writes one message as one line of JSON. The line depends on the message, and not on the prompt: the same message is the same line in each, except
-//! that it quotes what it replies to only while it is new.
+//! Writes one message as one line of JSON. The line depends on the message and not on the prompt. The only exception: the message that it replies to
+//! is quoted only while the message is new.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::id::CompanionId;
 use crate::message::{Author, Cut, Quoted, Role};
 use crate::moment::Moment;
 
-/// The silence before a message after which it is shown with its time. The first message of a day is, too.
+/// A message is shown with its time after a silence of this length. The first message of a day is, too.
 const GAP: Duration = Duration::from_secs(600);
 /// The weight of the beginning of a line with a time.
 pub(super) const STAMP_WEIGHT: usize = 32;
@@ -23,7 +23,7 @@ pub(super) struct Reader<'a> {
     pub(super) name: &'a str,
 }
 
-/// A message as the end of a line, which [`beginning`] begins. It weighs at most `most`. None if that is impossible.
+/// A message as the end of a line that begins with [`beginning`]. It weighs at most `most`. None if that is impossible.
 pub(super) fn line_end(said: &Said, reader: Option<Reader<'_>>, most: usize) -> Option<String> {
     let message = &*said.message;
     let own = reader.filter(|reader| message.is_by(reader.id));
@@ -60,7 +60,7 @@ fn role_of(from: &Author, reader: Option<Reader<'_>>) -> &'static str {
     }
 }
 
-/// The message that a message replies to. Its text weighs at most `room`.
+/// The quote of the message that a message replies to. Its text weighs at most `room`.
 fn quote(Quoted { from, text, .. }: &Quoted, reader: Option<Reader<'_>>, room: usize) -> String {
     let mut quote = format!("\"replies_to\":{{\"who\":\"#{}\",\"role\":\"{}\",\"from\":\"", tag(from), role_of(from, reader));
     escape_into(&mut quote, &plain_name(&from.name));
@@ -70,7 +70,7 @@ fn quote(Quoted { from, text, .. }: &Quoted, reader: Option<Reader<'_>>, room: u
     quote
 }
 
-/// The mark after the words of a statement that was cut off. To its author it tells the words that nobody heard, which weigh at most `room`.
+/// The mark after the text of a statement that was cut off. For its author, the mark contains the unheard words, which weigh at most `room`.
 fn cut_mark(cut: &Cut, heard: &str, is_own: bool, room: usize) -> String {
     let by = cut.by.as_ref().map(|by| format!(" by {}", plain_name(&by.name))).unwrap_or_default();
     match unheard(cut, heard, room).filter(|_| is_own) {
@@ -79,7 +79,7 @@ fn cut_mark(cut: &Cut, heard: &str, is_own: bool, room: usize) -> String {
     }
 }
 
-/// A line that tells a companion that its words before were cut off. The unheard words in it weigh at most `room`.
+/// A line that informs a companion that its statement was cut off. The unheard words in the line weigh at most `room`.
 pub(super) fn cut_line(cut: &Cut, heard: &str, room: usize) -> String {
     let by = cut.by.as_ref().map(|by| format!(" by {}", plain_name(&by.name))).unwrap_or_default();
     let rest = unheard(cut, heard, room).map(|unheard| format!(" Nobody heard the rest: {unheard}")).unwrap_or_default();
@@ -94,7 +94,7 @@ fn unheard(cut: &Cut, heard: &str, room: usize) -> Option<String> {
     Some(cut_middle(unheard, room, escaped_weight).into_owned()).filter(|unheard| !unheard.is_empty())
 }
 
-/// A short name for a speaker, so that two with the same name can be told apart. It depends on the speaker alone, so it is the same in every prompt.
+/// A short tag that distinguishes speakers with the same name. It depends only on the speaker, so it is the same in every prompt.
 fn tag(author: &Author) -> String {
     tag_of(author.role, &author.id)
 }
@@ -102,14 +102,14 @@ fn tag(author: &Author) -> String {
 /// The tag of the speaker with this role and this id.
 pub(super) fn tag_of(role: Role, id: &str) -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-    // 64-bit FNV-1a, whose upper bits are the better ones.
+    // 64-bit FNV-1a. Its upper bits are better distributed.
     let bytes = role.as_str().bytes().chain([0]).chain(id.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     (0..6).map(|letter| char::from(LETTERS[(hash >> (59 - 5 * letter)) as usize % 32])).collect()
 }
 
-/// The beginnings of the lines of messages that were said at these moments, in their order. They hold times: after a [gap](GAP), and with the first
-/// message of each day. Without a zone there are none.
+/// The beginnings of the lines of messages that were said at these moments, in the same order. They contain the time after a [gap](GAP) and for the
+/// first message of each day. Without a zone they contain no times.
 pub(super) fn beginnings(times: impl Iterator<Item = Moment>, zone: Option<&TimeZone>) -> Vec<String> {
     let mut before: Option<Moment> = None;
     let beginning = |at: Moment| {
@@ -122,7 +122,7 @@ pub(super) fn beginnings(times: impl Iterator<Item = Moment>, zone: Option<&Time
     times.map(beginning).collect()
 }
 
-/// The beginning of a line, with the time in this zone.
+/// The beginning of a line. It contains the time if there is a zone.
 pub(super) fn beginning(at: Moment, zone: Option<&TimeZone>) -> String {
     zone.map_or_else(|| "{".to_owned(), |zone| format!("{{\"at\":\"{}\",", at.zoned(zone).strftime("%Y-%m-%d %H:%M")))
 }

@@ -1,4 +1,4 @@
-//! Decides which one note about the situation a prompt has (docs/design/speaking.md S-2). Two notes at once would contradict each other.
+//! Selects the one note about the situation in a prompt (docs/design/speaking.md S-2). Two notes would contradict each other.
 
 use super::data::{char_weight, cut_middle};
 use crate::closing::Stage;
@@ -8,24 +8,24 @@ use crate::trigger::Trigger;
 /// A note about the situation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// Something happened that must be acknowledged.
+    /// An event must be acknowledged.
     Event,
     /// The companion says goodbye.
     Goodbye,
     /// The conversation is about to end.
     PreClosing,
-    /// Nobody has said anything for long.
+    /// There was a long silence.
     Silence,
     /// The conversation repeats itself.
     Repetition,
 }
 
-/// The note that a prompt has: the first that applies. An event must be acknowledged, also by a companion that is leaving. Who says goodbye begins
-/// nothing new. What was said before a long silence is over, also if it repeated itself.
+/// The note of a prompt: the first that applies. An event must be acknowledged even by a companion that is leaving. A companion that says goodbye
+/// begins no new topic. After a long silence, earlier repetition does not count.
 pub fn note(trigger: Trigger, stage: Stage, is_repetitive: bool) -> Option<Note> {
     match (trigger, stage) {
         (Trigger::Event, _) => Some(Note::Event),
-        // A terminal companion says nothing. If it has to speak anyway, it says goodbye.
+        // A terminal companion makes no statements. If it has to make one anyway, it says goodbye.
         (_, Stage::Closing | Stage::Terminal) => Some(Note::Goodbye),
         (_, Stage::PreClosing) => Some(Note::PreClosing),
         (Trigger::Silence, Stage::None) => Some(Note::Silence),
@@ -43,7 +43,7 @@ impl Note {
             Self::Silence => &words.silence.replace("{minutes}", &minutes.to_string()),
             Self::Repetition => &words.repetition,
         };
-        // A sentence may contain a placeholder many times.
+        // A sentence may repeat a placeholder many times.
         cut_middle(sentence, super::texts::MAX_SENTENCE_WEIGHT, char_weight).into_owned()
     }
 }

@@ -1,4 +1,4 @@
-//! Chooses the recalled messages that a prompt shows, and writes them.
+//! Selects and writes the recalled messages of a prompt.
 
 use jiff::tz::TimeZone;
 
@@ -8,13 +8,13 @@ use super::line::{Reader, beginning, line_end};
 use super::texts::RECALLED;
 use crate::id::Seq;
 
-/// The share of the room that one message takes at most. A longer one is cut in its middle.
+/// One message takes at most the room divided by this number. A longer one is cut in its middle.
 const SHARE: usize = 3;
-/// An upper bound of the weight of what stands around the lines.
+/// An upper bound of the weight of the texts around the lines.
 const DELIMITERS_WEIGHT: usize = 60;
 
-/// Of these messages, the best first, as many as fit: their lines, oldest first, each with its time, and their numbers, the best first. Those from
-/// `shown_from` on are shown anyway.
+/// The lines of the best messages that fit, oldest first, each with its time, and their numbers, the best first. `found` is ordered by quality, the
+/// best first. Messages from `shown_from` on are skipped, because the prompt shows them anyway.
 pub(super) fn recalled(
     found: &[Said],
     shown_from: Option<Seq>,

@@ -1,4 +1,5 @@
-//! Decides how long a persona may be to be shown in full. The settings are checked by it, so it imports no file that imports them as a whole.
+//! The maximum size of a persona that is shown in full. The check of the settings uses this file, so it imports no file that imports the whole
+//! settings.
 
 use super::data::weight;
 use super::form::{Extra, statement_form, vote_form};
@@ -7,20 +8,20 @@ use crate::closing::Stage;
 use crate::policy::prompt::Prompt as Words;
 use crate::trigger::Trigger;
 
-/// The weight of the longest name, twice that of its 64 characters.
+/// The maximum weight of a name of 64 characters.
 const NAME_WEIGHT: usize = 128;
-/// The longest persona that is shown in full, in tokens.
+/// The maximum size of a persona that is shown in full, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PersonaRoom {
-    /// In decisions: half of what the rest of the prompt leaves. A longer persona is replaced by its brief.
+    /// In decisions: half of the room that the rest of the prompt leaves. A longer persona is replaced by its brief.
     pub decision: usize,
-    /// The longest brief that decisions show in full.
+    /// The maximum size of a brief that decisions show in full.
     pub brief: usize,
-    /// In statements: four fifths of what the rest of the prompt leaves.
+    /// In statements: four fifths of the room that the rest of the prompt leaves.
     pub statement: usize,
 }
 
-/// The room for personas. It depends on the settings alone, so a companion is shown in the same way in all its decisions.
+/// The room for personas. It depends only on the settings, so all decisions show a companion in the same way.
 pub fn persona_room(words: &Words) -> PersonaRoom {
     let tones = ["very_quiet", "quiet", "average", "eager", "very_eager"].map(|tier| words.tone.of(tier));
     let frame = weight("You are .") + NAME_WEIGHT + longest(&tones) + FRAME_WEIGHT;
@@ -36,7 +37,7 @@ pub fn persona_room(words: &Words) -> PersonaRoom {
     }
 }
 
-/// The most that the fixed texts at the end of a statement's prompt weigh, whatever led to the statement.
+/// The maximum weight of the fixed texts at the end of a statement's prompt, for any trigger.
 pub(super) fn statement_ending_weight(words: &Words) -> usize {
     let manners = longest(&Trigger::ALL.map(|trigger| words.manner_for(trigger)));
     let form = weight(&statement_form("", false)).max(weight(&statement_form("", true))) + NAME_WEIGHT;
@@ -52,7 +53,7 @@ fn longest(texts: &[&str]) -> usize {
     texts.iter().map(|text| weight(text)).max().unwrap_or_default()
 }
 
-/// The estimated tokens of a text: one for four ASCII characters, or for two other characters.
+/// The estimated tokens of a text: one per four ASCII characters or two other characters.
 pub fn tokens(text: &str) -> usize {
     weight(text).div_ceil(4)
 }

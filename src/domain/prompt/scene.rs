@@ -1,4 +1,4 @@
-//! Tells a companion where it is: the time, who is there, and how old the messages are.
+//! Describes the scene to a companion: the place, the time, the participants, and the age of the messages.
 
 use std::collections::BTreeSet;
 
@@ -10,31 +10,31 @@ use crate::message::Role;
 use crate::moment::Moment;
 use crate::text::{one_line, shortened};
 
-/// The most names of each kind.
+/// The maximum number of names of each kind.
 const MAX_NAMES: usize = 12;
-/// The most characters that are told of another companion.
+/// The maximum number of characters in the description of another companion.
 const MAX_ABOUT_CHARS: usize = 80;
-/// The most characters of the title of the place, and of its topic.
+/// The maximum number of characters of the place's title and topic.
 const MAX_TITLE_CHARS: usize = 200;
 const MAX_TOPIC_CHARS: usize = 300;
-/// The age in seconds from which it is said when something was said.
+/// The age in seconds from which the time of the last message is given.
 const OLD_SECS: u64 = 600;
-/// The silence in seconds before the new messages that is spoken of.
+/// The silence in seconds before the new messages that is mentioned.
 const GAP_SECS: u64 = 3_600;
 
 impl Scene {
-    /// The instruction about minors, empty where there are none.
+    /// The instruction about minors. Empty if there are none.
     pub(super) fn audience(&self) -> &'static str {
         if self.has_minors { MINORS } else { "" }
     }
 
-    /// Sentences about the place, the time and who is there. The time is always told; the rest weighs at most `room`.
+    /// Sentences about the place, the time and the participants. The time is always included. The rest weighs at most `room`.
     ///
     /// `earlier` and `new` are the messages that the prompt shows, oldest first.
     pub(super) fn sentences(&self, reader: &CompanionId, earlier: &[&Said], new: &[&Said], room: usize) -> String {
         let spoken = earlier.iter().chain(new).copied();
         let newest = spoken.clone().next_back().map_or(self.now, |said| said.at);
-        // Clocks can go back.
+        // Clocks can be set back.
         let now = self.now.max(newest);
         let time = now.zoned(&self.zone).strftime("%A, %Y-%m-%d, %H:%M").to_string();
         let place = if self.is_call { "You are in a voice call, where everybody hears you." } else { "You are in a group chat." };
@@ -59,14 +59,14 @@ impl Scene {
         text
     }
 
-    /// Tells of a long silence before the new messages.
+    /// A sentence about a long silence before the new messages.
     fn gap(&self, earlier: &[&Said], new: &[&Said]) -> Option<String> {
         let (before, first) = (earlier.last()?, new.first()?);
         let is_long = first.at.since(before.at).as_secs() >= GAP_SECS;
         is_long.then(|| format!("Before what was just said, nothing was said since {}.", self.when(before.at, first.at)))
     }
 
-    /// A moment in the words of somebody who looks back at it.
+    /// A moment, as a phrase relative to `now`.
     fn when(&self, then: Moment, now: Moment) -> String {
         let (then, now) = (then.zoned(&self.zone), now.zoned(&self.zone));
         let time = then.strftime("%H:%M");
@@ -79,7 +79,7 @@ impl Scene {
         }
     }
 
-    /// The name of the zone, or how far it is from UTC.
+    /// The name of the zone, or its offset from UTC.
     fn zone_name(&self, now: Moment) -> String {
         match self.zone.iana_name() {
             Some(name) => name.to_owned(),
@@ -88,7 +88,8 @@ impl Scene {
     }
 }
 
-/// The names of those who spoke lately, the latest first, as JSON strings. Companions are listed apart. Whom an event is about has not spoken.
+/// The names of recent speakers as JSON strings, the latest first. Excludes companions, which are listed separately, and the persons that events
+/// name.
 fn people<'a>(spoken: impl DoubleEndedIterator<Item = &'a Said>, reader: &CompanionId) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let words = spoken.rev().filter(|said| !said.message.is_by(reader) && !said.message.is_event());
@@ -98,14 +99,14 @@ fn people<'a>(spoken: impl DoubleEndedIterator<Item = &'a Said>, reader: &Compan
     new.map(|author| json(&plain_name(&author.name))).collect()
 }
 
-/// A text from outside as a JSON string.
+/// An untrusted text as a JSON string.
 fn json(text: &str) -> String {
     let mut string = "\"".to_owned();
     escape_into(&mut string, text);
     string + "\""
 }
 
-/// Each companion by its name and the first words of its chattiness.
+/// The companions, each with its name and the beginning of its chattiness.
 fn companions(others: &[Other]) -> Vec<String> {
     let about = |chattiness: &str| {
         let line = one_line(chattiness, usize::MAX);
@@ -123,13 +124,13 @@ fn companions(others: &[Other]) -> Vec<String> {
     shown.collect()
 }
 
-/// A text of an operator that stands between brackets.
+/// An operator's text for use between brackets. Removes brackets.
 fn unmarked(text: &str) -> String {
     let plain: String = text.chars().filter(|c| !matches!(c, '(' | ')' | '<' | '>' | '[' | ']')).collect();
     plain.trim().to_owned()
 }
 
-/// As many of the names as weigh at most `room`, and how many more there are. None if there is none.
+/// The first names that weigh at most `room` together, and the number of the others. None if no name fits.
 fn list(names: &[String], room: usize) -> Option<String> {
     const MORE_WEIGHT: usize = 20;
     let mut left = room.saturating_sub(MORE_WEIGHT);

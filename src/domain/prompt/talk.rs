@@ -1,5 +1,5 @@
-//! Builds the prompt of a statement: the talk as turns, as models are trained to read it, and at its end everything that changes from one statement
-//! to the next (docs/adr/0013-statements-as-turns.md).
+//! Builds the prompt of a statement: the talk as turns, as models are trained to read it, followed by all parts that change from one statement to the
+//! next (docs/adr/0013-statements-as-turns.md).
 
 use jiff::tz::TimeZone;
 
@@ -18,39 +18,39 @@ use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
 use crate::id::Seq;
 use crate::policy::prompt::Prompt as Words;
 
-/// The most that everything weighs which changes from one statement to the next.
+/// The maximum weight of all parts that change from one statement to the next.
 const MAX_CHANGING_WEIGHT: usize = 4_000;
-/// What the marks of a turn weigh in a model's own template.
+/// The weight of the marks around a turn in a model's template.
 const TURN_WEIGHT: usize = 16;
-/// An upper bound of what stands around a talk.
+/// An upper bound of the weight of the texts around a talk.
 const MAX_FRAME_OF_TALK: usize = 100;
-/// The newest messages, which recalled ones never displace.
+/// The number of newest messages that recalled ones never displace.
 const KEPT: usize = 10;
 
-/// Less than this is a small room: a model with a small context, or a long persona.
+/// A prompt with less weight than this is small, because of a model with a small context or a long persona.
 const SMALL: usize = 12_000;
 
-/// With which message the talk begins.
+/// The message with which the talk begins.
 #[derive(Clone, Copy)]
 enum Begin {
-    /// With the same one as before, as long as possible.
+    /// The same message as before, as long as possible.
     Seldom,
-    /// With the oldest one that fits.
+    /// The oldest message that fits.
     AtOldest,
 }
 
 /// A message of the talk.
 struct Item<'a> {
     said: &'a Said,
-    /// Its line, or the companion's own words.
+    /// Its line, or the companion's own text.
     text: String,
     is_own: bool,
-    /// For own words that were cut off: the line that says so.
+    /// For own text that was cut off: the line that says so.
     cut: String,
 }
 
 impl<'a> Item<'a> {
-    /// It weighs at most `most`. None if that is impossible.
+    /// A message with at most the weight `most`. None if that is impossible.
     fn new(said: &'a Said, begin: &str, reader: Reader<'_>, most: usize) -> Option<Self> {
         let message = &*said.message;
         if !message.is_by(reader.id) {
@@ -59,7 +59,7 @@ impl<'a> Item<'a> {
         }
         let cut = message.cut.as_deref().map(|cut| cut_line(cut, &message.text, most / 4)).unwrap_or_default();
         let room = most.checked_sub(weight(&cut))?;
-        // A space may be put into each mark.
+        // Escaping may add a space to each mark.
         let text = plain_words(&cut_middle(&message.text, room / 2, char_weight));
         Some(Self { said, text, is_own: true, cut })
     }
@@ -71,8 +71,8 @@ impl<'a> Item<'a> {
 
 /// The prompt of a statement within its token budget.
 ///
-/// The room of the talk depends on the character and the settings alone: what changes from one statement to the next has a part of its own, so that
-/// the talk begins with the same message as long as possible.
+/// The room of the talk depends only on the character and the settings. The parts that change from one statement to the next have a room of their
+/// own. So the talk begins with the same message as long as possible.
 pub(super) fn statement(
     character: &Character<'_>,
     scene: &Scene,
@@ -83,7 +83,7 @@ pub(super) fn statement(
     let mut talk = talk(character, scene, statement, words);
     let mut situation = situation(character, scene, statement, ending, words, &talk);
     if talk.system.left < SMALL {
-        // Every message counts more than a prompt that begins as the one before: the talk gets all that the situation leaves.
+        // In a small prompt, more messages are worth more than a stable beginning. The talk gets all room that the situation leaves.
         let room =
             (talk.system.left + talk.reserved + FRAME_WEIGHT).saturating_sub(weight(&situation.text) + 2 * MAX_FRAME_OF_TALK);
         let reader = Reader { id: character.id, name: character.name };
@@ -106,7 +106,7 @@ pub(super) fn statement(
     }
 }
 
-/// What changes from one statement to the next.
+/// The parts that change from one statement to the next.
 struct Situation {
     text: String,
     sizes: Vec<(&'static str, usize)>,
@@ -162,19 +162,19 @@ fn situation(
     Situation { text, sizes, recalled }
 }
 
-/// A talk, and what of it is shown.
+/// A talk, and the part of it that is shown.
 struct Talk<'a> {
     system: System,
-    /// What the fixed texts at the end weigh at most, which the system message leaves out of account.
+    /// The maximum weight of the fixed texts at the end. The system message leaves room for them.
     reserved: usize,
-    /// What everything weighs at most that changes from one statement to the next.
+    /// The maximum weight of the parts that change from one statement to the next.
     changing: usize,
     /// All messages that could be shown, oldest first.
     talk: Vec<&'a Said>,
-    /// The first of them that is new.
+    /// The index of the first new message.
     new_from: usize,
     shown: Vec<Item<'a>>,
-    /// What recalled messages weigh at most: nothing, if all of the talk is shown.
+    /// The maximum weight of recalled messages. 0 if the whole talk is shown.
     recall_room: usize,
 }
 
@@ -197,7 +197,7 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
         recall_room = 0;
     }
     if recall_room > 0 {
-        // Up to a quarter of its room may stay empty, because the talk begins with the same message for long.
+        // Up to a quarter of the room may stay empty, because the talk keeps its first message for long.
         let kept: usize = shown.iter().rev().take(KEPT).map(Item::weight).sum();
         recall_room = recall_room.min(room.saturating_sub((kept + MAX_FRAME_OF_TALK) * 4 / 3));
         shown = self::shown(&talk, new_from, reader, &scene.zone, room - recall_room, Begin::Seldom);
@@ -205,7 +205,8 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     Talk { system, reserved, changing, talk, new_from, shown, recall_room }
 }
 
-/// The message before which older ones may be recalled: the first that a statement's prompt shows. None: nothing is to be recalled, because all is shown.
+/// The message before which older ones may be recalled: the first one that a statement's prompt shows. None if nothing is recalled, because the whole
+/// talk is shown.
 pub(super) fn recalls_before(character: &Character<'_>, scene: &Scene, statement: &StatementInput, words: &Words) -> Option<Seq> {
     let Talk { shown, recall_room, .. } = talk(character, scene, statement, words);
     shown.first().filter(|_| recall_room > 0).map(|item| item.said.seq)
@@ -241,7 +242,7 @@ fn shown<'a>(
         Begin::AtOldest => 0,
     };
     let mut shown = items.split_off(first);
-    // The first line that is shown has its time in any case.
+    // The first line that is shown always has its time.
     if let Some(line) = shown.iter_mut().find(|item| !item.is_own) {
         let end = line_end(line.said, None, room / 2).unwrap_or_default();
         line.text = beginning(line.said.at, Some(zone)) + &end;
@@ -249,7 +250,7 @@ fn shown<'a>(
     shown
 }
 
-/// The talk as turns that alternate, from a user's turn to the last, which ends with the situation.
+/// The talk as alternating turns. The first and the last are user turns. The last one ends with the situation.
 fn turns(shown: &[Item<'_>], new_from: usize, situation: &str) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     let mut user = String::new();

@@ -15,17 +15,18 @@ use crate::id::Seq;
 use crate::message::Role;
 use crate::policy::prompt::Prompt as Words;
 
-/// One of the companions that are asked together, and what it would be asked alone.
+/// A companion that is asked together with others, with the input of its own question.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     pub character: Character<'a>,
     pub input: &'a PromptInput,
 }
 
-/// The prompt for the votes of several companions. [`parts`](crate::vote::together::parts) takes the answer apart.
+/// The prompt for the votes of several companions. [`parts`](crate::vote::together::parts) splits the answer.
 ///
-/// It begins with what is the same in every such prompt, and then describes the companions in their order. The conversation is shown once. After it comes
-/// a line for each companion, with its question, and the form of the answer. The prompt has at most `prompt.decision_tokens` for each companion.
+/// It begins with the part that is the same in every such prompt. Then it describes the companions in their order, and shows the conversation once.
+/// It ends with a line for each companion, with its question, and the answer format. The prompt has at most `prompt.decision_tokens` for each
+/// companion.
 pub fn votes(asked: &[Asked<'_>], scene: &Scene, words: &Words) -> Prompt {
     let Some(first) = asked.first() else { return Prompt::new(String::new(), String::new(), Vec::new()) };
     let (earlier, new) = messages(asked);
@@ -46,7 +47,8 @@ pub fn votes(asked: &[Asked<'_>], scene: &Scene, words: &Words) -> Prompt {
     frame::question(joined(instructions, asked, described), &shown, first.character.id, None, &ending, usize::MAX)
 }
 
-/// The messages that the companions are shown alone, each once: first those that are new to none of them, then the others.
+/// The messages that the companions would see if asked alone, each once. The first list has those before the oldest message that is new to a
+/// companion, the second list the others.
 fn messages<'a>(asked: &[Asked<'a>]) -> (Vec<&'a Said>, Vec<&'a Said>) {
     let shown = asked.iter().flat_map(|one| {
         let recent = &one.input.recent[one.input.recent.len().saturating_sub(RECENT_TURNS)..];
@@ -57,13 +59,13 @@ fn messages<'a>(asked: &[Asked<'a>]) -> (Vec<&'a Said>, Vec<&'a Said>) {
     by_number.into_values().partition(|said| first_new.is_none_or(|first| said.seq < first))
 }
 
-/// The numbers of the messages that are new to a companion. What it said itself is not.
+/// The numbers of the messages that are new to a companion. Its own statements are not.
 fn new_to<'a>(one: &Asked<'a>) -> impl Iterator<Item = Seq> + use<'a> {
     let id = one.character.id;
     one.input.buffer.iter().filter(move |said| !said.message.is_by(id)).map(|said| said.seq)
 }
 
-/// One system message for all: the parts that all have, then each companion's own.
+/// Joins the parts into one system message: the shared parts, then each companion's own.
 fn joined(instructions: String, asked: &[Asked<'_>], described: impl Iterator<Item = System>) -> System {
     let sizes = vec![("instructions", tokens(&instructions))];
     let mut joined = System { text: instructions, sizes, left: usize::MAX };
@@ -81,8 +83,8 @@ fn joined(instructions: String, asked: &[Asked<'_>], described: impl Iterator<It
     joined
 }
 
-/// A description that answers or asks for no companion: where it names an id as the questions and the answer do (`"aria" (`, `"aria":`), the quotation
-/// marks become others.
+/// Prevents a description from imitating a question or an answer for a companion. Where it has an id in quotation marks as the questions and the
+/// answer do (`"aria" (`, `"aria":`), they become single quotation marks.
 fn within_its_part(text: &str, asked: &[Asked<'_>]) -> String {
     let mut text = text.to_owned();
     for one in asked {

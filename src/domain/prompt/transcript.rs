@@ -6,12 +6,12 @@ use super::Said;
 use super::data::weight;
 use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, line_end};
 
-/// An upper bound of the weight of the line about messages left out.
+/// An upper bound of the weight of the line about omitted messages.
 const MARK_WEIGHT: usize = 60;
 
 /// The blocks of lines, one for each block of messages, in the same order. A block without messages is empty.
 ///
-/// All blocks together weigh at most `room`. The oldest messages are left out first. A message that would take more than half the room is cut in its
+/// All blocks together weigh at most `room`. The oldest messages are omitted first. A message that would take more than half the room is cut in its
 /// middle. A line ends in a line feed, and no text contains one. Without a time zone, no times are shown.
 pub(super) fn transcript<const N: usize>(
     blocks: [&[&Said]; N],
@@ -37,7 +37,7 @@ pub(super) fn transcript<const N: usize>(
     for (at, end) in ends.iter().rev().enumerate() {
         let (block, said) = all[first + at];
         missing[block] -= 1;
-        // The first line that is shown has its time in any case.
+        // The first line that is shown always has its time.
         let begin = if at == 0 { &beginning(said.at, zone) } else { &begins[first + at] };
         lines[block].extend([begin.as_str(), end.as_str()]);
     }
@@ -47,7 +47,7 @@ pub(super) fn transcript<const N: usize>(
     lines
 }
 
-/// A line about messages that are not shown. Empty if all are.
+/// A line about omitted messages. Empty if there are none.
 pub(super) fn left_out(missing: usize) -> String {
     match missing {
         0 => String::new(),

@@ -1,13 +1,13 @@
-//! Decides with which message the part of a talk begins that a statement's prompt shows.
+//! Chooses the first message of the talk in a statement's prompt.
 //!
-//! A prompt that begins with the same message as the one before repeats it byte for byte, so that endpoints need not read it again. If the beginning
-//! moved with every message, nothing but the instructions would be the same. So it moves seldom, by up to a quarter of the room at a time. It follows
-//! from the messages alone: a restart changes nothing.
+//! If a prompt begins with the same message as the previous one, it repeats it byte for byte, so endpoints need not read it again. If the beginning
+//! moved with every message, only the instructions would be the same. So it moves seldom, by up to a quarter of the room at a time. It depends only
+//! on the messages, so it is the same after a restart.
 
 use crate::id::Seq;
 
-/// The index of the first message to show. `numbers` are those of the newest messages that fit into the room with these weights; `before` is that of
-/// the message before them, which does not fit. Messages from `keep` on are shown in any case.
+/// The index of the first message to show. `numbers` are the numbers of the newest messages that fit into the room with these weights. `before` is
+/// the number of the message before them, which does not fit. Messages from index `keep` on are always shown.
 pub(super) fn first_shown(before: Option<Seq>, numbers: &[Seq], weights: &[usize], room: usize, keep: usize) -> usize {
     let Some(before) = before else { return 0 };
     let mut last = 0;
@@ -21,8 +21,8 @@ pub(super) fn first_shown(before: Option<Seq>, numbers: &[Seq], weights: &[usize
     numbers.iter().position(|number| number.0 >= begin).unwrap_or(last)
 }
 
-/// The number after `low` and up to `high` that the highest power of two divides. While the range moves up, it stays the same until it leaves the
-/// range or a rounder number comes in, and it never goes back.
+/// The number in the range after `low` and up to `high` that is divisible by the highest power of two. While the range moves up, the result stays the
+/// same until it leaves the range or a number with a higher power enters. It never decreases.
 fn roundest(low: u64, high: u64) -> u64 {
     let mut roundest = high;
     while roundest != 0 && roundest & (roundest - 1) > low {

@@ -1,31 +1,31 @@
-//! One companion in a turn, from its question to its end, and what can happen to it.
+//! The bid of one companion in a turn, from its question to its end, and its changes.
 
 use super::super::id::{CompanionId, Seq, Ticket, TurnId};
 use super::super::trigger::Trigger;
 
-/// The bid of a companion for the floor: it is asked, wants to speak, is selected, and makes its statement.
+/// The bid of a companion for the floor: the companion is asked, wants to speak, is selected, and makes its statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bid {
     pub companion: CompanionId,
-    /// The event that began it. If that is not on record any more, the first one that names it.
+    /// The event that began it. If that event is not journaled any more, the first one that names the bid.
     pub began: Seq,
-    /// None in records of older versions.
+    /// None in journals of older versions.
     pub turn: Option<TurnId>,
     pub trigger: Trigger,
-    /// The number of the message that triggered it. None if it is about no message, or not known.
+    /// The number of the message that triggered it. None if no message did, or if it is not known.
     pub message: Option<Seq>,
-    /// The messages that it is about, without those that were deleted, and until the companion gets the floor without those that have settled.
+    /// The messages that it is about, without deleted ones. Until the companion gets the floor, also without settled ones.
     pub messages: Vec<Seq>,
     /// The newest event that it is about.
     pub upto: Seq,
-    /// The number of its question, if it was asked.
+    /// The number of its question. None if it was not asked.
     pub question: Option<Ticket>,
-    /// The number of its reply, once it is owed.
+    /// The number of its reply. None until the reply is owed.
     pub reply: Option<Ticket>,
     pub phase: Phase,
-    /// It lost the floor while it was writing.
+    /// The companion lost the floor while it was writing.
     pub is_late: bool,
-    /// The newest inbound event when the companion was selected, or got the floor without that.
+    /// The newest inbound event when the companion was selected, or when it got the floor without a selection.
     pub selected_at: Option<Seq>,
     /// The newest event that the companion has settled since.
     pub(super) settled: Seq,
@@ -33,11 +33,11 @@ pub struct Bid {
     pub(super) is_called: bool,
 }
 
-/// How far a bid has come.
+/// The progress of a bid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Asked,
-    /// It wants to speak, and the votes of others are missing.
+    /// It wants to speak, and waits for the votes of others.
     Wants,
     /// It wants to speak, and waits until the floor is free.
     Held,
@@ -45,33 +45,33 @@ pub enum Phase {
     Lost,
     /// It speaks next.
     Selected,
-    /// Its statement is written, or about to be spoken.
+    /// Its statement is being written, or waits for its playback.
     Writing,
-    /// People have said more. Its next attempt has not begun.
+    /// Further messages arrived. Its next attempt has not begun.
     Replanning,
-    /// A sentence is about to be heard, or was.
+    /// A sentence is about to play, or has played.
     Speaking,
 }
 
-/// What happened to a bid with an event.
+/// The change of a bid by an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// The bid after the event. If it has ended, as it was before.
+    /// The bid after the event. If it has ended: the bid before the event.
     pub bid: Bid,
     pub what: What,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// It has come to this phase.
+    /// It has entered this phase.
     Now(Phase),
     /// It has the floor, and owes its statement.
     Owed,
-    /// The companion that was selected before it made no statement, and it has the floor instead.
+    /// The companion that was selected before made no statement, and this one has the floor instead.
     TookOver,
     /// The attempt with this number was stopped, and another one begins.
     BegunAgain(Ticket),
-    /// It has lost the floor, and writes on.
+    /// It has lost the floor, and continues to write.
     Late,
     FloorTaken,
     /// The rest of a sentence was dropped.
@@ -97,10 +97,10 @@ pub enum Ending {
     Paused,
     /// The companion has ended the conversation.
     Closed,
-    /// What it wanted to say something about has settled, or somebody has ended the silence.
+    /// The messages that it was about have settled, or the silence that it was about has ended.
     Settled,
     /// The companion is asked again.
     AskedAnew,
-    /// Another one speaks. The record does not say how this one ended.
+    /// Another companion speaks. The journal does not contain the end of this bid.
     Replaced,
 }

@@ -1,9 +1,9 @@
-//! Follows the bids of a channel through its record, in the order in which the channel handled the events. The record may begin anywhere, and events
-//! of older versions name no turn.
+//! Tracks the bids of a channel through its journal, in the order in which the channel handled the events. The journal may begin anywhere, and events
+//! of older versions have no turn.
 //!
-//! After every event the bids are those of the conversation, which a property checks (`conversation/tests/bids.rs`). Two things only the gates know.
-//! When a reply fails, the conversation selects the next companion whose trigger has not settled; here it is known once its reply is owed. And
-//! a message may leave a companion's buffer without an event.
+//! After every event the bids match those of the conversation, which a property test checks (`conversation/tests/bids.rs`). There are two exceptions
+//! that only the gates know. After a failed reply, the conversation selects the next companion whose trigger has not settled; here that companion is
+//! known only once its reply is owed. A message may also leave a companion's buffer without an event.
 #![warn(clippy::wildcard_enum_match_arm)]
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use super::super::settlement::{Owed, Settled, are_all_deleted};
 use super::super::trigger::Trigger;
 use super::bid::{Bid, Change, Ending, Phase, What};
 
-/// How many messages of bots are remembered that address companions.
+/// How many messages of bots that address companions are remembered.
 const MOST_OF_BOTS: usize = 64;
 
 /// The bids in progress.
@@ -27,7 +27,7 @@ pub struct Bids {
     open: Vec<Bid>,
     /// The newest messages by bots that address companions.
     of_bots: BTreeSet<Seq>,
-    /// What the event changes.
+    /// The changes by the current event.
     changes: Vec<Change>,
 }
 
@@ -37,7 +37,7 @@ impl Bids {
         &self.open
     }
 
-    /// Applies the next event. Returns what it changes, in order.
+    /// Applies the next event. Returns its changes, in order.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other events change no bid")]
     pub fn apply(&mut self, recorded: &Recorded) -> Vec<Change> {
         match &recorded.event {
@@ -71,7 +71,8 @@ impl Bids {
                 self.end(Ending::Closed, |bid| bid.companion == *companion && withdraws(bid));
             }
             Event::Evaluated(evaluated) => {
-                // One that owes a statement is not asked. If it is, the record does not say how that ended.
+                // A companion that owes a statement is not asked. If the journal contains such a question, it does not contain the end of the old
+                // bid.
                 self.end(Ending::AskedAnew, |bid| bid.companion == evaluated.companion);
                 self.open.push(Bid {
                     message: Some(evaluated.message).filter(|_| evaluated.trigger.needs_a_message()),
@@ -143,7 +144,7 @@ impl Bids {
             self.end_selection();
             Phase::Selected
         } else if decided.vote.is_none() && self.open.iter().any(|bid| bid.phase >= Phase::Selected) {
-            // It was asked alone, and another companion that joined since may speak or write late.
+            // The companion was asked outside a round. Another companion that joined since may speak or write late.
             Phase::Held
         } else {
             Phase::Wants
@@ -157,7 +158,7 @@ impl Bids {
         }
     }
 
-    /// What the companions have settled, their bids are not about any more. What a companion answers with a reply, that is about.
+    /// Removes settled messages from the bids of these companions. A bid with an owed reply keeps them, because the reply answers them.
     fn settle(&mut self, settled: Settled<'_>) {
         let is_settled = |seq: &Seq| *seq <= settled.upto || settled.messages.contains(seq);
         for bid in self.open.iter_mut().filter(|bid| bid.reply.is_none() && settled.companions.contains(&bid.companion)) {
@@ -166,7 +167,7 @@ impl Bids {
         }
     }
 
-    /// One companion is selected, and others that wanted to speak are not.
+    /// Applies the selection of a companion. The others that wanted to speak lose.
     fn select<'a>(&mut self, recorded: &Recorded, selected: Option<&CompanionId>, others: impl Iterator<Item = &'a CompanionId>) {
         let Some(selected) = selected else { return };
         self.end_selection();
@@ -174,12 +175,12 @@ impl Bids {
         others.for_each(|companion| self.lead(recorded, companion, Phase::Lost));
     }
 
-    /// A companion is about to be selected, so the selection before it is over.
+    /// Ends the previous selection before a companion is selected.
     fn end_selection(&mut self) {
         self.end(Ending::Replaced, |bid| matches!(bid.phase, Phase::Lost | Phase::Selected));
     }
 
-    /// What happens to a companion that wants to speak.
+    /// Changes the phase of a companion that wants to speak.
     fn lead(&mut self, recorded: &Recorded, companion: &CompanionId, phase: Phase) {
         let is_it = |bid: &Bid| bid.companion == *companion && bid.phase < Phase::Lost;
         let index = self.index(is_it, || new(recorded, companion, Trigger::Lull));
@@ -197,7 +198,7 @@ impl Bids {
         });
     }
 
-    /// What happens to a reply that is owed.
+    /// Applies a change to an owed reply.
     fn go_on(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket, what: What) {
         let index = self.reply(recorded, companion, ticket);
         self.open[index].take_over(recorded.event.owed());
@@ -215,7 +216,7 @@ impl Bids {
         self.index(|bid| bid.reply == Some(ticket), unknown)
     }
 
-    /// The index of a bid. It is added if it is not known.
+    /// The index of a bid. Adds the bid if it is unknown.
     fn index(&mut self, is_it: impl Fn(&Bid) -> bool, unknown: impl FnOnce() -> Bid) -> usize {
         self.open.iter().position(is_it).unwrap_or_else(|| {
             self.open.push(unknown());
@@ -251,7 +252,7 @@ impl Bid {
     }
 }
 
-/// A bid of which nothing is known but this event.
+/// A bid with only the data of this event.
 fn new(recorded: &Recorded, companion: &CompanionId, trigger: Trigger) -> Bid {
     Bid {
         companion: companion.clone(),

@@ -1,4 +1,4 @@
-//! A reply that is owed, and the statement that it ends with.
+//! An owed reply, and the statement that it results in.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::super::moment::Moment;
 use super::super::trigger::Trigger;
 use super::Selection;
 
-/// The right to speak, with the reply that is owed.
+/// The right to speak, with the owed reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwedReply {
     /// The companion that has the floor.
@@ -28,28 +28,28 @@ pub struct OwedReply {
     /// How the companion was selected.
     #[serde(default)]
     pub selection: Selection,
-    /// The deadline for the words of an external companion.
+    /// The deadline for the text of an external companion.
     #[serde(default)]
     pub due_at: Option<Moment>,
-    /// When it began: the first call, if it was begun again since. Zero in snapshots of older versions.
+    /// When its first attempt began. Zero in snapshots of older versions.
     #[serde(default)]
     pub began_at: Moment,
-    /// When the companion loses the floor and writes on late. None: it keeps the floor.
+    /// When the companion loses the floor and its reply becomes late. None: it keeps the floor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Moment>,
-    /// How often the statement was begun again.
+    /// The number of restarts of the statement.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replans: u32,
-    /// How often somebody wanted another statement in the place of one that was made.
+    /// The number of statements that this one replaces at a user's request.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tries: u32,
-    /// When the next attempt starts. While it waits, no call is made.
+    /// When the next attempt starts. Until then, no call is made. None: no restart is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replan_at: Option<Moment>,
-    /// It has taken the floor with a late text. If that cannot be posted, nobody takes its place.
+    /// The reply took the floor with a late text. If that text cannot be posted, no other candidate takes over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub was_late: bool,
-    /// The companion becomes terminal after the statement, because its State said so.
+    /// The companion becomes terminal after the statement, because of its State.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_farewell: bool,
     /// The statement is not judged for repetition.
@@ -64,24 +64,24 @@ pub struct OwedReply {
     /// Whether it is spoken or posted.
     #[serde(default, skip_serializing_if = "Modality::is_text")]
     pub modality: Modality,
-    /// If it is spoken: the sentences that were about to be heard.
+    /// For a spoken reply: the sentences whose start was journaled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sentences: Vec<SpokenSentence>,
-    /// The text is complete and is being posted. This is not on record: after a restart the reply is written again, unless it was posted.
+    /// The text is complete and is being posted. This is not journaled. After a restart the reply is generated again, unless it was posted.
     #[serde(skip)]
     pub is_posting: bool,
-    /// The complete text of a late reply that waits for the floor. Not on record either.
+    /// The complete text of a late reply that waits for the floor. It is not journaled.
     #[serde(skip)]
     pub text: Option<Arc<str>>,
 }
 
 impl OwedReply {
-    /// Whether a call to the main model is in progress, or the words of an external companion are awaited.
+    /// Whether a call to the main model is in progress, or the text of an external companion is pending.
     pub fn is_being_made(&self) -> bool {
         !self.is_posting && self.replan_at.is_none() && self.text.is_none()
     }
 
-    /// What was heard of a spoken reply, as far as it is on record.
+    /// The heard part of a spoken reply, according to the journal.
     pub fn heard(&self) -> String {
         self.sentences.iter().flat_map(|sentence| sentence.text.chars().take(sentence.heard as usize)).collect()
     }
@@ -97,7 +97,7 @@ impl OwedReply {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpokenSentence {
     pub text: Arc<str>,
-    /// The number of characters that were heard, as far as it is on record.
+    /// The number of characters that were heard, according to the journal.
     pub heard: u32,
 }
 
@@ -105,7 +105,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// A posted statement, until the round that it opens.
+/// A posted statement, until it opens a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PostedStatement {
     pub companion: CompanionId,
@@ -115,13 +115,13 @@ pub struct PostedStatement {
     /// The turn that it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
-    /// The companion becomes terminal after it, because its State said so.
+    /// The companion becomes terminal after it, because of its State.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_farewell: bool,
     /// It is not judged for repetition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unjudged: bool,
-    /// A message that is being judged was deleted. The score counts, but the words of the answer are not stored.
+    /// A message that is being judged was deleted. The score counts, but the text of the answer is not stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spoilt: bool,
 }
@@ -129,7 +129,7 @@ pub struct PostedStatement {
 /// The progress of the repetition judgement of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Judgement {
-    /// Older snapshots may say that none is needed.
+    /// No judgement has started. Older snapshots may say that none is needed.
     #[serde(alias = "NotNeeded")]
     Due,
     /// The side model was asked.

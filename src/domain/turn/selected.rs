@@ -1,4 +1,4 @@
-//! Companions that want to speak: those whose votes are held, and the one that is selected.
+//! Companions that want to speak: those whose votes are held, and the selected one.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use super::super::round::message_id;
 use super::super::trigger::Trigger;
 use super::super::vote::{Stance, State, USUAL_IMPORTANCE};
 
-/// How a companion was selected to speak.
+/// The selection of a companion to speak.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Selection {
-    /// The newest inbound event when the round opened that selected it. Alone in a channel: when it was asked.
+    /// The newest inbound event when the selecting round opened. For a single companion in a channel: when it was asked.
     pub opened: Seq,
     /// The newest inbound event when it was selected.
     pub selected_at: Seq,
-    /// The other candidates, in their order of speaking. The first who still can takes over if the statement fails.
+    /// The other candidates, in their order of speaking. If the statement fails, the first one that still can speak takes over.
     pub others: Vec<Candidate>,
-    /// It takes over from a statement that failed. Nobody takes over from it.
+    /// It replaces a companion whose statement failed. If its statement fails, too, no other candidate takes over.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_replacement: bool,
     /// The turn that selected it.
@@ -34,12 +34,12 @@ pub struct Candidate {
     pub companion: CompanionId,
     /// The trigger of its question.
     pub trigger: Trigger,
-    /// The reason that it gave.
+    /// The reason that the companion gave. None if it gave none, or the reason was removed.
     pub why: Option<Arc<str>>,
     /// The number of the message that triggered its question. None for a long silence, and in snapshots of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Seq>,
-    /// It is alone, and ends the conversation with this statement.
+    /// It is the only companion, and ends the conversation with this statement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_farewell: bool,
 }
