@@ -149,6 +149,15 @@ impl Server {
 
     /// Like [`Self::rest`]. `patience` limits the wait for each next event.
     pub async fn rest_within(&self, room: &str, patience: Duration) -> Value {
+        let state = self.state_once_at_rest(room, patience).await;
+        // The state shows what happened before the last of it is on record.
+        if !room.contains(':') {
+            self.wait_for_writer(room).await;
+        }
+        state
+    }
+
+    async fn state_once_at_rest(&self, room: &str, patience: Duration) -> Value {
         if let Some(state) = self.state_at_rest(room).await {
             return state;
         }
