@@ -1,10 +1,10 @@
 //! A channel: runs its conversation, journals the decisions, and carries them out once they are committed.
 //!
-//! Every decision is on record before the channel acts on it. The state of this actor can be rebuilt from the store, so a channel that
-//! fails is simply restarted.
+//! Every decision is journaled before the channel acts on it. The state of this actor can be rebuilt from the store, so a channel that fails is
+//! simply restarted.
 //!
-//! This file says what each message does. The conversation decides (`steps.rs` has it make a step, and hands each output to the part that
-//! carries it out). The parts of [`State`] keep what carrying out needs; none of them knows another.
+//! This file handles each message. The conversation decides: `steps.rs` runs a step, and hands each output to the part that carries it out. The parts
+//! of [`State`] hold the data for that. No part knows another.
 
 mod channel_context;
 mod clock;
@@ -98,7 +98,7 @@ pub struct Arguments {
     pub channel_key: ChannelKey,
     pub context: Arc<ActorContext>,
     pub budgets: Arc<GuildBudgets>,
-    /// Marks the event in flight, so that a message that kills the channel is found.
+    /// Marks the event in flight, so that a message that kills the channel can be identified.
     pub in_flight: Arc<InFlight>,
 }
 
@@ -108,7 +108,7 @@ pub struct State {
     /// `None` once the channel goes to sleep.
     registration: Option<Registration>,
     conversation: Conversation,
-    /// What arrived while the record was being read. `None` once the channel is restored.
+    /// The messages that arrived while the journal was being read. `None` once the channel is restored.
     restoring: Option<Restoring>,
     journal: JournalState,
     world: ChannelWorld,
@@ -127,7 +127,7 @@ pub struct State {
     _counted: Counted,
 }
 
-/// The error that restarts the channel after a lost write. Only a record that can never be written counts as the channel's own failure.
+/// The error that restarts the channel after a lost write. Only events that can never be written count as the channel's own failure.
 fn restart_error(lost: WriteError) -> ActorProcessingErr {
     match lost {
         WriteError::Unfit(_) => lost.into(),
@@ -144,7 +144,7 @@ impl Actor for Channel {
 
     async fn pre_start(&self, myself: ActorRef<ChannelMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { channel_key, context, budgets, in_flight } = arguments;
-        // Registered before the record is read, so that events accepted after the read are dispatched here.
+        // Registered before the journal is read, so that events accepted after the read are dispatched here.
         let registration = context.directory.register(&ChannelActorKey(channel_key.channel.clone()), &myself);
         let channel = ChannelContext { key: channel_key, context, actor: myself };
         restore::begin(channel.clone(), budgets.clone());
@@ -185,7 +185,7 @@ impl Actor for Channel {
             ChannelMessage::Received(received) => state.take(received)?,
             ChannelMessage::MembershipChanged => state.membership_changed(),
             ChannelMessage::Expired(below) => state.drop_expired(below),
-            // The writer's answers. After a lost write nobody knows what is stored, so the channel restarts from its record.
+            // The writer's answers. After a lost write the content of the store is unknown, so the channel restarts from its journal.
             ChannelMessage::Recorded { batch, result } => {
                 let Committed { first, last } = result.map_err(restart_error)?;
                 state.note_journaled(first, last)?;
@@ -195,7 +195,7 @@ impl Actor for Channel {
             ChannelMessage::NotHandedOver(lost) => return Err(restart_error(lost)),
             ChannelMessage::WriterReplaced => state.check_for_missed_events(),
             ChannelMessage::Fenced(last) => state.note_journaled(last.next(), last)?,
-            // Questions, judgements, summaries, and what was lost.
+            // Questions, judgements, summaries, and lost work.
             ChannelMessage::Lost { ticket } => {
                 state.replies.end(ticket);
                 state.lost(ticket);
@@ -248,7 +248,7 @@ impl Actor for Channel {
         event: SupervisionEvent,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        // Replies, deliveries and the turn-taking manager are linked to the channel. One that died is restarted while it is still needed.
+        // Replies, deliveries and the turn-taking manager are linked to the channel. If one of them dies, it is restarted while it is still needed.
         match event {
             SupervisionEvent::ActorTerminated(child, ..) | SupervisionEvent::ActorFailed(child, _) => {
                 let child = child.get_id();
@@ -259,7 +259,7 @@ impl Actor for Channel {
                 } else {
                     ChannelMessage::ManagerGone(child)
                 };
-                // Supervision events overtake the mailbox, where the child's last messages may still wait. A cast keeps those first.
+                // Supervision events overtake the mailbox, where the child's last messages may still wait. A cast handles those first.
                 let _ = state.channel.actor.cast(message);
             }
             _ => {}
@@ -274,7 +274,7 @@ impl Actor for Channel {
 }
 
 impl State {
-    /// A channel whose record is damaged stops without failing, so that its guild does not fail with it. The guild suspends it. Events
+    /// Stops a channel whose journal is damaged, without failing, so that its guild does not fail with it. The guild suspends the channel. Events
     /// accepted for it stay stored.
     fn not_restored(&self, error: CannotRestore) -> Result<(), ActorProcessingErr> {
         match error {
@@ -287,7 +287,7 @@ impl State {
         }
     }
 
-    /// Handles what was handed over to the channel. If the channel is not restored, it waits until it is.
+    /// Handles a message for the channel. If the channel is not restored, the message waits until it is.
     fn take(&mut self, received: Received) -> Result<(), MissedEvents> {
         let journaled = match &received {
             Received::Inbound(recorded, _) => std::slice::from_ref(&**recorded),
@@ -320,7 +320,7 @@ impl State {
                 self.step(Input::Voice(notice));
             }
             Received::ModelsReplaced => {
-                // The models of before may fail, or take long.
+                // Calls to the previous models may fail, or take long.
                 let tickets = self.questions.open();
                 tickets.iter().for_each(|ticket| self.questions.cancel(*ticket, &self.channel));
                 self.run(PostCommitAction::Ask { tickets });
@@ -345,7 +345,7 @@ impl State {
         self.step(Input::Inbound(recorded));
         self.remove_dropped_replies(owed);
         self.in_flight.clear();
-        // Rounds that were dropped by clearing the channel have no closing event that would stop their manager.
+        // Rounds that were dropped by a clear have no closing event that would stop their manager.
         if self.conversation.turns().rounds().is_empty() && is_cleared {
             self.rounds.stop();
         }
@@ -354,13 +354,13 @@ impl State {
         }
     }
 
-    /// Handles the messages of a hand-over. Those that kill the channel are skipped.
+    /// Handles the messages of a hand-over. Dead letters are skipped.
     fn receive_hand_over(&mut self, batch: Vec<Recorded>, committed: Moment) {
         if batch.is_empty() {
             return;
         }
         self.note_received(batch.len());
-        // If one of several kills the channel, its successor handles them one by one, and finds which one does.
+        // If one of several messages kills the channel, its successor handles them one by one to identify it.
         if let [only] = &batch[..] {
             self.in_flight.mark(only.seq);
         }
@@ -369,20 +369,20 @@ impl State {
         self.in_flight.clear();
     }
 
-    /// Notes that this many inbound events are being handled.
+    /// Counts inbound events that are being handled.
     fn note_received(&mut self, events: usize) {
         self.journal.note_received(events);
         self.clock.note_received();
     }
 
-    /// Reports that this many dispatched events wait no longer.
+    /// Reports that this many dispatched events were taken from the queue.
     fn taken_on(&self, count: usize) {
         if let Some(registration) = &self.registration {
             registration.taken_on(count);
         }
     }
 
-    /// Has everybody in the call ignored who has opted out.
+    /// Makes the conversation ignore all people in the call who have opted out.
     fn ignore_opted_out(&mut self) {
         for user in voice::opted_out(&self.conversation, &self.channel) {
             self.step(Input::Voice(Notice::Call(utterance::Input::OptedOut { user })));
@@ -395,7 +395,7 @@ impl State {
         }
     }
 
-    /// Drops expired events from memory, except those that work in progress needs. A channel that is not restored does so later.
+    /// Drops expired events from memory, except those that work in progress needs. A channel that is not restored does so after it is.
     fn drop_expired(&mut self, below: Seq) {
         match &mut self.restoring {
             Some(restoring) => restoring.expired_below = restoring.expired_below.max(below),
@@ -403,7 +403,7 @@ impl State {
         }
     }
 
-    /// Notes that these events are on record. A channel that is not restored reads them from there.
+    /// Records that these events are in the journal. A channel that is not restored reads them from there.
     fn note_journaled(&mut self, first: Seq, last: Seq) -> Result<(), MissedEvents> {
         if self.restoring.is_some() { Ok(()) } else { self.journal.note_journaled(first, last) }
     }
@@ -425,8 +425,8 @@ impl State {
         }
     }
 
-    /// A question, a judgement or a reply was lost: with the pool, its companion or its own actor. It is started again after a pause, up to the
-    /// limit. Nobody else starts it again. False if it is not.
+    /// Handles a question, a judgement or a reply that was lost with the pool, its companion or its own actor. Starts it again after a pause, up to
+    /// the limit; there is no other retry. Returns whether it is started again.
     fn lost(&mut self, ticket: Ticket) -> bool {
         let is_wanted = |ticket| {
             questions::is_awaited(ticket, &self.conversation) || statements::reply_to_write(ticket, &self.conversation).is_some()
@@ -434,7 +434,7 @@ impl State {
         if !is_wanted(ticket) {
             return false;
         }
-        // What a reply has said aloud cannot be said in other words.
+        // A reply that was partly spoken cannot be generated again with other words.
         let pause = self.losses.lose(ticket, is_wanted).filter(|_| !self.conversation.voice().has_said(ticket));
         match pause {
             Some(pause) => drop(self.channel.actor.send_after(pause, move || ChannelMessage::StartAgain { ticket })),
@@ -470,13 +470,13 @@ impl State {
         }
     }
 
-    /// A companion has answered. If the answer cannot be read, the question is asked once more.
+    /// Handles the answer of a companion. If it is unreadable, the question is asked once more.
     fn voted(&mut self, ticket: Ticket, asked: &Request, mut outcome: Outcome) {
         if let Err(no_answer) = &outcome.result
             && no_answer.is_about_prompt()
             && let Some(answer) = self.questions.first_answer(ticket)
         {
-            // The first answer is the only one, and it is counted already.
+            // The first answer is the only usable one, and its usage is already counted.
             self.note_extra_call(ticket, asked, &outcome);
             let facts = CallFacts { attempts: 0, usage: Usage::default(), ..outcome.facts };
             outcome = Outcome { result: Ok(answer), facts };
@@ -501,10 +501,10 @@ impl State {
         self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
     }
 
-    /// With `answer_or_pass`, the first words of a streamed answer have arrived. The reply continues with the same call.
+    /// Handles the first words of a streamed answer with `answer_or_pass`. The reply continues with the same call.
     fn speaks(&mut self, ticket: Ticket, begun: Box<Begun>) {
         let open = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
-        // A closed question needs no statement. Dropping it cancels the call.
+        // A closed question needs no statement. Dropping `begun` cancels the call.
         let Some((companion, evaluation)) = open else { return };
         let (companion, upto, is_spoilt) = (companion.clone(), evaluation.upto, evaluation.is_spoilt);
         self.questions.end(ticket, &self.channel);
@@ -516,7 +516,7 @@ impl State {
         self.step(Input::Answered { ticket, vote: Vote::yes(), call: Some(Box::new(call)) });
     }
 
-    /// With `answer_or_pass`, the model declined to answer.
+    /// Handles a declined answer with `answer_or_pass`.
     fn passed(&mut self, ticket: Ticket, reason: Option<String>, asked: &Request, outcome: &Outcome) {
         if Questions::arrival(ticket, outcome, &self.conversation) != Arrival::Awaited {
             return self.record_unclaimed_usage(asked, outcome);
@@ -545,7 +545,7 @@ impl State {
         self.step(Input::Judged { ticket, score, call });
     }
 
-    /// The first answer was no statement. Its call belongs to the reply, but only the second answer counts.
+    /// Handles a first answer that is not a statement. Its call belongs to the reply, but only the second answer counts.
     fn reply_repeated(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
         match self.conversation.turns().owed_reply(ticket) {
             Some(_) => self.note_extra_call(ticket, asked, outcome),
@@ -553,14 +553,14 @@ impl State {
         }
     }
 
-    /// Notes the usage of a call whose answer does not count.
+    /// Records the usage of a call whose answer does not count.
     fn note_extra_call(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
         self.note_call(&[ticket], asked, outcome);
         self.spending.count_tokens(outcome, &self.channel);
         self.record_remaining_usage();
     }
 
-    /// Notes the usage of a call for these questions, which are waited for, and shows it in the trace.
+    /// Records the usage of a call for these pending questions, and adds the call to the trace.
     fn note_call(&mut self, tickets: &[Ticket], asked: &Request, outcome: &Outcome) {
         if asked.role == ModelRole::Side
             && let Ok(answer) = &outcome.result
@@ -572,7 +572,7 @@ impl State {
         self.traces.called(tickets, asked, outcome, &self.channel);
     }
 
-    /// Records the usage of a question whose answer nobody waits for any longer.
+    /// Records the usage of a question whose answer is no longer needed.
     fn record_unclaimed_usage(&mut self, asked: &Request, outcome: &Outcome) {
         record_late_call(asked, outcome, &self.channel);
         self.spending.note(asked, outcome, &self.channel);
@@ -580,7 +580,7 @@ impl State {
         self.record_remaining_usage();
     }
 
-    /// Records what a filter refuses, and keeps its words until the room is answered.
+    /// Records the messages that a filter refuses. Also keeps the error message of the refusal until the next answer in the room.
     fn note_filter(&mut self, asked: &LazyRequest, outcome: &Outcome) {
         if let Some(finding) = asked.finding(&outcome.result) {
             self.note_finding(finding);
@@ -626,7 +626,7 @@ impl State {
         self.step(Input::Summarised { upto, messages, text });
     }
 
-    /// The manager reports that the deadline of this round has passed. If it has not by the channel's clock, the manager must wait longer.
+    /// Handles the manager's report that the deadline of this round has passed. If it has not by the channel's clock, the manager must wait longer.
     fn round_due(&mut self, message: Seq) {
         let now = self.now();
         match self.conversation.turns().round(message).map(|round| round.deadline) {
@@ -636,7 +636,7 @@ impl State {
         }
     }
 
-    /// A turn-taking manager has stopped. If its rounds are open, another one takes over.
+    /// Handles the stop of a turn-taking manager. If its rounds are open, another one takes over.
     fn manager_stopped(&mut self, manager: ActorId) {
         let now = self.now();
         if self.rounds.replace_stopped(manager, &self.conversation, now, &self.channel) {
@@ -645,7 +645,7 @@ impl State {
         }
     }
 
-    /// Handles the vote of an external companion. The vote is confirmed once it is on record.
+    /// Handles the vote of an external companion. The vote is confirmed once it is journaled.
     fn external_vote(&mut self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
         let error = match self.restoring {
             Some(_) => Some(VoteError::Gone),
@@ -660,7 +660,7 @@ impl State {
             return;
         }
         let from = ballot.from.clone();
-        // A vote that does not count came after the deadline.
+        // A vote that does not count arrived after the deadline.
         self.step_for(Input::Voted(ballot), reply, |output| contains_vote_of(output, &from), Err(VoteError::NoRound));
     }
 
@@ -680,7 +680,7 @@ impl State {
             Ok(ticket) => {
                 self.external.wait(ticket, reply);
                 self.step(Input::Written { ticket, text });
-                // The deadline had passed.
+                // The statement arrived after the deadline.
                 if let Some(waiter) = self.external.take_rejected() {
                     waiter.answer(Err(VoteError::TooLate { from }));
                 }
@@ -690,7 +690,8 @@ impl State {
         }
     }
 
-    /// Somebody pressed Stop. It is confirmed once it is on record. A spoken reply stops in the voice call, and its statement is on record later.
+    /// Handles the Stop button. The stop is confirmed once it is journaled. A spoken reply stops in the voice call, and its statement is journaled
+    /// later.
     fn stop_reply(&mut self, companion: CompanionId, reply: RpcReplyPort<Result<(), VoteError>>) {
         if self.restoring.is_some() || self.conversation.turns().stoppable_reply(&companion).is_none() {
             let error = if self.restoring.is_some() { VoteError::Gone } else { VoteError::NotWriting { companion } };
@@ -700,8 +701,8 @@ impl State {
         self.step_for(Input::StopPressed { companion }, reply, |output| matches!(output, Output::Made(_)), Ok(()));
     }
 
-    /// Runs a step for somebody outside. If one of its outputs records what was asked for, it is confirmed once the batch is committed. If none
-    /// does, `otherwise` is the answer.
+    /// Runs a step for an external caller. If one of its outputs records the request, it is confirmed once the batch is committed. Otherwise the
+    /// answer is `otherwise`.
     fn step_for(
         &mut self,
         input: Input,
@@ -719,7 +720,7 @@ impl State {
         }
     }
 
-    /// The alarm has rung: for questions that are overdue, for a deadline, for the check whether the channel can sleep, or too early.
+    /// Handles the alarm: for overdue questions, a deadline, the check whether the channel can sleep, or too early.
     fn wake(&mut self) -> Result<(), ActorProcessingErr> {
         self.clock.rang();
         let now = Instant::now();
@@ -754,7 +755,7 @@ impl State {
         self.record(Vec::new(), Vec::new(), true, true);
         self.clock.end_sleep_checks();
         if let Some(switchboard) = self.channel.context.directory.find(&SwitchboardKey()) {
-            // A switchboard that is being restarted reads from the record when channels wake.
+            // A switchboard that is being restarted reads from the journals when channels wake.
             let ChannelKey { guild, channel } = self.channel.key.clone();
             let _ = switchboard.cast(SwitchboardMessage::WakeAt(guild, channel, self.conversation.silence_at()));
         }
@@ -776,7 +777,7 @@ impl State {
 
     fn inspect(&self, reply: RpcReplyPort<Box<Inspection>>) {
         if self.restoring.is_some() {
-            // The channel is not restored. A caller without an answer reads the record itself.
+            // The channel is not restored. A caller without an answer reads the journal itself.
             return;
         }
         let inspection = Inspection { conversation: self.conversation.clone(), since: self.traces.since() };
@@ -785,8 +786,8 @@ impl State {
     }
 }
 
-/// A statement is on record, unless one of its messages is already there as a different message. Then the channel restarts from its record, and
-/// the delivery detects the mistake.
+/// Handles the journaling of a statement. If one of its messages is already journaled as a different message, the channel restarts from its journal,
+/// and the delivery detects the mistake.
 fn statement_recorded(accepted: Accepted) -> Result<(), ActorProcessingErr> {
     match accepted.is_new {
         true => Ok(()),
@@ -794,7 +795,7 @@ fn statement_recorded(accepted: Accepted) -> Result<(), ActorProcessingErr> {
     }
 }
 
-/// What a channel holds in memory may differ from its record, so it restarts from there.
+/// The error that a channel's state in memory may differ from its journal, so that it restarts.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Inconsistent(&'static str);

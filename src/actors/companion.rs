@@ -1,8 +1,8 @@
 //! A companion of a guild: queues its questions in the pool.
 //!
-//! A channel sends it questions. When the pool takes one up, its prompt is built from what the channel knows by then, and from the settings that
-//! are in force by then. A [`reply`] asks for statements in the same way. A companion that dies loses the questions in its mailbox. The drop of
-//! [`DecisionRequest::arrival`] notifies their channels, which ask again. Questions in the pool are answered although it died.
+//! A channel sends questions to the companion. When the pool starts a question, the prompt is built from the channel's state and the settings in
+//! force at that time. A [`reply`] requests statements in the same way. A companion that dies loses the questions in its mailbox. The drop of
+//! [`DecisionRequest::arrival`] notifies their channels, which ask again. Questions in the pool are answered even if the companion died.
 
 pub mod answer_or_pass;
 pub mod brief_writing;
@@ -70,7 +70,7 @@ impl Actor for Companion {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         let _at_work = at_work(Address::Companion(state.guild.clone(), state.companion.clone()));
-        // A companion that is no longer configured loses its questions. Their channels learn that it left, and close them.
+        // A companion that is no longer configured drops its questions. Their channels are informed that it left, and close them.
         let settings_of = |companion| state.context.memberships.companion(&asking.channel_key.channel, companion);
         let asked: Vec<Settings> = asking.asked.iter().filter_map(|(companion, _)| settings_of(companion)).collect();
         asked.iter().for_each(|settings| brief_writing::write_if_missing(&state.context, settings, &asking));
@@ -81,7 +81,7 @@ impl Actor for Companion {
     }
 }
 
-/// The companion's settings in force, with the model that its question went to.
+/// The companion's settings in force, with the model that received its question.
 fn in_force(context: &ActorContext, channel_key: &ChannelKey, companion: &CompanionId, model: &ModelChoice) -> Option<Settings> {
     let settings = context.memberships.companion(&channel_key.channel, companion)?;
     Some(Settings { model: model.clone(), ..settings })
@@ -100,7 +100,7 @@ pub(super) fn character<'a>(settings: &'a Settings, brief: Option<&'a str>) -> C
     }
 }
 
-/// The same request, with a stricter demand for the form of the answer at its end (docs/design/gate.md G-29).
+/// The same request with a stricter demand for the answer format at its end (docs/design/gate.md G-29).
 fn repeated(asked: Arc<LazyRequest>, demand: &'static str) -> Arc<LazyRequest> {
     LazyRequest::searching(asked.base().clone(), asked.search().cloned(), move || {
         let asked = asked.clone();
@@ -108,7 +108,7 @@ fn repeated(asked: Arc<LazyRequest>, demand: &'static str) -> Arc<LazyRequest> {
     })
 }
 
-/// A search for what the filter of the model refuses that this request goes to.
+/// A search for the texts that the filter of the request's model refuses.
 fn search(asked: Asked, request: &Request, context: &ActorContext) -> Arc<Mutex<Search>> {
     Arc::new(Mutex::new(Search::new(asked, context.pool.filter_key(request))))
 }

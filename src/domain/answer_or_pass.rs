@@ -5,7 +5,7 @@ use super::answer::MAX_REASON_CHARS;
 /// The marker that the model writes instead of a statement.
 pub const MARKER: &str = "PASS";
 
-/// What the text received so far is.
+/// The kind of the text received so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// It may be the beginning of the marker.
@@ -28,7 +28,7 @@ pub fn choice(words: &str, is_whole: bool) -> Choice {
     let after = after.trim_start_matches(['*', '_', '"', '”', '`', ']', ')']);
     match after.trim_start().chars().next() {
         None if !is_whole => Choice::Undecided,
-        // The marker stands alone or before a reason. Within a sentence it is an ordinary word.
+        // The marker counts only alone or before a reason. Within a sentence it is an ordinary word.
         None => Choice::Passes(None),
         Some(':') => passes(after, is_whole),
         Some('.' | '!' | '…' | ';') if after.trim().chars().count() == 1 => passes(after, is_whole),

@@ -1,4 +1,4 @@
-//! The audience of a message: the companions that it addresses, or everybody.
+//! The audience of a message: the companions that it addresses, or everyone.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use super::window::Entry;
 /// The companions that a message concerns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audience {
-    /// The message addresses nobody in particular.
+    /// The message addresses no one in particular.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     everybody: bool,
-    /// The companions that it concerns, if not everybody.
+    /// The companions that it concerns. Empty if it concerns everyone.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     companions: BTreeSet<CompanionId>,
 }
@@ -22,7 +22,7 @@ pub struct Audience {
 impl Audience {
     /// The audience of a statement, from the messages that it answers: their audiences and their authors.
     ///
-    /// A statement that answers nothing concerns everybody.
+    /// A statement that answers no message concerns everyone.
     pub fn of_answer<'a>(snapshot: impl IntoIterator<Item = &'a Entry>) -> Self {
         let mut audience = Self::default();
         let mut is_empty = true;
@@ -55,7 +55,8 @@ impl Audience {
 }
 
 impl Entry {
-    /// The audience: the companions that the message addresses; else, of a statement, the audience of what it answers; else everybody.
+    /// The audience: the companions that the message addresses. If there are none, a statement has the audience computed from the messages that it
+    /// answers, and any other message concerns everyone.
     pub fn audience(&self) -> Audience {
         let everybody = || Audience { everybody: true, companions: BTreeSet::new() };
         Audience::of_address(&self.message).or_else(|| self.answers.as_deref().cloned()).unwrap_or_else(everybody)

@@ -11,18 +11,18 @@ pub enum BreakerState {
     Closed,
     /// No call passes before this moment.
     Open(Moment),
-    /// One call may test whether the endpoint answers again.
+    /// One probe call may test whether the endpoint answers again.
     HalfOpen,
 }
 
-/// What the end of one call says about its endpoint.
+/// The evidence of one completed call about its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It answered, possibly with a refusal.
+    /// The endpoint answered, possibly with a refusal.
     Alive,
-    /// It failed in a way that may be temporary, and asked for a pause of this length.
+    /// The endpoint failed in a way that may be temporary, and asked for a pause of this length.
     Failing(Option<Duration>),
-    /// The call says nothing: it was cancelled, or it ended too early.
+    /// The call is no evidence, because it was cancelled or ended too early.
     Unknown,
 }
 
@@ -67,14 +67,14 @@ impl Breaker {
         }
     }
 
-    /// Notes that a call starts. True if it is the probe of a half-open breaker.
+    /// Records the start of a call. Returns whether it is the probe of a half-open breaker.
     pub fn started(&mut self, now: Moment) -> bool {
         let probe = self.state(now) == BreakerState::HalfOpen;
         self.probing |= probe;
         probe
     }
 
-    /// Notes that a call ended. True if the breaker opened because of it.
+    /// Records the end of a call. Returns whether the breaker opened because of it.
     ///
     /// Calls that were running when the breaker opened do not prolong the open state. Only the probe or an answer closes it.
     pub fn ended(&mut self, now: Moment, probe: bool, verdict: Verdict) -> bool {

@@ -13,13 +13,13 @@ named! {
         PreClosing = "pre-closing",
         /// The companion says goodbye.
         Closing = "closing",
-        /// The companion is silent until it is addressed again, or people continue, or a new episode begins.
+        /// The companion is silent until it is addressed again, people send enough further messages, or a new episode begins.
         Terminal = "terminal",
     }
 }
 
 impl Stage {
-    /// The stage of this name, in any case: its own, or the noun that the project aikyo uses in its texts (`pre-closure`, `closure`,
+    /// The stage with this name, in any case. Accepts its own name, and the noun that the project aikyo uses in its texts (`pre-closure`, `closure`,
     /// `termination`).
     pub fn named(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase().replace('_', "-");
@@ -57,11 +57,11 @@ impl Stage {
 }
 
 named! {
-    /// Why a stage changed.
+    /// The cause of a change of the stage.
     pub enum Cause {
         /// The companion's own State names the stage.
         State = "state",
-        /// The last statement begins, or was made, that `turn_taking.max_turns` or the companion's own `max_turns` allows.
+        /// The last statement that `turn_taking.max_turns` or the companion's own `max_turns` allows begins, or was made.
         MaxTurns = "max_turns",
         /// The last statements repeat each other.
         Repetition = "repetition",

@@ -1,4 +1,4 @@
-//! Lists of common words: those that carry no content, and those that are given names, too. English, German, Spanish, French, Portuguese.
+//! Lists of common words: words without content, and words that are also given names. English, German, Spanish, French, Portuguese.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ const LISTS_OF_FUNCTION_WORDS: [&str; 4] = [
     "le les une et ou je il elle nous vous ce est suis es sont pas que de du des à en avec pour dans oui non très aussi mon ton",
 ];
 
-/// Everyday words that are also given names, or that people like to give as names, folded as in [`names`](super::names).
+/// Everyday words that are also given names, or that people like to use as names, folded as in [`names`](super::names).
 const LISTS_OF_NAMES: [&str; 5] = [
     "amber angel april art ash august autumn bill blue bob buddy candy carol cash chance charity chase cherry christian chuck clay cliff coral \
      crystal daisy dale dawn dean destiny diamond don dot drew duke earl echo eden eve faith fern ford forest frank gene ginger grace grant guy \

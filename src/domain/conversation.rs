@@ -393,8 +393,8 @@ impl Conversation {
         }
     }
 
-    /// Handles an inbound event that was journaled but not handled before a restart. It decides nothing. [`resume`](Self::resume) makes the decisions
-    /// and takes the outputs.
+    /// Handles an inbound event that was journaled but not handled before a restart. [`resume`](Self::resume) makes the decisions that follow, and
+    /// takes the outputs.
     pub fn catch_up(&mut self, recorded: Recorded, world: &mut World<'_>) -> Vec<Output> {
         Step::new(self, world).catch_up(recorded)
     }

@@ -1,9 +1,9 @@
-//! Finds the message that the content filter of an endpoint refuses, so that only this message stays out of later prompts to the model
+//! Finds the message that the content filter of an endpoint refuses, so that only this message is omitted from later prompts to the model
 //! (docs/design/models.md M-25).
 //!
-//! A refused message would be part of every later prompt, and nothing would be answered any more. So the question is repeated, each time with fewer of
-//! the new messages. Messages that may be the cause (*suspects*) stay out of later prompts. Each later prompt includes half of them again, until one
-//! message is found.
+//! A refused message would be part of every later prompt, and no question would be answered any more. So the question is repeated, each time with
+//! fewer of the new messages. Messages that may be the cause (*suspects*) are omitted from later prompts. Each later prompt includes half of them
+//! again, until one message is found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const MOST_FOUND: usize = 1_000;
 const MOST_IN_A_ROW: usize = 3;
 
 named! {
-    /// What a prompt is for. Findings hold for one kind only.
+    /// The kind of a prompt. Findings hold for one kind only.
     pub enum Asked {
         Decision = "decision",
         Statement = "statement",
@@ -36,17 +36,17 @@ named! {
     }
 }
 
-/// What stays out of the prompts of one room.
+/// The messages that are omitted from the prompts of one room.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filtered {
     #[serde(default, rename = "filtered", skip_serializing_if = "Vec::is_empty")]
     models: Vec<OfModel>,
-    /// Counts edits and deletions. A search that began before one of them proves nothing.
+    /// Counts edits and deletions. A search that began before one of them is not conclusive.
     #[serde(default, rename = "filtered_changes", skip_serializing_if = "is_zero")]
     changes: u64,
 }
 
-/// What stays out of the prompts of one kind to one model. The summary has the number [`Seq::NONE`].
+/// The messages that are omitted from the prompts of one kind to one model. The summary has the number [`Seq::NONE`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct OfModel {
     asked: Asked,
@@ -60,7 +60,7 @@ struct OfModel {
     /// The number of suspects, the oldest ones, that the next prompt includes again.
     #[serde(default)]
     tested: usize,
-    /// The newest messages of the questions that were refused in every way since the last answer, by companion.
+    /// The newest messages of the questions that were refused in every form since the last answer, by companion.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     in_a_row: BTreeMap<CompanionId, BTreeSet<Seq>>,
 }
@@ -79,36 +79,36 @@ impl OfModel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub asked: Asked,
-    /// The model, and its endpoint.
+    /// The model and its endpoint.
     pub model: Arc<str>,
-    /// The message that is refused, if it is known.
+    /// The refused message. None if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<Seq>,
     /// A message that was refused before and is accepted now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted: Option<Seq>,
-    /// The newest messages of the last questions, if all of them were refused in every way: none of them is the cause.
+    /// The newest messages of the last questions, if all of them were refused in every form. Then none of them is the cause.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub cleared: BTreeSet<Seq>,
-    /// The suspects, which replace the earlier ones.
+    /// The suspects. They replace the earlier ones.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub doubtful: BTreeSet<Seq>,
     /// The number of suspects, the oldest ones, that the next prompt includes again.
     #[serde(default)]
     pub tested: usize,
-    /// The companion that was asked. A summary has none.
+    /// The companion that was asked. None for a summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub companion: Option<CompanionId>,
     /// Whether a prompt of the search was answered.
     #[serde(default)]
     pub is_answered: bool,
-    /// [`Filtered::changes`] when the search began.
+    /// [`Filtered::changes`] at the start of the search.
     #[serde(skip)]
     changes: u64,
 }
 
 impl Filtered {
-    /// The messages that the filter of any model refuses: the kind of prompt, the model, and the message.
+    /// The messages that the filter of any model refuses, as the kind of prompt, the model, and the message.
     pub fn found(&self) -> impl Iterator<Item = (Asked, &Arc<str>, Seq)> + '_ {
         let all = self.models.iter().flat_map(|of| of.found.iter().map(|seq| (of.asked, &of.model, *seq)));
         all.filter(|(_, _, seq)| *seq != Seq::NONE)
@@ -120,7 +120,7 @@ impl Filtered {
         of.is_some_and(|(of, companion)| of.refuses_all(companion))
     }
 
-    /// The finding as it counts now. `None`: a message was changed during the search, or the messages are not the cause.
+    /// The finding after a check against the current state. `None`: a message was changed during the search, or the messages are not the cause.
     pub fn checked(&self, mut finding: Finding) -> Option<Finding> {
         if finding.changes != self.changes {
             return None;
@@ -171,18 +171,18 @@ impl Filtered {
         self.models.retain(OfModel::is_needed);
     }
 
-    /// These messages were edited or deleted, or the summary was replaced.
+    /// Removes messages that were edited or deleted, or the summary after it was replaced.
     pub(super) fn forget(&mut self, messages: &[Seq]) {
         self.changes += 1;
         self.retain(|seq| !messages.contains(&seq));
     }
 
-    /// The room was cleared: no earlier message is part of a prompt any more.
+    /// Removes everything after a clear, because no earlier message is part of a prompt any more.
     pub(super) fn clear(&mut self) {
         *self = Self { changes: self.changes + 1, ..Self::default() };
     }
 
-    /// No earlier message is part of a prompt any more.
+    /// Removes the messages below this number, which are not part of prompts any more.
     pub(super) fn drop_below(&mut self, below: Seq) {
         self.retain(|seq| seq >= below || seq == Seq::NONE);
     }
@@ -205,7 +205,7 @@ const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// The search for the refused message, while one question is asked.
+/// The search for the refused message during one question.
 #[derive(Debug)]
 pub struct Search {
     asked: Asked,
@@ -214,12 +214,12 @@ pub struct Search {
     step: Step,
     /// [`Filtered::changes`] at the first prompt.
     changes: Option<u64>,
-    /// Whether the last questions of the companion were refused in every way.
+    /// Whether the last questions of the companion were refused in every form.
     is_in_a_row: bool,
     /// The number of suspects that the first prompt included again.
     tested: usize,
     was_tested: bool,
-    /// The messages of the last prompt, with those that the search left out, but without those that are known to be refused.
+    /// The messages of the last prompt and those that the search omitted, without those that are known to be refused.
     shown: BTreeSet<Seq>,
     own: BTreeSet<Seq>,
     refused: BTreeSet<Seq>,
@@ -235,11 +235,11 @@ enum Step {
     Test,
     /// The prompt includes none of the suspects.
     Usual,
-    /// The prompt includes the newest `shown` of the new messages. The prompt before had `before` of them.
+    /// The prompt includes the newest `shown` of the new messages. The previous prompt had `before` of them.
     Half { shown: usize, before: usize, tries: u32 },
     /// The prompt has only the newest message.
     Alone,
-    /// The prompt has everything but the newest message and the suspects.
+    /// The prompt has all messages except the newest one and the suspects.
     Others,
 }
 
@@ -264,8 +264,8 @@ impl Search {
         }
     }
 
-    /// Removes the refused messages and the suspects from a prompt. `new_from`: the first message that the model has not read before. Returns whether
-    /// the prompt is part of a search, and should have messages only: no recalled ones, and no reason.
+    /// Removes the refused messages and the suspects from a prompt. `new_from` is the first message that the model has not read before. Returns
+    /// whether the prompt is part of a search. Then it should have only messages: no recalled ones, and no reason.
     pub fn leave_out(&mut self, input: &mut PromptInput, companion: &CompanionId, new_from: Seq) -> bool {
         let summary = input.summary.is_some().then_some(Seq::NONE);
         let numbers: Vec<Seq> = input.recent.iter().chain(&input.buffer).map(|said| said.seq).collect();
@@ -336,20 +336,20 @@ impl Search {
             }
         }
         if self.asked != Asked::Summary {
-            // There is no question without it.
+            // A question needs its newest message.
             excluded.remove(&self.newest);
         }
         excluded
     }
 
-    /// The prompt was refused. Whether there is another one to try.
+    /// Handles the refusal of the prompt. Returns whether there is another one to try.
     pub fn refused(&mut self) -> bool {
         let is_summary = self.asked == Asked::Summary;
         let alone = |search: &Self| {
             let others = search.shown.iter().filter(|seq| **seq != search.newest && !search.doubtful.contains(seq));
             (others.count() > 0 && !is_summary).then_some(Step::Alone)
         };
-        // The other new messages are answered although the newest one is refused.
+        // The other new messages are still answered if the newest one is refused.
         let others = |search: &Self| {
             let is_other = |seq: &Seq| *seq != search.newest;
             (!is_summary && search.new.iter().any(is_other)).then_some(Step::Others)
@@ -377,14 +377,14 @@ impl Search {
         next.is_some()
     }
 
-    /// The result of the search, once the question is answered, or refused for the last time.
+    /// The result of the search, once the question is answered or finally refused.
     pub fn finding(&self, is_answered: bool) -> Option<Finding> {
         let mut doubtful = self.doubtful.clone();
         let mut tested = doubtful.len() / 2;
         let (mut found, mut accepted) = (None, None);
         match self.step {
             Step::Others => found = Some(self.newest),
-            // The filter accepts it now.
+            // The filter accepts the message now.
             _ if is_answered && self.is_known && self.newest != Seq::NONE => accepted = Some(self.newest),
             Step::Test if is_answered => {
                 doubtful = doubtful.into_iter().skip(self.tested).collect();

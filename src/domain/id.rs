@@ -20,7 +20,7 @@ macro_rules! name {
         #[schemars(inline)]
         pub struct $name(Arc<str>);
 
-        // Most ids that are compared are one and the same text.
+        // Most compared ids share the same text.
         impl PartialEq for $name {
             fn eq(&self, other: &Self) -> bool {
                 Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
@@ -86,20 +86,20 @@ name! {
     ChannelId
 }
 name! {
-    /// An AI character: the stem of its file in `config/companions/`.
+    /// An AI character. The id is the stem of its file in `config/companions/`.
     CompanionId
 }
 name! {
-    /// A person or a foreign bot, as its platform knows it.
+    /// A person or a foreign bot. The id is that of its platform.
     PersonId
 }
 name! {
-    /// A model by its name in the settings: `main`, `side`, or one of the operator's own (`[models.NAME]`).
+    /// The name of a model in the settings: `main`, `side`, or one that the operator chose (`[models.NAME]`).
     ModelName
 }
 
 impl From<ModelRole> for ModelName {
-    /// The model that serves a role unless a companion's file names another.
+    /// The default model of a role, unless a companion's file names another one.
     fn from(role: ModelRole) -> Self {
         role.as_str().into()
     }
@@ -146,9 +146,9 @@ impl fmt::Display for Ticket {
     }
 }
 
-/// The id of a turn: from the questions that one trigger leads to, or several at once, until silence or one statement.
+/// The id of a turn. A turn lasts from the questions of one trigger, or of several at once, until silence or one statement.
 ///
-/// It is random, and the trace id of the turn follows from it. It is serialised as 32 hexadecimal digits.
+/// It is random, and the trace id of the turn is derived from it. It is serialised as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnId(pub u128);
 
@@ -164,7 +164,7 @@ impl fmt::Debug for TurnId {
     }
 }
 
-/// The text is not the 32 hexadecimal digits of a turn's id.
+/// The error that a text is not a turn's id of 32 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the id of a turn is 32 hexadecimal digits, not \"{0}\"")]
 pub struct NotATurnId(String);
@@ -201,7 +201,7 @@ pub struct Ward(pub u8);
 impl Ward {
     /// The ward of a guild: a fixed hash (64-bit FNV-1a, folded to eight bits) of its id.
     ///
-    /// Discord's guilds are placed by their snowflake instead: `(guild_id >> 22) mod 256`.
+    /// The ward of a Discord guild depends on its snowflake instead: `(guild_id >> 22) mod 256`.
     pub fn of(guild: &GuildId) -> Self {
         if let Some(snowflake) = guild.as_str().strip_prefix("discord:").and_then(|id| id.parse::<u64>().ok()) {
             return Self((snowflake >> 22) as u8);
@@ -217,13 +217,13 @@ impl Ward {
     }
 }
 
-/// An id for something that people gave a title in any script: its letters in ASCII, of at most so many characters, and a number if that is taken. A title
-/// without any gives `otherwise`.
+/// Derives an id from a title in any script: its letters in ASCII, with at most `most_chars` characters, plus a number if the id is taken. If the
+/// title has no such letters, the id is `otherwise`.
 pub fn id_of_title(title: &str, most_chars: usize, otherwise: &str, is_taken: impl Fn(&str) -> bool) -> String {
     let ascii = any_ascii::any_ascii(title).to_lowercase();
     let words = ascii.split(|char: char| !char.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let id = words.collect::<Vec<_>>().join("-");
-    // With a number of up to six digits it is not too long.
+    // Leaves room for a number of up to six digits.
     let id = id.get(..most_chars - 7).unwrap_or(&id).trim_end_matches('-');
     let id = if id.is_empty() { otherwise } else { id };
     let numbered = (2..).map(|number: u32| format!("{id}-{number}"));

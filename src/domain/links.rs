@@ -1,7 +1,7 @@
-//! Finds where an address in a text ends.
+//! Finds the end of a URL in a text.
 
-/// The end of an address whose rest begins at `start`: white space, a quotation mark, an angle bracket, punctuation of a script without spaces, or a
-/// closing parenthesis without an opening one.
+/// The end of a URL whose rest begins at `start`. It ends before white space, a quotation mark, an angle bracket, punctuation of a script without
+/// spaces, or a closing parenthesis without an opening one.
 pub(crate) fn link_end(text: &str, start: usize) -> usize {
     let mut depth = 0_usize;
     for (distance, c) in text[start..].char_indices() {
@@ -36,7 +36,7 @@ pub(crate) fn link_end(text: &str, start: usize) -> usize {
     text.len()
 }
 
-/// The length of the web address that a text begins with, without punctuation after it, and its host. `before` is the character before the text.
+/// The length of the URL at the beginning of a text, without punctuation after it, and its host. `before` is the character before the text.
 pub(crate) fn web_address(before: Option<char>, text: &str) -> Option<(usize, &str)> {
     if before.is_some_and(|c| c.is_ascii_alphanumeric()) {
         return None;

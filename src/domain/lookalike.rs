@@ -5,7 +5,7 @@ use unicode_security::skeleton;
 
 use super::text::seen;
 
-/// Whether two names look alike. Equal names do, too.
+/// Whether two names look alike. This includes equal names.
 pub fn look_alike(one: &str, other: &str) -> bool {
     let other = shapes(other);
     shapes(one).iter().any(|shape| other.contains(shape))
@@ -13,7 +13,7 @@ pub fn look_alike(one: &str, other: &str) -> bool {
 
 /// The shapes of a name, as written and in lower case: `I` looks like `l`, and `i` does not. Names look alike if they have a shape in common.
 pub fn shapes(name: &str) -> [String; 2] {
-    // U+2800 is drawn as a blank.
+    // U+2800 is rendered as a blank.
     let is_blank = |c: char| c.is_whitespace() || c == '\u{2800}';
     let plain = seen(name).nfkc().collect::<String>();
     let plain = plain.split(is_blank).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");

@@ -1,8 +1,8 @@
-//! Enums of plain words: the name of each value is written once, beside it.
+//! Enums whose values have names. Each name is written once, beside its value.
 
-/// Declares an enum with the name of each value, as in records, settings, metrics and logs.
+/// Declares an enum with the name of each value, as it is used in journals, settings, metrics and logs.
 ///
-/// The values are written, read and shown by their names. `ALL` has every value in order. `as_str` gives the name, also at compile time.
+/// The values are serialised, parsed and displayed by their names. `ALL` has every value in order. `as_str` returns the name, and is a `const fn`.
 #[macro_export]
 macro_rules! named {
     ($(#[$attribute:meta])* $visibility:vis enum $Enum:ident {

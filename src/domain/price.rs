@@ -1,4 +1,4 @@
-//! The cost of calls to models and to services for speech, at the price that was configured when they were made.
+//! The cost of calls to models and speech services, at the price configured at the time of the call.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -6,32 +6,32 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Prices and costs are counted in trillionths of a currency's unit. A price of a millionth of a unit for a million tokens is one trillionth for one
-/// token, so sums are exact.
+/// The number of parts in a unit of a currency. Prices and costs are counted in trillionths. A price of a millionth of a unit per million tokens is
+/// one trillionth per token, so sums are exact.
 const PARTS: f64 = 1e12;
-/// The cost of one token in trillionths, at a price of one unit for a million tokens.
+/// The price of one token in trillionths, at a price of one unit per million tokens.
 const PARTS_PER_TOKEN: f64 = 1e6;
 
 /// The price of the tokens of one model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {
-    /// The price of each token read, in trillionths of the currency's unit.
+    /// The price of each input token, in trillionths of the currency's unit.
     pub input: u64,
-    /// The price of each token written, in trillionths of the currency's unit.
+    /// The price of each output token, in trillionths of the currency's unit.
     pub output: u64,
     /// The currency's code of ISO 4217: `USD`.
     pub currency: Arc<str>,
 }
 
 impl Price {
-    /// A price as providers publish it: in units of a currency for a million tokens, rounded to a millionth of a unit.
+    /// A price as providers publish it: in units of a currency per million tokens, rounded to a millionth of a unit.
     pub fn per_million(input: f64, output: f64, currency: &str) -> Self {
         // A value out of range becomes the nearest valid price.
         let part = |price: f64| (price * PARTS_PER_TOKEN).round() as u64;
         Self { input: part(input), output: part(output), currency: currency.into() }
     }
 
-    /// The price of a model that costs nothing.
+    /// The price of a free model.
     pub fn free(currency: &str) -> Self {
         Self { input: 0, output: 0, currency: currency.into() }
     }
@@ -43,7 +43,7 @@ impl Price {
     }
 }
 
-/// The price of one unit of a service for speech: a millisecond of audio that is recognised, or a character that is spoken.
+/// The price of one unit of a speech service: a millisecond of recognised audio, or a character of synthesised text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitPrice {
     /// The price of a unit, in trillionths of the currency's unit.
@@ -53,17 +53,17 @@ pub struct UnitPrice {
 }
 
 impl UnitPrice {
-    /// A price in units of a currency for a minute of audio, rounded to what a millisecond can cost.
+    /// A price in units of a currency per minute of audio, rounded to a whole number of parts per millisecond.
     pub fn per_minute(price: f64, currency: &str) -> Self {
         Self { unit: (price * PARTS / 60_000.0).round() as u64, currency: currency.into() }
     }
 
-    /// A price in units of a currency for a million characters.
+    /// A price in units of a currency per million characters.
     pub fn per_million_characters(price: f64, currency: &str) -> Self {
         Self { unit: (price * PARTS / 1e6).round() as u64, currency: currency.into() }
     }
 
-    /// The cost of so many units.
+    /// The cost of this number of units.
     pub fn of(&self, units: u64) -> Cost {
         Cost(u128::from(units) * u128::from(self.unit))
     }

@@ -1,4 +1,4 @@
-//! Decides how urgent a question to a model is.
+//! Decides the urgency of a question to a model.
 
 use super::message::Modality;
 use super::named::named;
@@ -7,7 +7,7 @@ use super::trigger::Trigger;
 named! {
     /// The urgency of a question in the pool. A more urgent one is greater.
     pub enum Priority {
-        /// A summary, which nobody waits for.
+        /// A summary, which no other work waits for.
         Summary = "summary",
         /// A lull in a text channel, or a long silence.
         Lull = "lull",
@@ -15,9 +15,9 @@ named! {
         Interjection = "interjection",
         /// A turn in a text channel.
         Turn = "turn",
-        /// Anything in a voice channel that is not a direct address.
+        /// A question in a voice channel without a direct address.
         Voice = "voice",
-        /// A direct address or an event: somebody waits for this companion.
+        /// A direct address or an event. A person or a program waits for this companion.
         DirectAddress = "direct_address",
     }
 }

@@ -1,6 +1,6 @@
-//! Signs that somebody wants to die or to hurt themselves, in what people say to companions (docs/design/safety.md N-8).
+//! Detects signs in people's messages that they want to die or to hurt themselves (docs/design/safety.md N-8).
 //!
-//! A list of phrases raises the question, and a model answers it with its vote. Where no model answers, the unmistakable phrases decide alone.
+//! If a phrase of a list occurs, the vote of a model decides. If no model answers, only the unmistakable phrases count.
 
 use std::sync::LazyLock;
 
@@ -8,22 +8,23 @@ use aho_corasick::AhoCorasick;
 
 use super::text::first;
 
-/// The part of a message that is examined.
+/// The maximum number of characters of a message that are examined.
 const MOST_CHARS: usize = 4_000;
 
-/// How clear a sign is.
+/// The clarity of a sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sign {
-    /// It raises the question.
+    /// A model must decide.
     Possible,
-    /// It counts where no model answers.
+    /// The sign counts even if no model answers.
     Clear,
 }
 
-/// Characters of jokes. With one of them, or with a mark of the list, no phrase is clear.
+/// Characters that indicate jokes. If one of them, or a mark of the list, is present, no phrase is clear.
 const NOT_EARNEST_SIGNS: &[char] = &['💀', '😂', '🤣', '😆', '☠', '笑', '草'];
 
-/// The phrases with their signs, and the marks, which have none; and what finds them all in one pass. Words stand between spaces, but for Japanese.
+/// The phrases with their signs and the marks without signs, and the automaton that finds all of them in one pass. Words must be surrounded by
+/// spaces, except in Japanese.
 static FINDER: LazyLock<(Vec<Option<Sign>>, Option<AhoCorasick>)> = LazyLock::new(|| {
     let lines = include_str!("risk/words.txt").lines().map(str::trim);
     let phrases = lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '[']));
@@ -37,11 +38,11 @@ static FINDER: LazyLock<(Vec<Option<Sign>>, Option<AhoCorasick>)> = LazyLock::ne
         None if words.is_ascii() => format!(" {words} "),
         None => words.to_owned(),
     };
-    // There is always one: the patterns are texts, and few.
+    // The automaton can always be built, because the patterns are few texts.
     (signs, AhoCorasick::new(words.into_iter().map(pattern)).ok())
 });
 
-/// The clearest sign in a text, of which the first 4,000 characters are read.
+/// The clearest sign in the first 4,000 characters of a text.
 pub fn sign(text: &str) -> Option<Sign> {
     let folded = folded(first(text, MOST_CHARS));
     let (signs, finder) = &*FINDER;

@@ -1,4 +1,4 @@
-//! Sample data for tests of this crate and of others (feature `samples`): what a test needs and does not care about. A test that cares sets it.
+//! Sample data for tests of this crate and of others (feature `samples`), with defaults for the fields that a test does not set.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -80,7 +80,7 @@ fn default_file() -> &'static Value {
     &DEFAULTS
 }
 
-/// The default policies with this in their place.
+/// The default policies with the values of `overlay` replaced.
 pub fn policies(overlay: &Value) -> Policies {
     fn put(over: &Value, value: &mut Value) {
         match (over, value) {
@@ -100,7 +100,7 @@ pub fn default_policies() -> &'static Policies {
     &DEFAULTS
 }
 
-/// Somebody whose name is the id.
+/// An author whose name is the id.
 pub fn author(id: &str, role: Role) -> Author {
     Author { id: id.into(), name: id.into(), role }
 }
@@ -109,23 +109,23 @@ pub fn person(id: &str) -> Author {
     author(id, Role::Person)
 }
 
-/// Typed words that address nobody.
+/// A typed message without an addressee.
 pub fn message(from: Author, text: &str) -> Message {
     Message::new(from, text.into())
 }
 
-/// The message was sent, in answer to nothing.
+/// The event that a message was sent that replies to no other.
 pub const fn said(message: Message) -> Event {
     Event::Said { message, reply_to: None, reply: None, said_at: None }
 }
 
-/// A companion wants to speak, in the round about message 7.
+/// A vote of a companion that wants to speak, in the round about message 7.
 pub fn wish(from: &str, importance: f64, selected: bool) -> State {
     let (from, message_id) = (from.into(), "7".into());
     State { from, message_id, state: Stance::Speak, importance, selected, closing: Stage::None, mood: 0.0 }
 }
 
-/// What a person said in a voice call.
+/// A final result of speech recognition.
 pub fn segment(from: Author, text: &str) -> Segment {
     Segment {
         from,
@@ -142,7 +142,7 @@ pub fn segment(from: Author, text: &str) -> Segment {
     }
 }
 
-/// A companion was asked about the message with this number, after a lull.
+/// A question to a companion about the message with this number, after a lull.
 pub fn evaluated(companion: &str, ticket: Ticket, message: Seq) -> Evaluated {
     Evaluated {
         companion: companion.into(),
@@ -158,7 +158,7 @@ pub fn evaluated(companion: &str, ticket: Ticket, message: Seq) -> Evaluated {
     }
 }
 
-/// A companion owes a reply to these messages, of which the newest is the last.
+/// The event that a companion owes a reply to these messages, oldest first.
 pub fn reply_owed(companion: &str, ticket: Ticket, trigger: Trigger, messages: Vec<Seq>) -> Event {
     Event::ReplyOwed {
         companion: companion.into(),
@@ -177,17 +177,17 @@ pub fn reply_owed(companion: &str, ticket: Ticket, trigger: Trigger, messages: V
     }
 }
 
-/// An event on record, of no turn, handled by itself.
+/// A journaled event without a turn, whose `handled` is its own number.
 pub const fn recorded(seq: u64, event: Event) -> Recorded {
     Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), turn: None, event }
 }
 
-/// An event that a channel made, of no turn.
+/// An event made by a channel, without a turn.
 pub const fn made(handled: Seq, event: Event) -> Made {
     Made { at: Moment::ZERO, handled, turn: None, event }
 }
 
-/// How often a companion interjects.
+/// An interjection policy with this starting interval.
 pub const fn policy(starting_interval: u64) -> InterjectionPolicy {
     InterjectionPolicy {
         level: Interjection::Average,
@@ -201,7 +201,7 @@ pub const fn policy(starting_interval: u64) -> InterjectionPolicy {
     }
 }
 
-/// What Aria's conversation in a channel sees around it, with the default settings. Nothing is drawn.
+/// Runs `run` with the world of Aria's conversation in a channel and the default settings. All draws return fixed values.
 pub fn with_world<T>(run: impl FnOnce(&mut World<'_>) -> T) -> T {
     run(&mut World {
         channel: &"lobby".into(),

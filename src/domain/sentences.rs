@@ -1,4 +1,4 @@
-//! Cuts the words of an answer into sentences while a model still writes it, so that speech can begin (docs/design/voice.md ).
+//! Splits the text of an answer into sentences while a model still writes it, so that speech can begin (docs/design/voice.md ).
 
 #[cfg(test)]
 mod tests;
@@ -6,35 +6,35 @@ mod tests;
 use super::split::{is_end_of_sentence, may_break};
 use super::text::is_blank;
 
-/// A longer sentence is cut, in characters.
+/// The length in characters at which a sentence is split.
 const MOST_CHARS: usize = 200;
 
-/// Cuts a growing text into sentences.
+/// Splits a growing text into sentences.
 ///
-/// The sentences follow each other without anything between them: white space belongs to the sentence after it. Together they are the text. It does
-/// not matter in which pieces the text comes.
+/// The sentences together are the text: white space belongs to the sentence after it. The result does not depend on the pieces in which the text
+/// arrives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sentences {
-    /// The words after the last cut.
+    /// The text after the last split.
     pending: String,
-    /// The number of characters in `pending`, without white space before them.
+    /// The number of characters in `pending`, without leading white space.
     length: usize,
 }
 
 impl Sentences {
-    /// Takes the next piece of the text. Returns the sentences that are whole now.
+    /// Appends the next piece of the text. Returns the sentences that are complete now.
     pub fn push(&mut self, piece: &str) -> Vec<String> {
         let mut out = Vec::new();
         piece.chars().for_each(|c| self.say(c, &mut out));
         out
     }
 
-    /// The text has ended. Returns the rest.
+    /// Ends the text. Returns the rest.
     pub fn finish(self) -> Option<String> {
         (!is_blank(&self.pending)).then(|| self.pending.trim_end().to_owned())
     }
 
-    /// Adds a character to the words, and cuts them before it where a sentence ends.
+    /// Appends a character. If a sentence ends before it, splits there.
     fn say(&mut self, c: char, out: &mut Vec<String>) {
         if self.length > 0 && is_end_of_sentence(&self.pending, c.encode_utf8(&mut [0; 4])) {
             out.push(std::mem::take(&mut self.pending));
@@ -52,8 +52,8 @@ impl Sentences {
     }
 }
 
-/// Where a sentence that is too long is cut: after the last comma that leaves at most 200 characters, else before the last white space, else between two
-/// characters.
+/// The position where a sentence that is too long is split: after the last comma within 200 characters, otherwise before the last white space,
+/// otherwise between two characters.
 fn end_of_long(text: &str) -> usize {
     let start = text.len() - text.trim_start().len();
     let places: Vec<_> = text[start..].char_indices().map(|(at, c)| (start + at + c.len_utf8(), c)).take(MOST_CHARS).collect();

@@ -8,17 +8,17 @@ named! {
     /// A kind of external service.
     #[derive(Default, schemars::JsonSchema)]
     pub enum Service {
-        /// Generates text from text. Records without a service are of this kind.
+        /// Generates text from text. Journaled usage without a service is of this kind.
         #[default]
         LanguageModel = "language_model",
-        /// Returns the words of what people say.
+        /// Converts people's speech to text.
         SpeechRecognition = "speech_recognition",
-        /// Makes the audio of what companions say.
+        /// Converts companions' text to speech.
         SpeechSynthesis = "speech_synthesis",
     }
 }
 
-/// A service at an endpoint. It fails as a whole, and has one circuit breaker.
+/// A service at an endpoint. It has one circuit breaker, because it fails as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceEndpoint {
     pub service: Service,

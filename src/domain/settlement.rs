@@ -1,4 +1,4 @@
-//! What an event settles and for whom, and which reply it is about.
+//! The effects of events on settlement: the companions and messages that an event settles, and the reply that it concerns.
 
 use std::slice;
 
@@ -6,7 +6,7 @@ use super::decision::Decision;
 use super::event::{Decided, Event};
 use super::id::{CompanionId, Seq, Ticket};
 
-/// What an event settles.
+/// The messages that an event settles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settled<'a> {
     /// The companions for which it settles.
@@ -17,13 +17,13 @@ pub struct Settled<'a> {
     pub upto: Seq,
 }
 
-/// A reply that is owed from an event on.
+/// A reply that is owed as a result of an event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Owed<'a> {
     /// The companion that owes it.
     pub companion: &'a CompanionId,
     pub ticket: Ticket,
-    /// The number of the attempt that was stopped, if the reply is begun again.
+    /// The number of the stopped attempt. None if the reply is not a restart.
     pub replaces: Option<Ticket>,
     /// The messages that it answers. They settle with the event.
     pub messages: &'a [Seq],
@@ -32,7 +32,7 @@ pub struct Owed<'a> {
 }
 
 impl Decided {
-    /// What the decision settles. A YES settles nothing: the reply that follows does.
+    /// The messages that the decision settles. None for a YES, because the reply that follows settles them.
     pub fn settled(&self) -> Option<Settled<'_>> {
         let settled = Settled { companions: &self.companions, messages: &self.messages, upto: self.upto };
         (self.decision == Decision::No).then_some(settled)
@@ -40,7 +40,7 @@ impl Decided {
 }
 
 impl Event {
-    /// What the event settles, if it settles anything.
+    /// The messages that the event settles. None if it settles none.
     pub fn settled(&self) -> Option<Settled<'_>> {
         if let Self::Decided(decided) = self {
             return decided.settled();
@@ -49,7 +49,7 @@ impl Event {
         Some(Settled { companions: slice::from_ref(companion), messages, upto })
     }
 
-    /// The reply that is owed from this event on, if one is.
+    /// The reply that is owed as a result of this event. None if there is none.
     pub fn owed(&self) -> Option<Owed<'_>> {
         match self {
             Self::ReplyOwed { companion, ticket, messages, upto, .. } => {
@@ -63,7 +63,7 @@ impl Event {
         }
     }
 
-    /// The number of the owed reply that the event is about, if it is about one. That is not the event from which on it is first owed.
+    /// The number of the owed reply that the event concerns. None for other events, and for the event that first makes the reply owed.
     pub fn reply(&self) -> Option<Ticket> {
         match self {
             Self::Said { reply, .. } => *reply,
@@ -81,7 +81,7 @@ impl Event {
         }
     }
 
-    /// Whether everything that this companion does is cancelled: it left, or the room was cleared.
+    /// Whether the event cancels all activity of this companion, because it left or the room was cleared.
     pub fn cancels(&self, companion: &CompanionId) -> bool {
         match self {
             Self::Cleared => true,
@@ -90,13 +90,13 @@ impl Event {
         }
     }
 
-    /// Whether this companion is paused from here on.
+    /// Whether the event pauses this companion.
     pub fn pauses(&self, companion: &CompanionId) -> bool {
         matches!(self, Self::Paused { companion: who, paused: true } if who.as_ref().is_none_or(|who| who == companion))
     }
 }
 
-/// Whether a deletion leaves nothing of these messages. A reply to no message is not affected.
+/// Whether a deletion covers all of these messages. False if there are no messages, so that a reply to no message is not affected.
 pub fn are_all_deleted(messages: &[Seq], deleted: &[Seq]) -> bool {
     !messages.is_empty() && messages.iter().all(|seq| deleted.contains(seq))
 }

@@ -17,12 +17,12 @@ use marked::{LENGTH, Marked, marked};
 /// The smallest limit. A smaller one has no room for the fences of a code block.
 const MIN_LIMIT: usize = 32;
 
-/// Splits a text at paragraphs, else lines, else sentences, else words, else between grapheme clusters.
+/// Splits a text at paragraphs, otherwise at lines, sentences or words, otherwise between grapheme clusters.
 ///
-/// No part exceeds the limit, counted in UTF-16 code units. There are never fewer of them than characters, so the limit also holds on platforms that
-/// count characters (Discord: 2,000 characters). A limit under 32 is raised to 32. A code block that spans several parts is closed at the end of
-/// each, and opened again in the next, with its language. So is bold, underlined or struck-through text, and a spoiler. Parts with only white space are left
-/// out.
+/// No part exceeds the limit, counted in UTF-16 code units. A text never has fewer code units than characters, so the limit also holds on platforms
+/// that count characters (Discord: 2,000 characters). A limit under 32 is raised to 32. A code block that spans several parts is closed at the end of
+/// each part, and opened again in the next, with its language. So is bold, underlined or struck-through text, and a spoiler. Parts with only white
+/// space are omitted.
 pub fn split(text: &str, limit_chars: usize) -> Vec<String> {
     let limit = limit_chars.max(MIN_LIMIT);
     let blocks = blocks(text, limit);
@@ -31,7 +31,7 @@ pub fn split(text: &str, limit_chars: usize) -> Vec<String> {
     let mut at = dropped_space(text, false);
     while at < text.len() {
         let inside = block_at(&blocks, at);
-        // What ends last was opened first.
+        // The text that ends last was opened first.
         let begun = marked.iter().rev().filter(|marked| marked.start <= at && at < marked.end);
         let opening = inside.map_or_else(|| begun.map(|marked| marked.mark).collect(), Block::opening);
         let mut room = limit - units(&opening);
@@ -52,7 +52,7 @@ pub fn split(text: &str, limit_chars: usize) -> Vec<String> {
             parts.push([&opening, body, &closing, &closing_marks].concat());
         }
         at = end + dropped_space(&text[end..], block_at(&blocks, end).is_some());
-        // Nothing is left of these texts but the marks behind them.
+        // Skip texts of which only the closing marks are left.
         while marked.iter().any(|marked| marked.start <= end && marked.end == at) {
             at += LENGTH + dropped_space(&text[at + LENGTH..], false);
         }
@@ -105,7 +105,7 @@ fn end_of_part(text: &str, at: usize, room: usize, blocks: &[Block]) -> usize {
         .or_else(|| ends(text, at..window_end, |_, after| after.starts_with(char::is_whitespace)).rfind(|end| fits(*end)))
         .or_else(|| ends(text, at..window_end, may_break).rfind(|end| fits(*end)))
         .or_else(|| ends(text, at..window_end, |_, _| true).rfind(|end| fits(*end)))
-        // Not even one character fits beside the fences of two blocks, so the part goes without fences.
+        // There is no room for even one character beside the fences of two blocks, so the part has no fences.
         .unwrap_or(window_end)
 }
 

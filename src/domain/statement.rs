@@ -3,7 +3,7 @@
 use super::raw_answer;
 use super::text::is_blank;
 
-/// The brief of a persona, without the model's thoughts, with at most this number of bytes. `None`: nothing visible is left.
+/// The brief of a persona, without the model's thoughts, with at most this number of bytes. `None` if no visible text is left.
 pub fn clean_brief(text: &str, max_bytes: usize) -> Option<String> {
     let visible = raw_answer::prose(text)?;
     let visible = visible.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));

@@ -1,15 +1,15 @@
-//! Recognises a message that asks to stop, with nothing else (docs/design/speaking.md S-15).
+//! Recognises a message that contains only a stop phrase (docs/design/speaking.md S-15).
 
 use unicode_normalization::UnicodeNormalization;
 
 use super::names::Names;
 
-/// Longer texts are no stop phrases, in bytes with names and mentions, and in words without them.
+/// The maximum size of a stop phrase: in bytes with names and mentions, and in words without them.
 const MOST_BYTES: usize = 1_000;
 const MOST_WORDS: usize = 8;
 
-/// Whether a text is one of these phrases, apart from names of companions, mentions (`@name`, `<@1>`), punctuation, symbols and case. For speech,
-/// `names` includes what is recognised instead of names ([`Names::of_sounds`]).
+/// Whether a text is one of these phrases. Ignores names of companions, mentions (`@name`, `<@1>`), punctuation, symbols and case. For speech,
+/// `names` includes words that sound like names ([`Names::of_sounds`]).
 pub fn is_stop_phrase<'a, 'n>(
     text: &str,
     names: impl IntoIterator<Item = &'n Names>,
@@ -28,11 +28,11 @@ pub fn is_stop_phrase<'a, 'n>(
 /// A word in lower case, in Unicode's composed form.
 struct Word {
     text: String,
-    /// It follows an `@`. Of a mention in several words only the first one does.
+    /// The word follows an `@`. In a mention of several words, only the first one does.
     is_mention: bool,
 }
 
-/// The words of a text. Apostrophes are left out, and everything else that is no letter or digit separates words. `<…>` is no word.
+/// The words of a text. Apostrophes are omitted. All other characters except letters and digits separate words. `<…>` is not a word.
 fn words(text: &str) -> Vec<Word> {
     let text: String = text.nfc().collect();
     let mut words = Vec::new();

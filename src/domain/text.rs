@@ -1,36 +1,36 @@
-//! Decides which characters of a text are visible, and cuts texts and escapes them for where they are shown: error messages, logs, terminals.
+//! Decides which characters of a text are visible, and shortens and escapes texts for error messages, logs and terminals.
 
 use std::borrow::Cow;
 
-/// The first characters of a text, at most so many.
+/// The beginning of a text, with at most `most_chars` characters.
 pub fn first(text: &str, most_chars: usize) -> &str {
     text.char_indices().nth(most_chars).map_or(text, |(end, _)| &text[..end])
 }
 
-/// The last characters of a text, at most so many.
+/// The end of a text, with at most `most_chars` characters.
 pub fn last(text: &str, most_chars: usize) -> &str {
     let begin = most_chars.checked_sub(1).map_or(Some(text.len()), |before| Some(text.char_indices().nth_back(before)?.0));
     begin.map_or(text, |begin| &text[begin..])
 }
 
-/// The beginning of a text, of at most so many bytes. No character is split.
+/// The beginning of a text, with at most `most_bytes` bytes. Does not split characters.
 pub fn first_bytes(text: &str, most_bytes: usize) -> &str {
     let end = (0..=most_bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     &text[..end.unwrap_or_default()]
 }
 
-/// The end of a text, of at most so many bytes. No character is split.
+/// The end of a text, with at most `most_bytes` bytes. Does not split characters.
 pub fn last_bytes(text: &str, most_bytes: usize) -> &str {
     let begin = (text.len().saturating_sub(most_bytes)..text.len()).find(|begin| text.is_char_boundary(*begin));
     &text[begin.unwrap_or(text.len())..]
 }
 
-/// A text of at most so many characters, and `…` if there are more.
+/// A text with at most `most_chars` characters, plus `…` if it had more.
 pub fn shortened(text: &str, most_chars: usize) -> Cow<'_, str> {
     shortened_with(text, most_chars, "…")
 }
 
-/// The same, with another mark.
+/// Like [`shortened`], with another mark.
 pub fn shortened_with<'a>(text: &'a str, most_chars: usize, mark: &str) -> Cow<'a, str> {
     match first(text, most_chars) {
         begin if begin.len() < text.len() => Cow::Owned([begin, mark].concat()),
@@ -38,12 +38,13 @@ pub fn shortened_with<'a>(text: &'a str, most_chars: usize, mark: &str) -> Cow<'
     }
 }
 
-/// A text in one line, as any program may have sent it: each control and each invisible character becomes a space.
+/// An untrusted text in one line. Replaces each control and each invisible character with a space.
 pub fn spaced(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect()
 }
 
-/// A text with control and invisible characters escaped, so that it cannot control a terminal, and all of it is seen. Some characters may be kept.
+/// A text with control and invisible characters escaped, so that it cannot control a terminal, and all of it is visible. Characters for which
+/// `is_kept` returns true are not escaped.
 pub fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -56,7 +57,7 @@ pub fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
     escaped
 }
 
-/// A text in one line, without invisible characters, cut to `most` characters plus `…`. Empty if nothing is left.
+/// A text in one line, without invisible characters, cut to `most` characters plus `…`. Empty if no visible text is left.
 pub fn one_line(text: &str, most: usize) -> String {
     let visible: String = seen(text).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let words = visible.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -68,12 +69,12 @@ pub fn seen(text: &str) -> impl Iterator<Item = char> {
     with_visibility(text).filter_map(|(c, is_hidden)| (!is_hidden).then_some(c))
 }
 
-/// The first hidden character of a text. Texts that differ only in hidden characters look the same.
+/// The first hidden character of a text. None if there is none. Texts that differ only in hidden characters look the same.
 pub fn first_hidden(text: &str) -> Option<char> {
     with_visibility(text).find_map(|(c, is_hidden)| is_hidden.then_some(c))
 }
 
-/// Each character, and whether it is [hidden](is_hidden).
+/// The characters of a text, each with whether it is [hidden](is_hidden).
 fn with_visibility(text: &str) -> impl Iterator<Item = (char, bool)> {
     let (mut rest, mut before) = (text.chars(), None);
     std::iter::from_fn(move || {
@@ -86,11 +87,11 @@ fn with_visibility(text: &str) -> impl Iterator<Item = (char, bool)> {
 
 /// Whether a text has no visible character.
 pub fn is_blank(text: &str) -> bool {
-    // U+2800 is drawn as a blank.
+    // U+2800 is rendered as a blank.
     seen(text).all(|c| c.is_whitespace() || c.is_control() || is_joining(c) || c == '\u{2800}')
 }
 
-/// A text without anything that HTML would take for markup.
+/// A text with HTML's special characters escaped.
 pub fn in_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {
@@ -109,8 +110,8 @@ pub fn in_html(text: &str) -> String {
 /// Whether a character is hidden between its two neighbours: it is [invisible](is_invisible), or it is a joiner or a variation selector that no
 /// script and no emoji needs there.
 ///
-/// Runs of such characters can hide a whole text, and so can one after every letter. One at a time is needed after a character beyond ASCII (joiners
-/// also before one). Emoji also need U+FE0F U+200D between their parts, and U+FE0F U+20E3 after a digit, `#` or `*` (Unicode Technical Standard 51).
+/// A run of such characters, or one after each letter, can hide a whole text. A single one is needed after a character beyond ASCII (joiners also
+/// before one). Emoji also need U+FE0F U+200D between their parts, and U+FE0F U+20E3 after a digit, `#` or `*` (Unicode Technical Standard 51).
 pub(super) fn is_hidden(before: Option<char>, c: char, after: Option<char>) -> bool {
     if !is_joining(c) {
         return is_invisible(c);

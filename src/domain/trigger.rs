@@ -3,28 +3,28 @@
 use super::named::named;
 
 named! {
-    /// Why a companion considers speaking. A stronger trigger is greater.
+    /// The reason why a companion considers speaking. A stronger trigger is greater.
     #[derive(schemars::JsonSchema)]
     pub enum Trigger {
-        /// Nobody has said anything for the companion's `starts_after`.
+        /// There was no message for the companion's `starts_after`.
         Silence = "silence",
-        /// Nobody has said anything for the lull timeout.
+        /// There was no message for the lull timeout.
         Lull = "lull",
-        /// Enough messages were said without the companion.
+        /// There were enough messages without one by the companion.
         Interjection = "interjection",
         /// Another companion has just spoken.
         Turn = "turn",
         /// The companion was mentioned, answered or named, or the message is a direct message to it.
         DirectAddress = "direct_address",
-        /// An event must be acknowledged (docs/design/gate.md G-33). It is as strong as a direct address; where both wait, no question is needed.
+        /// An event must be acknowledged (docs/design/gate.md G-33). It is as strong as a direct address. If both are waiting, no question is needed.
         Event = "event",
     }
 }
 
-/// What a NO because of a trigger does to the counters of a gate (docs/design/gate.md G-13).
+/// The effect of a NO with this trigger on the counters of a gate (docs/design/gate.md G-13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counters {
-    /// They are reset.
+    /// The counters are reset.
     Reset,
     /// The next interval begins.
     NextInterval,
@@ -32,7 +32,7 @@ pub enum Counters {
 }
 
 impl Trigger {
-    /// What a NO does to the counters.
+    /// The effect of a NO with this trigger on the counters.
     pub const fn counters(self) -> Counters {
         match self {
             Self::DirectAddress => Counters::Reset,
@@ -41,7 +41,7 @@ impl Trigger {
         }
     }
 
-    /// What had happened, for people.
+    /// The description of the trigger for people.
     pub const fn occasion(self) -> &'static str {
         match self {
             Self::DirectAddress => "it was addressed",
@@ -53,17 +53,17 @@ impl Trigger {
         }
     }
 
-    /// Whether somebody waits for this companion: it was addressed, or must acknowledge an event.
+    /// Whether a person or a program waits for this companion, because it was addressed or must acknowledge an event.
     pub const fn is_call(self) -> bool {
         matches!(self, Self::DirectAddress | Self::Event)
     }
 
-    /// Whether it counts only while there is an unsettled message that it is about. A long silence is about none, and is considered once.
+    /// Whether the trigger counts only while its message is unsettled. A long silence has no message, and is considered once.
     pub const fn needs_a_message(self) -> bool {
         !matches!(self, Self::Silence)
     }
 
-    /// Whether it leads to a statement without a question, and is not lost with the companion that was to make it.
+    /// Whether the trigger leads to a statement without a question, and passes to another companion if its companion leaves.
     pub const fn acknowledges_events(self) -> bool {
         matches!(self, Self::Event)
     }

@@ -1,28 +1,28 @@
-//! What may be cut out of an answer of a model.
+//! The parts that may be removed from an answer of a model.
 
 use super::named::named;
 
 named! {
-    /// What was cut out of an answer.
+    /// A part that was removed from an answer.
     pub enum Trimmed {
-        /// What the model thought aloud.
+        /// A thought of the model.
         Thought = "thought",
         /// A channel that is not the final one.
         Channel = "channel",
-        /// The end of the turn, and what followed it.
+        /// The end of the turn, and the text after it.
         EndOfTurn = "end_of_turn",
-        /// A line of somebody else, and what followed it.
+        /// A line of another speaker, and the text after it.
         OtherSpeaker = "other_speaker",
-        /// The companion's own name before its words.
+        /// The companion's own name before its text.
         OwnName = "own_name",
-        /// The form around the words: JSON.
+        /// The JSON around the text.
         Form = "form",
         Decision = "decision",
         /// A call of a tool.
         ToolCall = "tool_call",
-        /// What stands in the prompt word for word.
+        /// A text that is copied from the prompt.
         Prompt = "prompt",
-        /// Words that say that nothing is said.
+        /// A statement that there is nothing to say.
         Silence = "silence",
     }
 }

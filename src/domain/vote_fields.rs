@@ -1,8 +1,8 @@
-//! The fields of a vote, by which one is found in an answer.
+//! The fields of a vote, by which a vote is recognised in an answer.
 
-/// The fields of a vote that matter for a contradiction.
+/// The fields of a vote that are compared for contradictions.
 pub(crate) const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
-/// The others.
+/// The other fields of a vote.
 const OTHERS: [&str; 3] = ["reason", "mood", "risk"];
 
 /// Whether a vote has a field of this name, in lower case.
@@ -10,7 +10,7 @@ pub(crate) fn is_field(name: &str) -> bool {
     DECIDING.contains(&name) || OTHERS.contains(&name)
 }
 
-/// Whether a field of a vote follows a brace, in quotation marks of any kind or in none.
+/// Whether the text after a brace begins with a field of a vote, in any or no quotation marks.
 pub(crate) fn begins_with_field(rest: &str) -> bool {
     let is_quote = |c: char| matches!(c, '"' | '\'' | '“' | '”' | '‘' | '’');
     let rest = rest.trim_start().trim_start_matches(is_quote);

@@ -1,4 +1,4 @@
-//! What every part of a channel knows about its surroundings: which channel it is, the shared context, and the channel's own actor.
+//! The surroundings that every part of a channel uses: the channel's key, the shared context, and the channel's own actor.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) struct ChannelContext {
 }
 
 impl ChannelContext {
-    /// The time by the machine's clock. Measurements use it. Decisions use the channel's own clock.
+    /// The time of the machine's clock. Measurements use it. Decisions use the channel's own clock.
     pub(super) fn machine_time(&self) -> Moment {
         self.context.clock.now()
     }
@@ -39,13 +39,14 @@ impl ChannelContext {
         Plain(self.key.channel.as_str())
     }
 
-    /// Sends to the writer. If the writer is not running, the request is dropped and thereby answered as lost: the channel fails and restarts.
+    /// Sends a request to the writer. If the writer is not running, the request is dropped and thereby answered as lost. Then the channel fails and
+    /// restarts.
     pub(super) fn send_to_writer(&self, request: Request) {
         drop(send_to_writer(&self.context, request));
     }
 
-    /// A reply that comes back to the channel as this message, if any. A channel that has stopped needs none: it reads its record when it
-    /// restarts.
+    /// A reply that is sent to the channel as this message, if there is one. A channel that has stopped needs no message, because it reads its
+    /// journal when it restarts.
     pub(super) fn reply<T, E: From<Dropped>>(
         &self,
         message: impl FnOnce(Result<T, E>) -> Option<ChannelMessage> + Send + 'static,
@@ -68,7 +69,7 @@ impl ChannelContext {
         })
     }
 
-    /// What a prompt is built from, looked up in the conversation whenever it is needed.
+    /// The source of a prompt's input. It is looked up in the conversation each time it is needed.
     pub(super) fn source<T: Send + 'static>(
         &self,
         find: impl Fn(&Conversation) -> Option<T> + Clone + Send + Sync + 'static,
@@ -97,7 +98,7 @@ impl ChannelContext {
         self.platform().is_some_and(|platform| platform.is_unpostable(&self.key.channel))
     }
 
-    /// Starts an actor that is linked to the channel. If it cannot be started, this failure is logged.
+    /// Starts an actor that is linked to the channel. Logs `failure` if the actor cannot be started.
     pub(super) fn start<A: Actor>(&self, actor: A, arguments: A::Arguments, failure: &'static str) -> Option<ActorRef<A::Msg>> {
         match ActorRuntime::spawn_linked_instant(None, actor, arguments, self.actor.get_cell()) {
             Ok((actor, _)) => Some(actor),

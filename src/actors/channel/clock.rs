@@ -1,7 +1,7 @@
-//! The clock of a channel: its time, its one alarm, and what is due when the alarm rings.
+//! The clock of a channel: its time, its one alarm, and the work that is due when the alarm rings.
 //!
-//! The time starts where the record ends, and advances whatever the machine's clock does. The alarm is shared, because hardly anything that it
-//! could ring for happens: most lulls are postponed, and nearly all questions are answered in time.
+//! The time starts at the end of the journal, and advances independently of the machine's clock. There is only one alarm, because most of the
+//! deadlines are never reached: most lulls are postponed, and nearly all questions are answered in time.
 
 use std::time::Duration;
 
@@ -14,11 +14,12 @@ use crate::domain::moment::Moment;
 
 /// A channel at rest goes to sleep after this time without an inbound event.
 const SLEEP_AFTER: Duration = Duration::from_secs(300);
-/// The longest time that one alarm is set for. An alarm that rings too early is set again.
+/// The longest time that an alarm is set for. An alarm that rings too early is set again.
 const MAX_ALARM: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) struct Clock {
-    /// The channel's time, and when it was that. It never goes back and never stops, and follows the machine's clock when that is ahead.
+    /// The channel's time, and the instant at which it was set. It never goes back and never stops. It is set to the machine's clock if that is
+    /// ahead.
     from: Moment,
     since: Instant,
     /// When the alarm rings, and its timer.
@@ -33,13 +34,13 @@ pub(super) struct Clock {
 pub(super) struct Awaited {
     /// The next deadline of the conversation.
     pub(super) deadline: Option<Moment>,
-    /// Whether nothing but a silence is waited for. Then the channel can sleep.
+    /// Whether the channel waits at most for a silence. Then it can sleep.
     pub(super) is_at_rest: bool,
-    /// When the oldest question is given up.
+    /// When the oldest question times out.
     pub(super) question_timeout: Option<Instant>,
 }
 
-/// What is due when the alarm has rung.
+/// The work that is due when the alarm rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
     /// A deadline of the conversation.
@@ -70,12 +71,12 @@ impl Clock {
         here
     }
 
-    /// Notes that something from outside has arrived.
+    /// Records the arrival of an inbound event.
     pub(super) fn note_received(&mut self) {
         self.last_received = Instant::now();
     }
 
-    /// Whether nothing has arrived for so long that the channel can sleep.
+    /// Whether no inbound event has arrived for so long that the channel can sleep.
     pub(super) fn is_idle(&self) -> bool {
         self.last_received.elapsed() >= SLEEP_AFTER
     }
@@ -85,13 +86,13 @@ impl Clock {
         self.sleep_at = Some(self.now(machine) + SLEEP_AFTER);
     }
 
-    /// The channel goes to sleep, so it checks no more.
+    /// Ends the checks, because the channel goes to sleep.
     pub(super) fn end_sleep_checks(&mut self) {
         self.sleep_at = None;
     }
 
-    /// Sets the alarm for what comes first. An alarm that rings earlier stays, and is set again when it has rung: each message postpones a lull,
-    /// and a new alarm for each message would cost much without need.
+    /// Sets the alarm for the earliest deadline. An alarm that rings earlier stays, and is set again when it rings. Each message postpones a lull,
+    /// and a new timer for each message would be needlessly expensive.
     pub(super) fn arm(&mut self, awaited: Awaited, channel: &ChannelContext) {
         let now = Instant::now();
         let Some(rings_at) = self.next(awaited, now, channel.machine_time()) else { return };
@@ -102,21 +103,21 @@ impl Clock {
         self.alarm = Some((rings_at, timer.into()));
     }
 
-    /// When the alarm has to ring next.
+    /// When the alarm must ring next.
     fn next(&mut self, awaited: Awaited, now: Instant, machine: Moment) -> Option<Instant> {
         let Awaited { deadline, is_at_rest, question_timeout } = awaited;
         let sleep_at = self.sleep_at.filter(|_| deadline.is_none() || is_at_rest);
-        // A span, not a time of day: the machine's clock may have been set since.
+        // Computed as a span, because the machine's clock may have been set since.
         let due = deadline.into_iter().chain(sleep_at).min().map(|at| now + at.since(self.now(machine)).min(MAX_ALARM));
         due.into_iter().chain(question_timeout).min()
     }
 
-    /// Notes that the alarm has rung.
+    /// Removes the alarm after it rang.
     pub(super) fn rang(&mut self) {
         self.alarm = None;
     }
 
-    /// What is due now, given the next deadline of the conversation. `None`: the alarm rang too early, or for a question.
+    /// The work that is due now, given the next deadline of the conversation. `None`: the alarm rang too early, or for a question.
     pub(super) fn due(&mut self, deadline: Option<Moment>, machine: Moment) -> Option<Due> {
         let now = self.now(machine);
         if deadline.is_some_and(|at| at <= now) {

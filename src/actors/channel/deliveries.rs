@@ -1,4 +1,4 @@
-//! The deliveries in progress: which statement each posts on the platform, and how it is stopped.
+//! The deliveries in progress. Each posts one statement on the platform, and can be stopped.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::ports::chat_platform::ChatPlatform;
 #[derive(Default)]
 pub(super) struct Deliveries {
     running: HashMap<ActorId, RunningDelivery>,
-    /// Held by a delivery while it runs, so that a channel's statements are posted one after the other.
+    /// Held by a delivery while it runs, so that a channel's statements are posted one after another.
     delivery_lock: Arc<Mutex<()>>,
     /// The statement whose delivery a restart interrupted, until it is resumed.
     interrupted: Option<Box<(Ticket, OutboxRecord)>>,
@@ -45,15 +45,15 @@ pub(super) struct Order {
     /// Its outbox record, with its text.
     pub(super) owed: OutboxRecord,
     pub(super) platform: Arc<dyn ChatPlatform>,
-    /// The usage of writing it.
+    /// The usage of the calls that wrote it.
     pub(super) used: Vec<Used>,
     pub(super) waiter: Option<StatementWaiter>,
-    /// Nothing more must be sent. The delivery finds out what was.
+    /// No further part may be sent. The delivery determines which parts were posted.
     pub(super) is_stopped: bool,
 }
 
 impl Deliveries {
-    /// Starts to post a statement. False if its actor could not be started.
+    /// Starts to post a statement. Returns false if the actor could not be started.
     pub(super) fn start(&mut self, order: Order, conversation: &Conversation, channel: &ChannelContext) -> bool {
         let Order { ticket, mut owed, platform, used, waiter, is_stopped } = order;
         let companion = owed.companion.clone();
@@ -121,20 +121,20 @@ impl Deliveries {
         self.running.values().any(|delivery| delivery.ticket == ticket)
     }
 
-    /// Stops a delivery: parts that were not sent stay unsent. The delivery still reports the parts that were.
+    /// Stops a delivery. It sends no further parts, but still reports the parts that it sent.
     pub(super) fn stop(&self, ticket: Ticket) {
         for delivery in self.running.values().filter(|delivery| delivery.ticket == ticket) {
             delivery.stop.send_replace(true);
         }
     }
 
-    /// Takes the delivery of this statement, which has ended.
+    /// Removes and returns the delivery of this statement after it has ended.
     pub(super) fn take(&mut self, ticket: Ticket) -> Option<RunningDelivery> {
         let actor = self.running.iter().find(|(_, delivery)| delivery.ticket == ticket).map(|(actor, _)| *actor)?;
         self.running.remove(&actor)
     }
 
-    /// An actor has stopped. True if it did not report how its delivery ended.
+    /// Removes a stopped actor. Returns true if it did not report the outcome of its delivery.
     pub(super) fn remove_stopped(&mut self, actor: ActorId) -> bool {
         self.running.remove(&actor).is_some()
     }

@@ -1,8 +1,8 @@
 //! Posts a statement on a platform, part by part. Each part is sent at most once, even if the process or the platform fails in between.
 //!
-//! We journal `PartRecord::Sending` before sending. A part without a recorded result is looked up on the platform: after 1.5 s, and again
-//! until it can no longer arrive. If it is not there then, it is sent again. After a part whose outcome stays unknown nothing more is sent.
-//! A delivery that is stopped finishes the part that is being sent, and so does a server that stops.
+//! We journal `PartRecord::Sending` before sending. A part without a recorded result is looked up on the platform: after 1.5 s, and again until it
+//! can no longer arrive. If it is not found by then, it is sent again. If the outcome of a part remains unknown, no further part is sent. A delivery
+//! that is stopped finishes the part that is being sent, and so does a server that stops.
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
@@ -30,54 +30,54 @@ use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::instruments::platform_label;
 use crate::telemetry::plain::Plain;
 
-/// The codes of statements that the platform did not take. No model's error has one of them.
+/// The error codes of statements that the platform did not accept. No model error has one of these codes.
 ///
 /// The platform refused this statement.
 const POST_REFUSED: &str = "post_refused";
-/// The platform refuses every statement in the channel, until somebody changes something there.
+/// The platform refuses every statement in the channel until its settings on the platform change.
 pub const UNPOSTABLE: &str = "unpostable";
-/// The platform was not reached, or took nothing for too long.
+/// The platform could not be reached, or accepted no part for too long.
 pub const UNDELIVERED: &str = "undelivered";
 
-/// Parts that could not be sent for this long are given up.
+/// How long a part may wait until it is given up.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How long after a lost answer a part is first looked up. Each further lookup waits four times as long. A part that was posted is found soon,
-/// so the channel's other statements do not wait long. That it was not posted is certain only when it can no longer arrive.
+/// How long after a lost answer a part is first looked up. Each further lookup waits four times as long. A posted part is found soon, so the
+/// channel's other statements do not wait long. It is certain that a part was not posted only once it can no longer arrive.
 const FIRST_LOOKUP: Duration = Duration::from_millis(1_500);
-/// The pause before a part is tried again, doubled each time.
+/// The pause before a part is tried again. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause, unless the platform asks for more.
+/// The longest pause, unless the platform asks for a longer one.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 pub struct Delivery;
 
 pub struct Arguments {
     pub channel_key: ChannelKey,
-    /// When the channel's record began. It is part of the nonces, because a channel that is deleted and returns counts its tickets from the start.
+    /// When the channel's journal began. It is part of the nonces, because a channel that is deleted and returns counts its tickets from the start.
     pub since: Moment,
     pub ticket: Ticket,
     /// The outbox record of the statement, with its text.
     pub owed: OutboxRecord,
-    /// The platform's ids of the channel's newest messages on record.
+    /// The platform's ids of the channel's newest journaled messages.
     pub on_record: Vec<Arc<str>>,
-    /// The name that the companion posts under.
+    /// The name under which the companion posts.
     pub name: Arc<str>,
     /// The URL of the companion's picture, if it has one.
     pub picture: Option<Arc<str>>,
-    /// The usage of writing the statement. It is recorded with the first part.
+    /// The usage of the calls that wrote the statement. It is recorded with the first part.
     pub used: Vec<Used>,
     pub platform: Arc<dyn ChatPlatform>,
     /// True: parts that were not sent must not be sent.
     pub stop: watch::Receiver<bool>,
-    /// Held while the delivery runs, so that a channel's statements are posted one after the other. Otherwise parts of two statements with the
-    /// same text could be mistaken for each other.
+    /// Held while the delivery runs, so that a channel's statements are posted one after another. Otherwise parts of two statements with the same
+    /// text could be mistaken for each other.
     pub delivery_lock: Arc<Mutex<()>>,
     /// Receives [`ChannelMessage::Delivered`].
     pub channel: ActorRef<ChannelMessage>,
     pub context: ActorContext,
 }
 
-/// The one message of a delivery, which it sends to itself.
+/// The only message of a delivery, which the delivery sends to itself.
 pub struct Deliver;
 
 pub struct State {
@@ -122,7 +122,7 @@ impl Arguments {
         for (index, text) in texts.iter().enumerate() {
             let part = self.part(index, text, index + 1 == texts.len());
             let mut retry_delays = RetryDelays { began, next: FIRST_PAUSE };
-            // When a part was sent before a restart is unknown, so the time within which it can arrive counts from now.
+            // The time of a part that was sent before a restart is unknown, so the time within which it can arrive counts from now.
             let mut lookups = Lookups::new(self.platform.capabilities().request_timeout);
             loop {
                 let wait = match self.owed.parts[index].clone() {
@@ -153,7 +153,7 @@ impl Arguments {
         Ok(None)
     }
 
-    /// Sending panicked, and would panic again. The part that was being sent becomes unconfirmed, and the rest is not sent.
+    /// Handles a panic while sending, which would repeat. The part that was being sent becomes unconfirmed, and the rest is not sent.
     async fn handle_panic(&mut self) -> Result<Option<&'static str>, WriteError> {
         tracing::error!(channel = %Plain(self.channel_key.channel.as_str()), "sending a statement panicked; its remaining parts are not sent");
         let Some(index) = self.owed.parts.iter().position(|part| matches!(part, PartRecord::Sending { .. })) else {
@@ -165,7 +165,7 @@ impl Arguments {
         Ok(None)
     }
 
-    /// Sends a part that has certainly not been posted. Returns how long to wait before the next attempt, or the code of a permanent error.
+    /// Sends a part that is known not to be posted. Returns how long to wait before the next attempt, or the code of a permanent error.
     async fn send(
         &mut self,
         index: usize,
@@ -176,20 +176,20 @@ impl Arguments {
         let after = self.newest_before(index, part);
         self.journal_part(index, PartRecord::Sending { after }).await?;
         let began = Instant::now();
-        // No request takes nearly as long. A request that never ends must not block its channel forever.
+        // No request takes nearly this long. A request that never ends must not block its channel forever.
         let sent = timeout(PATIENCE, self.platform.send(part)).await;
         let hangs = |_| Err(NotSent::Unknown { detail: "the platform's adapter hangs".into(), within: Duration::ZERO });
         match sent.unwrap_or_else(hangs) {
             Ok(id) => {
                 let took = began.elapsed();
                 self.journal_part(index, PartRecord::Sent { id }).await?;
-                // If the process dies before this is on record, the part is found and counted after the restart.
+                // If the process dies before this is journaled, the part is found and counted after the restart.
                 self.context.recorder.instruments().sent(self.label(), "posted", took);
                 Ok(Ok(None))
             }
             Err(NotSent::Later { after, detail }) => {
                 tracing::debug!(channel = %Plain(self.channel_key.channel.as_str()), detail, "a part of a statement has to wait");
-                // On record it stays `Sending`, which costs one lookup after a crash.
+                // In the journal it stays `Sending`, which costs one lookup after a crash.
                 self.owed.parts[index] = PartRecord::Owed;
                 Ok(Ok(Some(Wait(after))))
             }
@@ -212,7 +212,7 @@ impl Arguments {
         }
     }
 
-    /// Looks up a part that may have been posted, soon and again until it can no longer arrive. Then it is certain whether it was posted.
+    /// Looks up a part that may have been posted, soon and again until it can no longer arrive. After that it is certain whether the part was posted.
     async fn look_up(
         &mut self,
         index: usize,
@@ -242,7 +242,7 @@ impl Arguments {
         Ok(None)
     }
 
-    /// The id of the message that a part was posted as, if it was. Earlier messages can have the same text.
+    /// The id of the message that a part was posted as. None if it was not found. Earlier messages can have the same text.
     async fn find(&self, part: &Part, after: Option<&str>) -> Result<Option<Arc<str>>, NotRead> {
         let mut taken = BTreeSet::new();
         loop {
@@ -258,12 +258,12 @@ impl Arguments {
         }
     }
 
-    /// Whether a message is on record already, and so is not a part of this statement: its messages are journaled only together with it.
+    /// Whether a message is already journaled. Then it is not a part of this statement, whose messages are journaled only together with it.
     async fn is_on_record(&self, id: &str) -> Result<bool, ReadError> {
         Ok(Reader::new(&*self.context.store).message(&self.channel_key, id).await?.is_some())
     }
 
-    /// A part that was identified with a message that is on record now was identified wrongly. It must be looked up again.
+    /// Resets parts that were matched with a message that is journaled by now. They were matched wrongly, and must be looked up again.
     async fn recheck_parts_on_record(&mut self) {
         for index in 0..self.owed.parts.len() {
             if let PartRecord::Sent { id } = &self.owed.parts[index]
@@ -292,7 +292,7 @@ impl Arguments {
         ask(&writer_ref(&self.context)?, |reply| Request::Record(record(reply))).await.map(drop)
     }
 
-    /// Gives up the parts that are left. Returns the error code.
+    /// Gives up the remaining parts. Returns the error code.
     fn give_up(&self) -> &'static str {
         if *self.stop.borrow() {
             return "cancelled";
@@ -350,18 +350,18 @@ impl Arguments {
 
 /// The times of the lookups of a part whose outcome is unknown.
 struct Lookups {
-    /// A part that has not arrived by then never will.
+    /// A part that has not arrived by this time will never arrive.
     arrives_by: Instant,
     next: Duration,
 }
 
 impl Lookups {
-    /// For a part that arrives within this time from now or not at all.
+    /// The lookups of a part that arrives within this time from now, or never.
     fn new(within: Duration) -> Self {
         Self { arrives_by: Instant::now() + within, next: FIRST_LOOKUP }
     }
 
-    /// Waits for the next lookup. True if a part that is not found then will never arrive.
+    /// Waits for the next lookup. Returns whether a part that is not found then will never arrive.
     async fn wait(&mut self) -> bool {
         let now = Instant::now();
         let at = (now + self.next).min(self.arrives_by).max(now + FIRST_LOOKUP);
@@ -371,7 +371,7 @@ impl Lookups {
     }
 }
 
-/// How long the platform asked to wait, if it did.
+/// How long the platform asked to wait. None if it did not ask.
 struct Wait(Option<Duration>);
 
 struct RetryDelays {
@@ -380,7 +380,7 @@ struct RetryDelays {
 }
 
 impl RetryDelays {
-    /// Waits before the next attempt. False: it took too long already, or the delivery was stopped.
+    /// Waits before the next attempt. Returns false if the attempts took too long, or the delivery was stopped.
     async fn pause(&mut self, Wait(asked): Wait, stop: &mut watch::Receiver<bool>) -> bool {
         let pause = asked.unwrap_or_default().max(self.next);
         self.next = (self.next * 2).min(LONGEST_PAUSE);

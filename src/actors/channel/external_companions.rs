@@ -1,4 +1,4 @@
-//! The statements of external companions: which reply one fulfils, and the caller that waits for its number.
+//! The statements of external companions: the reply that each fulfils, and the caller that waits for its number.
 
 use ractor::RpcReplyPort;
 
@@ -10,7 +10,7 @@ use crate::domain::turn::OwedReply;
 
 #[derive(Default)]
 pub(super) struct ExternalCompanions {
-    /// The one that holds the floor, or held it last.
+    /// The external companion that holds the floor, or held it last.
     selected: Option<Selected>,
     /// The caller whose statement has not been accepted.
     waiter: Option<(Ticket, StatementWaiter)>,
@@ -28,7 +28,7 @@ struct Selected {
 pub(super) struct StatementWaiter(RpcReplyPort<Result<Seq, VoteError>>);
 
 impl ExternalCompanions {
-    /// Notes that an external companion holds the floor. Its statement comes from outside.
+    /// Records that an external companion holds the floor. Its program sends the statement.
     pub(super) fn select(&mut self, floor: &OwedReply) {
         let (companion, opened) = (floor.companion.clone(), floor.selection.opened);
         self.selected = Some(Selected { companion, ticket: floor.ticket, opened, has_spoken: floor.is_posting });
@@ -68,7 +68,7 @@ impl ExternalCompanions {
         self.waiter = Some((ticket, StatementWaiter(reply)));
     }
 
-    /// The statement of this reply is being posted. Returns the caller that waits for its number, if there is one.
+    /// Takes the caller that waits for the number of this reply's statement, which is being posted. None if no caller waits.
     pub(super) fn take_waiter(&mut self, ticket: Ticket) -> Option<StatementWaiter> {
         if let Some(selected) = self.selected.as_mut().filter(|selected| selected.ticket == ticket) {
             selected.has_spoken = true;
@@ -76,7 +76,7 @@ impl ExternalCompanions {
         self.waiter.take_if(|(waits_for, _)| *waits_for == ticket).map(|(_, waiter)| waiter)
     }
 
-    /// Takes the caller whose statement was not accepted, if there is one.
+    /// Takes the caller whose statement was not accepted. None if there is none.
     pub(super) fn take_rejected(&mut self) -> Option<StatementWaiter> {
         self.waiter.take().map(|(_, waiter)| waiter)
     }

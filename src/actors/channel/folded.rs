@@ -1,4 +1,4 @@
-//! Folds a channel's record into a conversation.
+//! Folds a channel's journal into a conversation.
 
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::budget::Ledger;
@@ -7,7 +7,7 @@ use crate::domain::id::TurnId;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Restored;
 
-/// The conversation that a channel has when it has read this record, before it resumes. It uses up no budgets and has no effects.
+/// The conversation of a channel after it has read this journal, before it resumes. Uses up no budgets and has no effects.
 pub fn folded(context: &ActorContext, channel_key: &ChannelKey, restored: Restored) -> Conversation {
     let mut conversation = restored.snapshot.map(|snapshot| snapshot.conversation).unwrap_or_default();
     let policies = context.memberships.policies(&channel_key.channel);

@@ -1,4 +1,4 @@
-//! What the channels of a guild share: the usage that counts against the budgets, and the interjection policies.
+//! The state that the channels of a guild share: the usage that counts against the budgets, and the interjection policies.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::interjection_policies::SharedPolicies;
 use crate::domain::budget::{Budget, Ledger};
 use crate::domain::moment::Moment;
 
-/// After this time without a refusal a budget counts as sufficient again. When it is used up the next time, that is logged again.
+/// The time without a refusal after which a budget counts as sufficient again. When the budget is used up the next time, that is logged again.
 const ENOUGH_FOR: Duration = Duration::from_secs(3_600);
 
 /// A guild's usage and interjection policies, shared by its channels.
@@ -32,7 +32,7 @@ impl GuildBudgets {
         self.ledger.lock()
     }
 
-    /// Notes that this budget silenced a companion. True if it is to be logged, because the budget was sufficient for a while before.
+    /// Records that this budget silenced a companion. Returns whether to log that, because the budget was sufficient for a while before.
     pub(super) fn must_log(&self, budget: Budget, now: Moment) -> bool {
         let before = self.last_refused.lock().insert(budget, now);
         before.is_none_or(|before| now.since(before) >= ENOUGH_FOR)

@@ -1,4 +1,4 @@
-//! Offers help to somebody who may be at risk, once the decision is on record (docs/design/safety.md N-10).
+//! Offers help to a person who may be at risk, once the decision is committed (docs/design/safety.md N-10).
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::domain::id::{PersonId, Seq};
 use crate::ports::chat_platform::{Help, NotSent, crisis_text};
 use crate::telemetry::plain::Plain;
 
-/// Help is offered to the same person again after this time.
+/// The time after which the same person is offered help again.
 const AGAIN: Duration = Duration::from_secs(10 * 60);
-/// The attempts to offer it.
+/// The maximum number of attempts to offer it.
 const TRIES: u32 = 5;
 /// The pause after the first attempt.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What was offered since the channel was started.
+/// The offers of help since the channel was started.
 #[derive(Default)]
 pub(super) struct HelpOffers {
     messages: BTreeSet<Seq>,
@@ -26,7 +26,7 @@ pub(super) struct HelpOffers {
 }
 
 impl HelpOffers {
-    /// Offers help to the author of a message. On a page it is shown by itself.
+    /// Offers help to the author of a message on its platform. The console shows help by itself.
     pub(super) fn offer(&mut self, message: Seq, conversation: &Conversation, channel: &ChannelContext) {
         let Some(person) = conversation.author_of(message).filter(|_| self.messages.insert(message)) else { return };
         let (guild, shown) = (Plain(channel.key.guild.as_str()), channel.shown());

@@ -1,4 +1,4 @@
-//! The channel's side of its journal: which events it knows, which batches are on their way to the writer, and what follows once each is committed.
+//! The channel's view of its journal: the known events, the batches in flight to the writer, and the actions to run after their commits.
 
 use std::collections::VecDeque;
 
@@ -13,35 +13,35 @@ use crate::domain::id::{Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::journal::record::{OutboxRecord, Used};
 
-/// Events between two snapshots. About as many have to be folded after a restart, at most.
+/// Number of events between two snapshots. It limits the number of events to fold after a restart.
 const EVENTS_PER_SNAPSHOT: u32 = 128;
 
 pub(super) struct JournalState {
     /// The newest event that this channel knows. Events are dispatched in the order of their numbers.
     newest: Seq,
-    /// The batches that are not known to be committed, oldest first, with the actions to run then.
+    /// The batches that are not known to be committed, oldest first, with the actions to run after their commits.
     uncommitted: VecDeque<(u64, Vec<PostCommitAction>)>,
-    /// How many batches were sent.
+    /// The number of batches sent.
     batches: u64,
-    /// Whether the record does not say yet that the channel is at rest.
+    /// Whether the journal does not state yet that the channel is at rest.
     is_pending: bool,
     since_snapshot: u32,
 }
 
-/// A batch of the channel's own events, with all that belongs to them.
+/// A batch of the channel's own events, with everything that is recorded or done with them.
 pub(super) struct Batch {
     pub(super) made: Vec<Made>,
     pub(super) actions: Vec<PostCommitAction>,
     pub(super) usage: Vec<Used>,
-    /// When it happened, if it has no events. Otherwise the conversation's clock tells.
+    /// The time of the batch if it has no events. Otherwise the conversation's clock is used.
     pub(super) now: Moment,
     /// Records that the channel is at rest.
     pub(super) is_quiet: bool,
-    /// Stores a snapshot, however few events there were since the one before.
+    /// Stores a snapshot, even if there were few events since the previous one.
     pub(super) falls_asleep: bool,
 }
 
-/// The journal has events that were never dispatched to this channel, because the writer died before it dispatched them.
+/// The journal contains events that were never dispatched to this channel, because the writer died before it dispatched them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("event {found} was dispatched after event {known}; the events in between were not dispatched")]
 pub(super) struct MissedEvents {
@@ -54,13 +54,13 @@ impl JournalState {
         Self { newest: Seq::NONE, uncommitted: VecDeque::new(), batches: 0, is_pending: true, since_snapshot: 0 }
     }
 
-    /// Notes that the record was read up to this event, and how many events were folded.
+    /// Sets the event up to which the journal was read, and the number of folded events.
     pub(super) fn restore(&mut self, newest: Seq, folded: usize) {
         (self.newest, self.since_snapshot) = (newest, folded as u32);
     }
 
-    /// Notes that these events are on record. If there is a gap before them, the writer died before it dispatched the missing events. Then
-    /// the channel fails, and its successor reads them from the record.
+    /// Updates the newest known event. If there is a gap before these events, the writer died before it dispatched the missing ones. Then the channel
+    /// fails, and its successor reads them from the journal.
     pub(super) fn note_journaled(&mut self, first: Seq, last: Seq) -> Result<(), MissedEvents> {
         if first > self.newest.next() {
             return Err(MissedEvents { known: self.newest, found: first });
@@ -69,34 +69,34 @@ impl JournalState {
         Ok(())
     }
 
-    /// Notes an event that is on record. Events before it may have been read with the record.
+    /// Updates the newest known event, without a check for gaps. Earlier events may have been read with the journal.
     pub(super) fn note_newest(&mut self, seq: Seq) {
         self.newest = self.newest.max(seq);
     }
 
-    /// Notes that this many inbound events are being handled.
+    /// Counts inbound events that are being handled.
     pub(super) fn note_received(&mut self, events: usize) {
         self.is_pending = true;
         self.since_snapshot += events as u32;
     }
 
-    /// Whether the next batch records that the channel is at rest. A silence that ends makes events in a channel that was at rest.
+    /// Whether the next batch records that the channel is at rest. The end of a silence makes events in a channel that was at rest.
     pub(super) fn becomes_quiet(&mut self, made: &[Made], is_at_rest: bool) -> bool {
         self.is_pending |= !made.is_empty();
         self.is_pending && is_at_rest
     }
 
-    /// Whether no batch is on its way.
+    /// Whether no batch is in flight.
     pub(super) fn is_committed(&self) -> bool {
         self.uncommitted.is_empty()
     }
 
-    /// The actions of the newest batch that is on its way, if one is.
+    /// The actions of the newest batch in flight. None if there is no batch in flight.
     pub(super) fn newest_actions(&mut self) -> Option<&mut Vec<PostCommitAction>> {
         self.uncommitted.back_mut().map(|(_, actions)| actions)
     }
 
-    /// Takes the actions of the oldest batch, if this one and therefore all before it are committed.
+    /// Takes the actions of the oldest batch, if batches up to this number are committed and it is one of them.
     pub(super) fn take_committed(&mut self, batch: u64) -> Option<Vec<PostCommitAction>> {
         let is_committed = self.uncommitted.front().is_some_and(|(number, _)| *number <= batch);
         if is_committed { self.uncommitted.pop_front().map(|(_, actions)| actions) } else { None }
@@ -109,7 +109,7 @@ impl JournalState {
         self.is_pending &= !is_quiet;
         let record = Record {
             channel_key: channel.key.clone(),
-            // Usage without events happened now. The conversation's clock may show a time long ago.
+            // Usage without events happened now. The conversation's clock may show a much earlier time.
             at: if made.is_empty() { now } else { conversation.clock() },
             quiet: is_quiet.then(|| Quiet { handled: conversation.handled(), due: conversation.silence_at() }),
             snapshot,
@@ -121,14 +121,14 @@ impl JournalState {
         channel.send_to_writer(Request::Record(record));
     }
 
-    /// Removes a reply from the outbox that is no longer owed.
+    /// Removes a reply that is no longer owed from the outbox.
     pub(super) fn remove_from_outbox(&mut self, ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) {
         let empty = Record::new(channel.key.clone(), conversation.clock(), self.add(Vec::new(), channel));
         let record = Record { outbox: vec![OutboxWrite::Remove(ticket)], ..empty };
         channel.send_to_writer(Request::Record(record));
     }
 
-    /// Counts these events of a batch. True if the batch stores a snapshot.
+    /// Counts the events of a batch. Returns whether the batch stores a snapshot.
     fn is_snapshot_due(&mut self, events: usize, falls_asleep: bool) -> bool {
         self.since_snapshot += events as u32;
         let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
@@ -138,7 +138,7 @@ impl JournalState {
         is_due
     }
 
-    /// Adds a batch. The reply is for the writer.
+    /// Adds a batch. Returns the reply for the writer.
     fn add(&mut self, actions: Vec<PostCommitAction>, channel: &ChannelContext) -> Reply<Committed> {
         let batch = self.number(actions);
         channel.reply(move |result| Some(ChannelMessage::Recorded { batch, result }))

@@ -1,20 +1,21 @@
-//! Counts how often questions, judgements and replies were lost with an actor that died, and says when each is started again.
+//! Counts how often questions, judgements and replies were lost with an actor that died, and decides when each is started again.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::domain::id::Ticket;
 
-/// How often one of them is started in all. The pauses between the attempts take five seconds.
+/// The maximum number of starts of a question, judgement or reply. The pauses between them add up to five seconds.
 const MAX_ATTEMPTS: u32 = 11;
 
 #[derive(Default)]
 pub(super) struct Losses(HashMap<Ticket, u32>);
 
 impl Losses {
-    /// This was lost. Returns the pause before it is started again. `None`: it is given up. `is_wanted` says what is still waited for.
+    /// Counts a loss. Returns the pause before the work is started again. `None`: the work is given up. `is_wanted` returns whether work is still
+    /// needed.
     ///
-    /// The first pauses are short, because the actor that died mostly restarts at once.
+    /// The first pauses are short, because an actor that died usually restarts at once.
     pub(super) fn lose(&mut self, ticket: Ticket, is_wanted: impl Fn(Ticket) -> bool) -> Option<Duration> {
         self.0.retain(|ticket, _| is_wanted(*ticket));
         let losses = self.0.entry(ticket).or_default();

@@ -1,4 +1,4 @@
-//! Journals who joined, left, or was paused or unpaused, where the conversation differs from the memberships.
+//! Journals membership changes (joins, leaves, pauses and their ends), where the conversation differs from the memberships.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -14,10 +14,10 @@ use crate::domain::event::Event;
 use crate::domain::id::CompanionId;
 use crate::telemetry::plain::Plain;
 
-/// The pause before a change that could not be journaled is journaled again.
+/// The pause before a change that could not be journaled is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
-/// Journals what is missing, in a task of its own. It comes back to the channel as inbound events.
+/// Journals the missing changes in a task of its own. They return to the channel as inbound events.
 pub(super) fn reconcile(conversation: &Conversation, channel: &ChannelContext) {
     let (memberships, id) = (&channel.context.memberships, &channel.key.channel);
     // A change in progress journals its own events. The channel reconciles again when the change is done.
@@ -43,19 +43,19 @@ pub(super) fn reconcile(conversation: &Conversation, channel: &ChannelContext) {
             }
         }
         drop(change);
-        // Changes made meanwhile were skipped, so the channel reconciles again. A channel that has stopped does so when it restarts.
+        // Changes during this task were skipped, so the channel reconciles again. A channel that has stopped does so when it restarts.
         let _ = channel.actor.cast(ChannelMessage::MembershipChanged);
     });
 }
 
-/// The events by which the conversation gets these members. `present` says of each whether it is external.
+/// The events that give the conversation these members. `present` maps each companion to whether it is external.
 fn missing_events(
     conversation: &Conversation,
     present: &BTreeMap<CompanionId, bool>,
     is_paused: impl Fn(&CompanionId) -> bool,
 ) -> Vec<Event> {
     let mut events = Vec::new();
-    // Companions that leave go first, to make room.
+    // Leaves come first, to make room.
     for view in conversation.companions().filter(|view| !present.contains_key(view.companion)) {
         events.push(Event::Left { companion: view.companion.clone() });
     }
@@ -72,8 +72,8 @@ fn missing_events(
     events
 }
 
-/// Applies the membership changes of the parent channel to this thread: they are journaled and stored together, so that the next change
-/// is compared with the journaled members. `changes::update_thread` notifies the channel when it is done.
+/// Applies the membership changes of the parent channel to this thread. They are journaled and stored together, so that the next change is compared
+/// with the journaled members. `changes::update_thread` notifies the channel when it is done.
 fn follow_parent(channel: &ChannelContext) {
     let channel = channel.clone();
     tokio::spawn(async move {
@@ -83,7 +83,8 @@ fn follow_parent(channel: &ChannelContext) {
     });
 }
 
-/// A writer that is being restarted is back soon, and nothing else makes the channel reconcile again while it runs.
+/// Logs the error and schedules another reconciliation. A writer that is being restarted is available soon, and nothing else makes the channel
+/// reconcile again while it runs.
 fn reconcile_later(channel: &ChannelContext, error: &dyn Display) {
     tracing::warn!(channel = %Plain(channel.key.channel.as_str()), %error, "the channel's members could not be journaled; this is tried again");
     // A channel that has stopped reconciles when it restarts.

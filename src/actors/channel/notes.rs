@@ -1,4 +1,4 @@
-//! Notes for the watchers of a channel about things that are not on record: timers, counters, dropped replies.
+//! Notes for the watchers of a channel about state that is not journaled: timers, counters, dropped replies.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::domain::conversation::{Conversation, Output};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::ports::backend::stamp::rfc3339;
 
-/// What the watchers of a channel were shown.
+/// The state that the watchers of a channel have received.
 #[derive(Default)]
 pub(super) struct Notes {
     /// The counters that were published last, by companion: messages, checks, and the count for the next interjection.

@@ -1,4 +1,5 @@
-//! The notice that companions are AI: whether a statement owes it, and its words on a platform (docs/design/safety.md).
+//! The notice that companions are AI: decides whether a statement carries it, and builds its text for a platform
+//! (docs/design/safety.md).
 
 use std::collections::BTreeSet;
 
@@ -10,12 +11,12 @@ use crate::domain::notice::Owed;
 use crate::journal::record::NoticeRecord;
 use crate::ports::chat_platform::notice;
 
-/// The notice that the statement of this reply owes to the people whom it answers.
+/// The notice that the statement of this reply must carry for the people it answers. None if no notice is due.
 pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<Owed> {
     let (context, guild) = (&channel.context, &channel.key.guild);
     let has_minors = context.memberships.has_minors(&channel.key.channel);
     let repeat = context.settings.safety.notice.repeat(has_minors)?;
-    // At a console that only this machine reaches, everybody but guests operates it.
+    // If the console is reachable only from this machine, all its users except guests are operators.
     let is_public = !context.platforms.is_written_here(&channel.key.channel) || context.settings.server.is_reached();
     let mut strangers = answered(ticket, conversation);
     strangers.retain(|person| is_public || context.guests.read(|guests| guests.include(guild, person.as_str())));
@@ -26,7 +27,7 @@ pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &Channe
     repeat.owed(told, context.clock.now(), context.settings.prompt.zone_of(guild))
 }
 
-/// The people whom the statement of this reply answers. Those who were forgotten meanwhile are none of them.
+/// The people whose messages the statement of this reply answers, without those that were forgotten in the meantime.
 pub(super) fn answered(ticket: Ticket, conversation: &Conversation) -> BTreeSet<PersonId> {
     let Some(reply) = conversation.turns().owed_reply(ticket) else { return BTreeSet::new() };
     let entries = conversation.window().entries().filter(|entry| reply.messages.contains(&entry.seq));

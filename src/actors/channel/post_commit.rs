@@ -1,4 +1,5 @@
-//! What the channel does once a batch of events is committed: it asks questions, starts replies, publishes States, writes spans.
+//! The actions of the channel after the commit of a batch of events: asking questions, starting replies, publishing States,
+//! writing spans.
 
 use ractor::RpcReplyPort;
 
@@ -9,13 +10,13 @@ use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::vote::State as Ballot;
 use crate::ports::voice_call::CallEffect;
 
-/// Something to do once a batch is committed.
+/// An action that runs once a batch is committed.
 pub(super) enum PostCommitAction {
     /// Start a manager for this round, if it is still open.
     ManageRound {
         message: Seq,
     },
-    /// Ask these questions of one round, or this judgement, as far as they are still open.
+    /// Ask those of these questions of one round that are still open, or this judgement.
     Ask {
         tickets: Vec<Ticket>,
     },
@@ -33,7 +34,7 @@ pub(super) enum PostCommitAction {
     },
     /// Publish this State.
     Publish(Box<Ballot>),
-    /// Answer somebody outside that what was asked for is on record.
+    /// Confirm to an external caller that the request is committed.
     Confirm(RpcReplyPort<Result<(), VoteError>>),
     EndRound(Box<RoundClosed>),
     /// Show that a wish to speak, a turn or a reply was dropped.
@@ -41,20 +42,20 @@ pub(super) enum PostCommitAction {
         companion: CompanionId,
         ticket: Option<Ticket>,
     },
-    /// Do this in the voice call, if its reply is still spoken.
+    /// Carry out this effect in the voice call, if its reply is still spoken.
     Call(CallEffect),
     /// Write spans and log lines.
     Emit(Box<TraceRecord>),
 }
 
-/// The actions that follow once these events are on record.
+/// The actions to run once these events are committed.
 pub(super) fn actions_of(made: &[Made]) -> Vec<PostCommitAction> {
     let mut actions = Vec::new();
     for Made { event, .. } in made {
         match event {
             Event::RoundOpened(opened) => actions.push(PostCommitAction::ManageRound { message: opened.message }),
             Event::Evaluated(evaluated) => match actions.last_mut() {
-                // The questions of a round come one after the other.
+                // The questions of a round are consecutive.
                 Some(PostCommitAction::Ask { tickets }) => tickets.push(evaluated.ticket),
                 _ => actions.push(PostCommitAction::Ask { tickets: vec![evaluated.ticket] }),
             },

@@ -1,4 +1,4 @@
-//! The questions and judgements in flight: their calls, and when each is given up.
+//! The questions and judgements in flight: their calls and timeouts.
 
 mod asking;
 mod judging;
@@ -19,7 +19,7 @@ use crate::ports::language_model::{Answer, ModelRole, NoAnswer};
 /// How much longer than the pool's own deadline a channel waits for an answer.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
-/// The call for a question, once the pool has it.
+/// The call for a question. Empty until the pool has accepted the question.
 type Call = Arc<OnceLock<CallId>>;
 
 #[derive(Default)]
@@ -28,29 +28,30 @@ pub(super) struct Questions {
 }
 
 struct Asked {
-    /// When the pool gives it up.
+    /// When the pool gives up the question.
     deadline: Instant,
-    /// Several if it was lost, as far as the channel knew, or if an answer for several companions lacked its part. The first answer counts.
+    /// There are several calls if the channel considered the question lost, or if an answer for several companions lacked its part. The first answer
+    /// counts.
     calls: Vec<Call>,
-    /// The first answer, if it could not be read. The question is asked once more then.
+    /// The first answer, if it was unreadable. Then the question is asked once more.
     unreadable: Option<Answer>,
 }
 
 /// What an answer means for the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
-    /// The question waits for it.
+    /// The question waits for this answer.
     Awaited,
-    /// The pool was restarted before it asked, or the channel did not run then. That is no failure of the model, so the question is asked again
-    /// without a back-off.
+    /// The pool was restarted before it called the model, or the channel did not run then. This is not a failure of the model, so the question is
+    /// asked again without a back-off.
     Lost,
-    /// Nobody waits for it any longer. Its usage still counts.
+    /// The answer is no longer needed. Its usage still counts.
     Unclaimed,
 }
 
 impl Questions {
-    /// Asks questions or a judgement, as far as they are still open. Those that can be asked together are, if the settings want it and none of them was
-    /// asked before. True if a timeout starts now.
+    /// Asks those of these questions or judgements that are still open. If the settings enable it, questions that can share a call and were not asked
+    /// before are asked together. Returns whether a timeout starts now.
     pub(super) fn ask(&mut self, tickets: &[Ticket], conversation: &Conversation, channel: &ChannelContext) -> bool {
         let deadline = channel.context.pool.deadline(ModelRole::Side);
         let groups = match channel.context.settings.turn_taking.voting {
@@ -75,7 +76,7 @@ impl Questions {
         let asked = self.asked.get(&ticket);
         let deadline = asked.map_or(deadline, |asked| asked.deadline);
         let (is_new, is_repeat) = (asked.is_none(), asked.is_some_and(|asked| asked.unreadable.is_some()));
-        // It waits as long as for a statement, and is asked again in the usual way.
+        // With `answer_or_pass`, the timeout is that of a statement. A repeated question is asked in the usual way.
         let or_pass = if is_new { asking::ask_or_pass(ticket, conversation, channel) } else { None };
         let deadline = if or_pass.is_some() { channel.context.pool.deadline(ModelRole::Main) } else { deadline };
         let call = or_pass
@@ -92,7 +93,7 @@ impl Questions {
         self.asked.keys().copied().collect()
     }
 
-    /// Cancels a question or judgement whose answer is no longer wanted. A call that others wait for goes on.
+    /// Cancels a question or judgement whose answer is no longer needed. A call that other questions share continues.
     pub(super) fn cancel(&mut self, ticket: Ticket, channel: &ChannelContext) {
         let Some(Asked { mut calls, .. }) = self.asked.remove(&ticket) else { return };
         let others = || self.asked.values().flat_map(|asked| &asked.calls);
@@ -100,9 +101,9 @@ impl Questions {
         calls.iter().filter_map(|call| call.get().copied()).for_each(|call| channel.context.pool.cancel(call));
     }
 
-    /// What the answer to a question or judgement means, or the reason why there is none.
+    /// The meaning of an answer to a question or judgement, or of the error.
     pub(super) fn arrival(ticket: Ticket, outcome: &Outcome, conversation: &Conversation) -> Arrival {
-        // Only this channel cancels, and it knows that.
+        // Only this channel cancels, and then it does not need the answer.
         if matches!(outcome.result, Err(NoAnswer::Cancelled)) || !is_awaited(ticket, conversation) {
             Arrival::Unclaimed
         } else if outcome.is_lost() {
@@ -112,18 +113,18 @@ impl Questions {
         }
     }
 
-    /// The answer to this question cannot be read. True if the question is to be asked once more.
+    /// Stores an unreadable answer to this question. Returns whether to ask the question once more.
     pub(super) fn repeats(&mut self, ticket: Ticket, answer: &Answer) -> bool {
         let asked = self.asked.get_mut(&ticket).filter(|asked| asked.unreadable.is_none());
         asked.map(|asked| asked.unreadable = Some(answer.clone())).is_some()
     }
 
-    /// The first answer to a question that was asked once more. Nothing came of that.
+    /// The unreadable first answer to a question that was asked once more. It is used if the repetition failed.
     pub(super) fn first_answer(&self, ticket: Ticket) -> Option<Answer> {
         self.asked.get(&ticket)?.unreadable.clone()
     }
 
-    /// An answer counts. If the question was asked more than once, the others are cancelled.
+    /// Ends a question whose answer counts. If there are other calls for the question, they are cancelled.
     pub(super) fn end(&mut self, ticket: Ticket, channel: &ChannelContext) {
         if self.asked.get(&ticket).is_some_and(|asked| asked.calls.len() > 1) {
             self.cancel(ticket, channel);
@@ -131,12 +132,12 @@ impl Questions {
         self.asked.remove(&ticket);
     }
 
-    /// When the next question is given up.
+    /// When the next question times out.
     pub(super) fn next_timeout(&self) -> Option<Instant> {
         self.asked.values().map(|asked| asked.deadline + GRACE).min()
     }
 
-    /// A question that has waited for too long.
+    /// A question that has timed out. None if there is none.
     pub(super) fn overdue(&self, now: Instant) -> Option<Ticket> {
         self.asked.iter().find(|(_, asked)| asked.deadline + GRACE <= now).map(|(ticket, _)| *ticket)
     }

@@ -21,9 +21,9 @@ use crate::domain::window;
 /// How a reply was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Written {
-    /// The model reached its limit of tokens before the end.
+    /// The model reached its token limit before the end.
     pub(super) truncated: bool,
-    /// The older messages that were recalled for it.
+    /// The older messages that were recalled for its prompt.
     pub(super) recalled: Vec<Seq>,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Replies {
     actors: HashMap<ActorId, (Ticket, ActorCell)>,
     /// A statement whose call is already in progress, with its companion and the newest message that it answers.
     begun: Option<(CompanionId, Seq, Box<Begun>)>,
-    /// What is known of those that are written and not posted.
+    /// Facts about replies that are written and not posted.
     written: HashMap<Ticket, Written>,
 }
 
 impl Replies {
-    /// Starts to write the reply that is owed. False if its actor could not be started.
+    /// Starts to write the owed reply. Returns false if its actor could not be started.
     pub(super) fn start(&mut self, owed: &OwedReply, conversation: &Conversation, channel: &ChannelContext) -> bool {
         let ticket = owed.ticket;
         let StatementInput { input, is_spoken, .. } = statement(owed, conversation).input;
@@ -68,7 +68,8 @@ impl Replies {
         self.begun = None;
     }
 
-    /// The statement whose call is in progress, if it answers the same messages as the owed reply. If more was said meanwhile, the reply asks again.
+    /// Takes the statement whose call is in progress, if it answers the same messages as the owed reply. If further messages arrived in the meantime,
+    /// the reply calls the model again.
     fn take_begun(&mut self, owed: &OwedReply, is_spoken: bool) -> Option<Box<Begun>> {
         let (companion, upto, begun) = self.begun.take()?;
         let is_same = companion == owed.companion && upto == owed.upto && is_spoken == (owed.modality == Modality::Voice);
@@ -88,24 +89,24 @@ impl Replies {
         self.actors.contains_key(&actor)
     }
 
-    /// A reply was written, or has failed. Its actor stops by itself.
+    /// Removes the actor of a reply that was written or has failed. The actor stops by itself.
     pub(super) fn end(&mut self, ticket: Ticket) {
         self.actors.retain(|_, (reply, _)| *reply != ticket);
     }
 
-    /// Notes how this reply was written.
+    /// Stores how this reply was written.
     pub(super) fn note_written(&mut self, ticket: Ticket, written: Written) {
         if written != Written::default() {
             self.written.insert(ticket, written);
         }
     }
 
-    /// How this reply was written. It is posted now.
+    /// Takes how this reply was written, because it is posted now.
     pub(super) fn take_written(&mut self, ticket: Ticket) -> Written {
         self.written.remove(&ticket).unwrap_or_default()
     }
 
-    /// Forgets what was noted about replies that will not be posted.
+    /// Drops the stored facts about replies that will not be posted.
     pub(super) fn forget_unposted(&mut self, is_in_flight: impl Fn(Ticket) -> bool) {
         self.written.retain(|ticket, _| is_in_flight(*ticket));
     }
@@ -118,13 +119,13 @@ impl Replies {
         self.end(ticket);
     }
 
-    /// An actor has stopped. Returns its reply, unless that ended or was cancelled before.
+    /// Removes a stopped actor. Returns its reply, unless that ended or was cancelled before.
     pub(super) fn take_stopped(&mut self, actor: ActorId) -> Option<Ticket> {
         self.actors.remove(&actor).map(|(ticket, _)| ticket)
     }
 }
 
-/// What the statement is made from.
+/// The input of the statement's prompt.
 fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let OwedReply { companion, messages, upto, trigger, why, tries, ticket, .. } = owed;
     let of = Of { companion, messages, upto: *upto, trigger: *trigger };
@@ -133,7 +134,7 @@ fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     Statement { input: StatementInput { reason: why.clone(), tries: *tries, is_spoken, ..made.input }, ..made }
 }
 
-/// What the statement is made from that answers a question itself, instead of a decision.
+/// The input of a statement's prompt that answers a question directly, instead of a decision.
 pub(super) fn statement_or_pass(
     companion: &CompanionId,
     evaluation: &Evaluation,
@@ -148,7 +149,7 @@ pub(super) fn statement_or_pass(
     (!messages.is_empty()).then_some(Statement { input: StatementInput { is_spoken, may_pass: true, ..made.input }, ..made })
 }
 
-/// Which messages a statement of a companion answers.
+/// The messages that a companion's statement answers, and their trigger.
 struct Of<'a> {
     companion: &'a CompanionId,
     messages: &'a [Seq],
@@ -159,10 +160,10 @@ struct Of<'a> {
 fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
     let window = conversation.window();
     let before = owed.messages.first().map_or(owed.upto, |first| Seq(first.0.saturating_sub(1)));
-    // As for a question: the prompt also shows what the companion itself said in between.
+    // As for a question, the prompt also shows the companion's own statements between these messages.
     let is_shown = |entry: &&window::Entry| owed.messages.contains(&entry.seq) || entry.message.is_by(owed.companion);
     let buffer: Vec<Said> = window.after(before).filter(is_shown).map(|entry| conversation.said(entry)).collect();
-    // Of what led to the statement, only what is still true is said.
+    // The prompt mentions an event or a silence only if it still applies.
     let trigger = match owed.trigger {
         Trigger::Event if !buffer.iter().any(|said| said.message.is_event()) => Trigger::Lull,
         Trigger::Silence if !owed.messages.is_empty() => Trigger::Lull,

@@ -1,4 +1,4 @@
-//! Restores a channel from its record, and resumes the work that is open there.
+//! Restores a channel from its journal, and resumes the open work.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -26,17 +26,17 @@ use crate::telemetry::instruments::NONE;
 
 /// The pause between two attempts to reach a writer that is being restarted.
 const WRITER_RETRY_PAUSE: Duration = Duration::from_millis(20);
-/// How many attempts are made. Then the channel fails, and its supervisor decides.
+/// The number of attempts. After the last one the channel fails, and its supervisor decides.
 const WRITER_ATTEMPTS: u32 = 500;
 
-/// What arrives while the record is being read.
+/// The messages that arrive while the journal is being read.
 pub(super) struct Restoring {
     pub(super) began: Instant,
-    /// It is handled once the channel is restored.
+    /// They are handled once the channel is restored.
     pub(super) received: Vec<Received>,
-    /// Events below this number have expired. They are dropped from memory then.
+    /// Events below this number have expired. They are dropped from memory once the channel is restored.
     pub(super) expired_below: Seq,
-    /// Whether to check then for events that were committed and never dispatched.
+    /// Whether to check for events that were committed and never dispatched, once the channel is restored.
     pub(super) must_check_for_missed: bool,
 }
 
@@ -46,11 +46,11 @@ impl Default for Restoring {
     }
 }
 
-/// Reads the record in a task of its own, which sends the result to the channel.
+/// Reads the journal in a task of its own, which sends the result to the channel.
 pub(super) fn begin(channel: ChannelContext, budgets: Arc<GuildBudgets>) {
     tokio::spawn(async move {
         let restored = read(&channel.key, &channel.context, &budgets).await;
-        // A channel that has stopped needs no answer.
+        // A channel that has stopped needs no result.
         let _ = channel.actor.cast(ChannelMessage::Restored(restored.map(Box::new)));
     });
 }
@@ -66,7 +66,7 @@ async fn read(channel_key: &ChannelKey, context: &ActorContext, budgets: &GuildB
     Ok(reader.restore(channel_key).await?)
 }
 
-/// Waits until everything that a predecessor sent to the writer is stored or lost.
+/// Waits until all requests of a predecessor to the writer are stored or lost.
 async fn fence(channel_key: &ChannelKey, context: &ActorContext) -> Result<(), CannotRestore> {
     for _ in 0..WRITER_ATTEMPTS {
         match requests::fence(context, channel_key).await {
@@ -104,7 +104,7 @@ async fn load_usage(
             ControlFlow::Continue(())
         })
         .await?;
-    // Replies that are owed count from now on, before their channels have read their records.
+    // Owed replies count from now on, before their channels have read their journals.
     for (channel, statements) in reader.owing(&channel_key.guild).await? {
         used.promise_statements(&channel, statements);
     }
@@ -114,7 +114,7 @@ async fn load_usage(
 }
 
 impl State {
-    /// Folds the record, resumes the work that is open there, and handles the events that arrived meanwhile.
+    /// Folds the journal, resumes the open work, and handles the events that arrived in the meantime.
     pub(super) fn restored(&mut self, restored: Restored) {
         let Restoring { began, received, expired_below, must_check_for_missed } = self.restoring.take().unwrap_or_default();
         self.in_flight.begin_restore();
@@ -139,14 +139,15 @@ impl State {
         let mut caught_up = Vec::new();
         for recorded in unhandled {
             caught_up.extend(self.catch_up(recorded, skip.contains(&recorded.seq)));
-            // The predecessor may have handled what nothing follows from.
+            // The predecessor may have handled events without a consequence.
             if !caught_up.iter().any(|output| matches!(output, Output::Made(_))) {
                 self.traces.forget_ended(&self.conversation, now);
             }
         }
         self.clock.set(self.conversation.clock());
         let open_actions = open_actions(&self.conversation);
-        // What follows from the record is decided at once, so no single event is in flight. The one that killed the predecessor may kill again.
+        // All decisions that follow from the journal are made at once, so no single event is in flight. The event that killed the predecessor may
+        // kill again.
         let suspect = Some(self.in_flight.suspect()).filter(|seq| !skip.contains(seq));
         self.in_flight.mark(suspect.unwrap_or(Seq::NONE));
         voice::end_playback_of_predecessor(&self.conversation, &self.channel);
@@ -171,7 +172,7 @@ impl State {
         self.in_flight.end_restore();
     }
 
-    /// What can be handled of something that arrived while the record was being read.
+    /// A received message without its dead letters. None if nothing of it is left.
     fn without_dead_letters(&mut self, received: Received, skip: &BTreeSet<Seq>) -> Option<Received> {
         let mut is_skipped = |recorded: &Recorded| {
             self.journal.note_newest(recorded.seq);
@@ -191,14 +192,14 @@ impl State {
         }
     }
 
-    /// Handles an event that was on record before the restart, and that the predecessor had not handled.
+    /// Handles an event that was journaled before the restart, and that the predecessor had not handled.
     fn catch_up(&mut self, recorded: &Recorded, is_dead_letter: bool) -> Vec<Output> {
         if is_dead_letter {
             self.conversation.skip(recorded);
             return Vec::new();
         }
         self.in_flight.mark(recorded.seq);
-        // The predecessor may have emitted what a statement leads to.
+        // The predecessor may have emitted the records of a statement.
         drop(self.traces.receive(recorded, recorded.at));
         let outputs = self.with_world(|conversation, _, world| conversation.catch_up(recorded.clone(), world));
         self.in_flight.clear();

@@ -1,4 +1,4 @@
-//! Hosts the rounds of a channel: starts, informs and stops the turn-taking manager of the open rounds.
+//! Hosts the rounds of a channel: starts the turn-taking manager of the open rounds, sends it updates, and stops it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,7 +18,8 @@ use crate::domain::moment::Moment;
 use crate::domain::round::Round;
 use crate::domain::vote::State as Ballot;
 
-/// The most managers that are started for one round. If the last one dies, the channel runs the rest of the round alone and watches its deadline.
+/// The maximum number of managers that are started for one round. If the last one dies, the channel runs the rest of the round without a manager, and
+/// watches its deadline.
 const MAX_MANAGERS: u32 = 4;
 
 #[derive(Default)]
@@ -31,7 +32,7 @@ struct RoundManager {
     actor: ActorRef<ManagerMessage>,
     /// The rounds that it manages, by their messages.
     rounds: BTreeSet<Seq>,
-    /// Counts the managers since a round was opened while none was open, from 1.
+    /// The number of this manager since a round was opened while none was open, from 1.
     number: u32,
 }
 
@@ -44,13 +45,13 @@ pub(super) enum Watched {
 }
 
 impl RoundHost {
-    /// Gives a round that is on record to the manager, unless it has it.
+    /// Gives a committed round to the manager, unless the manager already has it.
     pub(super) fn manage(&mut self, round: Seq, conversation: &Conversation, now: Moment, channel: &ChannelContext) -> Watched {
         let Some(opened) = open_round(round, conversation, now) else { return Watched::ByManager };
         match &mut self.manager {
             Some(manager) => {
                 if manager.rounds.insert(round) {
-                    // A manager that has stopped is replaced by one that gets this round, too.
+                    // If the manager has stopped, its replacement gets this round, too.
                     let _ = manager.actor.cast(ManagerMessage::RoundOpened(Box::new(opened)));
                 }
                 Watched::ByManager
@@ -81,8 +82,8 @@ impl RoundHost {
         if self.manager.is_some() { Watched::ByManager } else { Watched::ByChannel }
     }
 
-    /// The next deadline that the channel itself watches. The manager watches the deadlines of its rounds. The channel watches them too, a little
-    /// later, in case the manager died before it could.
+    /// The next deadline that the channel itself watches. The manager watches the deadlines of its rounds. The channel watches them, too, with a
+    /// grace period in case the manager dies before it reports them.
     pub(super) fn next_deadline(&self, conversation: &Conversation) -> Option<Moment> {
         let is_managed = |round: &Round| self.manager.as_ref().is_some_and(|manager| manager.rounds.contains(&round.message));
         let due = |round: &Round| if is_managed(round) { round.deadline + GRACE } else { round.deadline };
@@ -90,13 +91,13 @@ impl RoundHost {
         deadlines.chain(conversation.wake_at_except_rounds()).min()
     }
 
-    /// The manager reported a deadline too early by the channel's clock, and has to wait this much longer.
+    /// Makes the manager wait this much longer, because it reported a deadline too early by the channel's clock.
     pub(super) fn extend_deadline(&self, message: Seq, timeout: Duration) {
         // A manager that has stopped is replaced.
         self.cast(ManagerMessage::ExtendDeadline { message, timeout });
     }
 
-    /// Has the manager publish a State that is on record.
+    /// Makes the manager publish a committed State.
     pub(super) fn publish(&self, ballot: Ballot) {
         // A manager that has stopped is replaced by one that knows this State.
         self.cast(ManagerMessage::StateRecorded(Box::new(ballot)));
@@ -108,7 +109,7 @@ impl RoundHost {
         }
     }
 
-    /// The end of the round is on record. Its manager publishes the remaining States, and stops after the last round.
+    /// Ends a round after the commit of its end. Its manager publishes the remaining States, and stops after the last round.
     pub(super) fn end(&mut self, closed: RoundClosed) {
         let Some(manager) = &mut self.manager else { return };
         if !manager.rounds.remove(&closed.message) {
@@ -125,7 +126,8 @@ impl RoundHost {
         }
     }
 
-    /// An actor has stopped. If it was the manager, and its rounds are not over, starts another one. False if there is no need.
+    /// Handles the stop of an actor. If it was the manager, and its rounds are not over, starts another one. Returns whether the manager had open
+    /// rounds.
     pub(super) fn replace_stopped(
         &mut self,
         stopped: ActorId,

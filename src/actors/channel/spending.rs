@@ -21,7 +21,7 @@ use crate::telemetry::plain::Plain;
 
 pub(super) struct Spending {
     budgets: Arc<GuildBudgets>,
-    /// Usage that is not on record yet. The next batch records it.
+    /// Usage that is not recorded yet. The next batch records it.
     unrecorded: Vec<Used>,
     /// The usage of replies that are written and not posted. It is recorded together with the statement.
     of_replies: HashMap<Ticket, Vec<Used>>,
@@ -32,18 +32,18 @@ impl Spending {
         Self { budgets, unrecorded: Vec::new(), of_replies: HashMap::new() }
     }
 
-    /// Notes the usage of a question: all calls that were made for it, and the tokens that are known. The next batch records it.
+    /// Adds the usage of a question: all its calls, and the known tokens. The next batch records it.
     pub(super) fn note(&mut self, asked: &Request, outcome: &Outcome, channel: &ChannelContext) {
         let companion = asked.companion.as_ref().map(|companion| companion.id.clone());
         self.unrecorded.extend(used(companion, asked.role, &asked.model, outcome, channel));
     }
 
-    /// Notes the usage of a summary.
+    /// Adds the usage of a summary.
     pub(super) fn note_summary(&mut self, outcome: &Outcome, channel: &ChannelContext) {
         self.unrecorded.extend(used(None, ModelRole::Side, &ModelRole::Side.into(), outcome, channel));
     }
 
-    /// Notes the usage of a reply that was written.
+    /// Adds the usage of a written reply.
     pub(super) fn note_reply(
         &mut self,
         ticket: Ticket,
@@ -62,7 +62,7 @@ impl Spending {
         self.of_replies.remove(&ticket).unwrap_or_default()
     }
 
-    /// The next batch records the usage of replies that will not be posted.
+    /// Moves the usage of replies that will not be posted to the next batch.
     pub(super) fn release_unposted(&mut self, is_in_flight: impl Fn(Ticket) -> bool) {
         let unposted = self.of_replies.extract_if(|ticket, _| !is_in_flight(*ticket));
         self.unrecorded.extend(unposted.flat_map(|(_, used)| used));
@@ -73,12 +73,12 @@ impl Spending {
         !self.unrecorded.is_empty()
     }
 
-    /// Takes what a batch with these events records: what they use up, and the usage that no batch has recorded.
+    /// Takes the usage that a batch with these events records: the usage of the events, and the usage that no batch has recorded.
     pub(super) fn take_for(&mut self, made: &[Made], conversation: &Conversation) -> Vec<Used> {
         made.iter().filter_map(|made| used_by(&made.event, conversation)).chain(self.unrecorded.drain(..)).collect()
     }
 
-    /// Counts the tokens of an answer that does not go through the conversation. The conversation counts those of its own answers.
+    /// Counts the tokens of an answer that the conversation does not receive. The conversation counts the tokens of its own answers.
     pub(super) fn count_tokens(&self, outcome: &Outcome, channel: &ChannelContext) {
         let tokens = outcome.facts.usage.total();
         if tokens > 0 {
@@ -87,7 +87,8 @@ impl Spending {
         }
     }
 
-    /// Logs that a budget of the guild is used up. It is logged once, however many companions it silences, until it was sufficient for a while.
+    /// Logs that a budget of the guild is used up. It is logged once, however many companions it silences, until the budget was sufficient for a
+    /// while.
     pub(super) fn log_used_up(&self, event: &Event, channel: &ChannelContext) {
         let Event::Decided(Decided { used_up: Some(used_up), .. }) = event else { return };
         let UsedUp { budget, free_at } = *used_up;
@@ -114,7 +115,7 @@ fn used(
     }
     let price = match facts.service {
         Service::LanguageModel => channel.context.pool.settings().price(role, model),
-        // Priced by its length, where it is used (`calls/services.rs`).
+        // Speech is priced by its duration or length, in `calls/services.rs`.
         Service::SpeechRecognition | Service::SpeechSynthesis => None,
     };
     if let Some(price) = &price {
@@ -129,13 +130,13 @@ fn used(
         input_tokens: facts.usage.input_tokens,
         output_tokens: facts.usage.output_tokens,
         calls: facts.attempts,
-        // Of several attempts only the last one gave the answer.
+        // If there were several attempts, only the last one returned the answer.
         failed_calls: facts.attempts - u32::from(outcome.result.is_ok()),
         price,
     })
 }
 
-/// What a decision uses up of the budgets.
+/// The budget usage of a question.
 fn used_by(event: &Event, conversation: &Conversation) -> Option<Used> {
     let Event::Evaluated(evaluated) = event else { return None };
     Some(match evaluated.trigger {

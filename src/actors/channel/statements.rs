@@ -31,11 +31,11 @@ use crate::telemetry::instruments::platform_label;
 use crate::telemetry::plain::Plain;
 
 impl State {
-    /// Starts the work on an owed reply: the companion writes it, or a program outside is asked for it.
+    /// Starts the work on an owed reply: its companion writes it, or the program of an external companion does.
     pub(super) fn reply(&mut self, ticket: Ticket) {
         let Some(owed) = reply_to_write(ticket, &self.conversation) else { return };
         let error = if self.channel.is_unpostable() {
-            // The platform learned this after the companion decided to speak. It would refuse the statement.
+            // The channel became unpostable after the companion decided to speak. The platform would refuse the statement.
             delivery::UNPOSTABLE
         } else if is_external(&owed.companion, &self.conversation) {
             let floor = self.conversation.turns().floor().filter(|floor| floor.ticket == ticket);
@@ -54,7 +54,7 @@ impl State {
         self.step(Input::ReplyFailed { ticket, error: error.into() });
     }
 
-    /// A reply's actor has stopped. If its statement never came, it died.
+    /// Handles the stop of a reply's actor. If it stopped without a result, it died.
     pub(super) fn reply_stopped(&mut self, actor: ActorId) {
         if let Some(ticket) = self.replies.take_stopped(actor)
             && self.lost(ticket)
@@ -63,7 +63,7 @@ impl State {
         }
     }
 
-    /// The text of a reply is there, or the reason why there is none.
+    /// Handles the text of a reply, or its error.
     pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Failure>, asked: &Request, outcome: &Outcome) {
         self.replies.end(ticket);
         let Some(owed) = self.conversation.turns().owed_reply(ticket) else {
@@ -89,7 +89,7 @@ impl State {
     /// Posts a statement: on the platform first, if the channel has one.
     pub(super) fn post(&mut self, posting: Posting) {
         let Posting { companion, ticket, text, spoken } = posting;
-        // Words that were spoken are not sent to the platform; only the rest is.
+        // Spoken words are not sent to the platform. Only the rest is.
         let to_post = match &spoken {
             Some(spoken) => spoken.rest.clone(),
             None => Some(text.clone()),
@@ -103,13 +103,13 @@ impl State {
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
         let Written { truncated, recalled } = self.replies.take_written(ticket);
         let message = Message { modality, cut, truncated, recalled, ..statement(&companion, text, &self.channel) };
-        // Where a platform has the words aloud only, nothing can stand below them.
+        // If a statement is only spoken on a platform, there is no message below which a notice could appear.
         let owed = self.channel.platform().is_none().then(|| notices::owed(ticket, &self.conversation, &self.channel)).flatten();
         let disclosed = owed.map(|owed| self.disclosed(owed, ticket, None));
         self.journal_statement(ticket, message, disclosed, Vec::new(), used, waiter);
     }
 
-    /// What people were told with the statement of this reply, in this part of it.
+    /// The disclosure that the statement of this reply carries in this part.
     fn disclosed(&self, owed: Owed, ticket: Ticket, part: Option<Arc<str>>) -> Disclosed {
         let Safety { operator, privacy, .. } = &self.channel.context.settings.safety;
         Disclosed { owed, ticket, part, operator: operator.clone(), privacy: privacy.clone() }
@@ -132,7 +132,7 @@ impl State {
         }
     }
 
-    /// Resumes a delivery that a restart interrupted. A reply that was dropped meanwhile sends nothing more, and its posted parts are
+    /// Resumes a delivery that a restart interrupted. If the reply was dropped in the meantime, no further part is sent, and its posted parts are
     /// journaled.
     pub(super) fn resume_delivery(&mut self, ticket: Ticket, owed: OutboxRecord) {
         let is_owed = self.is_owed(ticket);
@@ -151,7 +151,7 @@ impl State {
         }
     }
 
-    /// A delivery has ended: the statement was posted, or a part of it, or nothing.
+    /// Handles the end of a delivery: the statement was posted in full, in part or not at all.
     pub(super) fn delivered(&mut self, ticket: Ticket, delivered: Delivered) {
         let Some(RunningDelivery { companion, began, written: Written { truncated, recalled }, waiter, .. }) =
             self.deliveries.take(ticket)
@@ -168,13 +168,13 @@ impl State {
             let (channel, companion) = (self.channel.shown(), Plain(companion.as_str()));
             tracing::warn!(%channel, %companion, "a statement was sent without a confirmation; it counts as posted");
         }
-        // The words of a reply that was spoken before come first.
+        // The words that were spoken before come first.
         let heard = self.conversation.turns().owed_reply(ticket).map(|floor| floor.heard()).unwrap_or_default();
         let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
         let used = self.spending.take_of_reply(ticket);
         let message = Message { modality, truncated, recalled, ..statement(&companion, text, &self.channel) };
-        // Somebody may have been forgotten while the statement was delivered.
+        // A person may have been forgotten during the delivery.
         let answered = notices::answered(ticket, &self.conversation);
         let disclosed = disclosed.and_then(|(mut owed, part)| {
             owed.people.retain(|person| answered.contains(person));
@@ -183,8 +183,8 @@ impl State {
         self.journal_statement(ticket, message, disclosed, ids, used, waiter);
     }
 
-    /// Journals a statement, under the ids that its platform gave its parts. In a channel without a platform this is what posts it. `used` is the
-    /// usage of writing it, unless that was recorded with its delivery. `waiter` waits for its number. `disclosed`: what people were told with it.
+    /// Journals a statement with the ids of its parts on the platform. In a channel without a platform, journaling is posting. `used` is the usage of
+    /// the calls that wrote it, unless that was recorded with its delivery. `waiter` waits for its number. `disclosed` is the notice that it carries.
     fn journal_statement(
         &self,
         ticket: Ticket,
@@ -224,7 +224,7 @@ impl State {
         }));
     }
 
-    /// Ends a reply of which nothing was posted.
+    /// Ends a reply without any posted part.
     fn delivery_failed(&mut self, ticket: Ticket, error: &str) {
         if self.is_owed(ticket) {
             self.fail_reply(ticket, error);
@@ -233,7 +233,7 @@ impl State {
         }
     }
 
-    /// A delivery's actor has stopped. If it did not report, nobody knows what it sent, so the channel restarts from its record.
+    /// Handles the stop of a delivery's actor. If it did not report, the parts that it sent are unknown, so the channel restarts from its journal.
     pub(super) fn delivery_stopped(&mut self, actor: ActorId) -> Result<(), ActorProcessingErr> {
         match self.deliveries.remove_stopped(actor) {
             true => Err(Inconsistent("a delivery died before it reported").into()),
@@ -241,7 +241,7 @@ impl State {
         }
     }
 
-    /// Removes replies from the outbox that were owed before and no longer are. One that is being delivered is left to its delivery.
+    /// Removes replies that are no longer owed from the outbox. A running delivery removes its own reply.
     pub(super) fn remove_dropped_replies(&mut self, owed_before: Vec<Ticket>) {
         for ticket in owed_before {
             if !self.is_owed(ticket) && !self.deliveries.posts(ticket) {
@@ -259,7 +259,7 @@ impl State {
     }
 }
 
-/// A companion's statement with these words.
+/// A companion's statement with this text.
 fn statement(companion: &CompanionId, text: Arc<str>, channel: &ChannelContext) -> Message {
     let memberships = &channel.context.memberships;
     let known = memberships.companion(&channel.key.channel, companion);
@@ -272,7 +272,7 @@ fn statement(companion: &CompanionId, text: Arc<str>, channel: &ChannelContext) 
     Message { address, ..Message::new(from, text) }
 }
 
-/// The reply with this ticket, if it is owed and its text is not there.
+/// The reply with this ticket, if it is owed and its text has not arrived.
 pub(super) fn reply_to_write(ticket: Ticket, conversation: &Conversation) -> Option<&OwedReply> {
     conversation.turns().owed_reply(ticket).filter(|floor| floor.is_being_made())
 }

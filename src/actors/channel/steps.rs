@@ -1,4 +1,4 @@
-//! A step of the channel's conversation, and who carries out what follows: each output at once, each action once its batch is committed.
+//! Runs a step of the channel's conversation and carries out the consequences: each output at once, each action once its batch is committed.
 
 use super::clock::Awaited;
 use super::journal_state::Batch;
@@ -28,7 +28,7 @@ impl State {
         self.world.with(&self.channel, |world| run(&mut self.conversation, now, world))
     }
 
-    /// Carries out the outputs of a step: sends the events to the writer and does the rest now.
+    /// Carries out the outputs of a step: sends the events to the writer, and handles the other outputs now.
     pub(super) fn carry_out(&mut self, outputs: Vec<Output>) {
         let (mut made, mut cancelled, mut postings) = (Vec::new(), Vec::new(), Vec::new());
         let mut hand_overs = Vec::new();
@@ -67,14 +67,14 @@ impl State {
         let records = self.traces.follow(&mut made, &self.conversation, &self.channel.context);
         self.spending.release_unposted(|ticket| self.traces.is_in_flight(ticket));
         self.replies.forget_unposted(|ticket| self.traces.is_in_flight(ticket));
-        // What a reply may do waits for what was recorded before, also if nothing is recorded now.
+        // The effects of a reply wait for the previous batches, even if this step records no events.
         if !made.is_empty() || is_quiet || self.voice.waits_for_commit() {
             self.record(made, records, is_quiet, false);
         } else {
             records.into_iter().for_each(|record| record.emit(&self.channel));
         }
         hand_overs.into_iter().for_each(|messages| voice::journal_hand_over(messages, &self.conversation, &self.channel));
-        // The trace records about these tickets are taken by now. What is left of a reply that was spoken is posted afterwards.
+        // The trace records about these tickets are already taken. The rest of a spoken reply is posted afterwards.
         cancelled.into_iter().for_each(|ticket| self.cancel(ticket));
         // A late text is posted after the event by which it took the floor.
         postings.into_iter().for_each(|posting| self.post(posting));
@@ -83,7 +83,7 @@ impl State {
         self.arm();
     }
 
-    /// Sends a batch of events to the writer, with the usage that is not on record yet. The actions that follow run once it is committed.
+    /// Sends a batch of events to the writer, with the usage that is not recorded yet. The resulting actions run once the batch is committed.
     pub(super) fn record(&mut self, made: Vec<Made>, records: Vec<TraceRecord>, is_quiet: bool, falls_asleep: bool) {
         let mut actions = actions_of(&made);
         actions.extend(self.voice.take_after_commit().into_iter().map(PostCommitAction::Call));
@@ -93,14 +93,14 @@ impl State {
         self.journal.record(batch, &self.conversation, &self.channel);
     }
 
-    /// Records usage that no batch has recorded.
+    /// Records the usage that no batch has recorded.
     pub(super) fn record_remaining_usage(&mut self) {
         if self.spending.has_unrecorded() {
             self.record(Vec::new(), Vec::new(), false, false);
         }
     }
 
-    /// Does what had to wait until its events were committed.
+    /// Runs an action whose events are committed.
     pub(super) fn run(&mut self, action: PostCommitAction) {
         match action {
             PostCommitAction::ManageRound { message } => {
@@ -143,7 +143,7 @@ impl State {
         self.deliveries.stop(ticket);
     }
 
-    /// Sets the alarm for what the channel waits for.
+    /// Sets the alarm for the next deadline of the channel.
     pub(super) fn arm(&mut self) {
         let awaited = Awaited {
             deadline: self.rounds.next_deadline(&self.conversation),

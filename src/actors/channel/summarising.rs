@@ -1,4 +1,4 @@
-//! Has the side model refresh the rolling summary, in a task of its own, at the lowest priority (docs/design/gate.md G-31).
+//! Makes the side model refresh the rolling summary, in a task of its own, at the lowest priority (docs/design/gate.md G-31).
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 use crate::settings::prompt::Prompt;
 
-/// When the rolling summary is due: after `prompt.summary_after` messages, or when they take a quarter of a statement's prompt, for
-/// which the models of the channel have this room.
+/// When the rolling summary is due: after `prompt.summary_after` messages, or when the messages take a quarter of a statement's prompt. `room` is the
+/// size of that prompt that the models of the channel allow.
 pub(super) fn summary_limits(prompt: &Prompt, room: Option<usize>) -> SummaryLimits {
     let statement = room.map_or(prompt.statement_tokens, |room| prompt.statement_tokens.min(room));
     SummaryLimits { messages: prompt.summary_after, tokens: statement as u64 / 4 }
 }
 
-/// A summary that was asked for.
+/// The result of a summary request.
 struct Written {
     upto: Seq,
     messages: u64,
@@ -38,7 +38,7 @@ struct Written {
     is_partial: bool,
 }
 
-/// Asks for a summary of the events after one number and up to another. It comes back as [`ChannelMessage::Summarised`].
+/// Requests a summary of the events after one number and up to another. The result is [`ChannelMessage::Summarised`].
 pub(super) fn summarise(after: Seq, upto: Seq, channel: &ChannelContext) {
     let channel = channel.clone();
     tokio::spawn(async move {
@@ -62,7 +62,7 @@ pub(super) fn summarise(after: Seq, upto: Seq, channel: &ChannelContext) {
     });
 }
 
-/// Asks for a summary of the oldest of these messages, as many as fit into the prompt. `None`: they cannot be read, or are being redacted.
+/// Requests a summary of as many of the oldest messages as fit into the prompt. `None` if the messages cannot be read, or are being redacted.
 async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Option<Written> {
     let ChannelContext { key: channel_key, context, .. } = channel;
     let (pool, templates) = (&context.pool, &context.settings.prompt);
@@ -83,11 +83,11 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
             }
         }
     });
-    // While words are being redacted, it takes no place at the model.
+    // While the journal is being redacted, the request does not occupy the model.
     drop(history::lock(context, channel_key).await?);
     let outcome = pool.answer(request.clone(), Priority::Summary, pool.deadline(ModelRole::Side), None).await;
     let (upto, messages) = (*covered.lock())?;
-    // The call belongs to no turn: all messages that settled since the last summary led to it.
+    // The call belongs to no turn, because it covers all messages that settled since the last summary.
     traces::record_call(None, &request.newest(), &outcome, channel);
     let finding = request.finding(&outcome.result);
     // The prompt lacked messages that may be harmless, so the summary is requested again.
@@ -98,7 +98,7 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
     Some(Written { upto, messages, outcome: Some(Box::new(outcome)), is_partial })
 }
 
-/// The messages to summarise, the last event that they cover, and the summary before.
+/// The messages to summarise, the last event that they cover, the previous summary, and the filtered texts.
 async fn read(
     range: &HistoryRange,
     prompt_tokens: usize,
@@ -108,7 +108,7 @@ async fn read(
     let _lock = history::lock(context, channel_key).await?;
     let source = channel.source(|conversation| Some((conversation.summary().text.clone(), conversation.filtered().clone())));
     let (previous, filtered) = source().await?;
-    // A half of the prompt: the rest is for the frame of each message, the previous summary and the instructions.
+    // Half of the prompt. The rest is for the frame of each message, the previous summary and the instructions.
     let max_tokens = prompt_tokens / 2;
     let (messages, upto) = history::read_oldest(context, channel_key, range, max_tokens).await?;
     Some((messages, upto, previous, filtered))

@@ -13,8 +13,8 @@ use crate::domain::vote::together::Voter;
 use crate::ports::language_model::Request;
 
 impl State {
-    /// One call has answered for several companions. Each takes its own part, as if it had been asked alone. One whose part is missing or unreadable is
-    /// asked alone.
+    /// Handles the answer of a call to several companions. Each companion gets its own part, as if it had been asked alone. A companion whose part is
+    /// missing or unreadable is asked alone.
     pub(super) fn answered_together(&mut self, tickets: &[Ticket], asked: &Request, outcome: &Outcome) {
         let arrivals = tickets.iter().map(|ticket| (*ticket, Questions::arrival(*ticket, outcome, &self.conversation)));
         let (awaited, others): (Vec<_>, Vec<_>) = arrivals.partition(|(_, arrival)| *arrival == Arrival::Awaited);
@@ -39,7 +39,7 @@ impl State {
                     let call = self.traces.call(ticket, asked, part, &outcome.facts);
                     Input::Answered { ticket, vote, call: Some(Box::new(call)) }
                 }
-                // The model may take the shorter question to one companion.
+                // The model may be able to answer the shorter question to one companion.
                 Ok(_) => {
                     self.run(PostCommitAction::Ask { tickets: vec![ticket] });
                     continue;

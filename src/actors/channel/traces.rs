@@ -1,4 +1,4 @@
-//! Derives the traces of turns from the journaled events. Each event names its turn, and the trace id follows from the turn's id.
+//! Derives the traces of turns from the journaled events. Each event has the id of its turn, and the trace id is derived from it.
 
 mod calls;
 mod resume;
@@ -34,7 +34,7 @@ const JOURNALED_ANSWER_CHARS: usize = 1_000;
 /// The error of a reply that a person cancelled.
 const CANCELLED: &str = "cancelled";
 
-/// The turn of an event, and when it happened.
+/// The turn and the time of an event.
 #[derive(Clone, Copy)]
 struct At<'a> {
     turn: Option<TurnId>,
@@ -54,19 +54,19 @@ pub(super) struct Traces {
     turns: BTreeMap<TurnId, Box<OpenTurn>>,
     /// Questions and replies in flight.
     pending_calls: HashMap<Ticket, Box<PendingCall>>,
-    /// The turn of the newest statement, and the statement's number. The round that the statement opens follows this turn.
+    /// The turn of the newest statement, and the statement's number. The round that the statement opens links to this turn.
     posted: Option<(Turn, Seq)>,
     /// The error of the newest judgement, if it failed.
     judgement_error: Option<Arc<str>>,
-    /// Companions whose last question got no answer: the turn of the question, and the message that it was about. The turn that asks again,
-    /// or that settles the message without asking, follows that turn.
+    /// Companions whose last question failed, with the turn of the question and its message. The turn that asks again, or that settles the message
+    /// without asking, links to that turn.
     unanswered: BTreeMap<CompanionId, (TurnTrace, Seq)>,
     appends: Appends,
 }
 
 impl Traces {
-    /// The trace records that result from the events of a step. They are emitted once the events are committed, or at once if there are none.
-    /// A turn ends when the conversation no longer knows it.
+    /// The trace records of a step's events. They are emitted once the events are committed, or at once if there are none. A turn ends when the
+    /// conversation no longer contains it.
     pub(super) fn follow(&mut self, made: &mut [Made], conversation: &Conversation, context: &ActorContext) -> Vec<TraceRecord> {
         let (now, mut records) = (context.clock.now(), Vec::new());
         for Made { event, turn, .. } in made {
@@ -89,7 +89,7 @@ impl Traces {
                 open.start_call();
             }
             Event::Evaluated(evaluated) => {
-                // It is asked again. What it wanted before does not count any more.
+                // The companion is asked again. Its earlier vote to speak does not count any more.
                 let is_its = |vote: &mut Vote| vote.0.companions.contains(&evaluated.companion);
                 let before = self.turns.values_mut().flat_map(|open| open.votes.extract_if(.., is_its));
                 records.extend(before.map(|vote| TraceRecord::vote(vote, None, &[])));
@@ -109,7 +109,7 @@ impl Traces {
             }
             Event::RoundClosed(closed) => self.round_closed(closed, at, records),
             Event::StageChanged { companion, from, to, cause } => {
-                // What a posted statement causes belongs to the turn that it ended.
+                // Changes that a posted statement causes belong to the turn that it ended.
                 let under = turn.map(|turn| match &self.posted {
                     Some((posted, _)) if posted.id == turn => posted.trace,
                     _ => self.open(at).turn.trace,
@@ -188,13 +188,13 @@ impl Traces {
                 records.push(TraceRecord::Interruption { turn, companion, interrupted, at: now });
             }
             Event::HeldSelected { selected, others } => self.held_selected(selected, others, now, records),
-            // The other events do not appear in traces. Inbound events are traced in `receive` once they are committed, and through the turns that
+            // The other events do not appear in traces. Inbound events are traced by `receive` once they are committed, and through the turns that
             // they trigger.
             _ => {}
         }
     }
 
-    /// A reply in flight has ended without a statement.
+    /// The records of a reply in flight that has ended without a statement.
     fn without_statement(&mut self, companion: &CompanionId, ticket: Ticket, error: &str, now: Moment) -> Vec<TraceRecord> {
         let Some(mut call) = self.take_pending_call(ticket) else { return Vec::new() };
         call.end_waiting_for_listeners(now);
@@ -203,7 +203,7 @@ impl Traces {
         played.into_iter().chain([TraceRecord::StatementFailed { companion, ticket, error, call, at: now }]).collect()
     }
 
-    /// Names the trace of a decision without a call in its event, if it does not follow from its turn: the turn continues after a restart.
+    /// Stores the trace id in a decision without a call, if the id is not derived from its turn because the turn continues after a restart.
     fn name_trace(&self, event: &mut Event, turn: Option<TurnId>) {
         let Event::Decided(Decided { call: None, trace, .. }) = event else { return };
         let open = turn.and_then(|turn| self.turns.get(&turn)).map(|open| &open.turn);
@@ -211,7 +211,7 @@ impl Traces {
         *trace = continued.map(|open| open.trace.to_string().into());
     }
 
-    /// The turn of an event. It is opened if it is not open.
+    /// The turn of an event. Opens it if necessary.
     fn open(&mut self, At { turn, now, context }: At<'_>) -> &mut OpenTurn {
         let turn = turn.unwrap_or_else(|| TurnId(context.rng.id()));
         self.turns.entry(turn).or_insert_with(|| Box::new(OpenTurn::new(Turn::new(Some(turn), now, context))))
@@ -269,7 +269,7 @@ impl Traces {
                 }
                 floor = Some("none");
             }
-            // Its question was taken back. The round goes on.
+            // The question was retracted. The round continues.
             Some(_) if decided.reason == Reason::Cancelled => {}
             _ if !is_yes => open.end_with("silence", None),
             _ => {}
@@ -300,7 +300,7 @@ impl Traces {
         PendingCall::new(turn.clone(), decided.trigger, now)
     }
 
-    /// The turn whose question about these messages got no answer, if they settle now without another question.
+    /// The turn of a failed question about these messages, if they settle now without another question.
     fn unanswered_turn(&mut self, decided: &Decided) -> Option<TurnTrace> {
         let settles = |(_, message): &(TurnTrace, Seq)| decided.messages.contains(message);
         let companion = decided.companions.iter().find(|companion| self.unanswered.get(*companion).is_some_and(settles))?;
@@ -329,7 +329,7 @@ impl Traces {
         records.push(TraceRecord::Selection { turn, closed: Box::new(closed.clone()), missing, since, at: now });
     }
 
-    /// The floor is free, and held votes get it, lose it, or were dropped before.
+    /// Records that held votes got the floor, lost it, or were dropped before.
     fn held_selected(&mut self, selected: &CompanionId, others: &[Outvoted], now: Moment, records: &mut Vec<TraceRecord>) {
         let closed = self.turns.values_mut().filter(|open| open.round.is_none());
         for OpenTurn { turn, votes, .. } in closed.map(|open| &mut **open) {
@@ -342,12 +342,12 @@ impl Traces {
         }
     }
 
-    /// Drops the turns that the conversation no longer knows. The predecessor may have emitted how they ended.
+    /// Drops the turns that the conversation no longer contains, without records. The predecessor may have emitted them.
     pub(super) fn forget_ended(&mut self, conversation: &Conversation, now: Moment) {
         self.end_turns(conversation, now, &mut Vec::new());
     }
 
-    /// Ends the turns that the conversation no longer knows, and drops state that nothing can refer to.
+    /// Ends the turns that the conversation no longer contains, and drops state that is no longer needed.
     fn end_turns(&mut self, conversation: &Conversation, now: Moment, records: &mut Vec<TraceRecord>) {
         let open: BTreeSet<_> = conversation.turn_ids().collect();
         let over: Vec<_> = self.turns.keys().filter(|turn| !open.contains(turn)).copied().collect();
@@ -367,13 +367,13 @@ impl Traces {
         if self.pending_calls.is_empty() {
             self.pending_calls.shrink_to_fit();
         }
-        // A companion that will not be asked again, because the channel was cleared or it left, needs no link to its last question.
+        // A companion that will not be asked again, because the channel was cleared or the companion left, needs no link to its last question.
         self.unanswered.retain(|companion, _| conversation.gate(companion).is_some_and(|gate| gate.back_off.is_some()));
         // A message outside the conversation's window can no longer trigger a turn.
         self.appends.drop_below(conversation.window().entries().next().map_or(conversation.handled(), |entry| entry.seq));
     }
 
-    /// The turn whose trace a question or reply in flight is in. After a restart that is another one than the conversation knows.
+    /// The turn whose trace contains a question or reply in flight. After a restart it differs from the turn in the conversation.
     pub(super) fn turn_of(&self, ticket: Ticket) -> Option<TurnId> {
         self.pending_calls.get(&ticket).map(|call| TurnId(call.turn.trace.as_u128()))
     }
@@ -383,7 +383,7 @@ impl Traces {
         self.pending_calls.iter().map(|(ticket, call)| (*ticket, call.since)).collect()
     }
 
-    /// The record of a call. If it asked several companions, the answer is one companion's part of it, and the room's usage has the tokens.
+    /// The record of a call. If the call asked several companions, `answer` is one companion's part, and the tokens are in the usage of the room.
     pub(super) fn call(&self, ticket: Ticket, asked: &Request, answer: &str, facts: &PoolFacts) -> Call {
         let asked_together = asked_together(asked);
         let usage = if asked_together.is_some() { Usage::default() } else { facts.usage };
@@ -407,7 +407,7 @@ impl Traces {
         self.pending_calls.contains_key(&ticket)
     }
 
-    /// A call for these questions has ended. The span of a call for several companions is under their turn.
+    /// Records the end of a call for these questions. The span of a call for several companions is under their turn.
     pub(super) fn called(&mut self, tickets: &[Ticket], asked: &Request, outcome: &Outcome, channel: &ChannelContext) {
         let (ended, facts) = (channel.machine_time(), &outcome.facts);
         let mut under = None;
@@ -418,19 +418,19 @@ impl Traces {
             let trace = call.turn.trace;
             under = Some(if tickets.len() > 1 { trace.root() } else { trace.of(*ticket) });
         }
-        // An earlier answer that stands because it could not be asked for again was recorded then.
+        // An earlier answer that is used because its repetition failed was recorded before.
         if outcome.facts.attempts > 0 || outcome.result.is_err() {
             record_call(under, asked, outcome, channel);
         }
     }
 
-    /// The side model could not judge how much the last statements repeat each other.
+    /// Sets the error of a judgement by the side model that failed.
     pub(super) fn record_judgement_error(&mut self, error: &str) {
         self.judgement_error = Some(error.into());
     }
 
-    /// The text of a reply has arrived, or a reply whose text was there before has been played. Without a model call the text came from an external
-    /// companion.
+    /// Records the arrival of a reply's text, or the end of the playback of a reply whose text arrived before. Without a model call the text came
+    /// from an external companion.
     pub(super) fn written(&mut self, ticket: Ticket, now: Moment) {
         let Some(call) = self.pending_calls.get_mut(&ticket) else { return };
         if call.written.is_some() {
@@ -444,14 +444,14 @@ impl Traces {
         }
     }
 
-    /// All of a reply was given to be spoken. If what plays it is restarted, that is repeated.
+    /// Records that the text of a spoken reply is complete. If the player restarts, this is called again, and has no effect.
     pub(super) fn said_all(&mut self, ticket: Ticket, now: Moment) {
         if self.pending_calls.get(&ticket).is_some_and(|call| call.written.is_none()) {
             self.written(ticket, now);
         }
     }
 
-    /// A platform has posted a reply. Posting started at `began`.
+    /// Records that a platform has posted a reply. Posting started at `began`.
     pub(super) fn sent(&mut self, ticket: Ticket, began: Moment, now: Moment) {
         if let Some(call) = self.pending_calls.get_mut(&ticket) {
             call.sent = Some(now);
@@ -459,12 +459,12 @@ impl Traces {
         }
     }
 
-    /// Takes a question or reply out of flight.
+    /// Removes and returns a question or reply in flight.
     fn take_pending_call(&mut self, ticket: Ticket) -> Option<PendingCall> {
         self.pending_calls.remove(&ticket).map(|call| *call)
     }
 
-    /// A message was journaled. It may trigger a turn, or it is the statement that ends one.
+    /// Handles a journaled message. It may trigger a turn, or it is the statement that ends one.
     pub(super) fn receive(&mut self, recorded: &Recorded, committed: Moment) -> Vec<TraceRecord> {
         if let (Event::Disclosed(disclosed), Some((turn, _))) =
             (&recorded.event, self.posted.as_ref().filter(|(turn, _)| Some(turn.id) == recorded.turn))
@@ -492,7 +492,7 @@ impl Traces {
         played.into_iter().chain(posted).collect()
     }
 
-    /// Notes the messages of a hand-over. None of them is a statement.
+    /// Remembers the messages of a hand-over. None of them is a statement.
     pub(super) fn receive_hand_over(&mut self, batch: &[Recorded], committed: Moment) {
         let utterance = utterance(batch);
         for recorded in batch {
@@ -501,7 +501,7 @@ impl Traces {
     }
 }
 
-/// How a reply that is over was played, if it had begun.
+/// The playback record of a reply that has ended. None if playback had not begun.
 fn played(call: &mut PendingCall, companion: &CompanionId, outcome: &'static str) -> Option<TraceRecord> {
     let playback = call.playback.take()?;
     Some(TraceRecord::Played { turn: call.turn.clone(), companion: companion.clone(), playback, outcome })

@@ -1,8 +1,7 @@
-//! The turn-taking manager of a channel. It runs while rounds are open, accepts the votes of external companions, publishes the States, and alone
+//! The turn-taking manager of a channel. It runs while rounds are open. It accepts the votes of external companions, publishes the States, and
 //! watches the deadlines (docs/design/turn-taking.md T-18).
 //!
-//! Its state is on record or about to be, so a manager that dies is simply replaced. The new one starts with the rounds as the channel
-//! knows them.
+//! Its state is journaled or about to be, so a manager that dies is simply replaced. The new one starts with the rounds as the channel knows them.
 
 mod vote_check;
 
@@ -109,7 +108,7 @@ impl Actor for TurnTakingManager {
 
 impl State {
     fn open(&mut self, OpenRound { round, timeout }: OpenRound) {
-        // If the manager dies, so does its timer. Then another manager is started, or the channel watches the deadline.
+        // If the manager dies, its timer dies, too. Then another manager is started, or the channel watches the deadline.
         let message = round.message;
         self.myself.send_after(timeout, move || ManagerMessage::Due(message));
         let known: Vec<Ballot> = round.states().cloned().collect();
@@ -117,7 +116,7 @@ impl State {
         self.publish(self.rounds.len() - 1, known);
     }
 
-    /// Sends a vote that can count to the channel, which decides and answers.
+    /// Sends a vote that can count to the channel, which decides and answers the caller.
     fn submit(&self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
         match VoteError::of_vote(&ballot, self.rounds.iter().map(|(round, _)| round), self.external.contains(&ballot.from)) {
             // The caller may have stopped waiting.
@@ -127,7 +126,7 @@ impl State {
         }
     }
 
-    /// Publishes each State once. A replacement publishes the States again that its predecessor published.
+    /// Publishes each State once. A replacement publishes the States of its predecessor again.
     fn publish(&mut self, index: usize, ballots: impl IntoIterator<Item = Ballot>) {
         for ballot in ballots {
             if !self.rounds[index].1.insert(ballot.from.clone()) {

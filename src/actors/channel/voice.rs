@@ -1,4 +1,4 @@
-//! The voice call of a channel: journals what the conversation hands over, and carries out what it wants done in the call.
+//! The voice call of a channel: journals the hand-overs of the conversation, and carries out its effects in the call.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,19 +21,19 @@ use crate::journal::reader::Reader;
 use crate::ports::voice_call::CallEffect;
 use crate::telemetry::plain::Plain;
 
-/// How often something is tried that the store must take. The attempts take a minute. After that only a restart tries again.
+/// The number of attempts of an operation in the store. They take a minute. After that only a restart tries again.
 const MAX_ATTEMPTS: u32 = 6;
-/// The pause after the first attempt. Each of the others is twice as long as the one before.
+/// The pause after the first attempt. Each further pause is twice as long as the previous one.
 const PAUSE: Duration = Duration::from_secs(2);
 
 #[derive(Default)]
 pub(super) struct VoiceEffects {
-    /// What a spoken reply may do once the next batch is committed.
+    /// The effects of a spoken reply that wait for the next commit.
     after_commit: Vec<CallEffect>,
 }
 
 impl VoiceEffects {
-    /// Carries out in the call what the conversation wants done there. What makes a spoken reply heard waits until that is on record.
+    /// Carries out an effect of the conversation in the call. Effects that start playback wait until their event is committed.
     pub(super) fn carry_out(&mut self, effect: CallEffect, channel: &ChannelContext) {
         let is_heard =
             matches!(effect, CallEffect::Reply { aloud: Aloud::Start { .. } | Aloud::Play(interruption::Effect::Speak), .. });
@@ -44,18 +44,19 @@ impl VoiceEffects {
         }
     }
 
-    /// Whether something waits until the next batch is committed.
+    /// Whether any effect waits for the next commit.
     pub(super) fn waits_for_commit(&self) -> bool {
         !self.after_commit.is_empty()
     }
 
-    /// Takes what waits until the next batch is committed.
+    /// Takes the effects that wait for the next commit.
     pub(super) fn take_after_commit(&mut self) -> Vec<CallEffect> {
         std::mem::take(&mut self.after_commit)
     }
 }
 
-/// Makes a reply heard, now that this is on record. If it has ended meanwhile, nothing happens; if it has paused, it begins once it is resumed.
+/// Starts the playback of a reply after the commit of its event. Has no effect if the reply has ended in the meantime. If it is paused, playback
+/// starts when it is resumed.
 pub(super) fn play_on_record(effect: CallEffect, conversation: &Conversation, channel: &ChannelContext) {
     let is_wanted = match &effect {
         CallEffect::Reply { ticket, aloud: Aloud::Play(_), .. } => conversation.voice().plays_aloud(*ticket),
@@ -67,13 +68,13 @@ pub(super) fn play_on_record(effect: CallEffect, conversation: &Conversation, ch
     }
 }
 
-/// The channel is restored. What a predecessor had played ends here, also if nobody owes it any more.
+/// Ends the playback of a predecessor after the channel is restored, even if its reply is not owed any more.
 pub(super) fn end_playback_of_predecessor(conversation: &Conversation, channel: &ChannelContext) {
     let people = conversation.voice().people_in_call().cloned().collect();
     carry_out(CallEffect::Restarted { people }, channel);
 }
 
-/// Tells the call to stop what it plays. If a reply is in force, all that it is to do for it is sent again after that.
+/// Makes the call stop its playback. If a reply is in progress, the effects for it are sent again afterwards.
 pub(super) fn end_playback(channel: &ChannelContext) {
     carry_out(CallEffect::Restarted { people: Vec::new() }, channel);
 }
@@ -82,7 +83,7 @@ fn carry_out(effect: CallEffect, channel: &ChannelContext) {
     channel.context.voice_calls.carry_out(&channel.key.channel, effect);
 }
 
-/// Has the messages of a hand-over journaled. They come back to the channel as one message.
+/// Sends the messages of a hand-over to the writer. They return to the channel as one message.
 pub(super) fn journal_hand_over(messages: Vec<Event>, conversation: &Conversation, channel: &ChannelContext) {
     channel.send_to_writer(Request::HandOver(HandOver {
         channel_key: channel.key.clone(),
@@ -93,7 +94,7 @@ pub(super) fn journal_hand_over(messages: Vec<Event>, conversation: &Conversatio
     }));
 }
 
-/// Whether what happened in the call concerns the conversation. Who is not in the call has nothing to be ignored.
+/// Whether a notice concerns the conversation. An opt-out does only if the person is in the call or has buffered segments.
 pub(super) fn is_relevant(notice: &Notice, conversation: &Conversation) -> bool {
     match notice {
         Notice::Call(utterance::Input::OptedOut { user }) => conversation.voice().speakers().contains(user),
@@ -101,13 +102,13 @@ pub(super) fn is_relevant(notice: &Notice, conversation: &Conversation) -> bool 
     }
 }
 
-/// Everybody in the call who has opted out, and is to be ignored. The opt-out may be older than this channel, or than their words.
+/// The people in the call who have opted out. The opt-out may be older than this channel, or than their speech.
 pub(super) fn opted_out(conversation: &Conversation, channel: &ChannelContext) -> Vec<PersonId> {
     let (guild, opt_outs) = (&channel.key.guild, &channel.context.opt_outs);
     conversation.voice().speakers().into_iter().filter(|user| opt_outs.holds(guild, user)).collect()
 }
 
-/// Puts on record that a person has left whose socket was lost.
+/// Journals that a person whose socket was lost has left.
 pub(super) fn record_left(user: &PersonId, conversation: &Conversation, channel: &ChannelContext) {
     let Some(joined) = conversation.voice().joined_call_at(user) else { return };
     let (context, channel_key) = (channel.context.clone(), channel.key.clone());
@@ -116,7 +117,7 @@ pub(super) fn record_left(user: &PersonId, conversation: &Conversation, channel:
         let (context, channel_key, actor, user) = (context.clone(), channel_key.clone(), actor.clone(), user.clone());
         let is_first = attempts.fetch_add(1, Ordering::Relaxed) == 0;
         async move {
-            // It may have been journaled all the same, and the person may be back.
+            // The event may have been journaled despite the error, and the person may have returned.
             if !is_first {
                 let (sender, answer) = oneshot::channel();
                 actor.cast(ChannelMessage::Inspect(RpcReplyPort::from(sender))).map_err(|error| error.to_string())?;
@@ -127,7 +128,7 @@ pub(super) fn record_left(user: &PersonId, conversation: &Conversation, channel:
             }
             let event = Reader::new(&*context.store).event(&channel_key, joined).await.map_err(|error| error.to_string())?;
             let Some(Recorded { event: Event::VoiceJoined { from }, .. }) = event else { return Ok(()) };
-            // Who was forgotten meanwhile has left.
+            // A person who was forgotten in the meantime counts as having left.
             if from.id.is_empty() {
                 return Ok(());
             }
@@ -137,7 +138,7 @@ pub(super) fn record_left(user: &PersonId, conversation: &Conversation, channel:
     });
 }
 
-/// Deletes what a person said and was not handed over.
+/// Deletes a person's speech that was not handed over.
 pub(super) fn redact_speech(user: &PersonId, conversation: &Conversation, channel: &ChannelContext) {
     let segments: BTreeSet<Seq> = conversation.voice().buffered_segments_of(user).into_iter().collect();
     if segments.is_empty() {
@@ -154,7 +155,8 @@ pub(super) fn redact_speech(user: &PersonId, conversation: &Conversation, channe
     );
 }
 
-/// Repeats an attempt in a task of its own until it succeeds. The attempts wait for this channel, so it must not wait for them.
+/// Repeats an attempt in a task of its own until it succeeds or the attempts are used up. The attempts wait for this channel, so the channel must not
+/// wait for them.
 fn insist<F, T>(failure: &'static str, channel: &ChannelContext, attempt: F)
 where
     F: Fn() -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! What a channel's conversation decides by: the settings, the policies of its companions, and the budgets of its guild.
+//! The inputs of a conversation's decisions: the settings, the policies of its companions, and the budgets of its guild.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl ChannelWorld {
         Self { budgets, edition: None, policies: Arc::default(), language: None, writers: BTreeSet::new() }
     }
 
-    /// Runs this with the rules in force. It locks the budgets of the guild.
+    /// Runs `run` with the rules in force, while the budgets of the guild are locked.
     pub(super) fn with<T>(&mut self, channel: &ChannelContext, run: impl FnOnce(&mut World<'_>) -> T) -> T {
         let is_unpostable = channel.is_unpostable();
         let context = &*channel.context;

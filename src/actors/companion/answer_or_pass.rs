@@ -1,5 +1,5 @@
-//! Asks the main model to decide and to speak in one call (docs/design/gate.md G-42). No part of the answer is shown until the first words exclude a pass.
-//! Then the reply continues with the same call.
+//! Asks the main model to decide and to speak in one call (docs/design/gate.md G-42). No part of the answer is shown until the first words exclude a
+//! pass. Then the reply continues with the same call.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ pub struct Question {
     pub context: Arc<ActorContext>,
 }
 
-/// Asks the model. The channel gets [`ChannelMessage::Speaks`], [`ChannelMessage::Passed`], or, if there is no usable answer, [`ChannelMessage::Answered`]. `None`: the
-/// companion has left.
+/// Asks the model. The channel gets [`ChannelMessage::Speaks`], [`ChannelMessage::Passed`], or, if there is no usable answer,
+/// [`ChannelMessage::Answered`]. `None`: the companion has left.
 pub fn ask(question: Question) -> Option<CallId> {
     let Question { channel_key, companion, ticket, priority, statement, tell, context } = question;
     let settings = context.memberships.companion(&channel_key.channel, &companion)?;
@@ -91,7 +91,7 @@ pub fn ask(question: Question) -> Option<CallId> {
             });
         tell(match reading {
             Some(Ok(Choice::Speaks | Choice::Undecided)) => {
-                // The tokens count with the statement.
+                // The tokens are counted with the statement.
                 let facts = CallFacts { usage: Usage::default(), ..outcome.facts.clone() };
                 ChannelMessage::Speaks { ticket, begun: begun(facts, Box::pin(async move { outcome })) }
             }

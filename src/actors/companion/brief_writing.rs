@@ -1,6 +1,6 @@
-//! Has the side model write the briefs of long personas, and keeps them in the store (docs/design/gate.md G-32).
+//! Makes the side model write the briefs of long personas, and stores them (docs/design/gate.md G-32).
 //!
-//! A brief is asked for with the first decision that needs it, in a task of its own, so no decision waits for it.
+//! A brief is requested with the first decision that needs it, in a task of its own, so no decision waits for it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,13 +26,14 @@ use crate::ports::store::key::Key;
 use crate::settings::companion::{Companion as Settings, MAX_BRIEF_BYTES};
 use crate::telemetry::plain::Plain;
 
-/// The brief of a companion that needs one, as far as there is one: its own, or the one that the side model made.
+/// The brief of a companion: the configured one, or the one that the side model wrote. None if there is none, or if none is
+/// needed.
 pub(super) fn brief_of(context: &ActorContext, companion: &Settings) -> Option<Arc<str>> {
     let made = || needs_brief(companion, context).then(|| context.briefs.of(companion.persona.trim())).flatten();
     companion.brief.clone().or_else(made)
 }
 
-/// Asks for the brief of a companion, if it needs one that is neither made nor being made.
+/// Requests the brief of a companion, if it needs one that neither exists nor is being written.
 pub(super) fn write_if_missing(context: &Arc<ActorContext>, companion: &Settings, asking: &DecisionRequest) {
     if !needs_brief(companion, context) {
         return;
@@ -52,10 +53,10 @@ pub(super) fn write_if_missing(context: &Arc<ActorContext>, companion: &Settings
     });
 }
 
-/// Reads the stored briefs, and removes those that no companion needs any more. Needs the writer.
+/// Reads the stored briefs, and removes those that no companion needs any more. Requires a running writer.
 ///
 /// # Errors
-/// They cannot be read.
+/// Returns an error if the briefs cannot be read.
 pub async fn load(context: &ActorContext) -> Result<(), ReadError> {
     let stored = Reader::new(&*context.store).briefs().await?;
     let needed = needed(context);
@@ -72,7 +73,7 @@ pub async fn load(context: &ActorContext) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Whether decisions cannot show the whole persona, and a side model can make a brief. `rehearsal` cannot.
+/// Whether decisions cannot show the whole persona, and the side model can write a brief. `rehearsal` cannot.
 fn needs_brief(companion: &Settings, context: &ActorContext) -> bool {
     companion.brief.is_none()
         && tokens(companion.persona.trim()) > persona_room(&context.in_force().prompt).decision
@@ -86,7 +87,7 @@ fn needed(context: &ActorContext) -> BTreeSet<Key> {
     needing.map(|companion| key::brief(companion.persona.trim())).collect()
 }
 
-/// Asks the companion's side model. The channel whose question needs the brief counts the usage.
+/// Requests the brief from the companion's side model. The channel whose question needs the brief counts the usage.
 async fn ask(context: &ActorContext, companion: &Settings, guild: GuildId, tell: &Tell) -> Option<String> {
     let _permit = context.pool.summary_permit(&guild, context.recorder.instruments()).await?;
     let templates = &context.settings.prompt;
@@ -104,7 +105,7 @@ async fn ask(context: &ActorContext, companion: &Settings, guild: GuildId, tell:
     text
 }
 
-/// Keeps a brief that was made, unless the persona has changed in the meantime. Whether it is kept.
+/// Stores a new brief, unless the persona has changed in the meantime. Returns whether it was stored in memory.
 async fn keep(context: &ActorContext, attempt: Attempt, text: String) -> bool {
     if !needed(context).contains(&attempt.key) {
         return false;

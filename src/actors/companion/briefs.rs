@@ -14,26 +14,26 @@ use crate::ports::store::key::Key;
 const FIRST_BACK_OFF: Duration = Duration::from_secs(60);
 const MAX_BACK_OFF: Duration = Duration::from_secs(3_600);
 
-/// The briefs, by the keys under which they are stored. Cheap to clone; all clones share their state.
+/// The briefs, by the keys under which they are stored. Cheap to clone. All clones share their state.
 #[derive(Clone, Default)]
 pub struct Briefs(Arc<Mutex<BTreeMap<Key, Brief>>>);
 
 enum Brief {
     Made(Arc<str>),
-    /// The side model was asked for it, and this many attempts failed before.
+    /// A request to the side model is in flight. The number is that of the failed attempts before it.
     Asked(u32),
-    /// The last attempt failed. The next one is not made before this time.
+    /// The last attempt failed. The number is that of the failed attempts. The next attempt is not made before this time.
     Failed(u32, Instant),
 }
 
-/// The right to make a brief. There is one at a time for a persona. If it is dropped without a brief, the attempt has failed.
+/// The right to write a brief. Only one exists for a persona at a time. Dropping it without a brief counts as a failed attempt.
 pub(super) struct Attempt {
     briefs: Briefs,
     pub(super) key: Key,
 }
 
 impl Briefs {
-    /// The brief of a persona, if it is made.
+    /// The brief of a persona. None if it is not written yet.
     pub(super) fn of(&self, persona: &str) -> Option<Arc<str>> {
         match self.0.lock().get(&key::brief(persona)) {
             Some(Brief::Made(text)) => Some(text.clone()),
@@ -41,7 +41,7 @@ impl Briefs {
         }
     }
 
-    /// Begins to make a brief. `None`: it is made, is being made, or backs off.
+    /// Begins an attempt to write a brief. `None`: the brief exists, is being written, or backs off.
     pub(super) fn begin(&self, persona: &str) -> Option<Attempt> {
         let key = key::brief(persona);
         let mut briefs = self.0.lock();
@@ -58,14 +58,14 @@ impl Briefs {
         self.0.lock().insert(key, Brief::Made(text));
     }
 
-    /// Forgets all briefs but those of these keys.
+    /// Removes the briefs that are not needed, except those that are being written.
     pub(super) fn retain(&self, is_needed: impl Fn(&Key) -> bool) {
         self.0.lock().retain(|key, brief| is_needed(key) || matches!(brief, Brief::Asked(_)));
     }
 }
 
 impl Attempt {
-    /// The brief is made.
+    /// Stores the written brief.
     pub(super) fn finish(self, text: Arc<str>) {
         self.briefs.put(self.key.clone(), text);
     }

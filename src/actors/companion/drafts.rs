@@ -19,12 +19,12 @@ pub(super) struct DraftView {
     companion: CompanionId,
     ticket: Ticket,
     text: String,
-    /// How many bytes of the text were published, and the number of the newest watcher then. `None`: the whole text must be published.
+    /// The number of published bytes of the text, and the number of the newest watcher at that time. `None`: the whole text must be published.
     published: Option<(usize, u64)>,
 }
 
 impl DraftView {
-    /// Before the first word of a reply.
+    /// An empty draft.
     pub(super) fn new(reply: &Arguments) -> Self {
         Self {
             hub: reply.context.hub.clone(),
@@ -37,18 +37,18 @@ impl DraftView {
         }
     }
 
-    /// Adds words.
+    /// Appends text.
     pub(super) fn push(&mut self, more: &str) {
         self.text.push_str(more);
     }
 
-    /// The text begins again.
+    /// Clears the text, because the answer starts again.
     pub(super) fn restart(&mut self) {
         self.text.clear();
         self.published = None;
     }
 
-    /// Publishes the text since the last time. If a watcher has joined since then, publishes the whole text to all watchers.
+    /// Publishes the new text. If a watcher has joined since the last call, publishes the whole text to all watchers.
     pub(super) fn show(&mut self) {
         let Some(newest) = self.hub.newest_watcher(&self.channel_key) else {
             self.published = None;

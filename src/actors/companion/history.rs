@@ -1,4 +1,4 @@
-//! Reads what was said in a channel from its journal, as far as a prompt may show it.
+//! Reads earlier messages of a channel from its journal, without those that a prompt must not show.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,32 +13,32 @@ use crate::domain::prompt::{PromptInput, Said, tokens};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Legible, Range, ReadError, Reader};
 
-/// How long a reader waits while requests redact the channel's record. Reading in between could show words that were just deleted.
+/// How long a reader waits for requests that redact the channel's journal. Reading in between could show words that were just deleted.
 const REWRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The number of events that are read at once.
+/// The number of events per page.
 const PAGE: usize = 256;
 
-/// The most events that are read for one prompt.
+/// The maximum number of events that are read for one prompt.
 const MAX_EVENTS: usize = 8_192;
 
-/// The messages of a range, as far as they fit.
+/// The messages of a range that fit.
 #[derive(Debug, Default)]
 pub struct History {
     /// The newest messages that fit, oldest first.
     pub messages: Vec<Said>,
-    /// The number of older messages that are counted.
+    /// The number of older messages that were counted.
     pub left_out: usize,
 }
 
-/// Waits until nobody redacts the channel's record. While the lock is held, nothing is deleted from the record or the conversation. `None` if a
+/// Waits until no request redacts the channel's journal. While the lock is held, no text is deleted from the journal or the conversation. `None` if a
 /// deletion takes too long.
 pub async fn lock(context: &ActorContext, channel_key: &ChannelKey) -> Option<impl Send> {
     tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.lock(channel_key)).await.ok()
 }
 
-/// Reads the newest messages of a range that take at most `max_tokens`, and one more, and counts the others after `counted_after`. A `clear` ends the
-/// range. The caller holds the [`lock`]. `None` if the record cannot be read now.
+/// Reads the newest messages of a range that take at most `max_tokens`, plus one, and counts the others after `counted_after`. A `clear` ends the
+/// range. The caller holds the [`lock`]. `None` if the journal cannot be read now.
 pub async fn read(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -77,8 +77,8 @@ pub async fn read(
     Some(history)
 }
 
-/// Adds to the new messages the beginning of what each replies to, unless that is among them, its author opted out, or `is_shown` says that the model
-/// must not read it. The caller holds the [`lock`].
+/// Adds quotes to the new messages: the beginning of the message that each replies to. Adds no quote if that message is also new, if its author opted
+/// out, or if `is_shown` returns false because the model must not read it. The caller holds the [`lock`].
 pub async fn add_quotes(
     input: &mut PromptInput,
     companion: &CompanionId,
@@ -91,7 +91,7 @@ pub async fn add_quotes(
     for said in &mut input.buffer {
         said.quoted = match said.reply_to {
             Some(seq) if new.contains(&seq) || !is_shown(seq) => None,
-            // What cannot be read is not quoted.
+            // A message that cannot be read is not quoted.
             Some(seq) => reader.event(channel_key, seq).await.ok().flatten().and_then(message_of).map(|replied| {
                 let message = &replied.message;
                 Quoted::new(message.from.clone(), &message.text)
@@ -102,7 +102,7 @@ pub async fn add_quotes(
     }
 }
 
-/// The same for a caller that does not hold the lock: without it, nothing is quoted.
+/// Like [`add_quotes`], for a caller that does not hold the lock. Adds no quotes if the lock is not available.
 pub async fn quote(
     input: &mut PromptInput,
     companion: &CompanionId,
@@ -117,7 +117,7 @@ pub async fn quote(
 }
 
 /// Reads the oldest messages of a range that take at most `max_tokens`, but at least one. Returns them with the number of the last event that they
-/// cover. The caller holds the [`lock`]. `None` if the record cannot be read now.
+/// cover. The caller holds the [`lock`]. `None` if the journal cannot be read now.
 pub async fn read_oldest(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -156,13 +156,13 @@ fn legible(page: Result<Legible, ReadError>, channel_key: &ChannelKey) -> Option
     .ok()
 }
 
-/// The message of an event, unless it was deleted, or its author opted out.
+/// The message of an event. None if the message was deleted, or its author opted out.
 fn shown_message(recorded: Recorded, context: &ActorContext, channel_key: &ChannelKey) -> Option<Said> {
     let said = message_of(recorded)?;
     is_heard(&said.message.from, context, &channel_key.guild).then_some(said)
 }
 
-/// Whether what somebody says may be shown: not if the person has opted out.
+/// Whether messages of this author may be shown. False if the person has opted out.
 pub fn is_heard(from: &Author, context: &ActorContext, guild: &GuildId) -> bool {
     from.role != Role::Person || !context.opt_outs.holds(guild, &PersonId::from(&*from.id))
 }

@@ -1,4 +1,4 @@
-//! Which companions have a picture in the store, and where it is fetched.
+//! The companions' pictures in the store, and the URLs where they are served.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,21 +14,21 @@ use crate::journal::record::decode_bytes;
 use crate::ports::store::Store;
 use crate::settings::server::Server;
 
-/// How many hexadecimal digits of a picture's hash are in its path: enough that another picture has another one.
+/// How many hexadecimal digits of a picture's hash are in its path. They are enough to give different pictures different paths.
 const HASH_CHARS: usize = 32;
 
-/// How many pictures are in memory at a time while all are read.
+/// How many pictures are in memory at a time while all of them are read.
 const AT_A_TIME: usize = 16;
 
-/// The hashes of the companions' pictures. Cheap to clone; all clones share their state.
+/// The hashes of the companions' pictures. Cheap to clone. All clones share their state.
 #[derive(Clone, Default)]
 pub struct Pictures(Arc<RwLock<BTreeMap<CompanionId, Arc<str>>>>);
 
 impl Pictures {
-    /// Reads all pictures of the store. Those that cannot be decoded are left out.
+    /// Reads all pictures of the store. Skips those that cannot be decoded.
     ///
     /// # Errors
-    /// They cannot be read.
+    /// Returns an error if the store cannot be read.
     pub async fn load(&self, store: &dyn Store) -> Result<(), ReadError> {
         let mut from = key::pictures();
         loop {
@@ -43,7 +43,7 @@ impl Pictures {
         }
     }
 
-    /// The hash of a companion's picture, if it has one.
+    /// The hash of a companion's picture. None if it has no picture.
     pub fn hash(&self, id: &CompanionId) -> Option<Arc<str>> {
         self.0.read().get(id).cloned()
     }
@@ -53,13 +53,13 @@ impl Pictures {
         Some(format!("/pictures/{id}/{}", self.hash(id)?))
     }
 
-    /// Where anybody can fetch a companion's picture, if the server has a public address with https.
+    /// The public URL of a companion's picture. None if it has no picture, or the server has no public address with https.
     pub fn public_url(&self, id: &CompanionId, server: &Server) -> Option<Arc<str>> {
         let origin = server.public_origin().filter(|origin| origin.starts_with("https://"))?;
         Some(format!("{origin}{}", self.path(id)?).into())
     }
 
-    /// The picture is this one now, or there is none.
+    /// Sets or removes the hash of a companion's picture.
     pub fn set(&self, id: &CompanionId, picture: Option<&[u8]>) {
         let mut hashes = self.0.write();
         match picture {

@@ -1,4 +1,4 @@
-//! A decision's question on its way to the pool, and its prompt.
+//! Sends the question of a decision to the pool, and builds its prompt.
 
 use std::sync::Arc;
 
@@ -21,7 +21,8 @@ use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 
-/// Hands a question to the pool, which answers the channel. `settings`: those of the first companion that is asked.
+/// Sends a question to the pool, which sends the answer to the channel. `settings` are those of the first companion that is
+/// asked.
 pub(super) fn ask(asking: DecisionRequest, settings: &Settings, context: Arc<ActorContext>) {
     let DecisionRequest { channel_key, asked, priority, deadline, is_repeat, input, tell, arrival } = asking;
     let pool = context.pool.clone();
@@ -43,7 +44,7 @@ pub(super) fn ask(asking: DecisionRequest, settings: &Settings, context: Arc<Act
     arrival.send(Ok(call));
 }
 
-/// A question whose prompt is built when the pool takes it up.
+/// A question whose prompt is built when the pool starts it.
 fn lazy_request(
     input: Source<Vec<(CompanionId, PromptInput)>>,
     settings: &Settings,
@@ -73,7 +74,7 @@ fn lazy_request(
     })
 }
 
-/// The same question, after an answer that could not be read.
+/// The same question with a stricter demand, after an unreadable answer.
 pub fn once_more(request: Request) -> Request {
     demanding(request, prompt::REPEAT_JSON)
 }

@@ -48,9 +48,9 @@ pub struct Arguments {
     pub ticket: Ticket,
     pub companion: CompanionId,
     pub priority: Priority,
-    /// Whether it is spoken in a voice call.
+    /// Whether the reply is spoken in a voice call.
     pub is_spoken: bool,
-    /// The inputs of the prompt.
+    /// The source of the prompt's input.
     pub statement: messages::Source<Statement>,
     /// With `answer_or_pass`, the call that is already streaming the answer.
     pub begun: Option<Box<Begun>>,
@@ -59,17 +59,17 @@ pub struct Arguments {
     pub context: ActorContext,
 }
 
-/// What the prompt of a statement is built from.
+/// The source of a statement's prompt.
 #[derive(Clone)]
 pub(super) struct Source {
     pub(super) channel_key: ChannelKey,
-    /// Who builds it.
+    /// The actor that builds the prompt, for the watchdog.
     pub(super) at_work: Address,
     pub(super) statement: messages::Source<Statement>,
     pub(super) context: Arc<ActorContext>,
 }
 
-/// The one message of a reply, which it sends to itself.
+/// The only message of a reply, which the reply sends to itself.
 pub struct Write;
 
 pub struct State {
@@ -103,14 +103,14 @@ impl Actor for Reply {
                 (speakers.clone(), lazy_request(&Source::of(reply), &settings, speakers))
             }
         };
-        // While words are being redacted, it takes no place at the model.
+        // While the journal is being redacted, the reply does not occupy the model.
         drop(history::lock(&reply.context, &reply.channel_key).await);
         let _typing = (!is_spoken).then(|| show_typing(reply));
         let view = if reply.context.moderation.is_some() {
             // No draft is shown and nothing is spoken before moderation.
             View::Unseen
         } else if is_spoken {
-            // What is spoken is shown when it is heard.
+            // Spoken text is shown when it is heard.
             View::Spoken(Speaking::new(reply.channel.clone(), reply.ticket))
         } else if reply.context.hub.is_watched(&reply.channel_key) {
             View::Shown(DraftView::new(reply))
@@ -142,7 +142,7 @@ impl Actor for Reply {
             if let (Some(Reading { is_over: true, .. }), Ok(answer)) = (&reading, &mut outcome.result)
                 && answer.is_cut()
             {
-                // The limit of tokens came after the words.
+                // The token limit was reached only after the statement.
                 answer.finish_reason = Some("stop".to_owned());
             }
             let is_cut = outcome.result.as_ref().is_ok_and(Answer::is_cut);
@@ -167,7 +167,7 @@ impl Actor for Reply {
                 (Some(Err(Nothing::Empty | Nothing::Thoughts)), _) if is_cut => Err("out_of_tokens"),
                 (Some(Ok(words)), _) if is_cut => Ok(whole_sentences(&words)),
                 (Some(words), _) => words.map_err(Nothing::code),
-                // The rest was cancelled because its beginning was lost.
+                // The rest was cancelled because the beginning of the answer was lost.
                 (None, Err(NoAnswer::Cancelled)) if writing.has_lost() => Err("unreachable"),
                 (None, Err(error)) => Err(error.code()),
                 (None, Ok(_)) => Err(Nothing::Empty.code()),
@@ -188,7 +188,7 @@ impl Actor for Reply {
     }
 }
 
-/// Asks the moderation service about a statement. Returns its text, or why it is not posted.
+/// Sends a statement to the moderation service. Returns its text, or why it is not posted.
 async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure> {
     let Some(moderation) = &reply.context.moderation else { return Ok(words.into()) };
     let (guild, channel) = (Plain(reply.channel_key.guild.as_str()), Plain(reply.channel_key.channel.as_str()));
@@ -213,7 +213,7 @@ async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure
     }
 }
 
-/// Nothing came of this attempt. The channel starts another one, if the reply is still owed.
+/// Ends an attempt without a result. The channel starts another one, if the reply is still owed.
 fn lose(reply: &Arguments, myself: &ActorRef<Write>) -> Result<(), ActorProcessingErr> {
     reply.channel.cast(ChannelMessage::Lost { ticket: reply.ticket })?;
     myself.stop(None);
@@ -231,9 +231,9 @@ impl Source {
     }
 }
 
-/// The request for the statement, whose prompt is built when the pool takes it up.
+/// The request for the statement, whose prompt is built when the pool starts it.
 ///
-/// `speakers` then gets the names of everybody who is known in the room.
+/// `speakers` then receives the names of all known speakers in the room.
 pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<Mutex<Speakers>>) -> Arc<LazyRequest> {
     let Source { channel_key, at_work: address, statement: source, context } = source.clone();
     let base = Arc::new(base_request(settings, channel_key.guild.clone(), &context.settings.prompt));
@@ -245,7 +245,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
         let (context, source, speakers) = (context.clone(), source.clone(), speakers.clone());
         let address = address.clone();
         async move {
-            // While it is held, nothing is erased that was read already.
+            // While the lock is held, messages that were already read cannot be erased.
             let lock = history::lock(&context, &channel_key).await;
             let Statement { input: mut statement, history: range } = source().await?;
             let settings = in_force(&context, &channel_key, &companion, &model)?;
@@ -269,7 +269,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
     })
 }
 
-/// Leaves out what the filter of the model's endpoint refuses. The model has read what was said before the companion's last statement.
+/// Omits the texts that the filter of the model's endpoint refuses. The messages before the companion's last statement were accepted before.
 fn leave_out(statement: &mut StatementInput, companion: &CompanionId, search: &mut Search) {
     let input = &mut statement.input;
     let own = input.recent.iter().chain(&input.buffer).rev().find(|said| said.message.is_by(companion)).map(|said| said.seq);
@@ -281,7 +281,7 @@ fn leave_out(statement: &mut StatementInput, companion: &CompanionId, search: &m
     }
 }
 
-/// Who may be named in the answer: everybody who wrote what is shown, and the companions of the channel.
+/// The known speakers of an answer: the authors of the shown messages, and the companions of the channel.
 fn known_speakers(input: &PromptInput, settings: &Settings, context: &ActorContext, channel_key: &ChannelKey) -> Speakers {
     let shown = input.recent.iter().chain(&input.buffer).map(|said| said.message.from.name.clone());
     let (memberships, channel) = (&context.memberships, &channel_key.channel);
@@ -290,7 +290,7 @@ fn known_speakers(input: &PromptInput, settings: &Settings, context: &ActorConte
     speakers.also_called(settings.aliases.iter().cloned())
 }
 
-/// What of the prompt is never said: its own texts, and messages of people word for word.
+/// The texts that no statement may repeat: the prompt's own texts, and messages of people word for word.
 fn known_texts(statement: &StatementInput, settings: &Settings, scene: &Scene, words: &settings::prompt::Prompt) -> Known {
     let input = &statement.input;
     let shown = input.recent.iter().chain(&input.buffer).chain(&statement.recalled);
@@ -299,8 +299,8 @@ fn known_texts(statement: &StatementInput, settings: &Settings, scene: &Scene, w
     Known::new(texts.iter().map(String::as_str), people)
 }
 
-/// Adds what was said before, as far as the prompt has room, and of what does not fit what has words in common with what the statement answers. What
-/// cannot be read is left out: then the prompt has the most recent messages only. The caller holds the lock of the history.
+/// Adds earlier messages for which the prompt has room. From the others, adds those that share words with the messages that the statement answers. If
+/// the journal cannot be read, the prompt has only the most recent messages. The caller holds the lock of the history.
 async fn add_history(
     statement: &mut StatementInput,
     range: &HistoryRange,
@@ -318,7 +318,7 @@ async fn add_history(
     let answered: Vec<_> = answered.cloned().collect();
     let stretch = Stretch { after: range.after, before };
     let is_heard = |from: &Author| history::is_heard(from, context, &channel_key.guild);
-    // A few more than fit, so that a long one may be left out.
+    // Requests more than fit, so that a long one can be skipped.
     match context.recall.like(&answered, stretch, channel_key, &*context.store, is_heard, 2 * words.recall_tokens).await {
         Ok(found) => statement.recalled = found,
         Err(error) => {
@@ -361,7 +361,7 @@ fn base_request(settings: &Settings, guild: GuildId, templates: &settings::promp
     }
 }
 
-/// Shows a typing indicator, if the platform has one, until the returned value is dropped.
+/// Shows a typing indicator until the returned value is dropped. None if the platform has none.
 fn show_typing(reply: &Arguments) -> Option<OwnedTask> {
     let platform = reply.context.platforms.of(&reply.channel_key.channel)?.clone();
     let shows = platform.capabilities().typing_shows?;

@@ -1,4 +1,4 @@
-//! Where and when a companion is asked, as its prompts tell it.
+//! The scene of a question: its place, its time and the companions present, as prompts describe it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) fn scene(context: &ActorContext, channel_key: &ChannelKey, asked: &[&
     let usual = &context.settings.companion_defaults.chattiness;
     let present = context.memberships.present(channel).into_keys().filter(|companion| !asked.contains(&companion));
     let others = present.filter_map(|companion| context.memberships.companion(channel, &companion));
-    // What all companions have by default says nothing of one.
+    // The default chattiness is not specific to a companion.
     let about = |chattiness: Arc<str>| Some(chattiness).filter(|chattiness| chattiness != usual);
     let others = others.map(|other| Other { name: other.name, chattiness: about(other.chattiness) }).collect();
     let title = context.memberships.get(channel).and_then(|membership| context.title_of(channel, &membership));

@@ -1,4 +1,4 @@
-//! Hands the sentences of a spoken reply to its channel while the model writes them (docs/design/voice.md ).
+//! Sends the sentences of a spoken reply to its channel while the model writes them (docs/design/voice.md ).
 
 use std::sync::Arc;
 
@@ -18,25 +18,25 @@ pub(super) struct Speaking {
 }
 
 impl Speaking {
-    /// Before the first word.
+    /// An empty reply.
     pub(super) fn new(channel: ActorRef<ChannelMessage>, ticket: Ticket) -> Self {
         Self { channel, ticket, sentences: SpokenSentences::default(), has_begun: false }
     }
 
-    /// Adds words, and hands over the sentences that are whole now.
+    /// Appends text, and sends the sentences that are complete now.
     pub(super) fn push(&mut self, more: &str) {
         let whole = self.sentences.push(more);
         self.has_begun |= !whole.is_empty();
         self.hand_over(whole);
     }
 
-    /// The words begin again. What was handed over cannot be taken back.
+    /// Discards the incomplete sentence, because the text starts again. Sentences that were sent remain.
     pub(super) fn restart(&mut self) {
         self.sentences = SpokenSentences::default();
     }
 
-    /// The answer has ended, and these are the last words. They are handed over, if anything was: an answer of one sentence comes as the text of the
-    /// reply. Of an answer that was cut off, half a sentence is not spoken.
+    /// Appends the last text and sends the remaining sentences. If no sentence was sent before, it sends none, because the answer arrives as the text
+    /// of the reply. If the answer was cut off, its incomplete last sentence is dropped.
     pub(super) fn finish(mut self, rest: &str, is_cut: bool) {
         if self.has_begun {
             self.push(rest);
@@ -48,7 +48,7 @@ impl Speaking {
 
     fn hand_over(&self, sentences: Vec<Arc<str>>) {
         for text in sentences {
-            // A channel that has stopped needs none.
+            // A channel that has stopped needs no sentences.
             let _ = self.channel.cast(ChannelMessage::SentenceWritten { ticket: self.ticket, text });
         }
     }

@@ -19,7 +19,8 @@ use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 use crate::settings::companion::{Companion as Settings, ModelChoice};
 
-/// A question to this number of companions. Its prompt is built when the pool takes it up, for those that are still asked then.
+/// A question to this number of companions. Its prompt is built when the pool starts it, for the companions whose questions are
+/// still open.
 pub(super) fn lazy_request(
     input: Source<Vec<(CompanionId, PromptInput)>>,
     asked: usize,

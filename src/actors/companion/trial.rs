@@ -1,4 +1,4 @@
-//! What a model is tried with: a decision and a statement of a companion, in a short conversation that nobody had.
+//! The requests for trying out a model: a decision and a statement of a companion, in a short invented conversation.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::ports::language_model::Request;
 use crate::settings::companion::Companion as Settings;
 use crate::settings::prompt::Prompt;
 
-/// The guild whose share of concurrent calls trials take.
+/// The guild whose share of concurrent calls trials use.
 const GUILD: &str = "trial";
-/// Who speaks to the companion.
+/// The name of the person in the conversation.
 const PERSON: &str = "Ana";
 
 /// The question whether the companion wants to answer, and the request for its answer.
 ///
-/// `said` is what is said to it, if not the usual.
+/// `said` is the person's message. None: a default message.
 pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, now: Moment) -> [Request; 2] {
     let from = Author { id: PERSON.into(), name: PERSON.into(), role: Role::Person };
     let usual = || format!("Good morning, {}! How does one begin a rainy day well?", companion.name).into();

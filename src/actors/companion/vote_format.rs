@@ -1,4 +1,4 @@
-//! The form of the answer to a question: a vote, or the votes of several companions.
+//! The JSON schema of the answer to a question: a vote, or the votes of several companions.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) fn vote_format(asked: Extra, words: &Prompt) -> AnswerFormat {
     AnswerFormat::JsonSchema { name: "vote".to_owned(), schema: vote_schema(asked, words) }
 }
 
-/// One JSON object that holds a vote for each of these companions, by its id.
+/// One JSON object that contains a vote for each of these companions, by its id.
 pub(super) fn votes_format<'a>(ids: impl Iterator<Item = &'a str>, asked: Extra, words: &Prompt) -> AnswerFormat {
     let votes: BTreeMap<_, _> = ids.map(|id| (id, vote_schema(asked, words))).collect();
     let schema = json!({

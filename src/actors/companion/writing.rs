@@ -1,5 +1,5 @@
-//! A statement while its model writes it: shows or speaks what is certain of it, and stops reading where somebody else speaks
-//! (docs/design/speaking.md S-4, S-5).
+//! Reads a statement while its model writes it: shows or speaks the text that is certain, and stops reading where another speaker
+//! begins (docs/design/speaking.md S-4, S-5).
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::actors::messages::models::Outcome;
 use crate::domain::raw_answer::{self, Reader, Reading, Speakers};
 use crate::ports::language_model::{Answer, Draft, NoAnswer, Request, Usage};
 
-/// Who receives the words while they are written.
+/// The receiver of the text while it is written.
 pub(super) enum View {
     Unseen,
     Shown(DraftView),
@@ -22,28 +22,28 @@ pub(super) enum View {
 
 /// A statement that is being written.
 pub(super) struct Writing {
-    /// Those whose names end it, once its prompt is built.
+    /// The speakers whose names end the statement. Complete once the prompt is built.
     speakers: Arc<Mutex<Speakers>>,
     begins_in_thought: bool,
     view: View,
-    /// What the model writes. `None`: nothing more of it is read, so that the call is cancelled.
+    /// The pieces of the model's answer. `None`: no further pieces are read, so that the call is cancelled.
     pieces: Option<UnboundedReceiver<Draft>>,
     raw: String,
     reader: Option<Reader>,
-    /// How many bytes of the words were passed on, after how many restarts.
+    /// How many bytes of the text were forwarded, and after how many restarts.
     passed: usize,
     restarts: usize,
     has_lost: bool,
 }
 
 impl Writing {
-    /// Before the first word.
+    /// An empty statement.
     pub(super) fn new(speakers: Arc<Mutex<Speakers>>, begins_in_thought: bool, view: View) -> Self {
         let (pieces, raw, reader) = (None, String::new(), None);
         Self { speakers, begins_in_thought, view, pieces, raw, reader, passed: 0, restarts: 0, has_lost: false }
     }
 
-    /// The model is asked now, perhaps again. Returns the sender for the pieces of its answer.
+    /// Starts a call to the model, perhaps another one. Returns the sender for the pieces of its answer.
     pub(super) fn begin(&mut self) -> UnboundedSender<Draft> {
         let (sender, pieces) = unbounded_channel();
         self.pieces = Some(pieces);
@@ -58,7 +58,7 @@ impl Writing {
         self.take_all(Draft::More(raw));
     }
 
-    /// Waits for an answer, and passes its words on meanwhile.
+    /// Waits for the answer, and forwards its text in the meantime.
     pub(super) async fn until<T>(&mut self, answer: impl Future<Output = T>) -> T {
         let mut answer = pin!(answer);
         loop {
@@ -81,7 +81,8 @@ impl Writing {
         }
     }
 
-    /// The answer begins again. What another answer says does not follow a sentence that was spoken, so that it is not read.
+    /// Discards the text, because the answer starts again. If a sentence was already spoken, the new answer does not continue it
+    /// and is not read.
     fn restart(&mut self) {
         if !self.has_said_nothing() {
             (self.has_lost, self.pieces) = (true, None);
@@ -96,7 +97,7 @@ impl Writing {
         }
     }
 
-    /// Whether no sentence was handed over.
+    /// Whether no sentence was sent to the channel.
     pub(super) const fn has_said_nothing(&self) -> bool {
         !matches!(&self.view, View::Spoken(Speaking { has_begun: true, .. }))
     }
@@ -111,7 +112,8 @@ impl Writing {
         self.has_lost
     }
 
-    /// What the answer says, if there is one. An answer that was not read to its end is what came of it.
+    /// The result of reading the answer. If reading stopped early, the text read so far counts as the answer. None if there is no
+    /// answer.
     pub(super) fn read(&self, outcome: Outcome, asked: &Request) -> (Outcome, Option<Reading>) {
         if let Some(reader) = self.reader.as_ref().filter(|reader| reader.is_over()) {
             let reading = reader.clone().finish();
@@ -128,7 +130,7 @@ impl Writing {
         (outcome, reading)
     }
 
-    /// These are all words. `is_cut`: the model reached its limit of tokens after them.
+    /// Ends the statement with its complete text. `is_cut`: the model reached its token limit after it.
     pub(super) fn finish(self, words: &str, is_cut: bool) {
         if let View::Spoken(speaking) = self.view
             && !self.has_lost

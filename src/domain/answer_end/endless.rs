@@ -1,15 +1,16 @@
-//! Finds where a text goes round in circles: small models repeat a word, a sentence or a paragraph without an end.
+//! Detects endless repetition: small models may repeat a word, a sentence or a paragraph without an end.
 
 use super::is_whole;
 
-/// A longer part, in bytes, is not looked for.
+/// The maximum size of a repeated part in bytes. Longer parts are not detected.
 const LONGEST_PART: usize = 1_024;
-/// A text goes round in circles once its end repeats a part this often …
+/// The minimum number of repetitions of a part at the end of a text …
 const TIMES: usize = 4;
-/// … and over at least so many bytes.
+/// … and their minimum size in bytes.
 const SHORTEST: usize = 400;
 
-/// Where the repetition begins with which a text ends, after a whole sentence if one ends there. `None`: it does not end with one.
+/// The start of the repetition at the end of a text, moved to the end of a whole sentence if there is one. `None`: the text does not end with a
+/// repetition.
 pub fn repetition(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let end: Vec<u8> = bytes.iter().rev().take(TIMES * LONGEST_PART).copied().collect();

@@ -13,7 +13,7 @@ pub(super) struct Block {
     pub(super) body_end: usize,
     /// The end of its closing line, without the line feed.
     pub(super) end: usize,
-    /// It has no closing line.
+    /// The block has no closing line.
     pub(super) is_unclosed: bool,
     fence: String,
     language: String,
@@ -25,12 +25,12 @@ impl Block {
         self.body_start <= at && at < self.body_end
     }
 
-    /// The text that opens it again.
+    /// The text that opens the block again.
     pub(super) fn opening(&self) -> String {
         format!("{}{}\n", self.fence, self.language)
     }
 
-    /// The text that closes it.
+    /// The text that closes the block.
     pub(super) fn closing(&self) -> String {
         format!("\n{}", self.fence)
     }

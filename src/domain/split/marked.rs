@@ -2,7 +2,7 @@
 
 use super::code::Block;
 
-/// The marks, each of two bytes. A text is between two that are the same.
+/// The marks, with a size of two bytes each. A marked text is between two equal marks.
 const MARKS: [&str; 4] = ["**", "__", "~~", "||"];
 /// The length of a mark.
 pub(super) const LENGTH: usize = 2;
@@ -11,7 +11,7 @@ pub(super) const LENGTH: usize = 2;
 #[derive(Clone, Debug)]
 pub(super) struct Marked {
     pub(super) mark: &'static str,
-    /// Where the text begins and ends, without the marks.
+    /// The start and the end of the text, without the marks.
     pub(super) start: usize,
     pub(super) end: usize,
 }

@@ -1,7 +1,7 @@
 //! Tracks the bids of a channel through its journal, in the order in which the channel handled the events. The journal may begin anywhere, and events
 //! of older versions have no turn.
 //!
-//! After every event the bids match those of the conversation, which a property test checks (`conversation/tests/bids.rs`). There are two exceptions
+//! After every event the bids match those of the conversation, which a property test checks (`conversation/check_bids.rs`). There are two exceptions
 //! that only the gates know. After a failed reply, the conversation selects the next companion whose trigger has not settled; here that companion is
 //! known only once its reply is owed. A message may also leave a companion's buffer without an event.
 #![warn(clippy::wildcard_enum_match_arm)]

@@ -22,8 +22,8 @@ use crate::domain::priority::Priority;
 use crate::domain::prompt::PromptInput;
 use crate::domain::trigger::Trigger;
 
-/// The questions among these that one call can ask: those of one round about messages up to the same one, whose companions have the same side model.
-/// Each group has two or more.
+/// The groups of questions among these that can share a call. They belong to one round, are about messages up to the same one, and their companions
+/// have the same side model. Each group has two or more questions.
 pub(super) fn groups(tickets: &[Ticket], conversation: &Conversation, channel: &ChannelContext) -> Vec<Vec<Ticket>> {
     let mut groups = BTreeMap::<_, Vec<Ticket>>::new();
     for (companion, evaluation) in open_questions(tickets, conversation) {
@@ -34,8 +34,8 @@ pub(super) fn groups(tickets: &[Ticket], conversation: &Conversation, channel: &
     groups.into_values().filter(|group| group.len() > 1).collect()
 }
 
-/// Hands a question to its companion, or the questions to several that one call asks to the first of them, and returns the call. `None`: the question is
-/// closed, or the companion is external. That one was notified when the round was published, and the round's deadline limits how long it can take.
+/// Sends a question to its companion, and returns the call. Questions that share a call go to the first of their companions. `None`: the question is
+/// closed, or the companion is external. An external companion was notified when the round was published, and the round's deadline limits its time.
 pub(super) fn ask(
     tickets: &[Ticket],
     deadline: Instant,
@@ -71,7 +71,8 @@ pub(super) fn ask(
     Some(call)
 }
 
-/// Has the main model decide and speak in one call, where one companion alone is asked about its address. `None`: it is asked first.
+/// Makes the main model decide and speak in one call, if only one companion is asked about a direct address. `None`: the companion must be asked
+/// first.
 pub(super) fn ask_or_pass(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<Call> {
     let settings = &channel.context.settings;
     let tickets = [ticket];
@@ -103,7 +104,7 @@ pub(super) fn ask_or_pass(ticket: Ticket, conversation: &Conversation, channel: 
     Some(Call::new(OnceLock::from(call)))
 }
 
-/// The open ones of these questions, in the order of the ids of their companions. External companions are not asked here.
+/// The open questions among these, in the order of the ids of their companions. Excludes external companions.
 fn open_questions<'a>(
     tickets: &'a [Ticket],
     conversation: &'a Conversation,
@@ -113,7 +114,7 @@ fn open_questions<'a>(
     open.filter(move |(companion, evaluation)| tickets.contains(&evaluation.ticket) && is_asked(companion))
 }
 
-/// What each companion whose question is open decides by. `None`: all are closed.
+/// The prompt input of each companion whose question is open. `None`: all are closed.
 fn inputs(tickets: &[Ticket], conversation: &Conversation, helps_at_risk: bool) -> Option<Vec<(CompanionId, PromptInput)>> {
     let inputs = open_questions(tickets, conversation).filter_map(|(companion, evaluation)| {
         let mut input = conversation.prompt_input(evaluation.ticket)?;

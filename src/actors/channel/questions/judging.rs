@@ -1,4 +1,4 @@
-//! Has the side model judge whether companions repeat themselves (docs/design/closing.md C-13).
+//! Makes the side model judge whether companions repeat themselves (docs/design/closing.md C-13).
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,7 +19,7 @@ use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 
-/// Asks how much the last statements repeat each other. `None`: nobody waits for that judgement.
+/// Asks how much the last statements repeat each other. `None`: the judgement is no longer needed.
 pub(super) fn ask(ticket: Ticket, deadline: Instant, conversation: &Conversation, channel: &ChannelContext) -> Option<Call> {
     if !is_judgement_open(ticket, conversation) {
         return None;

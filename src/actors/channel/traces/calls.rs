@@ -30,8 +30,8 @@ pub(in crate::actors::channel) fn record_call(
     model_calls::record(&channel.context.recorder, &facts);
 }
 
-/// Records a call that has ended and that nobody waits for any longer. Its turn was recorded before, so the call gets a trace of its own.
-/// A call that never started is not recorded.
+/// Records a completed call whose answer is no longer needed. Its turn was recorded before, so the call gets a trace of its own. A call that never
+/// started is not recorded.
 pub(in crate::actors::channel) fn record_late_call(asked: &Request, outcome: &Outcome, channel: &ChannelContext) {
     if outcome.facts.attempts > 0 {
         record_call(None, asked, outcome, channel);

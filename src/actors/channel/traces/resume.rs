@@ -11,7 +11,7 @@ use crate::telemetry::messages::Append;
 use crate::telemetry::trace::TurnTrace;
 
 impl Traces {
-    /// Restores the turns in progress from the record. `earlier` are events from before the snapshot, which are not folded.
+    /// Restores the turns in progress from the journal. `earlier` are events from before the snapshot, which are not folded.
     pub(in crate::actors::channel) fn resume(
         &mut self,
         conversation: &Conversation,
@@ -46,7 +46,7 @@ impl Traces {
         }
         self.appends = Default::default();
         for recorded in unhandled(events) {
-            // The journal does not say when an event was committed.
+            // The journal does not contain the time of the commit.
             let utterance = utterance([recorded]);
             self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed: recorded.at, utterance });
         }

@@ -24,14 +24,14 @@ pub(in crate::actors::channel) enum TraceRecord {
         turn: Turn,
         append: Append,
     },
-    /// A decision was made. In a round `floor` says whether the companion won the floor.
+    /// A decision was made. In a round, `floor` is the result of the vote for the floor.
     Decided {
         decided: Box<Decided>,
         call: PendingCall,
         floor: Option<&'static str>,
         at: Moment,
     },
-    /// A question got no answer.
+    /// A question failed or timed out.
     Unanswered {
         companion: CompanionId,
         ticket: Ticket,
@@ -51,7 +51,7 @@ pub(in crate::actors::channel) enum TraceRecord {
     Closing(ClosingFacts),
     /// Repetition was judged.
     Repetition(RepetitionFacts),
-    /// A spoken reply is over that had begun to play.
+    /// A spoken reply that had begun to play has ended.
     Played {
         turn: Turn,
         companion: CompanionId,
@@ -59,7 +59,7 @@ pub(in crate::actors::channel) enum TraceRecord {
         /// `whole`, `cut` or `unheard`.
         outcome: &'static str,
     },
-    /// Somebody talked into a spoken reply, or stopped it.
+    /// A person talked into a spoken reply, or stopped it.
     Interruption {
         turn: Turn,
         companion: CompanionId,
@@ -81,7 +81,7 @@ pub(in crate::actors::channel) enum TraceRecord {
         call: PendingCall,
         append: Append,
     },
-    /// People were told with the statement of the turn that companions are AI.
+    /// The statement of the turn carried the notice that companions are AI.
     Disclosed {
         turn: Turn,
         disclosed: Box<Disclosed>,
@@ -96,7 +96,7 @@ pub(in crate::actors::channel) enum TraceRecord {
 }
 
 impl TraceRecord {
-    /// A vote to speak of which it is known now whether it won the floor.
+    /// The record of a vote to speak, once it is known whether the companion won the floor.
     pub(super) fn vote((decided, call, at): Vote, selected: Option<&CompanionId>, others: &[Outvoted]) -> Self {
         let is_of = |companion: &CompanionId| decided.companions.contains(companion);
         let floor = match selected {
@@ -179,7 +179,7 @@ fn in_turn<'a>(turn: &Turn, channel_key: &'a ChannelKey) -> InTurn<'a> {
     InTurn { trace: turn.trace, message: turn.message, guild, channel }
 }
 
-/// Records a statement and its posting. In a channel without a platform, journaling the statement is the posting.
+/// Records a statement and its posting. In a channel without a platform, journaling is posting.
 fn emit_statement(
     by: &Author,
     ticket: Ticket,
@@ -205,7 +205,7 @@ fn emit_statement(
     messages::record_send(&context.recorder, &made.turn, made.companion, platform, times);
 }
 
-/// A decision, or a question without an answer.
+/// The facts of a decision, or of a question that failed.
 fn decision<'a>(
     call: &PendingCall,
     companion: &'a CompanionId,

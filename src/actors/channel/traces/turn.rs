@@ -26,11 +26,11 @@ pub(in crate::actors::channel) struct Turn {
     /// The strongest of its triggers.
     pub(super) trigger: Trigger,
     pub(super) message: Seq,
-    /// When the first triggering message arrived. When the turn was triggered, if another turn's trace shows that message.
+    /// When the first triggering message arrived. If another turn's trace shows that message: when the turn was triggered.
     pub(super) began: Moment,
     /// When it was triggered. For a lull: when the lull ended.
     pub(super) triggered: Moment,
-    /// The wait time since then. Clones of the turn share it.
+    /// The wait time since `triggered`. Clones of the turn share it.
     pub(super) wait_time: Arc<WaitTime>,
     pub(super) follows: Option<TurnTrace>,
 }
@@ -41,13 +41,13 @@ pub(in crate::actors::channel) struct PendingCall {
     pub(super) turn: Turn,
     pub(super) trigger: Trigger,
     pub(super) since: Moment,
-    /// For a reply: when its text had arrived.
+    /// For a reply: when its text arrived.
     pub(super) written: Option<Moment>,
-    /// For a spoken reply: when it had been played.
+    /// For a spoken reply: when its playback ended.
     pub(super) spoken: Option<Moment>,
-    /// For a reply on a platform: when the platform had posted it.
+    /// For a reply on a platform: when the platform posted it.
     pub(super) sent: Option<Moment>,
-    /// Whether a model was called for it.
+    /// Whether a model was called for this question or reply.
     pub(super) is_called: bool,
     pub(super) counts: (u64, u64, Option<u64>),
     /// For a reply that has begun to play aloud.
@@ -58,7 +58,7 @@ pub(in crate::actors::channel) struct PendingCall {
 pub(super) struct OpenTurn {
     pub(super) turn: Turn,
     pub(super) round: Option<Round>,
-    /// The decisions to speak whose companions have neither won nor lost the floor. They are emitted then.
+    /// The decisions to speak whose companions have neither won nor lost the floor. They are emitted once that is known.
     pub(super) votes: Vec<Vote>,
     /// The outcome of the turn if it ends now.
     pub(super) outcome: &'static str,
@@ -96,14 +96,15 @@ pub(super) fn utterance<'a>(batch: impl IntoIterator<Item = &'a Recorded>) -> Op
 pub(super) struct Appends(VecDeque<Append>);
 
 impl Turn {
-    /// A turn that starts now. Without an id it gets a new one, which no event names.
+    /// A turn that starts now. Without an id it gets a new one, which no event contains.
     pub(super) fn new(id: Option<TurnId>, now: Moment, context: &ActorContext) -> Self {
         let id = id.unwrap_or_else(|| TurnId(context.rng.id()));
         let (trace, wait_time) = (TurnTrace::of_turn(id), Arc::default());
         Self { id, trace, trigger: Trigger::Lull, message: Seq::NONE, began: now, triggered: now, wait_time, follows: None }
     }
 
-    /// Since when people wait for the outcome. After a lull or a silence that is when it ended, otherwise when the message arrived.
+    /// The start of the time that people wait for the outcome. After a lull or a silence it is the end of the lull or silence, otherwise the arrival
+    /// of the message.
     pub(super) fn awaited_since(&self) -> Moment {
         if matches!(self.trigger, Trigger::Lull | Trigger::Silence) { self.triggered } else { self.began }
     }
@@ -113,7 +114,7 @@ impl Turn {
         self.wait_time.without_wait_time(now.since(self.triggered))
     }
 
-    /// Notes that this message triggered the turn.
+    /// Records that this message triggered the turn.
     pub(super) fn triggered_by(&mut self, append: Option<Append>) {
         self.began = append.map_or(self.began, |append| append.taken.min(self.began));
     }
@@ -134,14 +135,14 @@ impl PendingCall {
         }
     }
 
-    /// The voice and the people who listen took the time since the text was there, not the server.
+    /// Counts the time since the text was complete as wait time for synthesis and listeners.
     pub(super) fn end_waiting_for_listeners(&self, now: Moment) {
         if let Some(written) = self.written {
             self.turn.wait_time.waited(written, now);
         }
     }
 
-    /// Notes how far a sentence was played. The newest word on it counts.
+    /// Updates how much of a sentence was played. The newest update counts.
     pub(super) fn plays(&mut self, sentence: u32, played: (u64, bool), now: Moment) {
         let playback = || Box::new(Playback { began: now, until: now, sentences: BTreeMap::new() });
         let playback = self.playback.get_or_insert_with(playback);
@@ -155,12 +156,12 @@ impl OpenTurn {
         Self { turn, round: None, votes: Vec::new(), outcome: "cancelled", error: None }
     }
 
-    /// A question was asked or a reply is owed. Unless it gets a result, the turn is cancelled.
+    /// Records that a question was asked or a reply is owed. Without a result the turn is cancelled.
     pub(super) fn start_call(&mut self) {
         (self.outcome, self.error) = ("cancelled", None);
     }
 
-    /// The turn ends with this outcome, unless the conversation continues it.
+    /// Sets the outcome of the turn, unless the conversation continues it.
     pub(super) fn end_with(&mut self, outcome: &'static str, error: Option<Arc<str>>) {
         (self.outcome, self.error) = (outcome, error);
     }
@@ -190,7 +191,7 @@ impl Appends {
         }
     }
 
-    /// Takes the message of this number, which triggered a turn. It is recorded only once.
+    /// Removes and returns the message with this number, which triggered a turn. It is recorded only once.
     pub(super) fn take(&mut self, seq: Seq) -> Option<Append> {
         let at = self.0.iter().position(|append| append.seq == seq)?;
         self.0.remove(at)

@@ -9,7 +9,7 @@ use crate::domain::moment::Moment;
 #[derive(Debug, Default)]
 pub(super) struct WaitTime {
     waited_us: AtomicU64,
-    /// The end of the time that was counted. Overlapping waits count once.
+    /// The end of the counted time. Overlapping waits count once.
     counted_until: AtomicU64,
 }
 

@@ -1,12 +1,12 @@
-//! Which votes cannot count in the open rounds.
+//! Detects votes that cannot count in the open rounds.
 
 use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::domain::round::Round;
 use crate::domain::vote::State;
 
 impl VoteError {
-    /// Why a vote cannot count in these open rounds, oldest first, or `None` if it can. Companions that were not asked in a round have a State in it,
-    /// too: they listen.
+    /// Why a vote cannot count in these open rounds, oldest first. `None` if it can count. Companions that were not asked in a round have a listening
+    /// State in it.
     pub fn of_vote<'a>(ballot: &State, rounds: impl Iterator<Item = &'a Round>, is_external: bool) -> Option<Self> {
         let from = ballot.from.clone();
         let mut newest = None;
