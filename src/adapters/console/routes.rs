@@ -45,7 +45,7 @@ pub(super) fn api() -> Api {
         .delete(
             "/api/rooms/{room}",
             rooms::delete,
-            "Hide a room, and delete it with its history after 10 seconds",
+            "Hide a room, and delete it with its history after a minute",
             &[202],
             &[404],
         )
