@@ -22,7 +22,7 @@ pub enum Note {
 
 /// The note that a prompt has: the first that applies. An event must be acknowledged, also by a companion that is leaving. Who says goodbye begins
 /// nothing new. What was said before a long silence is over, also if it repeated itself.
-pub fn note(trigger: Trigger, stage: Stage, is_repetitive: bool) -> Option<Note> {
+pub fn choose_note(trigger: Trigger, stage: Stage, is_repetitive: bool) -> Option<Note> {
     match (trigger, stage) {
         (Trigger::Event, _) => Some(Note::Event),
         // A terminal companion says nothing. If it has to speak anyway, it says goodbye.
