@@ -169,7 +169,7 @@ impl Terms<'_> {
         if let Some(term) = self.held.get(&ward) {
             return Ok(*term);
         }
-        let term = self.store.take(ward).await?;
+        let term = self.store.acquire_ward(ward).await?;
         self.held.insert(ward, term);
         Ok(term)
     }

@@ -64,7 +64,7 @@ async fn write(store: &dyn Store, channel_key: &ChannelKey, before: usize, after
     let snapshot = (before > 0).then(|| encode_snapshot(made, &room.conversation));
     talk(&mut room, after);
     let (ward, no) = (channel_key.ward(), ChannelNo(0));
-    let term = store.take(ward).await?;
+    let term = store.acquire_ward(ward).await?;
     let record = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
     let mut writes =
         vec![Write::Put(key::channel_name(channel_key), encode(&no.0)), Write::Put(key::channel_of(ward, no), encode(&record))];
