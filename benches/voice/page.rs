@@ -181,7 +181,7 @@ impl Microphone {
         }
         let packet = self.queue.pop_front().unwrap_or_default();
         let frame = [&[1], &self.number.to_be_bytes()[..], packet].concat();
-        let heard = self.is_measured.then(|| self.ear.hear(self.number, packet).ok()).flatten();
+        let heard = self.is_measured.then(|| self.ear.decode_packet(self.number, packet).ok()).flatten();
         self.number += 1;
         let Some(heard) = heard else { return (frame, None) };
         let (mut voiced, mut is_onset) = (Duration::ZERO, false);
