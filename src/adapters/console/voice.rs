@@ -105,7 +105,7 @@ pub(super) async fn voice(
     if let Some(visit) = &visit {
         // Joining and leaving are recorded, so they count as a message.
         for amount in [Amount::Voice(Duration::ZERO), Amount::Message] {
-            console.backend()?.guests.take(visit, amount).await?;
+            console.backend()?.guests.consume_quota(visit, amount).await?;
         }
     }
     if let Some(companion) = console.backend()?.messages.namesake(&room, &from).await? {
@@ -289,7 +289,7 @@ impl Session {
     async fn count(&self, amount: Amount) -> Result<(), String> {
         let Some(visit) = &self.visit else { return Ok(()) };
         let backend = self.console.backend().map_err(|refused| refused.to_string())?;
-        backend.guests.take(visit, amount).await.map_err(|refused| refused.to_string())
+        backend.guests.consume_quota(visit, amount).await.map_err(|refused| refused.to_string())
     }
 
     fn take(&self, message: PageMessage) {
