@@ -133,14 +133,14 @@ pub(super) type Slot = slots::Slot<IpAddr>;
 
 /// Takes any slot, without a limit per address.
 pub(super) fn take_any(slots: &Arc<Slots>, address: IpAddr) -> Result<Slot, NoSlot> {
-    slots.take_within(client_key(address), usize::MAX, slots.total)
+    slots.acquire_within(client_key(address), usize::MAX, slots.total)
 }
 
 /// Takes a slot, but leaves the reserved ones free: a sixteenth of all, at most 64. A proxy has no limit per address.
 pub(super) fn take_unreserved(slots: &Arc<Slots>, address: IpAddr, is_proxy: bool) -> Result<Slot, NoSlot> {
     let reserved = (slots.total / RESERVED_DIVISOR).min(MAX_RESERVED);
     let per_address = if is_proxy { usize::MAX } else { slots.per_client };
-    slots.take_within(client_key(address), per_address, slots.total - reserved)
+    slots.acquire_within(client_key(address), per_address, slots.total - reserved)
 }
 
 /// The requests per second of a visit, and of all visits of an invitation.

@@ -185,11 +185,11 @@ impl Commands {
         }
         let guild = interaction.here.guild_id();
         let slots = if matches!(interaction.action, Action::Typing(_)) { &handler.typing } else { &handler.commands };
-        if let Ok(slot) = slots.take(guild.clone()) {
+        if let Ok(slot) = slots.acquire(guild.clone()) {
             tokio::spawn(Arc::clone(handler).handle(interaction, since, slot));
         } else {
             handler.count(label, "busy");
-            if let Ok(slot) = handler.rejections.take(guild) {
+            if let Ok(slot) = handler.rejections.acquire(guild) {
                 tokio::spawn(Arc::clone(handler).reject(interaction, since, slot));
             }
         }
