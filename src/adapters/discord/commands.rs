@@ -169,7 +169,7 @@ impl Commands {
     /// Handles the data of `INTERACTION_CREATE`. Returns at once; must be called within a Tokio runtime. An interaction that arrives twice is
     /// answered once.
     #[expect(clippy::boxed_local, reason = "the connection passes it as received")]
-    pub fn take(&self, interaction: Box<RawValue>) {
+    pub fn handle_interaction(&self, interaction: Box<RawValue>) {
         let since = Instant::now();
         let handler = &self.0;
         let interaction = match interaction::read(interaction.get()) {
