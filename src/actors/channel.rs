@@ -182,7 +182,7 @@ impl Actor for Channel {
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
-            ChannelMessage::Received(received) => state.take(received)?,
+            ChannelMessage::Received(received) => state.receive_or_defer(received)?,
             ChannelMessage::MembershipChanged => state.membership_changed(),
             ChannelMessage::Expired(below) => state.drop_expired(below),
             // The writer's answers. After a lost write nobody knows what is stored, so the channel restarts from its record.
@@ -288,7 +288,7 @@ impl State {
     }
 
     /// Handles what was handed over to the channel. If the channel is not restored, it waits until it is.
-    fn take(&mut self, received: Received) -> Result<(), MissedEvents> {
+    fn receive_or_defer(&mut self, received: Received) -> Result<(), MissedEvents> {
         let journaled = match &received {
             Received::Inbound(recorded, _) => std::slice::from_ref(&**recorded),
             Received::HandedOver(batch, _) => batch,
@@ -568,14 +568,14 @@ impl State {
             let trimmed = raw_answer::decision(&answer.text()).trimmed;
             record_trimmed(self.channel.context.recorder.instruments(), &outcome.facts.identity, asked, &trimmed);
         }
-        self.spending.note(asked, outcome, &self.channel);
+        self.spending.note_question(asked, outcome, &self.channel);
         self.traces.called(tickets, asked, outcome, &self.channel);
     }
 
     /// Records the usage of a question whose answer nobody waits for any longer.
     fn record_unclaimed_usage(&mut self, asked: &Request, outcome: &Outcome) {
         record_late_call(asked, outcome, &self.channel);
-        self.spending.note(asked, outcome, &self.channel);
+        self.spending.note_question(asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         self.record_remaining_usage();
     }
