@@ -56,7 +56,7 @@ async fn write(store: &dyn Store, channel_key: &ChannelKey, before: usize, after
     let talk = |room: &mut room::Room, messages: usize| {
         for number in 0..messages {
             let called = number.is_multiple_of(10).then(|| room.companion(0));
-            room.hear(called.as_ref());
+            room.handle_message(called.as_ref());
         }
     };
     talk(&mut room, before);

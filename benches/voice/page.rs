@@ -102,7 +102,7 @@ impl Page {
                     frame = stream.next() => match frame {
                         Some(Ok(Message::Text(text))) => {
                             let Ok(told) = ServerMessage::read(&text) else { return eprintln!("the server sent {text}") };
-                            let answer = player.take(&told);
+                            let answer = player.handle_message(&told);
                             if events.send(player.event(What::Told(told))).is_err() { return }
                             answer
                         }
@@ -210,7 +210,7 @@ struct Player {
 }
 
 impl Player {
-    fn take(&mut self, told: &ServerMessage) -> Option<PageMessage> {
+    fn handle_message(&mut self, told: &ServerMessage) -> Option<PageMessage> {
         self.advance();
         match *told {
             ServerMessage::Speaking { reply, from, .. } => {
