@@ -131,7 +131,7 @@ fn targets() -> Vec<Target> {
         Target::new("manifest", store::fuzz::manifest, store::fuzz::manifests).costing(12),
         Target::new("backup", store::fuzz::backup, store::fuzz::backups).costing(20),
         Target::new("audit", store::fuzz::audit, store::fuzz::backups).costing(4),
-        Target::new("server_note", crate::server::fuzz::note, crate::server::fuzz::notes).costing(8),
+        Target::new("server_note", crate::server::fuzz::address_file, crate::server::fuzz::address_files).costing(8),
         Target::new("request", console::fuzz::request, console::fuzz::requests).costing(24).up_to(8 << 10),
         Target::new("voice_frame", console::voice::fuzz::frame, console::voice::fuzz::frames).up_to(2 << 10),
         Target::new("voice_message", console::voice::fuzz::message, console::voice::fuzz::messages),

@@ -326,7 +326,7 @@ async fn serve(
             "companions are members of Discord channels, which do not start without discord.token: set it to start them"
         );
     }
-    startup_log::note(&context).await;
+    startup_log::record_start(&context).await;
     retention::run_daily(context.clone());
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors have stopped").map_err(Ended::Failed)?;

@@ -19,7 +19,7 @@ const TIERS: [(&str, u64); 5] = [("very_quiet", 15), ("quiet", 12), ("average", 
 fn gate(bencher: Bencher<'_, '_>, tier: &str) {
     let interval = TIERS.iter().find(|(name, _)| *name == tier).map_or(9, |(_, interval)| *interval);
     let mut room = Room::new(1, interval);
-    bencher.counter(ItemsCount::new(1_u32)).bench_local(|| room.hear(None));
+    bencher.counter(ItemsCount::new(1_u32)).bench_local(|| room.handle_message(None));
 }
 
 /// Only making the message and its record, and dropping them. It is part of all other figures here.
@@ -38,7 +38,7 @@ fn gate_called_by_one_in_ten(bencher: Bencher<'_, '_>) {
     let mut turn = 0;
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
         turn += 1;
-        room.hear((turn % 10 == 0).then_some(&called))
+        room.handle_message((turn % 10 == 0).then_some(&called))
     });
 }
 
@@ -52,7 +52,7 @@ fn gate_with_names(bencher: Bencher<'_, '_>, names: usize) {
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
         turn += 1;
         let found = names.find(&texts[turn % texts.len()]);
-        room.hear(found.first())
+        room.handle_message(found.first())
     });
 }
 
@@ -89,7 +89,7 @@ fn conversation(bencher: Bencher<'_, '_>, companions: usize) {
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
         turn += 1;
         let called = (turn % 10 == 0).then(|| room.companion(turn / 10));
-        room.hear(called.as_ref())
+        room.handle_message(called.as_ref())
     });
 }
 

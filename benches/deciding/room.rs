@@ -68,7 +68,7 @@ impl Room {
         };
         for companion in ids {
             let joined = room.recorded(Event::Joined { companion, external: false });
-            room.take(joined);
+            room.handle_event(joined);
         }
         room
     }
@@ -78,9 +78,9 @@ impl Room {
     }
 
     /// Handles a message, and declines all its questions at once. Returns the number of decisions.
-    pub fn hear(&mut self, called: Option<&CompanionId>) -> usize {
+    pub fn handle_message(&mut self, called: Option<&CompanionId>) -> usize {
         let said = self.said(called);
-        self.take(said)
+        self.handle_event(said)
     }
 
     /// The next message on record.
@@ -97,7 +97,7 @@ impl Room {
         Box::new(Recorded { seq: self.newest, at: self.now, handled: self.newest, turn: None, event })
     }
 
-    fn take(&mut self, recorded: Box<Recorded>) -> usize {
+    fn handle_event(&mut self, recorded: Box<Recorded>) -> usize {
         if let Some(record) = &mut self.record {
             record.push(Recorded::clone(&recorded));
         }

@@ -94,7 +94,7 @@ fn decoding_a_snapshot(bencher: Bencher<'_, '_>, companions: usize) {
 fn talked(companions: usize) -> Room {
     let mut room = Room::new(companions, 9);
     for _ in 0..50 {
-        room.hear(None);
+        room.handle_message(None);
     }
     room
 }

@@ -34,7 +34,7 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
     println!("{:<24} {:>12} {:>12} {:>16} {:>16}", "", "store open", "actors run", "first decision", "all decisions");
     for _ in 0..STARTS {
         runtime.block_on(async { stock.call(&*open(&data).await?, PENDING, SystemClock.now()).await })?;
-        tell("after a clean stop", runtime.block_on(start(&data, stock))?);
+        print_row("after a clean stop", runtime.block_on(start(&data, stock))?);
     }
     for _ in 0..STARTS {
         let killed = folder.path().join("killed");
@@ -43,7 +43,7 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
             stock.call(&*store, PENDING, SystemClock.now()).await?;
             copy(&data, &killed)
         })?;
-        tell("after a kill", runtime.block_on(start(&killed, stock))?);
+        print_row("after a kill", runtime.block_on(start(&killed, stock))?);
         // The message is pending in the original too. Handle it, so that the next start begins without pending messages.
         runtime.block_on(start(&data, stock))?;
         std::fs::remove_dir_all(&killed)?;
@@ -51,7 +51,7 @@ pub fn measure(limit: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn tell(how: &str, [opened, begun, first, all]: [Duration; 4]) {
+fn print_row(how: &str, [opened, begun, first, all]: [Duration; 4]) {
     let [opened, begun, first, all] = [opened, begun, first, all].map(|span| span.as_secs_f64() * 1e3);
     println!("{how:<24} {opened:>12.0} {begun:>12.0} {first:>16.0} {all:>16.0}");
 }

@@ -109,7 +109,7 @@ impl Stock {
         );
         for number in 0..self.messages {
             let called = (number % 10 == 9).then(|| room.companion(number / 10));
-            room.hear(called.as_ref());
+            room.handle_message(called.as_ref());
         }
         let record = room.record.as_deref().unwrap_or_default();
         let newest = record.last().map_or(Seq::NONE, |recorded| recorded.seq);
@@ -169,7 +169,7 @@ impl Terms<'_> {
         if let Some(term) = self.held.get(&ward) {
             return Ok(*term);
         }
-        let term = self.store.take(ward).await?;
+        let term = self.store.acquire_ward(ward).await?;
         self.held.insert(ward, term);
         Ok(term)
     }

@@ -56,7 +56,7 @@ async fn write(store: &dyn Store, channel_key: &ChannelKey, before: usize, after
     let talk = |room: &mut room::Room, messages: usize| {
         for number in 0..messages {
             let called = number.is_multiple_of(10).then(|| room.companion(0));
-            room.hear(called.as_ref());
+            room.handle_message(called.as_ref());
         }
     };
     talk(&mut room, before);
@@ -64,7 +64,7 @@ async fn write(store: &dyn Store, channel_key: &ChannelKey, before: usize, after
     let snapshot = (before > 0).then(|| encode_snapshot(made, &room.conversation));
     talk(&mut room, after);
     let (ward, no) = (channel_key.ward(), ChannelNo(0));
-    let term = store.take(ward).await?;
+    let term = store.acquire_ward(ward).await?;
     let record = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
     let mut writes =
         vec![Write::Put(key::channel_name(channel_key), encode(&no.0)), Write::Put(key::channel_of(ward, no), encode(&record))];

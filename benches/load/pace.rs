@@ -56,7 +56,7 @@ impl Default for Recent {
 }
 
 impl Recent {
-    fn note(&self, micros: u64) {
+    fn record(&self, micros: u64) {
         // The histogram resizes itself. Only a far larger value than any latency here would fail.
         let _ = self.0.lock().record(micros);
     }
@@ -88,14 +88,14 @@ impl LoadResult {
         Self { times: times(), said: 0, accepted: 0, refused: 0, failed: 0, took: Duration::ZERO, recent: recent.clone() }
     }
 
-    fn note(&mut self, due: Instant, outcome: Outcome) {
+    fn record_outcome(&mut self, due: Instant, outcome: Outcome) {
         match outcome {
             Outcome::Accepted => {
                 self.accepted += 1;
                 let micros = u64::try_from(due.elapsed().as_micros()).unwrap_or(u64::MAX);
-                // It does not fail: see `Recent::note`.
+                // It does not fail: see `Recent::record`.
                 let _ = self.times.record(micros);
-                self.recent.note(micros);
+                self.recent.record(micros);
             }
             Outcome::Refused => self.refused += 1,
             Outcome::Failed => self.failed += 1,
@@ -136,7 +136,7 @@ async fn at_a_rate(target: &impl Target, chatter: &mut Chatter, rate: f64, span:
                 }
                 None => is_over = true,
             },
-            Some((due, outcome)) = in_flight.next(), if !in_flight.is_empty() => result.note(due, outcome),
+            Some((due, outcome)) = in_flight.next(), if !in_flight.is_empty() => result.record_outcome(due, outcome),
             () = &mut give_up => break,
         }
     }
@@ -178,7 +178,7 @@ async fn flat_out(
             in_flight.push(async move { (due, answer.await) });
         }
         match in_flight.next().await {
-            Some((due, outcome)) => result.note(due, outcome),
+            Some((due, outcome)) => result.record_outcome(due, outcome),
             None => return result,
         }
     }

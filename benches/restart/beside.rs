@@ -38,8 +38,8 @@ pub(super) async fn measure(on_disk: bool) -> anyhow::Result<()> {
         deaths += died;
         quarantines += kept_away;
     }
-    tell("lives", beside_living, (0, 0));
-    tell("keeps dying", beside_dying, (deaths, quarantines));
+    print_row("lives", beside_living, (0, 0));
+    print_row("keeps dying", beside_dying, (deaths, quarantines));
     let [half, most] = [0, 1].map(|which| {
         let mut ratios: Vec<f64> = ratios.iter().map(|ratio| ratio[which]).collect();
         ratios.sort_unstable_by(f64::total_cmp);
@@ -121,7 +121,7 @@ impl World {
     }
 }
 
-fn tell(name: &str, took: Took, (deaths, quarantines): (u64, u64)) {
+fn print_row(name: &str, took: Took, (deaths, quarantines): (u64, u64)) {
     let [a, b, c] = [0.5, 0.99, 1.0].map(|part| millis(&took.accepted, part));
     let [d, e, f] = [0.5, 0.99, 1.0].map(|part| millis(&took.decided, part));
     println!(

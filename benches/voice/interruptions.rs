@@ -142,7 +142,7 @@ impl Talk {
         let mut is_asked = false;
         loop {
             match self.page.next(Duration::from_millis(100)).await {
-                Some(event) => self.take(&event),
+                Some(event) => self.apply_event(&event),
                 None => anyhow::ensure!(begun.elapsed() < 2 * PATIENCE, "no reply is spoken"),
             }
             if self.reply.is_some() {
@@ -162,7 +162,7 @@ impl Talk {
         // A second in which nothing is said.
         let quiet = Instant::now() + Duration::from_secs(1);
         while let Some(event) = self.page.next(quiet.saturating_duration_since(Instant::now())).await {
-            self.take(&event);
+            self.apply_event(&event);
         }
         self.listen().await?;
         self.page.say(say)?;
@@ -170,7 +170,7 @@ impl Talk {
         let (begun, mut recent) = (Instant::now(), VecDeque::new());
         let end = loop {
             let event = self.page.next(PATIENCE).await.context("nothing happens in the call")?;
-            self.take(&event);
+            self.apply_event(&event);
             let is_quiet = outcome.last.is_none_or(|last| last.elapsed() > Duration::from_millis(200));
             match event.what {
                 What::Sent { voiced, is_onset } => {
@@ -207,7 +207,7 @@ impl Talk {
         Ok(outcome)
     }
 
-    fn take(&mut self, event: &Event) {
+    fn apply_event(&mut self, event: &Event) {
         match &event.what {
             What::Told(ServerMessage::Speaking { reply, .. }) => (self.reply, self.sentences) = (Some(*reply), BTreeMap::new()),
             What::Told(ServerMessage::Sentence { from, text, .. }) => drop(self.sentences.insert(duration(*from), text.clone())),

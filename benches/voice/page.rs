@@ -102,7 +102,7 @@ impl Page {
                     frame = stream.next() => match frame {
                         Some(Ok(Message::Text(text))) => {
                             let Ok(told) = ServerMessage::read(&text) else { return eprintln!("the server sent {text}") };
-                            let answer = player.take(&told);
+                            let answer = player.handle_message(&told);
                             if events.send(player.event(What::Told(told))).is_err() { return }
                             answer
                         }
@@ -181,7 +181,7 @@ impl Microphone {
         }
         let packet = self.queue.pop_front().unwrap_or_default();
         let frame = [&[1], &self.number.to_be_bytes()[..], packet].concat();
-        let heard = self.is_measured.then(|| self.ear.hear(self.number, packet).ok()).flatten();
+        let heard = self.is_measured.then(|| self.ear.decode_packet(self.number, packet).ok()).flatten();
         self.number += 1;
         let Some(heard) = heard else { return (frame, None) };
         let (mut voiced, mut is_onset) = (Duration::ZERO, false);
@@ -210,7 +210,7 @@ struct Player {
 }
 
 impl Player {
-    fn take(&mut self, told: &ServerMessage) -> Option<PageMessage> {
+    fn handle_message(&mut self, told: &ServerMessage) -> Option<PageMessage> {
         self.advance();
         match *told {
             ServerMessage::Speaking { reply, from, .. } => {

@@ -182,7 +182,7 @@ impl Actor for Channel {
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
-            ChannelMessage::Received(received) => state.take(received)?,
+            ChannelMessage::Received(received) => state.receive_or_defer(received)?,
             ChannelMessage::MembershipChanged => state.membership_changed(),
             ChannelMessage::Expired(below) => state.drop_expired(below),
             // The writer's answers. After a lost write the content of the store is unknown, so the channel restarts from its journal.
@@ -288,7 +288,7 @@ impl State {
     }
 
     /// Handles a message for the channel. If the channel is not restored, the message waits until it is.
-    fn take(&mut self, received: Received) -> Result<(), MissedEvents> {
+    fn receive_or_defer(&mut self, received: Received) -> Result<(), MissedEvents> {
         let journaled = match &received {
             Received::Inbound(recorded, _) => std::slice::from_ref(&**recorded),
             Received::HandedOver(batch, _) => batch,
@@ -568,14 +568,14 @@ impl State {
             let trimmed = raw_answer::decision(&answer.text()).trimmed;
             record_trimmed(self.channel.context.recorder.instruments(), &outcome.facts.identity, asked, &trimmed);
         }
-        self.spending.note(asked, outcome, &self.channel);
+        self.spending.note_question(asked, outcome, &self.channel);
         self.traces.called(tickets, asked, outcome, &self.channel);
     }
 
     /// Records the usage of a question whose answer is no longer needed.
     fn record_unclaimed_usage(&mut self, asked: &Request, outcome: &Outcome) {
         record_late_call(asked, outcome, &self.channel);
-        self.spending.note(asked, outcome, &self.channel);
+        self.spending.note_question(asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         self.record_remaining_usage();
     }

@@ -124,7 +124,7 @@ impl Actor for SideModels {
             }
         };
         state.carry_out(&myself, now, steps, &self.instruments);
-        state.measures.take(&mut state.schedule, now);
+        state.measures.record_schedule(&mut state.schedule, now);
         state.set_alarm(&myself, now);
         Ok(())
     }

@@ -143,7 +143,7 @@ fn run(task: StoreTask, store: Arc<dyn Store>, writer: ActorRef<WriterMessage>) 
     tokio::spawn(async move {
         let note = match task {
             StoreTask::Take(ward) => {
-                Own::Taken(ward, guarded(take(&*store, ward)).await.unwrap_or_else(|panic| Err(panic.into())))
+                Own::Taken(ward, guarded(acquire_ward(&*store, ward)).await.unwrap_or_else(|panic| Err(panic.into())))
             }
             StoreTask::Open(channel_key) => {
                 let head = guarded(Reader::new(&*store).head(&channel_key)).await.unwrap_or_else(|panic| Err(panic.into()));
@@ -162,8 +162,8 @@ fn run(task: StoreTask, store: Arc<dyn Store>, writer: ActorRef<WriterMessage>) 
 }
 
 /// Acquires a ward. This ends every request that an earlier writer had in flight, so that later reads see a final state.
-async fn take(store: &dyn Store, ward: Ward) -> Result<Held, ReadError> {
-    let term = store.take(ward).await?;
+async fn acquire_ward(store: &dyn Store, ward: Ward) -> Result<Held, ReadError> {
+    let term = store.acquire_ward(ward).await?;
     let next_channel = Reader::new(store).next_channel(ward).await?;
     Ok(Held { term, next_channel, usages: 0 })
 }

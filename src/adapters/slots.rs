@@ -32,12 +32,12 @@ impl<C: Clone + Eq + Hash> Slots<C> {
         Arc::new(Self { total, per_client, taken: Mutex::default() })
     }
 
-    pub fn take(self: &Arc<Self>, client: C) -> Result<Slot<C>, NoSlot> {
-        self.take_within(client, self.per_client, self.total)
+    pub fn acquire(self: &Arc<Self>, client: C) -> Result<Slot<C>, NoSlot> {
+        self.acquire_within(client, self.per_client, self.total)
     }
 
     /// Takes a slot within other limits.
-    pub fn take_within(self: &Arc<Self>, client: C, per_client: usize, total: usize) -> Result<Slot<C>, NoSlot> {
+    pub fn acquire_within(self: &Arc<Self>, client: C, per_client: usize, total: usize) -> Result<Slot<C>, NoSlot> {
         let mut taken = self.taken.lock();
         if taken.values().sum::<usize>() >= total {
             return Err(NoSlot::Full);
@@ -70,14 +70,14 @@ mod tests {
     fn one_client_leaves_room_for_others() {
         let slots = Slots::new(3, 2);
 
-        let (first, second) = (slots.take("home"), slots.take("home"));
+        let (first, second) = (slots.acquire("home"), slots.acquire("home"));
         assert!(first.is_ok() && second.is_ok());
-        assert_eq!(slots.take("home").err(), Some(NoSlot::FullForClient));
-        let other = slots.take("away");
-        assert_eq!(slots.take("away").err(), Some(NoSlot::Full));
+        assert_eq!(slots.acquire("home").err(), Some(NoSlot::FullForClient));
+        let other = slots.acquire("away");
+        assert_eq!(slots.acquire("away").err(), Some(NoSlot::Full));
 
         drop(first);
-        assert!(slots.take("away").is_ok());
+        assert!(slots.acquire("away").is_ok());
         drop((second, other));
         assert!(slots.taken.lock().is_empty());
     }

@@ -187,7 +187,7 @@ impl GuestService for ActorBackend {
         left.await.map_err(Refused::from)
     }
 
-    async fn take(&self, visit: &Visit, amount: Amount) -> Result<(), Refused> {
+    async fn consume_quota(&self, visit: &Visit, amount: Amount) -> Result<(), Refused> {
         let now = self.context.clock.now();
         let after = self.reader().head(&ChannelKey::new(&visit.guild, &visit.channel)).await?.last;
         let at = Speaking { since: now, after };
@@ -195,7 +195,7 @@ impl GuestService for ActorBackend {
         let (cookie, bounds) = (visit.cookie.clone(), self.context.settings.guests.clone());
         let taken = change(&self.context, move |all| {
             let mut changed: BTreeSet<_> = used.and_then(|used| all.count(&used, now)).into_iter().collect();
-            let taken = all.take(&cookie, amount, [&bounds.each, &bounds.together], at);
+            let taken = all.consume_quota(&cookie, amount, [&bounds.each, &bounds.together], at);
             changed.extend(taken.iter().flatten().cloned());
             (taken, changed)
         });

@@ -118,7 +118,7 @@ impl Subscription {
             if let Some((channel_key, last)) = self.missed.take() {
                 self.catch_up(channel_key, last).await?;
             } else if let Some(item) = self.watcher.next().now_or_never() {
-                self.take(item).await?;
+                self.handle_item(item).await?;
             } else if let Some((room, after)) = self.resumed.pop_first() {
                 self.begin(room, Some(after)).await?;
             } else if let Next::After(channel) = &self.next {
@@ -134,7 +134,7 @@ impl Subscription {
                 }
             } else {
                 let item = self.watcher.next().await;
-                self.take(item).await?;
+                self.handle_item(item).await?;
             }
         }
     }
@@ -180,7 +180,7 @@ impl Subscription {
         Ok(())
     }
 
-    async fn take(&mut self, item: Result<(ChannelKey, hub::Live), Missed>) -> Result<(), Ended> {
+    async fn handle_item(&mut self, item: Result<(ChannelKey, hub::Live), Missed>) -> Result<(), Ended> {
         let (channel_key, item) = item.map_err(|Missed(items)| {
             self.backend.context.recorder.instruments().live_missed.add(items, NONE);
             Ended::Lagged

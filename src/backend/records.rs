@@ -125,7 +125,7 @@ impl RecordService for ActorBackend {
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
         let name = self.name_of(&query.room);
         let scene = Scene::of(self, query.room, query.language)?;
-        let mut why = scene.tell(query.companion.as_deref(), query.at).await?;
+        let mut why = scene.explain(query.companion.as_deref(), query.at).await?;
         why.room = name;
         why.story.extend(scene.unreadable_line());
         Ok(why)

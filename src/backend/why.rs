@@ -55,7 +55,7 @@ impl<'a> Scene<'a> {
         Ok(Self { backend, room, channel_key, membership, language, illegible: Mutex::default() })
     }
 
-    pub(super) async fn tell(&self, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
+    pub(super) async fn explain(&self, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
         if let Some(WhyAt::Message(id)) = &at {
             let companion = companion.map(|name| self.find_companion(name));
             return self.said(id, companion).await;

@@ -34,12 +34,12 @@ pub fn card(bytes: &[u8]) {
     };
     for is_chosen in [false, true] {
         let choices = Choices { name: None, system_prompt: is_chosen, post_history_instructions: is_chosen };
-        told(&card, &choices);
+        check_preview(&card, &choices);
         survives(&card, &choices);
     }
 }
 
-fn told(card: &Card, choices: &Choices) {
+fn check_preview(card: &Card, choices: &Choices) {
     let preview = preview(card, choices);
     let file = draft(card, choices);
     assert_eq!(file.persona.as_deref(), Some(&*preview.persona), "the preview shows another persona");

@@ -169,7 +169,7 @@ pub(super) fn is_intact(png: &[u8]) -> bool {
         match &chunk.kind {
             b"PLTE" if chunk.data.len() % 3 == 0 && (3..=768).contains(&chunk.data.len()) => has_palette = true,
             b"IDAT" if !pixels_are_done && (has_palette || colour != 3) => {
-                if !rows.take(&mut stream, chunk.data) {
+                if !rows.count_rows(&mut stream, chunk.data) {
                     return false;
                 }
                 pixels_are_done = all.peek().is_none_or(|next| &next.kind != b"IDAT");
@@ -298,7 +298,7 @@ impl Rows {
     }
 
     /// Decompresses the next piece of pixels and counts the rows. Returns whether they can be valid.
-    fn take(&mut self, stream: &mut Decompress, mut compressed: &[u8]) -> bool {
+    fn count_rows(&mut self, stream: &mut Decompress, mut compressed: &[u8]) -> bool {
         let mut buffer = [0; 16 << 10];
         while !self.has_ended {
             let (before_in, before_out) = (stream.total_in(), stream.total_out());

@@ -25,12 +25,12 @@ pub fn square(bytes: &[u8], side: u32) -> Option<Vec<u8>> {
     let (picture, pixels) = decoded(bytes).ok()?;
     let mut square = Square::of(picture.width, picture.height, side)?;
     match picture.kind {
-        Kind::Png => png::rows(bytes, |row| square.take(row.as_chunks().0.iter().copied()))?,
+        Kind::Png => png::rows(bytes, |row| square.add_row(row.as_chunks().0.iter().copied()))?,
         Kind::Jpeg | Kind::WebP => {
             let row = usize::try_from(picture.width).ok()?;
             let channels = pixels.len() / row / usize::try_from(picture.height).ok()?;
             for row in pixels.chunks_exact(row * channels) {
-                square.take(row.chunks_exact(channels).map(rgba));
+                square.add_row(row.chunks_exact(channels).map(rgba));
             }
         }
     }
@@ -77,7 +77,7 @@ impl Square {
         usize::try_from(at * self.side / self.whole).ok()
     }
 
-    fn take(&mut self, row: impl Iterator<Item = [u8; 4]>) {
+    fn add_row(&mut self, row: impl Iterator<Item = [u8; 4]>) {
         let y = self.place(self.row, self.top);
         self.row += 1;
         let Some(y) = y else { return };

@@ -409,7 +409,7 @@ impl Invitations {
 
     /// Counts a guest's use at this moment, after this event. Refuses it if the visit has ended, or if a limit is used up by the
     /// guest or by all guests of the invitation together. Returns the changed invitations.
-    pub fn take(
+    pub fn consume_quota(
         &mut self,
         cookie: &str,
         amount: Amount,
@@ -522,7 +522,7 @@ mod tests {
         assert!(all.revoke(&"lobby".into(), "one", after(2)));
 
         assert_eq!(all.visit("b", after(2)), None);
-        assert_eq!(all.take("b", Amount::Message, [&BOUNDS, &WIDE], at(after(2))), Err(NotTaken::NotHere));
+        assert_eq!(all.consume_quota("b", Amount::Message, [&BOUNDS, &WIDE], at(after(2))), Err(NotTaken::NotHere));
         assert_eq!(all.join("secret", newcomer("Ben", "b2", &["b"]), after(3)), Err(NotLetIn::NotOpen));
     }
 
@@ -546,7 +546,7 @@ mod tests {
         let mut all = lobby();
         all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
         for _ in 0..3 {
-            all.take("b", Amount::Message, [&BOUNDS, &WIDE], at(NOON)).unwrap();
+            all.consume_quota("b", Amount::Message, [&BOUNDS, &WIDE], at(NOON)).unwrap();
         }
         all.leave("b", after(1));
 
@@ -555,8 +555,11 @@ mod tests {
         assert_eq!(all.name_chosen("secret", &["b".into()], after(2)).as_deref(), Some("Ben"));
         all.join("secret", newcomer("Ben", "b2", &["b"]), after(2)).unwrap();
         assert_eq!(all.visit("b", after(2)), None, "the cookie before is no longer valid");
-        assert_eq!(all.take("b", Amount::Message, [&BOUNDS, &WIDE], at(after(2))), Err(NotTaken::NotHere));
-        assert_eq!(all.take("b2", Amount::Message, [&BOUNDS, &WIDE], at(after(2))), Err(NotTaken::UsedUp(UsedUp::Messages)));
+        assert_eq!(all.consume_quota("b", Amount::Message, [&BOUNDS, &WIDE], at(after(2))), Err(NotTaken::NotHere));
+        assert_eq!(
+            all.consume_quota("b2", Amount::Message, [&BOUNDS, &WIDE], at(after(2))),
+            Err(NotTaken::UsedUp(UsedUp::Messages))
+        );
     }
 
     #[test]
@@ -578,7 +581,7 @@ mod tests {
             all.join("secret", newcomer(name, cookie, &[]), NOON).unwrap();
         }
         let together = Bounds { messages_per_day: 5, ..WIDE };
-        let mut say = |cookie: &str, now| all.take(cookie, Amount::Message, [&BOUNDS, &together], at(now)).map(drop);
+        let mut say = |cookie: &str, now| all.consume_quota(cookie, Amount::Message, [&BOUNDS, &together], at(now)).map(drop);
 
         let of_ben = [0; 4].map(|_| say("b", NOON));
         let of_cleo = [0; 3].map(|_| say("c", NOON));
@@ -597,7 +600,7 @@ mod tests {
                 let speaker = all.speaker(&"lobby".into()).expect("Ben speaks");
                 return all.count(&UsedFor { speaker, tokens, next: None }, NOON).map(drop).ok_or(NotTaken::NotHere);
             }
-            all.take("b", amount, [&BOUNDS, &WIDE], at(NOON)).map(drop)
+            all.consume_quota("b", amount, [&BOUNDS, &WIDE], at(NOON)).map(drop)
         };
 
         assert_eq!(take(Amount::Voice(Duration::from_secs(59))), Ok(()));
@@ -615,13 +618,13 @@ mod tests {
         all.join("other", newcomer("Ben", "c", &["b"]), NOON).unwrap();
         let used = |all: &Invitations| [all.get("one"), all.get("two")].map(|one| one.unwrap().used.tokens);
 
-        all.take("b", Amount::Message, [&BOUNDS, &WIDE], at(after(1))).unwrap();
+        all.consume_quota("b", Amount::Message, [&BOUNDS, &WIDE], at(after(1))).unwrap();
         let speaker = all.speaker(&"lobby".into()).unwrap();
         let first = UsedFor { speaker, tokens: 7, next: Some(at(after(2))) };
         assert!(all.count(&first, after(2)).is_some() && all.count(&first, after(2)).is_none());
         assert_eq!(used(&all), [7, 0], "by the same browser with the same name, by another link");
 
-        all.take("c", Amount::Message, [&BOUNDS, &WIDE], at(after(3))).unwrap();
+        all.consume_quota("c", Amount::Message, [&BOUNDS, &WIDE], at(after(3))).unwrap();
         let speaker = all.speaker(&"lobby".into()).unwrap();
         assert_eq!((&*speaker.cookie, speaker.speaking), ("c", at(after(3))));
         assert!(all.count(&UsedFor { speaker, tokens: 5, next: None }, after(4)).is_some());
@@ -648,7 +651,7 @@ mod tests {
     fn a_person_who_is_forgotten_has_no_visit_and_no_name_any_more() {
         let mut all = lobby();
         all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
-        all.take("b", Amount::Message, [&BOUNDS, &WIDE], at(NOON)).unwrap();
+        all.consume_quota("b", Amount::Message, [&BOUNDS, &WIDE], at(NOON)).unwrap();
 
         assert_eq!(all.forget(&"home".into(), "Ben"), BTreeSet::from(["one".into()]));
 

@@ -40,7 +40,7 @@ use data::{unmarked_name, weight};
 pub use form::{Extra, verdicts, vote_fields};
 use form::{pass_form, statement_form, vote_form};
 use frame::{block, context, paragraphs, quoted, sizes};
-use note::note;
+use note::choose_note;
 pub use room::tokens;
 use texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_TURNS};
 pub use together::{Asked, votes};
@@ -237,7 +237,7 @@ pub fn vote(character: Character<'_>, scene: &Scene, input: &PromptInput, words:
     let is_own = |said: &&Said| said.message.is_by(character.id);
     let earlier: Vec<&Said> = recent.iter().chain(input.buffer.iter().filter(is_own)).collect();
     let new: Vec<&Said> = input.buffer.iter().filter(|said| !is_own(said)).collect();
-    let note = note(input.trigger, Stage::None, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
+    let note = choose_note(input.trigger, Stage::None, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
     let shown = frame::Shown {
         summary: input.summary.as_deref(),
         earlier: &earlier,

@@ -111,7 +111,7 @@ impl Reader {
 
     /// Appends the next piece of the answer.
     pub fn feed(&mut self, piece: &str) {
-        self.chain.take(piece, false);
+        self.chain.push_text(piece, false);
     }
 
     /// The words so far. They only grow, except at a restart.
@@ -131,7 +131,7 @@ impl Reader {
 
     /// Marks the answer as complete and returns the result.
     pub fn finish(mut self) -> Reading {
-        self.chain.take("", true);
+        self.chain.push_text("", true);
         let is_over = self.said().is_over() || self.chain.stage.is_over();
         let Chain { stage: visible, mut trimmed, next: Chain { next: echo, .. }, .. } = self.chain;
         trimmed.extend(echo.trimmed.iter().chain(&echo.next.trimmed));
@@ -198,7 +198,7 @@ const MAX_REFUSAL: usize = 200;
 
 fn unveiled(text: &str, purpose: Purpose) -> Unveiled<'_> {
     let mut chain = Chain::new(Visible::new(purpose), String::new());
-    chain.take(text, true);
+    chain.push_text(text, true);
     let Chain { stage: visible, trimmed, next: shown, .. } = chain;
     let text_shown = if shown == text { Cow::Borrowed(text) } else { Cow::Owned(shown) };
     Unveiled { text: text_shown, unopened: visible.unopened.map(|end| &text[..end]), trimmed }

@@ -167,7 +167,7 @@ pub struct Relevance {
 
 impl Relevance {
     /// Records the next message by another participant.
-    pub fn hear(&mut self, heard: &Heard<'_>) {
+    pub fn record_message(&mut self, heard: &Heard<'_>) {
         self.number_next();
         let (author, count) = (self.author(heard), self.count);
         let other = self.named_other(heard, author);

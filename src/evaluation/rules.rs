@@ -89,7 +89,7 @@ pub fn features(talk: &Talk<'_>) -> Vec<Option<Features>> {
         }
         let named = if is_named { Named::Me } else { Named::Unknown };
         let heard = Heard { from: &message.from, is_person: true, text: &message.text, named };
-        memory.hear(&heard);
+        memory.record_message(&heard);
         Some(memory.features(&heard))
     };
     talk.excerpt.messages.iter().zip(named(talk)).map(of).collect()

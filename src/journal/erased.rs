@@ -24,7 +24,7 @@ pub struct Erasures {
 }
 
 /// The writes that record an erasure in a ward at this moment, and whether a deletion was requested.
-pub fn note(ward: Ward, at: Moment, is_requested: bool) -> impl Iterator<Item = Write> {
+pub fn erasure_writes(ward: Ward, at: Moment, is_requested: bool) -> impl Iterator<Item = Write> {
     let mark = Write::Put(marks(ward).number(at.as_micros() / DAY_MICROS), encode(&()));
     let times = [Some(last_key(ward)), is_requested.then(|| requested_key(ward))];
     [mark].into_iter().chain(times.into_iter().flatten().map(move |key| Write::Put(key, encode(&at))))

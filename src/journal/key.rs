@@ -211,12 +211,12 @@ pub fn opt_out_in(key: &Key) -> Option<(GuildId, PersonId)> {
 }
 
 /// The key of the time when a person in a guild last received the disclosure that companions are AI.
-pub fn told(guild: &GuildId, person: &PersonId) -> Key {
+pub fn disclosure(guild: &GuildId, person: &PersonId) -> Key {
     Key::new(Ward::of(guild), Kind::Told).text(guild.as_str()).text(person.as_str())
 }
 
-/// The guild and the person that a key of [`told`] names.
-pub fn told_in(key: &Key) -> Option<(GuildId, PersonId)> {
+/// The guild and the person that a key of [`disclosure`] names.
+pub fn disclosure_in(key: &Key) -> Option<(GuildId, PersonId)> {
     opt_out_in(key)
 }
 

@@ -498,10 +498,10 @@ impl<'a> Reader<'a> {
 
     /// When the people of a ward's guilds last received the disclosure that companions are AI. Records that cannot be decoded are
     /// left out, so those people receive it again.
-    pub async fn told(&self, ward: Ward) -> Result<Vec<(GuildId, PersonId, Moment)>, ReadError> {
+    pub async fn disclosures(&self, ward: Ward) -> Result<Vec<(GuildId, PersonId, Moment)>, ReadError> {
         let stored = self.all(Key::new(ward, Kind::Told)).await?;
         let told = stored.into_iter().filter_map(|(key, value)| {
-            let (guild, person) = key::told_in(&key)?;
+            let (guild, person) = key::disclosure_in(&key)?;
             Some((guild, person, decode(&key, &value).ok()?))
         });
         Ok(told.collect())

@@ -108,7 +108,7 @@ async fn a_person_is_forgotten_in_all_channels_of_the_guild_and_in_no_other_guil
     world.pass(3_600.0).await;
     // These channels have no members any more, and for one the former members are unknown.
     world.backend.rooms.dismiss(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
-    let membership = world.context.memberships.take(&"discord:11".into()).unwrap();
+    let membership = world.context.memberships.remove(&"discord:11".into()).unwrap();
 
     let forgotten = world.forget_in("discord:1", "discord:5", false).await.unwrap();
 

@@ -22,7 +22,7 @@ impl World {
     }
 
     async fn take(&self, visit: &Visit, amount: Amount) -> bool {
-        match self.backend.guests.take(visit, amount).await {
+        match self.backend.guests.consume_quota(visit, amount).await {
             Ok(()) => true,
             Err(Refused::TooMany { .. }) => false,
             Err(refused) => panic!("{refused}"),

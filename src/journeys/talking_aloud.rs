@@ -72,7 +72,7 @@ impl Audio for FakeAudio {
 }
 
 impl Ear for FakeEar {
-    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused> {
+    fn decode_packet(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused> {
         let &[voice] = packet else { return Err(PacketRefused::Malformed("more than a byte".into())) };
         let from = u64::from(number) * HEARD_FRAME as u64;
         if self.end != Some(from) {

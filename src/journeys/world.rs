@@ -335,7 +335,7 @@ impl World {
         loading::load_rooms(&context, &[], false).await.unwrap();
         changes::resume_deletions(&context).await;
         brief_writing::load(&context).await.unwrap();
-        startup_log::note(&context).await;
+        startup_log::record_start(&context).await;
         cleanup::clean_up(&context).await;
         root.cast(RootMessage::WakePending).unwrap();
         let backend = backend::backend(context.clone(), store.clone());

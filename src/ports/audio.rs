@@ -27,7 +27,7 @@ pub trait Ear: Send {
     ///
     /// # Errors
     /// Returns an error if the packet is not audio, or arrives too late. Later packets are not affected.
-    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused>;
+    fn decode_packet(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused>;
 }
 
 /// The audio of one packet.

@@ -94,7 +94,7 @@ pub enum StoreError {
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Takes ownership of a ward. Returns a new term, greater than any before. Batches with older terms are rejected from now on.
-    async fn take(&self, ward: Ward) -> Result<Term, StoreError>;
+    async fn acquire_ward(&self, ward: Ward) -> Result<Term, StoreError>;
 
     /// Commits a group of batches in order. Each is stored as a whole or rejected on its own, and later ones see the writes of earlier ones. Every
     /// batch reported as `Ok` survives power loss when this returns. Several groups may be in flight; they take effect in the order in which their

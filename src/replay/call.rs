@@ -30,7 +30,7 @@ impl Run<'_> {
             Aloud::Prepare { .. } | Aloud::Start { .. } => {}
             Aloud::Say { text, .. } => {
                 if state.player.as_ref().is_none_or(|(of, _)| *of != ticket) {
-                    let mouth = self.mouths.take(&self.script.mouths).cloned().unwrap_or_default();
+                    let mouth = self.mouths.next_or_last(&self.script.mouths).cloned().unwrap_or_default();
                     state.player = Some((ticket, Player::new(mouth, self.script.settings.voice.stall_timeout())));
                 }
                 let Some((_, player)) = &mut state.player else { return };
@@ -95,9 +95,13 @@ impl Run<'_> {
         };
         let (sentences, is_silent) = (player.sentences().to_vec(), player.mouth().silent);
         for text in sentences {
-            self.tell(channel, ticket, interruption::Input::Sentence { text, words: Vec::new() });
+            self.report_playback(channel, ticket, interruption::Input::Sentence { text, words: Vec::new() });
         }
-        self.tell(channel, ticket, if is_silent { interruption::Input::Finished } else { interruption::Input::FirstAudio });
+        self.report_playback(
+            channel,
+            ticket,
+            if is_silent { interruption::Input::Finished } else { interruption::Input::FirstAudio },
+        );
     }
 
     /// Advances the playback of a reply.
@@ -108,13 +112,13 @@ impl Run<'_> {
         let (progress, next) = player.advance(now);
         for progress in progress {
             match progress {
-                Progress::Plays(position) => self.tell(channel, ticket, interruption::Input::Played { position }),
+                Progress::Plays(position) => self.report_playback(channel, ticket, interruption::Input::Played { position }),
                 Progress::Sends(sentence, length) => {
-                    self.tell(channel, ticket, interruption::Input::Audio { sentence, length });
-                    self.tell(channel, ticket, interruption::Input::Whole { sentence });
+                    self.report_playback(channel, ticket, interruption::Input::Audio { sentence, length });
+                    self.report_playback(channel, ticket, interruption::Input::Whole { sentence });
                 }
-                Progress::Stalls => self.tell(channel, ticket, interruption::Input::Stall),
-                Progress::Finishes => self.tell(channel, ticket, interruption::Input::Finished),
+                Progress::Stalls => self.report_playback(channel, ticket, interruption::Input::Stall),
+                Progress::Finishes => self.report_playback(channel, ticket, interruption::Input::Finished),
             }
         }
         // A pause or an end schedules its own arrival.
@@ -125,7 +129,7 @@ impl Run<'_> {
         }
     }
 
-    fn tell(&mut self, channel: &str, ticket: Ticket, told: interruption::Input) {
+    fn report_playback(&mut self, channel: &str, ticket: Ticket, told: interruption::Input) {
         self.step(channel, Input::Voice(Notice::Reply { ticket, told }));
     }
 

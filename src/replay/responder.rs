@@ -79,7 +79,7 @@ impl Cursor {
         list.get(self.0 - 1)
     }
 
-    pub(super) fn take<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
+    pub(super) fn next_or_last<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
         let item = list.get(self.0).or(list.last());
         self.0 += 1;
         item
@@ -89,7 +89,7 @@ impl Cursor {
 fn next(answers: &Answers, cursors: &mut BTreeMap<Option<CompanionId>, Cursor>, companion: Option<&CompanionId>) -> Answer {
     let owner = companion.filter(|companion| answers.own.contains_key(companion)).cloned();
     let list = owner.as_ref().map_or(&*answers.shared, |owner| answers.of(owner));
-    let item = cursors.entry(owner.clone()).or_default().take(list).cloned();
+    let item = cursors.entry(owner.clone()).or_default().next_or_last(list).cloned();
     item.unwrap_or_else(|| Answer { outcome: Err("no answer".into()), delay: Duration::ZERO })
 }
 

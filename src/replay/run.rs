@@ -273,7 +273,7 @@ impl<'a> Run<'a> {
     fn apply(&mut self, channel: &str, action: &Action) {
         match action {
             Action::Say(saying) => self.say(channel, saying),
-            Action::Voice(action) => self.hear(channel, action),
+            Action::Voice(action) => self.apply_voice_action(channel, action),
             Action::Join(companion) => self.join(channel, companion),
             Action::Leave(companion) => self.apply_inbound(channel, Seq::NONE, Event::Left { companion: companion.clone() }),
             Action::Stop(companion) => self.step(channel, Input::StopPressed { companion: companion.clone() }),
@@ -333,7 +333,7 @@ impl<'a> Run<'a> {
 
     /// Applies an event of the voice call. The hops of the detector are those of the script, so an offset is detected
     /// immediately.
-    fn hear(&mut self, channel: &str, action: &VoiceAction) {
+    fn apply_voice_action(&mut self, channel: &str, action: &VoiceAction) {
         let (now, from) = (self.now, person(&action.from));
         let user = PersonId::from(action.from.as_str());
         let Some(channel_state) = self.channels.get_mut(channel) else { return };
@@ -461,7 +461,7 @@ impl<'a> Run<'a> {
 
     pub(super) fn step(&mut self, channel: &str, input: Input) {
         let Some(channel_state) = self.channels.get_mut(channel) else { return };
-        let mut jitter = || self.jitter.take(&self.script.jitter).copied().unwrap_or(0);
+        let mut jitter = || self.jitter.next_or_last(&self.script.jitter).copied().unwrap_or(0);
         let mut world = World {
             channel: &ChannelId::from(channel),
             rules: Rules::from(&self.script.settings),

@@ -78,7 +78,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
         clock: context.clock.clone(),
         settings: settings.clone(),
         instruments,
-        interactions: Arc::new(move |interaction| interactions.take(interaction)),
+        interactions: Arc::new(move |interaction| interactions.handle_interaction(interaction)),
     });
     let parts = Parts {
         discord,
@@ -105,10 +105,10 @@ struct Registering {
 
 #[async_trait]
 impl TakesEvents for Registering {
-    async fn take(&mut self, dispatch: Dispatch) {
+    async fn handle_dispatch(&mut self, dispatch: Dispatch) {
         if matches!(&*dispatch.kind, "READY" | "RESUMED") {
             self.commands.ready();
         }
-        self.intake.take(dispatch).await;
+        self.intake.handle_dispatch(dispatch).await;
     }
 }

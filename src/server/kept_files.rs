@@ -71,7 +71,7 @@ impl KeptFiles {
     }
 
     async fn restore_file(&self, store: &dyn Store, file: &str) -> Result<(), String> {
-        let key = key::note(None, &note(file));
+        let key = key::note(None, &note_name(file));
         let Some(stored) = store.get(key.clone()).await.map_err(|error| error.to_string())? else { return Ok(()) };
         let copy = decode_bytes(&key, &stored).map_err(|error| error.to_string())?;
         let path = self.data.join(file);
@@ -104,7 +104,7 @@ impl KeptFiles {
                 continue;
             }
             if is_public || self.key.is_some() || !has_secret(now.as_deref()) {
-                notes.write(None, vec![(note(file), Some(self.closed(file, now.as_deref(), rng)))]).await?;
+                notes.write(None, vec![(note_name(file), Some(self.closed(file, now.as_deref(), rng)))]).await?;
             } else {
                 tracing::warn!(
                     "the model that was connected on the page is not shared with other nodes, which will not have it: set cluster.secret_file"
@@ -176,7 +176,7 @@ fn has_secret(connection: Option<&[u8]>) -> bool {
     json.is_some_and(|json| ["api_key", "extra_headers", "extra_query"].iter().any(|key| json.get(key).is_some()))
 }
 
-fn note(file: &str) -> String {
+fn note_name(file: &str) -> String {
     format!("file/{file}")
 }
 

@@ -17,7 +17,7 @@ async fn a_store_that_is_still_in_use_stays_open_and_works() {
 
     let store = close(store).unwrap_err();
 
-    store.store().take(Ward(3)).await.unwrap();
+    store.store().acquire_ward(Ward(3)).await.unwrap();
     drop(used_by_a_backup);
     assert!(close(store).is_ok());
     assert!(open_engine(Engine::Sled, &storage, &options, &Identity::command()).is_ok());

@@ -126,7 +126,7 @@ impl Mismatch {
     }
 
     /// The message without the path.
-    pub fn told(&self) -> String {
+    pub fn message_without_path(&self) -> String {
         let message = self.message(None);
         let path = self.path.to_string();
         message.strip_prefix(&path).map_or(message.as_str(), str::trim_start).to_owned()

@@ -169,7 +169,7 @@ fn shared_note(SharedName { name, first, second }: &SharedName) -> String {
 pub fn checked(file: CompanionFile, id: &CompanionId, settings: &Settings) -> Result<Companion, Vec<Problem>> {
     let Settings { companion_defaults, models, prompt, speech, .. } = settings;
     let choices = invalid_choices(&file, models, speech);
-    let choices = choices.into_iter().map(|mismatch| Problem::new(mismatch.path.to_string(), mismatch.told()));
+    let choices = choices.into_iter().map(|mismatch| Problem::new(mismatch.path.to_string(), mismatch.message_without_path()));
     let mut problems: Vec<_> = choices.collect();
     match Companion::from_file(file, Some(id.as_str()), companion_defaults) {
         Ok(companion) => {
@@ -196,7 +196,7 @@ impl Roster {
         for (id, instead) in overlay {
             let Some(InPlace { place, text }) = instead.clone() else { continue };
             match check_id(id.as_str()) {
-                Ok(()) => self.take(id.as_str(), CardFiles { file: place, text, persona: None }, settings),
+                Ok(()) => self.add_companion(id.as_str(), CardFiles { file: place, text, persona: None }, settings),
                 Err(message) => self.broken.push(Located::at(place, message)),
             }
         }
@@ -207,7 +207,7 @@ impl Roster {
             let mut roster = Self::empty(Origin::BuiltIn);
             for (stem, text) in BUILT_IN.into_iter().filter(|(stem, _)| !overlay.contains_key(&CompanionId::from(*stem))) {
                 let card = CardFiles { file: format!("built-in companion {stem}"), text: Ok(text.to_owned()), persona: None };
-                roster.take(stem, card, settings);
+                roster.add_companion(stem, card, settings);
             }
             return roster;
         }
@@ -241,7 +241,7 @@ impl Roster {
             }
             let card =
                 if is_folder { folder::card(&path) } else { CardFiles { file: name, text: read_text(&path), persona: None } };
-            roster.take(stem, card, settings);
+            roster.add_companion(stem, card, settings);
         }
         roster
     }
@@ -340,7 +340,7 @@ impl Roster {
     }
 
     /// Adds a companion, unless its files have errors.
-    fn take(&mut self, stem: &str, card: CardFiles, settings: &Settings) {
+    fn add_companion(&mut self, stem: &str, card: CardFiles, settings: &Settings) {
         let id = CompanionId::from(stem);
         let mut problems = Vec::new();
         let CardFiles { file, text, persona } = card;

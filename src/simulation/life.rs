@@ -167,7 +167,7 @@ impl Life {
         });
         loading::load_rooms(&context, &[], false).await.map_err(|error| error.to_string())?;
         changes::resume_deletions(&context).await;
-        startup_log::note(&context).await;
+        startup_log::record_start(&context).await;
         if props.store.has_unfinished_work() {
             stage.reach("unfinished work resumed at the start");
         }

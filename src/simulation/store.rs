@@ -111,7 +111,7 @@ impl SimStore {
         }
         for lost in unsynced.drain(kept..).rev() {
             let ward = lost.batch.ward;
-            let term = at_once(self.inner.take(ward)).expect("a store in memory can be opened");
+            let term = at_once(self.inner.acquire_ward(ward)).expect("a store in memory can be opened");
             let restore = |(key, value): (Key, Option<Value>)| match value {
                 Some(value) => Write::Put(key, value),
                 None => Write::Remove(key),
@@ -218,11 +218,11 @@ impl SimStore {
 
 #[async_trait]
 impl Store for SimStore {
-    async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+    async fn acquire_ward(&self, ward: Ward) -> Result<Term, StoreError> {
         self.ends.watch_new(&self.stage);
         self.stage.alive().await;
         let _order = self.order.lock().await;
-        self.inner.take(ward).await
+        self.inner.acquire_ward(ward).await
     }
 
     async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {

@@ -35,7 +35,7 @@ impl SpokenReply {
     }
 
     /// Records people's speech since the reply was owed. Returns whether a person newly held it back.
-    pub(crate) fn hear(&mut self, recorded: &Recorded) -> bool {
+    pub(crate) fn record_speech(&mut self, recorded: &Recorded) -> bool {
         if let Event::Segment(segment) = &recorded.event {
             return self.is_held_by(segment) && self.held_by.insert(segment.from.id.clone());
         }
@@ -85,7 +85,7 @@ impl SpokenReply {
 pub(crate) struct People(BTreeMap<PersonId, Arc<str>>);
 
 impl People {
-    pub(crate) fn note(&mut self, event: &Event) {
+    pub(crate) fn record_person(&mut self, event: &Event) {
         let segment = if let Event::Segment(segment) = event { Some(&segment.from) } else { None };
         let joined = if let Event::VoiceJoined { from } = event { Some(from) } else { None };
         for from in segment.or(joined).into_iter().filter(|from| !from.name.is_empty()) {

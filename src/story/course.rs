@@ -46,7 +46,7 @@ impl Course {
     /// Begins after this decision. `before` are the earlier events.
     pub(crate) fn after(decided: &Recorded, before: &[Recorded], who: &Subject) -> Self {
         let (mut rounds, mut people) = (RoundCourses::default(), People::default());
-        before.iter().for_each(|earlier| people.note(&earlier.event));
+        before.iter().for_each(|earlier| people.record_person(&earlier.event));
         for earlier in before.iter().filter(|earlier| !has_crossed(earlier, decided)).chain([decided]) {
             rounds.follow(earlier);
         }
@@ -75,7 +75,7 @@ impl Course {
 
     pub(crate) fn follow(&mut self, recorded: &Recorded, who: &Subject) -> Option<Consequence> {
         let event = &recorded.event;
-        self.people.note(event);
+        self.people.record_person(event);
         let changes = self.rounds.follow(recorded);
         let continues =
             matches!(event, Event::RoundClosed(_) | Event::RoundOpened(_) | Event::Evaluated(_) | Event::ReplyOwed { .. });
@@ -86,7 +86,7 @@ impl Course {
         if matches!(event, Event::RoundClosed(_)) && !self.is_over {
             (self.is_over, self.is_complete) = (true, !self.is_yes);
         }
-        if self.spoken.as_mut().is_some_and(|spoken| spoken.hear(recorded)) {
+        if self.spoken.as_mut().is_some_and(|spoken| spoken.record_speech(recorded)) {
             return Some(Consequence::HeldBack);
         }
         if self.has_lost && matches!(event, Event::Decided(decided) if decided.companions.contains(&who.id)) {

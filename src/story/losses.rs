@@ -98,7 +98,7 @@ mod tests {
         ];
 
         for (event, seq) in events.into_iter().zip(1..) {
-            script.take(&recorded(seq, event));
+            script.add_event(&recorded(seq, event));
         }
 
         let notes = script.losses.in_words();

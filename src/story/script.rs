@@ -51,7 +51,7 @@ pub(crate) fn of(
     script.policies = cast.iter().map(|(id, companion)| (id.clone(), companion.policy())).collect();
     script.names = cast.iter().map(|(id, companion)| (id.clone(), companion.name.clone())).collect();
     script.losses.is_truncated = events.first().is_some_and(|first| first.seq > Seq(1));
-    events.iter().for_each(|recorded| script.take(recorded));
+    events.iter().for_each(|recorded| script.add_event(recorded));
     script.end_judgement();
     if script.losses.is_truncated {
         // The events of the first joins have expired.
@@ -128,7 +128,7 @@ impl Answer {
 
 impl Script<'_> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the others follow from these, or make no difference")]
-    pub(super) fn take(&mut self, recorded: &Recorded) {
+    pub(super) fn add_event(&mut self, recorded: &Recorded) {
         let at = recorded.at.since(self.began).as_secs_f64();
         match &recorded.event {
             Event::Said { message, reply_to, reply, said_at } => {

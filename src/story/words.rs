@@ -123,13 +123,13 @@ impl Told {
 
 impl Subject {
     /// A sentence about the companion with these values and `{name}`.
-    pub(crate) fn tell(&self, key: &str, values: &[(&str, &dyn Display)]) -> Told {
+    pub(crate) fn sentence(&self, key: &str, values: &[(&str, &dyn Display)]) -> Told {
         Told::new(self.language, key, &[&[("name", &self.name as &dyn Display)][..], values].concat())
     }
 
-    /// Like [`Subject::tell`], without the setting.
+    /// Like [`Subject::sentence`], without the setting.
     pub(crate) fn say(&self, key: &str, values: &[(&str, &dyn Display)]) -> String {
-        self.tell(key, values).text
+        self.sentence(key, values).text
     }
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn listed(names: &[String], language: Language) -> String {
 pub(crate) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let Event::Unanswered { companion, error, back_off, .. } = &recorded.event else { return None };
     (*companion == who.id).then(|| {
-        let retry = who.tell("why.errors.retry", &[("time", &span(*back_off, who.language))]);
+        let retry = who.sentence("why.errors.retry", &[("time", &span(*back_off, who.language))]);
         let setting = match &**error {
             "out_of_tokens" => Some("prompt.max_side_answer_tokens"),
             "too_long" => Some("prompt.decision_tokens"),
@@ -211,14 +211,14 @@ pub(crate) fn failure(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
 pub(crate) fn failed(who: &Subject, error: &str) -> Told {
     let is_of_program = who.is_external && error == "timeout";
     let key = format!("why.errors.{}", if is_of_program { "external" } else { error });
-    let told = who.tell(&key, &[]);
-    if told.text == key { who.tell("why.errors.other", &[("code", &error)]) } else { told }
+    let told = who.sentence(&key, &[]);
+    if told.text == key { who.sentence("why.errors.other", &[("code", &error)]) } else { told }
 }
 
 /// The reason why there is no statement.
 pub(crate) fn statement_failed(who: &Subject, error: &str, category: Option<&str>) -> Told {
     let told = match category {
-        Some(category) => who.tell("why.errors.moderated", &[("category", &category)]),
+        Some(category) => who.sentence("why.errors.moderated", &[("category", &category)]),
         None => failed(who, error),
     };
     let setting = match error {
@@ -228,20 +228,20 @@ pub(crate) fn statement_failed(who: &Subject, error: &str, category: Option<&str
         "timeout" if !who.is_external => Some("models.main.timeout_secs"),
         _ => None,
     };
-    Told { setting, ..told.and(Some(who.tell("why.errors.silent", &[]))) }
+    Told { setting, ..told.and(Some(who.sentence("why.errors.silent", &[]))) }
 }
 
 /// The companion's decision and its reason. `before` are the events before it.
 pub(crate) fn decision(who: &Subject, decided: &Decided, before: &[Recorded], name: Name<'_>) -> Told {
     let is_yes = decided.decision == Decision::Yes;
-    let of = |yes, no, values: &[(&str, &dyn Display)]| who.tell(if is_yes { yes } else { no }, values);
+    let of = |yes, no, values: &[(&str, &dyn Display)]| who.sentence(if is_yes { yes } else { no }, values);
     let Some(call) = &decided.call else { return decision_without_model(who, decided, before, name) };
     match (decided.reason, &decided.why) {
         (Reason::Unreadable, _) => {
             let answer = if call.answer.is_empty() { "…".to_owned() } else { cut(&call.answer) };
             of("why.decided.unreadable_yes", "why.decided.unreadable_no", &[("answer", &answer)])
         }
-        (Reason::Budget, _) => who.tell("why.decided.over_budget", &[]),
+        (Reason::Budget, _) => who.sentence("why.decided.over_budget", &[]),
         (_, Some(why)) => of("why.decided.yes_because", "why.decided.no_because", &[("reason", &cut(why))]),
         (_, None) => of("why.decided.yes", "why.decided.no", &[]),
     }
@@ -251,14 +251,15 @@ fn decision_without_model(who: &Subject, decided: &Decided, before: &[Recorded],
     let reason = decided.reason;
     if reason == Reason::External {
         let is_yes = decided.decision == Decision::Yes;
-        return who.tell(if is_yes { "why.decided.external_yes" } else { "why.decided.external_no" }, &[]);
+        return who.sentence(if is_yes { "why.decided.external_yes" } else { "why.decided.external_no" }, &[]);
     }
     if reason == Reason::Cancelled && decided.ticket.is_some() {
-        return who.tell("why.decided.stopped", &[]);
+        return who.sentence("why.decided.stopped", &[]);
     }
     if reason == Reason::LoopGuard {
         let (count, is_late) = in_a_row(before);
-        return who.tell(if is_late { "why.reasons.loop_guard_late" } else { "why.reasons.loop_guard" }, &[("count", &count)]);
+        return who
+            .sentence(if is_late { "why.reasons.loop_guard_late" } else { "why.reasons.loop_guard" }, &[("count", &count)]);
     }
     let addressed = before.iter().filter(|earlier| decided.messages.contains(&earlier.seq)).filter_map(|earlier| {
         let Event::Said { message, .. } = &earlier.event else { return None };
@@ -270,7 +271,7 @@ fn decision_without_model(who: &Subject, decided: &Decided, before: &[Recorded],
     if whom.is_empty() {
         whom = who.say("why.somebody_else", &[]);
     }
-    who.tell(&format!("why.reasons.{reason}"), &[("count", &count), ("whom", &whom)])
+    who.sentence(&format!("why.reasons.{reason}"), &[("count", &count), ("whom", &whom)])
 }
 
 /// Quotes a speech segment with its speaker.
@@ -297,7 +298,7 @@ pub(crate) fn handed_over(handing_over: HandingOver, language: Language) -> (&'s
 /// A change of the companion's closing stage, and its cause.
 pub(crate) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     let Event::StageChanged { companion, to, cause, .. } = &recorded.event else { return None };
-    let told = || who.tell(&format!("why.stages.{to}"), &[]).and(Some(who.tell(&format!("why.causes.{cause}"), &[])));
+    let told = || who.sentence(&format!("why.stages.{to}"), &[]).and(Some(who.sentence(&format!("why.causes.{cause}"), &[])));
     (*companion == who.id).then(|| told().line(recorded, "closing"))
 }
 
@@ -314,7 +315,7 @@ pub(crate) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
         (_, true) => "why.moved.left",
         (_, false) => return None,
     };
-    Some(who.tell(key, &[]).line(recorded, "moved"))
+    Some(who.sentence(key, &[]).line(recorded, "moved"))
 }
 
 /// The last statements were repetitive.

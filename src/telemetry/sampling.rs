@@ -57,12 +57,12 @@ impl Sampling {
         if self.keeps(trace) {
             return vec![span];
         }
-        self.held.lock().take(trace, span, self.limit)
+        self.held.lock().hold_or_release(trace, span, self.limit)
     }
 }
 
 impl Held {
-    fn take(&mut self, trace: u128, span: FinishedSpan, limit: usize) -> Vec<FinishedSpan> {
+    fn hold_or_release(&mut self, trace: u128, span: FinishedSpan, limit: usize) -> Vec<FinishedSpan> {
         if self.failed.contains(&trace) {
             return vec![span];
         }

@@ -93,7 +93,7 @@ impl State {
         let Arguments { user, hearing } = &self.arguments;
         let context = hearing.context();
         let instruments = context.recorder.instruments();
-        let (has_sound, pulses) = match self.ear.hear(number, packet) {
+        let (has_sound, pulses) = match self.ear.decode_packet(number, packet) {
             Ok(decoded) => {
                 let hops = decoded.hops.iter().map(|hop| (hop.from, hop.score));
                 let (now, has_partials) = (context.clock.now(), context.speech.recognition.first().has_partials());

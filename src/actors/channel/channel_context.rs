@@ -60,7 +60,7 @@ impl ChannelContext {
     }
 
     /// Sends a message to this channel, or to its successor. A channel that has stopped asks again when it restarts.
-    pub(super) fn tell(&self) -> Tell {
+    pub(super) fn message_sender(&self) -> Tell {
         let (directory, at) = (self.context.directory.clone(), ChannelActorKey(self.key.channel.clone()));
         Arc::new(move |message| {
             if let Some(channel) = directory.find(&at) {
@@ -74,7 +74,7 @@ impl ChannelContext {
         &self,
         find: impl Fn(&Conversation) -> Option<T> + Clone + Send + Sync + 'static,
     ) -> Source<T> {
-        let tell = self.tell();
+        let tell = self.message_sender();
         Arc::new(move || {
             let (find, (sender, found)) = (find.clone(), oneshot::channel());
             let read = move |conversation: &Conversation| drop(find(conversation).map(|found| sender.send(found)));

@@ -129,7 +129,7 @@ impl Deliveries {
     }
 
     /// Removes and returns the delivery of this statement after it has ended.
-    pub(super) fn take(&mut self, ticket: Ticket) -> Option<RunningDelivery> {
+    pub(super) fn remove_ended(&mut self, ticket: Ticket) -> Option<RunningDelivery> {
         let actor = self.running.iter().find(|(_, delivery)| delivery.ticket == ticket).map(|(actor, _)| *actor)?;
         self.running.remove(&actor)
     }
@@ -163,8 +163,8 @@ mod tests {
 
         assert!(!*first.borrow() && *second.borrow());
         assert!(deliveries.posts(Ticket(8)) && deliveries.contains(ActorId::Local(2)));
-        assert!(deliveries.take(Ticket(8)).is_some());
-        assert!(deliveries.take(Ticket(8)).is_none());
+        assert!(deliveries.remove_ended(Ticket(8)).is_some());
+        assert!(deliveries.remove_ended(Ticket(8)).is_none());
         assert!(!deliveries.remove_stopped(ActorId::Local(2)), "this one has reported");
         assert!(deliveries.remove_stopped(ActorId::Local(1)));
         assert!(deliveries.is_empty());

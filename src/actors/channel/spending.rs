@@ -33,7 +33,7 @@ impl Spending {
     }
 
     /// Adds the usage of a question: all its calls, and the known tokens. The next batch records it.
-    pub(super) fn note(&mut self, asked: &Request, outcome: &Outcome, channel: &ChannelContext) {
+    pub(super) fn note_question(&mut self, asked: &Request, outcome: &Outcome, channel: &ChannelContext) {
         let companion = asked.companion.as_ref().map(|companion| companion.id.clone());
         self.unrecorded.extend(used(companion, asked.role, &asked.model, outcome, channel));
     }

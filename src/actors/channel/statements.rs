@@ -80,7 +80,7 @@ impl State {
                 self.step(Input::Written { ticket, text });
             }
             Err(error) => {
-                self.spending.note(asked, outcome, &self.channel);
+                self.spending.note_question(asked, outcome, &self.channel);
                 self.step(Input::ReplyFailed { ticket, error });
             }
         }
@@ -154,7 +154,7 @@ impl State {
     /// Handles the end of a delivery: the statement was posted in full, in part or not at all.
     pub(super) fn delivered(&mut self, ticket: Ticket, delivered: Delivered) {
         let Some(RunningDelivery { companion, began, written: Written { truncated, recalled }, waiter, .. }) =
-            self.deliveries.take(ticket)
+            self.deliveries.remove_ended(ticket)
         else {
             return;
         };

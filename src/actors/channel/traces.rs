@@ -226,7 +226,7 @@ impl Traces {
         let posted = self.posted.as_ref().filter(|_| evaluated.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
         let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
         // A long silence was not triggered by the message before it.
-        let append = self.appends.take(evaluated.message).filter(|_| evaluated.trigger.needs_a_message());
+        let append = self.appends.remove(evaluated.message).filter(|_| evaluated.trigger.needs_a_message());
         let open = self.open(at);
         open.start_call();
         if open.round.is_none() {
@@ -284,7 +284,7 @@ impl Traces {
         if self.open(at).round.is_some() {
             return self.call_without_start(decided.trigger, at);
         }
-        let append = decided.messages.last().and_then(|newest| self.appends.take(*newest));
+        let append = decided.messages.last().and_then(|newest| self.appends.remove(*newest));
         let open = self.open(at);
         match decided.decision {
             Decision::No => open.end_with("silence", None),

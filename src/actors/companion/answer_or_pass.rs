@@ -61,7 +61,7 @@ pub fn ask(question: Question) -> Option<CallId> {
             tokio::select! {
                 biased;
                 Some(piece) = pieces.recv() => {
-                    if writing.take(piece) == Choice::Speaks {
+                    if writing.push_piece(piece) == Choice::Speaks {
                         break None;
                     }
                 }
@@ -116,7 +116,7 @@ struct FirstWords {
 }
 
 impl FirstWords {
-    fn take(&mut self, piece: Draft) -> Choice {
+    fn push_piece(&mut self, piece: Draft) -> Choice {
         let Draft::More(more) = piece else {
             self.raw.clear();
             self.reader = None;

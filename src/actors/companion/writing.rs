@@ -55,7 +55,7 @@ impl Writing {
     pub(super) fn begin_with(&mut self, raw: String, pieces: UnboundedReceiver<Draft>) {
         self.pieces = Some(pieces);
         self.restart();
-        self.take_all(Draft::More(raw));
+        self.push_available(Draft::More(raw));
     }
 
     /// Waits for the answer, and forwards its text in the meantime.
@@ -70,10 +70,10 @@ impl Writing {
             };
             tokio::select! {
                 biased;
-                Some(piece) = next => self.take_all(piece),
+                Some(piece) = next => self.push_available(piece),
                 answer = &mut answer => {
                     if let Some(piece) = self.pieces.as_mut().and_then(|pieces| pieces.try_recv().ok()) {
-                        self.take_all(piece);
+                        self.push_available(piece);
                     }
                     return answer;
                 }
@@ -139,17 +139,17 @@ impl Writing {
         }
     }
 
-    fn take_all(&mut self, first: Draft) {
-        self.take(first);
+    fn push_available(&mut self, first: Draft) {
+        self.push_piece(first);
         while let Some(piece) = self.pieces.as_mut().and_then(|pieces| pieces.try_recv().ok()) {
-            self.take(piece);
+            self.push_piece(piece);
         }
         if let View::Shown(shown) = &mut self.view {
             shown.show();
         }
     }
 
-    fn take(&mut self, piece: Draft) {
+    fn push_piece(&mut self, piece: Draft) {
         let Draft::More(more) = piece else { return self.restart() };
         let begin = || Reader::new(self.speakers.lock().clone(), self.begins_in_thought);
         let reader = self.reader.get_or_insert_with(begin);

@@ -194,7 +194,7 @@ pub async fn delete_room(context: &ActorContext, lock: &MembershipLock, channel:
 }
 
 async fn delete(context: &ActorContext, channel: &ChannelId) -> Result<(), MembershipError> {
-    let Some(membership) = context.memberships.take(channel) else { return Ok(()) };
+    let Some(membership) = context.memberships.remove(channel) else { return Ok(()) };
     let channel_key = ChannelKey::new(&membership.guild, channel);
     close(context, &channel_key);
     context.recall.forget(&channel_key);

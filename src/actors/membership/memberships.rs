@@ -257,7 +257,7 @@ impl Memberships {
     }
 
     /// Removes a channel. Returns its membership as it was put, if it had one.
-    pub fn take(&self, channel: &ChannelId) -> Option<Membership> {
+    pub fn remove(&self, channel: &ChannelId) -> Option<Membership> {
         let mut register = self.write();
         let guild = register.recorded(channel)?.guild.clone();
         // This cannot fail: fewer companions cannot share a new name.

@@ -65,7 +65,7 @@ impl People<()> {
 impl People<Moment> {
     /// The write that removes when a person was told. `None` if the person was not told.
     pub fn removal(&self, guild: &GuildId, person: &PersonId) -> Option<Write> {
-        self.get(guild, person).map(|_| Write::Remove(key::told(guild, person)))
+        self.get(guild, person).map(|_| Write::Remove(key::disclosure(guild, person)))
     }
 }
 
@@ -76,7 +76,8 @@ impl People<Moment> {
 pub async fn load(opt_outs: &OptOuts, told: &Told, store: &dyn Store) -> Result<(), ReadError> {
     let reader = &Reader::new(store);
     let wards = stream::iter((0..=u8::MAX).map(Ward));
-    let read = wards.map(|ward| async move { Ok::<_, ReadError>((reader.opt_outs(ward).await?, reader.told(ward).await?)) });
+    let read =
+        wards.map(|ward| async move { Ok::<_, ReadError>((reader.opt_outs(ward).await?, reader.disclosures(ward).await?)) });
     let mut read = read.buffer_unordered(store.reads_at_once());
     while let Some((opted_out, last_told)) = read.try_next().await? {
         opted_out.iter().for_each(|(guild, person)| opt_outs.insert(guild, [person], ()));

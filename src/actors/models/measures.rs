@@ -38,7 +38,7 @@ impl Measures {
     }
 
     /// Counts the events of the schedule, and updates the gauges.
-    pub(super) fn take(&mut self, schedule: &mut Schedule, now: Moment) {
+    pub(super) fn record_schedule(&mut self, schedule: &mut Schedule, now: Moment) {
         for event in schedule.take_events() {
             match event {
                 PoolEvent::Retried(role) => self.instruments.pool_retries.add(1, [role.as_str()]),

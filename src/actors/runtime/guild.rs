@@ -254,7 +254,7 @@ impl State {
     /// well.
     fn suspect(&mut self, child: &Child, ending: &Ending) {
         let Child::Channel(channel) = child else { return };
-        let Some(seq) = self.in_flight.get(channel).and_then(|in_flight| in_flight.take()) else { return };
+        let Some(seq) = self.in_flight.get(channel).and_then(|in_flight| in_flight.take_event()) else { return };
         if self.suspects.died(channel, seq) {
             let (guild, plain_channel, error) = (Plain(self.guild.as_str()), Plain(channel.as_str()), ending);
             tracing::error!(%guild, channel = %plain_channel, %seq, %error, "a message kills its handler and becomes a dead letter");

@@ -18,7 +18,7 @@ pub struct InFlight {
 
 impl InFlight {
     /// Removes and returns the event in flight, if any, after a death. The event stays the suspect until the channel runs again.
-    pub fn take(&self) -> Option<Seq> {
+    pub fn take_event(&self) -> Option<Seq> {
         let event = Some(Seq(self.event.swap(0, Ordering::AcqRel))).filter(|seq| *seq != Seq::NONE)?;
         self.suspect.store(event.0, Ordering::Release);
         Some(event)

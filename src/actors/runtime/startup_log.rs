@@ -10,7 +10,7 @@ use crate::journal::record::{StartRecord, encode};
 use crate::ports::store::Write;
 
 /// Records that the server starts now. Needs the writer. A failure is only logged, because it affects nothing but stories.
-pub async fn note(context: &ActorContext) {
+pub async fn record_start(context: &ActorContext) {
     let record = StartRecord { version: Arc::from(env!("CARGO_PKG_VERSION")) };
     let writes = vec![Write::Put(key::start(context.clock.now()), encode(&record))];
     if write_meta(context, Ward(0), writes).await.is_err() {

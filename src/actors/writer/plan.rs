@@ -282,7 +282,7 @@ impl<'a> Draft<'a> {
             }
         }
         if let Event::Disclosed(disclosed) = &made.event {
-            let told = disclosed.owed.people.iter().map(|person| key::told(&self.channel_key.guild, person));
+            let told = disclosed.owed.people.iter().map(|person| key::disclosure(&self.channel_key.guild, person));
             self.batch.writes.extend(told.map(|key| Write::Put(key, encode(&made.at))));
         }
         if let Some(figure) = figure(&made.event) {

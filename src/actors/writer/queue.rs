@@ -262,7 +262,7 @@ impl WriteQueue {
             match plan(&request, ward, &mut position) {
                 Ok(mut plan) => {
                     if let Some(batch) = plan.batch.as_mut().filter(|_| request.erases()) {
-                        batch.writes.extend(erased::note(
+                        batch.writes.extend(erased::erasure_writes(
                             batch.ward,
                             self.arguments.context.clock.now(),
                             request.is_erasure_requested(),

@@ -208,7 +208,7 @@ async fn a_failed_store_is_not_an_unknown_outcome() {
 #[tokio::test(start_paused = true)]
 async fn a_ward_taken_by_another_writer_ends_all_writing() {
     let world = World::with_one().await;
-    world.store.take(channel_key("lobby").ward()).await.unwrap();
+    world.store.acquire_ward(channel_key("lobby").ward()).await.unwrap();
 
     let answer = world.accept("lobby", "two", None).await.unwrap();
 

@@ -37,7 +37,7 @@ struct OpusEar {
 }
 
 impl Ear for OpusEar {
-    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused> {
+    fn decode_packet(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused> {
         let decoded = self.decoder.decode(number, packet)?;
         let from = u64::from(decoded.first) * HEARD_FRAME as u64;
         if self.end != Some(from) {

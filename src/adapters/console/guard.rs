@@ -184,7 +184,7 @@ async fn bounded(console: &Shared, route: &str, visit: Option<&Visit>, response:
     let shares = if route == PICTURES { pictures } else { long };
     let take = async || {
         let share = match visit {
-            Some(visit) => Some(shares.take(visit).await?),
+            Some(visit) => Some(shares.acquire(visit).await?),
             None => None,
         };
         Some((places.clone().acquire_owned().await.ok()?, share))
@@ -232,7 +232,7 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
     if !is_probe && !is_sign_in_file(path) {
         let is_authenticated = admitted.as_ref().is_ok_and(|admission| *admission != Admission::Anonymous);
         let limiter = if is_authenticated { &console.requests } else { &console.anonymous_requests };
-        limiter.take(address, now).map_err(|wait| {
+        limiter.take_token(address, now).map_err(|wait| {
             let settings = "server.requests_per_second and server.request_burst";
             let detail = format!("too many requests from this address; wait and try again, or raise {settings}");
             refuse(Problem::too_many(Detail::from(detail).coded("refusals.too_many_requests", json!({})), wait))
@@ -278,7 +278,7 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
     let caller = Caller { address, admission };
     if let Some(visit) = caller.visit_at(path) {
         let too_many = |wait| refuse(Problem::too_many(Detail::key("refusals.guests_too_often"), wait));
-        console.guest_requests.take(visit, now).map_err(too_many)?;
+        console.guest_requests.take_token(visit, now).map_err(too_many)?;
     }
     request.extensions_mut().insert(caller);
     Ok(request)

@@ -41,7 +41,7 @@ impl Bucket {
     }
 
     /// Takes a token, or returns the time to wait for one.
-    pub(super) fn take(&mut self, now: Instant) -> Result<(), Duration> {
+    pub(super) fn take_token(&mut self, now: Instant) -> Result<(), Duration> {
         self.take_unless(now, || false).map(drop)
     }
 
@@ -76,7 +76,7 @@ struct Buckets<C> {
 
 impl RateLimiter {
     /// Takes a token, or returns the time to wait for one.
-    pub(super) fn take(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
+    pub(super) fn take_token(&self, address: IpAddr, now: Instant) -> Result<(), Duration> {
         self.take_unless(address, now, || false).map(drop)
     }
 
@@ -133,14 +133,14 @@ pub(super) type Slot = slots::Slot<IpAddr>;
 
 /// Takes any slot, without a limit per address.
 pub(super) fn take_any(slots: &Arc<Slots>, address: IpAddr) -> Result<Slot, NoSlot> {
-    slots.take_within(client_key(address), usize::MAX, slots.total)
+    slots.acquire_within(client_key(address), usize::MAX, slots.total)
 }
 
 /// Takes a slot, but leaves the reserved ones free: a sixteenth of all, at most 64. A proxy has no limit per address.
 pub(super) fn take_unreserved(slots: &Arc<Slots>, address: IpAddr, is_proxy: bool) -> Result<Slot, NoSlot> {
     let reserved = (slots.total / RESERVED_DIVISOR).min(MAX_RESERVED);
     let per_address = if is_proxy { usize::MAX } else { slots.per_client };
-    slots.take_within(client_key(address), per_address, slots.total - reserved)
+    slots.acquire_within(client_key(address), per_address, slots.total - reserved)
 }
 
 /// The requests per second of a visit, and of all visits of an invitation.
@@ -163,7 +163,7 @@ impl GuestRequests {
     }
 
     /// Counts a request, or returns the time to wait.
-    pub(super) fn take(&self, visit: &Visit, now: Instant) -> Result<(), Duration> {
+    pub(super) fn take_token(&self, visit: &Visit, now: Instant) -> Result<(), Duration> {
         self.of_visit.take_of(visit.cookie.clone(), now, || false)?;
         self.of_invitation.take_of(visit.invitation.clone(), now, || false).map(drop)
     }
@@ -186,13 +186,13 @@ impl Shares {
     }
 
     /// Waits for a permit.
-    pub(super) async fn take(&self, visit: &Visit) -> Option<Share> {
+    pub(super) async fn acquire(&self, visit: &Visit) -> Option<Share> {
         let [of_visit, of_invitation] = self.of(visit);
         Some([of_visit.acquire_owned().await.ok()?, of_invitation.acquire_owned().await.ok()?])
     }
 
     /// Takes a permit if one is free.
-    pub(super) fn try_take(&self, visit: &Visit) -> Option<Share> {
+    pub(super) fn try_acquire(&self, visit: &Visit) -> Option<Share> {
         let [of_visit, of_invitation] = self.of(visit);
         Some([of_visit.try_acquire_owned().ok()?, of_invitation.try_acquire_owned().ok()?])
     }
@@ -234,14 +234,14 @@ mod tests {
         let shares = Shares::new(1, 2);
         let (ben, cleo, dora, emil) = (visit("one", "ben"), visit("one", "cleo"), visit("one", "dora"), visit("two", "emil"));
 
-        let taken = shares.try_take(&ben);
-        assert!(taken.is_some() && shares.try_take(&ben).is_none());
-        let more = [shares.try_take(&cleo), shares.try_take(&emil)];
-        assert!(more.iter().all(Option::is_some) && shares.try_take(&dora).is_none());
+        let taken = shares.try_acquire(&ben);
+        assert!(taken.is_some() && shares.try_acquire(&ben).is_none());
+        let more = [shares.try_acquire(&cleo), shares.try_acquire(&emil)];
+        assert!(more.iter().all(Option::is_some) && shares.try_acquire(&dora).is_none());
 
         drop((taken, more));
         assert!(
-            shares.try_take(&ben).is_some() && shares.places.lock().len() <= 2,
+            shares.try_acquire(&ben).is_some() && shares.places.lock().len() <= 2,
             "nothing is kept of guests that hold nothing"
         );
     }
@@ -250,7 +250,7 @@ mod tests {
     fn the_requests_of_a_guest_and_of_an_invitation_are_bounded() {
         let requests = GuestRequests::new(2_000.0, 4_000.0);
         let now = Instant::now();
-        let ask = |who: &Visit| (0..5_000).filter(|_| requests.take(who, now).is_ok()).count();
+        let ask = |who: &Visit| (0..5_000).filter(|_| requests.take_token(who, now).is_ok()).count();
 
         assert_eq!(ask(&visit("one", "ben")), 200);
         let others: usize = (0..10).map(|n| ask(&visit("one", &format!("guest {n}")))).sum();
@@ -265,9 +265,9 @@ mod tests {
         let limiter = RateLimiter::new(2.0, 2.0);
         let now = Instant::now();
 
-        assert_eq!([limiter.take(ANA, now), limiter.take(ANA, now)], [Ok(()), Ok(())]);
-        assert_eq!(limiter.take(ANA, now), Err(Duration::from_millis(500)));
-        assert_eq!(limiter.take(ANA, now + Duration::from_millis(500)), Ok(()));
+        assert_eq!([limiter.take_token(ANA, now), limiter.take_token(ANA, now)], [Ok(()), Ok(())]);
+        assert_eq!(limiter.take_token(ANA, now), Err(Duration::from_millis(500)));
+        assert_eq!(limiter.take_token(ANA, now + Duration::from_millis(500)), Ok(()));
     }
 
     #[test]
@@ -275,9 +275,9 @@ mod tests {
         let limiter = RateLimiter::new(1.0, 1.0);
         let now = Instant::now();
 
-        assert!(limiter.take(ANA, now).is_ok());
-        assert!(limiter.take(ANA, now).is_err());
-        assert!(limiter.take(BEN, now).is_ok());
+        assert!(limiter.take_token(ANA, now).is_ok());
+        assert!(limiter.take_token(ANA, now).is_err());
+        assert!(limiter.take_token(BEN, now).is_ok());
     }
 
     #[test]
@@ -295,12 +295,13 @@ mod tests {
         let limiter = RateLimiter::new(1.0, 1.0);
         let now = Instant::now();
 
-        let refused =
-            (0..20_000_u32).filter(|n| limiter.take(IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n)), now).is_err()).count();
+        let refused = (0..20_000_u32)
+            .filter(|n| limiter.take_token(IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n)), now).is_err())
+            .count();
 
         assert_eq!(limiter.buckets.lock().by_client.len(), MAX_CLIENTS + 1);
         assert_eq!(refused, 20_000 - MAX_CLIENTS - 1);
-        assert!(limiter.take(BEN, now + Duration::from_secs(2)).is_ok());
+        assert!(limiter.take_token(BEN, now + Duration::from_secs(2)).is_ok());
     }
 
     #[test]

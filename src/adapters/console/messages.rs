@@ -64,7 +64,7 @@ pub(super) async fn say(
         *mention = validation::name(&format!("mentions[{index}]"), mention)?;
     }
     if let Some(visit) = caller.in_room(&room, &console)? {
-        console.backend()?.guests.take(visit, Amount::Message).await?;
+        console.backend()?.guests.consume_quota(visit, Amount::Message).await?;
         visitor::own(&mut message, visit)?;
     }
     let warning = console.backend()?.messages.namesake(&room, &message.from.name).await?.map(|companion| {
@@ -119,7 +119,7 @@ pub(super) async fn edit(
     edit.text = validation::text("text", &edit.text, console.settings.max_text_chars)?;
     if let Some(visit) = visit {
         // An edit can make companions answer again.
-        console.backend()?.guests.take(visit, Amount::Message).await?;
+        console.backend()?.guests.consume_quota(visit, Amount::Message).await?;
     }
     accepted(console.backend()?.messages.edit(&room, seq, edit).await?)
 }

@@ -42,13 +42,7 @@ pub(super) fn api() -> Api {
         .get("/api/rooms/{room}", rooms::get, "Return one room", &[200], &[404])
         .put("/api/rooms/{room}", rooms::put, "Create a room, or change its companions", &[200, 201], &[409])
         .patch("/api/rooms/{room}", rooms::patch, "Rename or pause a room, and override settings in it", &[200], &[404, 409])
-        .delete(
-            "/api/rooms/{room}",
-            rooms::delete,
-            "Hide a room, and delete it with its history after a minute",
-            &[202],
-            &[404],
-        )
+        .delete("/api/rooms/{room}", rooms::delete, "Hide a room, and delete it with its history after a minute", &[202], &[404])
         .get("/api/rooms/{room}/deletion", rooms::deletion, "Say what deleting a room deletes, and when", &[200], &[404])
         .post("/api/rooms/{room}/undelete", rooms::undelete, "Bring a room back that is not deleted yet", &[200], &[404, 409])
         .post("/api/rooms/{room}/messages", messages::say, "Say something as a person", &[202], &[404, 409])

@@ -105,7 +105,7 @@ pub(super) async fn voice(
     if let Some(visit) = &visit {
         // Joining and leaving are recorded, so they count as a message.
         for amount in [Amount::Voice(Duration::ZERO), Amount::Message] {
-            console.backend()?.guests.take(visit, amount).await?;
+            console.backend()?.guests.consume_quota(visit, amount).await?;
         }
     }
     if let Some(companion) = console.backend()?.messages.namesake(&room, &from).await? {
@@ -233,7 +233,7 @@ impl Session {
             let now = Instant::now();
             *self.heard_at.lock() = now;
             let taken = match received {
-                Some(Ok(Message::Binary(_))) if frames.take(now).is_err() => {
+                Some(Ok(Message::Binary(_))) if frames.take_token(now).is_err() => {
                     Err(too_often("binary frames", MAX_FRAMES_PER_SECOND))
                 }
                 Some(Ok(Message::Binary(frame))) => {
@@ -250,7 +250,9 @@ impl Session {
                     read.map(|MicrophoneFrame { number, packet }| self.line.push_packet(number, packet))
                         .map_err(|refused| refused.reason())
                 }
-                Some(Ok(Message::Text(_))) if messages.take(now).is_err() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),
+                Some(Ok(Message::Text(_))) if messages.take_token(now).is_err() => {
+                    Err(too_often("messages", MAX_MESSAGES_PER_SECOND))
+                }
                 Some(Ok(Message::Text(text))) => match PageMessage::read(&text, self.console.settings.max_text_chars) {
                     Ok(message) if self.visit.is_some() && !visitor::may_send(&message) => {
                         Err("guests may not send this".to_owned())
@@ -261,7 +263,7 @@ impl Session {
                             _ => Ok(()),
                         };
                         match counted {
-                            Ok(()) => self.take(message),
+                            Ok(()) => self.handle_message(message),
                             Err(reason) => self.refuse(format!("{reason}.")),
                         }
                         Ok(())
@@ -289,10 +291,10 @@ impl Session {
     async fn count(&self, amount: Amount) -> Result<(), String> {
         let Some(visit) = &self.visit else { return Ok(()) };
         let backend = self.console.backend().map_err(|refused| refused.to_string())?;
-        backend.guests.take(visit, amount).await.map_err(|refused| refused.to_string())
+        backend.guests.consume_quota(visit, amount).await.map_err(|refused| refused.to_string())
     }
 
-    fn take(&self, message: PageMessage) {
+    fn handle_message(&self, message: PageMessage) {
         let told = match message {
             PageMessage::Mute { on } => PersonAction::Muted(on),
             PageMessage::Ignore { on } => PersonAction::Ignored(on),

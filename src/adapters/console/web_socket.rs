@@ -51,10 +51,10 @@ pub(super) fn slot(console: &Shared, address: IpAddr, visit: Option<&Visit>) -> 
     let wait = console.settings.live_ping();
     let of_guest = |visit| {
         let detail = Detail::key("refusals.guests_too_many_views");
-        console.slots_for_guests.try_take(visit).ok_or_else(|| Problem::too_many(detail, wait))
+        console.slots_for_guests.try_acquire(visit).ok_or_else(|| Problem::too_many(detail, wait))
     };
     let share = visit.map(of_guest).transpose()?;
-    let slot = console.slots.take(client_key(address)).map_err(|full| match full {
+    let slot = console.slots.acquire(client_key(address)).map_err(|full| match full {
         NoSlot::Full => Problem::unavailable(Detail::key("refusals.too_many_views"), wait),
         NoSlot::FullForClient => {
             let detail = Detail::key("refusals.too_many_views_here");

@@ -100,19 +100,19 @@ impl Checking<'_> {
         answer
     }
 
-    fn note(&mut self, line: Line) {
+    fn add_line(&mut self, line: Line) {
         self.report.lines.push(line);
     }
 
     /// Adds a line for a request that failed.
-    fn note_failed(&mut self, about: &'static str, failed: &Failed) {
-        self.note(failed_line(about, failed));
+    fn add_failed_line(&mut self, about: &'static str, failed: &Failed) {
+        self.add_line(failed_line(about, failed));
     }
 
     /// Checks how this machine's clock differs from Discord's.
     fn clock(&mut self) {
         let difference = self.clocks.difference();
-        self.note(match difference {
+        self.add_line(match difference {
             clock::Difference::NONE => Line::good("clock", difference.description()),
             _ => {
                 let text = format!("{}; the age of messages is measured by Discord's clock", difference.description());
@@ -130,7 +130,7 @@ impl Checking<'_> {
         let (connected_ms, answered_ms) = (millis(first), millis(typical));
         self.report.figures.answer_ms = Some(answered_ms);
         let text = format!("Discord's answers take {answered_ms} ms, the first one with its connection {connected_ms} ms");
-        self.note(if typical < SLOW {
+        self.add_line(if typical < SLOW {
             Line::good("latency", text)
         } else {
             let click = "Run the server nearer to Discord, or check what is between them: the network, a proxy.";

@@ -169,7 +169,7 @@ impl Commands {
     /// Handles the data of `INTERACTION_CREATE`. Returns at once; must be called within a Tokio runtime. An interaction that arrives twice is
     /// answered once.
     #[expect(clippy::boxed_local, reason = "the connection passes it as received")]
-    pub fn take(&self, interaction: Box<RawValue>) {
+    pub fn handle_interaction(&self, interaction: Box<RawValue>) {
         let since = Instant::now();
         let handler = &self.0;
         let interaction = match interaction::read(interaction.get()) {
@@ -185,11 +185,11 @@ impl Commands {
         }
         let guild = interaction.here.guild_id();
         let slots = if matches!(interaction.action, Action::Typing(_)) { &handler.typing } else { &handler.commands };
-        if let Ok(slot) = slots.take(guild.clone()) {
+        if let Ok(slot) = slots.acquire(guild.clone()) {
             tokio::spawn(Arc::clone(handler).handle(interaction, since, slot));
         } else {
             handler.count(label, "busy");
-            if let Ok(slot) = handler.rejections.take(guild) {
+            if let Ok(slot) = handler.rejections.acquire(guild) {
                 tokio::spawn(Arc::clone(handler).reject(interaction, since, slot));
             }
         }

@@ -61,5 +61,5 @@ impl fmt::Debug for Receipt {
 #[async_trait]
 pub trait Intake: Send + 'static {
     /// Handles an event. Waits while the queue is full, which slows the connection down. Preserves the order within a channel.
-    async fn take(&mut self, dispatch: Dispatch);
+    async fn handle_dispatch(&mut self, dispatch: Dispatch);
 }

@@ -169,7 +169,7 @@ impl Intake {
 
 #[async_trait]
 impl dispatch::Intake for Intake {
-    async fn take(&mut self, dispatch: Dispatch) {
+    async fn handle_dispatch(&mut self, dispatch: Dispatch) {
         let Dispatch { kind, data, receipt } = dispatch;
         if kind == "INTERACTION_CREATE" {
             (self.shared.interactions)(data);

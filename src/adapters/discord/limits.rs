@@ -213,7 +213,7 @@ impl Limits {
         if let (Some(remaining), Some(secs)) = (answer.remaining, answer.reset_after_secs) {
             bucket.learn(Window { remaining, resets_at: now + wait(Some(secs)) }, was_first_of_window, now);
         }
-        self.invalid.note(answer.status, answer.scope, now);
+        self.invalid.record_invalid(answer.status, answer.scope, now);
         if answer.status != 429 {
             return;
         }
@@ -325,7 +325,7 @@ impl InvalidRequests {
     }
 
     /// Counts a response if it is invalid.
-    pub fn note(&mut self, status: u16, scope: Option<Scope>, now: Moment) {
+    pub fn record_invalid(&mut self, status: u16, scope: Option<Scope>, now: Moment) {
         if !Self::counts(status, scope) {
             return;
         }

@@ -80,20 +80,20 @@ impl<'a> Iterator for Pieces<'a> {
         while at < bytes.len() {
             match self.special(at) {
                 // The plain text before this piece is returned first.
-                Ok(_) if at > 0 => return Some(Piece::Plain(self.take(at))),
+                Ok(_) if at > 0 => return Some(Piece::Plain(self.consume_bytes(at))),
                 Ok(piece) => {
-                    self.take(piece.text().len());
+                    self.consume_bytes(piece.text().len());
                     return Some(piece);
                 }
                 Err(plain) => at += plain,
             }
         }
-        (at > 0).then(|| Piece::Plain(self.take(at)))
+        (at > 0).then(|| Piece::Plain(self.consume_bytes(at)))
     }
 }
 
 impl<'a> Pieces<'a> {
-    fn take(&mut self, length: usize) -> &'a str {
+    fn consume_bytes(&mut self, length: usize) -> &'a str {
         let (piece, rest) = self.rest.split_at(length);
         self.rest = rest;
         self.before = piece.chars().next_back().or(self.before);

@@ -195,9 +195,9 @@ impl Speaking {
 /// Parses a message. A large one is parsed on a blocking thread, so that it does not block this one.
 async fn read(making: &Arc<Mutex<Making>>, text: String) -> Result<Made, Broken> {
     if text.len() <= LARGE {
-        return making.lock().take(&text);
+        return making.lock().process_message(&text);
     }
     let making = making.clone();
-    let reading = spawn_blocking(move || making.lock().take(&text));
+    let reading = spawn_blocking(move || making.lock().process_message(&text));
     reading.await.unwrap_or_else(|error| Err(Broken::Unreadable(error.to_string())))
 }

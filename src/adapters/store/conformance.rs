@@ -151,8 +151,8 @@ pub(super) async fn a_second_taking_ends_the_first(subject: impl Subject) {
 pub(super) async fn taking_one_ward_leaves_the_others(subject: impl Subject) {
     let store = subject.store();
     let term = taken(store).await;
-    store.take(Ward(8)).await.unwrap();
-    store.take(Ward(8)).await.unwrap();
+    store.acquire_ward(Ward(8)).await.unwrap();
+    store.acquire_ward(Ward(8)).await.unwrap();
 
     let outcomes = store.commit(vec![append(term, 0, ["hello"])]).await.unwrap();
 
@@ -291,7 +291,7 @@ pub(super) async fn reopening_ends_all_terms(mut subject: impl Subject) {
 }
 
 pub(super) async fn taken(store: &dyn Store) -> Term {
-    store.take(WARD).await.unwrap()
+    store.acquire_ward(WARD).await.unwrap()
 }
 
 pub(super) fn append<const N: usize>(term: Term, after: u64, records: [&str; N]) -> Batch {

@@ -144,7 +144,7 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+    async fn acquire_ward(&self, ward: Ward) -> Result<Term, StoreError> {
         let mut state = self.state.lock();
         if state.failed {
             return Err(failed());

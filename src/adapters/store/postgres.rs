@@ -338,7 +338,7 @@ fn pair(row: &Row) -> Result<(Key, Value), Error> {
 
 #[async_trait]
 impl Store for PostgresStore {
-    async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+    async fn acquire_ward(&self, ward: Ward) -> Result<Term, StoreError> {
         if matches!(*self.standing.state().borrow(), State::StandingBy) {
             self.own(Some(WAIT_FOR_OWNER)).await?;
         }

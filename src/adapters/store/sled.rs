@@ -216,7 +216,7 @@ impl Drop for Copying<'_> {
 
 #[async_trait]
 impl Store for SledStore {
-    async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+    async fn acquire_ward(&self, ward: Ward) -> Result<Term, StoreError> {
         let (sender, answer) = oneshot::channel();
         self.request(Request::Take(ward, sender))?;
         answer.await.unwrap_or_else(|_| Err(unanswered()))

@@ -212,7 +212,7 @@ impl Target<'_> {
         if let Some(term) = self.terms.get(&ward) {
             return Ok(*term);
         }
-        let term = self.store.take(ward).await?;
+        let term = self.store.acquire_ward(ward).await?;
         self.terms.insert(ward, term);
         Ok(term)
     }
@@ -233,7 +233,7 @@ mod tests {
         let batch = Batch { writes: vec![put("a", "1"), own], ..append(term, 0, ["one", "two"]) };
         store.commit(vec![batch]).await.unwrap();
         for ward in [Ward(0), Ward(255)] {
-            let term = store.take(ward).await.unwrap();
+            let term = store.acquire_ward(ward).await.unwrap();
             let many =
                 (0..2 * PAGE as u64).map(|number| Write::Put(Key::new(ward, Kind::Picture).number(number), vec![1; 9])).collect();
             store.commit(vec![Batch { ward, term, append: None, fresh: Vec::new(), writes: many }]).await.unwrap();

@@ -20,7 +20,7 @@ fn estimate(who: &Subject, estimate: &Estimate) -> Told {
     parts.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
     let features: Vec<_> = parts.iter().map(|(feature, part)| format!("{feature} {part:+.2}")).collect();
     let (logit, threshold) = (format!("{:.2}", estimate.logit), format!("{:.2}", estimate.threshold));
-    who.tell("why.rules.irrelevant", &[("logit", &logit), ("threshold", &threshold), ("features", &features.join(", "))])
+    who.sentence("why.rules.irrelevant", &[("logit", &logit), ("threshold", &threshold), ("features", &features.join(", "))])
 }
 
 impl Scene<'_> {
@@ -28,12 +28,12 @@ impl Scene<'_> {
     pub(super) fn rule(&self, who: &Subject, recorded: &Recorded, decided: &Decided) -> Option<StoryLine> {
         let told = match decided.reason {
             Reason::Budget => self.used_up(who, recorded, decided.used_up.as_ref()?)?,
-            Reason::Closed => who.tell("why.rules.closed", &[("count", &self.backend.context.settings.closing.reopen_after)]),
+            Reason::Closed => who.sentence("why.rules.closed", &[("count", &self.backend.context.settings.closing.reopen_after)]),
             Reason::Paused => return self.pause(who, recorded),
             Reason::NoInitiative => self.quiet(who, recorded.at)?,
             Reason::Irrelevant => estimate(who, decided.relevance.as_deref()?),
             reason @ (Reason::Unpostable | Reason::LoopGuard | Reason::Unreadable) => {
-                who.tell(&format!("why.rules.{reason}"), &[])
+                who.sentence(&format!("why.rules.{reason}"), &[])
             }
             _ => return None,
         };
@@ -44,7 +44,7 @@ impl Scene<'_> {
     pub(super) fn quiet(&self, who: &Subject, at: Moment) -> Option<Told> {
         let (settings, guild) = (&self.backend.context.settings, &self.channel_key.guild);
         if self.backend.context.memberships.has_minors(&self.channel_key.channel) {
-            return Some(who.tell("why.rules.minors", &[]));
+            return Some(who.sentence("why.rules.minors", &[]));
         }
         let policies = self.backend.context.memberships.policies(&self.channel_key.channel);
         let [own, of_room] = policies.get(&who.id)?.quiet_hours;
@@ -54,7 +54,7 @@ impl Scene<'_> {
             .into_iter()
             .find(|(_, hours)| hours.include(at, zone))?;
         let key_of_when = if hours == QuietHours::Always { "why.quiet.always" } else { "why.quiet.hours" };
-        Some(who.tell(key, &[("when", &who.say(key_of_when, &[("hours", &hours)]))]))
+        Some(who.sentence(key, &[("when", &who.say(key_of_when, &[("hours", &hours)]))]))
     }
 
     /// A line saying that the pause continues, and the request that ends it.
@@ -68,7 +68,7 @@ impl Scene<'_> {
             (true, true) => ("why.rules.both_paused", json!({ "paused": false, "companions": of_companion })),
         };
         let setting = Some(format!("PATCH /api/rooms/{} {change}", self.room).into());
-        Some(StoryLine { setting, ..who.tell(key, &[]).line(recorded, "rule") })
+        Some(StoryLine { setting, ..who.sentence(key, &[]).line(recorded, "rule") })
     }
 
     /// The exhausted budget, as recorded. `None` if that limit does not exist any more.
@@ -81,8 +81,8 @@ impl Scene<'_> {
             Budget::GuildStatements => settings.gate.guild_statements_per_day.to_string(),
             Budget::GuildTokens => settings.models.guild_tokens_per_day?.to_string(),
         };
-        let free = |at: Moment| who.tell("why.rules.free_later", &[("time", &span(at.since(recorded.at), who.language))]);
-        let limit = who.tell(&format!("why.limits.{}", used_up.budget), &[("count", &most)]);
+        let free = |at: Moment| who.sentence("why.rules.free_later", &[("time", &span(at.since(recorded.at), who.language))]);
+        let limit = who.sentence(&format!("why.limits.{}", used_up.budget), &[("count", &most)]);
         Some(limit.and(used_up.free_at.map(free)))
     }
 }

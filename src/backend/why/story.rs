@@ -118,7 +118,7 @@ impl Scene<'_> {
                 }
                 Event::ReplyOwed { companion, ticket, again: Some(_), .. } if *companion == who.id => {
                     again.push(*ticket);
-                    tried.push(who.tell("why.again", &[]).line(recorded, "respond"));
+                    tried.push(who.sentence("why.again", &[]).line(recorded, "respond"));
                 }
                 event if event.cancels(&who.id) || event.pauses(&who.id) => {
                     dropped = newest.take().filter(|_| is_open).or(dropped);

@@ -163,7 +163,7 @@ impl Scene<'_> {
             (false, true) => "why.waiting.retry_soon",
             (false, false) => "why.waiting.retry_server",
         };
-        let retry = who.tell(key, &[("time", &span(Duration::from_secs_f64(left), who.language))]);
+        let retry = who.sentence(key, &[("time", &span(Duration::from_secs_f64(left), who.language))]);
         match self.last_error(&who.id).await {
             Some(error) => words::failed(who, &error).and(Some(retry)).text,
             None => retry.text,

@@ -264,7 +264,7 @@ impl Side {
             kept.model_ms += outcome.facts.model_ms;
             spending.used(outcome.facts.usage, self.price.as_ref());
             match outcome.result {
-                Ok(answer) => self.take(&answer, &mut kept),
+                Ok(answer) => self.record_answer(&answer, &mut kept),
                 Err(error) => {
                     self.failed(&error);
                     // If only the second call failed, the first answer is kept, as in a room.
@@ -280,7 +280,7 @@ impl Side {
         Some(kept)
     }
 
-    fn take(&self, answer: &Answer, kept: &mut Kept) {
+    fn record_answer(&self, answer: &Answer, kept: &mut Kept) {
         self.failures_in_row.store(0, Ordering::Relaxed);
         kept.answer = answer.text().into_owned();
         kept.input_tokens += answer.usage.input_tokens;

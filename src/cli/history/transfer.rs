@@ -155,7 +155,7 @@ mod tests {
         let records: Vec<_> = (0..1_200_u32).map(|number| number.to_be_bytes().to_vec()).collect();
         let store = opened(&loaded, Engine::Sled);
         runtime.block_on(async {
-            let term = store.take(ward).await.unwrap();
+            let term = store.acquire_ward(ward).await.unwrap();
             let append = Append { channel, after: Seq::NONE, records: records.clone() };
             let batch = Batch { ward, term, append: Some(append), fresh: Vec::new(), writes: Vec::new() };
             assert_eq!(store.commit(vec![batch]).await.unwrap(), [Ok(())]);
@@ -167,7 +167,7 @@ mod tests {
         // Killed after the files were marked.
         let target = opened(&loaded, Engine::Postgres);
         runtime.block_on(async {
-            let term = target.take(Ward(0)).await.unwrap();
+            let term = target.acquire_ward(Ward(0)).await.unwrap();
             let mark = Write::Put(transfer::mark_key(), Vec::new());
             let batch = Batch { ward: Ward(0), term, append: None, fresh: Vec::new(), writes: vec![mark] };
             assert_eq!(target.commit(vec![batch]).await.unwrap(), [Ok(())]);
@@ -177,7 +177,7 @@ mod tests {
         std::fs::remove_file(data.path().join("moved")).unwrap();
         let again = copy(&loaded, Engine::Sled, Engine::Postgres, true).unwrap_err();
         let owner = opened(&loaded, Engine::Postgres);
-        runtime.block_on(owner.take(ward)).unwrap();
+        runtime.block_on(owner.acquire_ward(ward)).unwrap();
         loaded.settings.storage.path = back.path().into();
         let owned = copy(&loaded, Engine::Postgres, Engine::Sled, true).unwrap_err();
         drop(owner);

@@ -106,7 +106,7 @@ impl Conversation {
                     if message.is_by(companion) {
                         relevance.speak(&message.from.name, &message.text);
                     } else {
-                        relevance.hear(&Heard::of(companion, message));
+                        relevance.record_message(&Heard::of(companion, message));
                     }
                 }
             }

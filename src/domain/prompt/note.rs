@@ -22,7 +22,7 @@ pub enum Note {
 
 /// The note of a prompt: the first that applies. An event must be acknowledged even by a companion that is leaving. A companion that says goodbye
 /// begins no new topic. After a long silence, earlier repetition does not count.
-pub fn note(trigger: Trigger, stage: Stage, is_repetitive: bool) -> Option<Note> {
+pub fn choose_note(trigger: Trigger, stage: Stage, is_repetitive: bool) -> Option<Note> {
     match (trigger, stage) {
         (Trigger::Event, _) => Some(Note::Event),
         // A terminal companion makes no statements. If it has to make one anyway, it says goodbye.

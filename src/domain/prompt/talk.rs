@@ -8,7 +8,7 @@ use super::data::{char_weight, cut_middle, plain_words, unmarked_name, weight};
 use super::form::pass_form;
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
 use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end};
-use super::note::note;
+use super::note::choose_note;
 use super::recalled::recalled;
 use super::room::statement_ending_weight;
 use super::texts::{FRAME_WEIGHT, HOW_TO_READ_TURNS, HOW_TO_READ_TURNS_SHORT, MISSED, NEW, OPENING, REASON, RECALLED, SUMMARY};
@@ -129,7 +129,7 @@ fn situation(
     let begin = talk.len() - shown.len();
     let new_from = new_from.saturating_sub(begin);
 
-    let note = note(input.trigger, input.stage, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
+    let note = choose_note(input.trigger, input.stage, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
     let note = cut_middle(note.as_deref().unwrap_or_default(), changing / 8, char_weight);
     let missing = unread + talk[..begin].iter().filter(|said| said.seq > *summary_upto).count();
     let summary = quoted(input.summary.as_deref(), changing / 2);

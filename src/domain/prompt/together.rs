@@ -7,7 +7,7 @@ use super::data::{unmarked_name, weight};
 use super::form::{Extra, votes_form};
 use super::frame::{self, System, context, paragraphs, system};
 use super::line::tag_of;
-use super::note::note;
+use super::note::choose_note;
 use super::texts::{HOW_TO_READ_TOGETHER, TOGETHER};
 use super::{Character, Prompt, PromptInput, RECENT_TURNS, Said, Scene, tokens};
 use crate::closing::Stage;
@@ -114,7 +114,7 @@ fn question(one: &Asked<'_>, new: &[&Said], words: &Words) -> String {
     if input.stage != Stage::None {
         sentences.push(format!("Your `closing` until now is \"{}\".", input.stage));
     }
-    let note = note(input.trigger, Stage::None, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
+    let note = choose_note(input.trigger, Stage::None, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
     sentences.extend(note.map(|note| note.to_string()));
     sentences.push(words.question_for(input.trigger).to_owned());
     sentences.retain(|sentence| !sentence.is_empty());

@@ -23,7 +23,7 @@ pub(super) trait Stage {
 
 /// Receives the text that a stage outputs.
 pub(super) trait Sink {
-    fn take(&mut self, text: &str, is_whole: bool);
+    fn push_text(&mut self, text: &str, is_whole: bool);
 
     /// Discards all text received so far.
     fn restart(&mut self);
@@ -33,7 +33,7 @@ pub(super) trait Sink {
 }
 
 impl Sink for String {
-    fn take(&mut self, text: &str, _: bool) {
+    fn push_text(&mut self, text: &str, _: bool) {
         self.push_str(text);
     }
 
@@ -63,14 +63,14 @@ impl<S: Stage, N: Sink> Chain<S, N> {
 }
 
 impl<S: Stage, N: Sink> Sink for Chain<S, N> {
-    fn take(&mut self, text: &str, is_whole: bool) {
+    fn push_text(&mut self, text: &str, is_whole: bool) {
         self.text.push_str(text);
         while self.at < self.text.len() {
             let text = Cursor::new(&self.text, self.at, is_whole);
             let Ok(step) = self.stage.step(text, self.next.is_empty()) else { break };
             match step {
-                Step::Say(end) => self.next.take(text.until(end), false),
-                Step::Instead(instead, _) => self.next.take(instead, false),
+                Step::Say(end) => self.next.push_text(text.until(end), false),
+                Step::Instead(instead, _) => self.next.push_text(instead, false),
                 Step::Cut(kind, _) => _ = self.trimmed.insert(kind),
                 Step::Restart(kind, _) => {
                     self.trimmed.insert(kind);
@@ -81,7 +81,7 @@ impl<S: Stage, N: Sink> Sink for Chain<S, N> {
             self.at = end.before().len();
         }
         if is_whole {
-            self.next.take("", true);
+            self.next.push_text("", true);
         }
     }
 

@@ -50,7 +50,7 @@ pub(super) struct Words {
 }
 
 impl Sink for Words {
-    fn take(&mut self, text: &str, is_whole: bool) {
+    fn push_text(&mut self, text: &str, is_whole: bool) {
         if self.is_over() {
             return;
         }

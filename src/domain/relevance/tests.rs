@@ -8,7 +8,7 @@ impl Talk {
     fn says<'a>(&mut self, from: &'a str, text: &'a str) -> Features {
         let named = if text.to_lowercase().contains("aria") { Named::Me } else { Named::Unknown };
         let heard = Heard { from, is_person: true, text, named };
-        self.0.hear(&heard);
+        self.0.record_message(&heard);
         self.0.features(&heard)
     }
 

@@ -216,7 +216,7 @@ impl<'a> StrictWriter<'a> {
                 if !writer.quote(closing) {
                     break;
                 }
-            } else if writer.take(c) {
+            } else if writer.process_char(c) {
                 return Rewritten::Complete { output: writer.output, end: writer.at };
             }
         }
@@ -230,7 +230,7 @@ impl<'a> StrictWriter<'a> {
     }
 
     /// Processes a character outside texts. Returns whether the object ends with it.
-    fn take(&mut self, c: char) -> bool {
+    fn process_char(&mut self, c: char) -> bool {
         let is_structure = matches!(c, ',' | ':' | ';' | '{' | '}' | '[' | ']' | '\n' | '\r');
         let is_word = c.is_alphanumeric() || matches!(c, '+' | '-' | '.' | '_');
         if is_word || self.words.is_some() && !is_structure {

@@ -77,7 +77,7 @@ impl TestStore {
 
 #[async_trait]
 impl Store for TestStore {
-    async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
+    async fn acquire_ward(&self, ward: Ward) -> Result<Term, StoreError> {
         let mut inner = self.inner.lock();
         let term = inner.terms.entry(ward).or_default();
         term.0 += 1;

@@ -28,8 +28,8 @@ struct Counted {
 
 #[async_trait]
 impl Store for Counted {
-    async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
-        self.store.take(ward).await
+    async fn acquire_ward(&self, ward: Ward) -> Result<Term, StoreError> {
+        self.store.acquire_ward(ward).await
     }
 
     async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {

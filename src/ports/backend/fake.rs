@@ -401,7 +401,7 @@ impl GuestService for FakeBackend {
         Ok(())
     }
 
-    async fn take(&self, _: &Visit, _: Amount) -> Result<(), Refused> {
+    async fn consume_quota(&self, _: &Visit, _: Amount) -> Result<(), Refused> {
         Ok(())
     }
 

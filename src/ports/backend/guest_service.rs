@@ -48,7 +48,7 @@ pub trait GuestService: Send + Sync + 'static {
     async fn leave(&self, visit: &Visit) -> Result<(), Refused>;
 
     /// Counts an amount that a guest is about to use. Returns [`Refused::TooMany`] if today's limit is reached.
-    async fn take(&self, visit: &Visit, amount: Amount) -> Result<(), Refused>;
+    async fn consume_quota(&self, visit: &Visit, amount: Amount) -> Result<(), Refused>;
 
     /// Changes with every change that can end a visit.
     fn changes(&self) -> watch::Receiver<u64>;

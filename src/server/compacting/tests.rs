@@ -24,8 +24,9 @@ impl Clock for TestClock {
 async fn store_with(marks: &[Moment]) -> Arc<MemoryStore> {
     let store = Arc::new(MemoryStore::new());
     for (ward, at) in (3..).map(Ward).zip(marks) {
-        let term = store.take(ward).await.unwrap();
-        let batch = Batch { ward, term, append: None, fresh: Vec::new(), writes: erased::note(ward, *at, true).collect() };
+        let term = store.acquire_ward(ward).await.unwrap();
+        let batch =
+            Batch { ward, term, append: None, fresh: Vec::new(), writes: erased::erasure_writes(ward, *at, true).collect() };
         store.commit(vec![batch]).await.unwrap()[0].clone().unwrap();
     }
     store

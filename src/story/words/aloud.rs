@@ -12,20 +12,20 @@ use crate::texts::Language;
 pub(super) fn statement(message: &Message, heard: &str, who: &Subject) -> Told {
     let text = cut(&message.text);
     if message.modality.is_text() {
-        return who.tell("why.course.said_as_text", &[("text", &text)]);
+        return who.sentence("why.course.said_as_text", &[("text", &text)]);
     }
     let rest = message.text.strip_prefix(heard.trim()).map(str::trim);
     let rest = rest.filter(|rest| !rest.is_empty() && message.cut.is_none());
-    let written = rest.map(|rest| who.tell("why.course.said_rest", &[("rest", &cut(rest))]));
-    who.tell("why.course.said_aloud", &[("text", &text)]).and(written).and(cut_off(message, who.language))
+    let written = rest.map(|rest| who.sentence("why.course.said_rest", &[("rest", &cut(rest))]));
+    who.sentence("why.course.said_aloud", &[("text", &text)]).and(written).and(cut_off(message, who.language))
 }
 
 /// An interruption or a stop.
 pub(super) fn interrupted(interrupted: &Interrupted, by: Option<&str>, who: &Subject) -> Told {
     let by = by.map_or_else(|| who.say("why.somebody", &[]), str::to_owned);
     let at = span(Duration::from_millis(interrupted.at_ms), who.language);
-    let verdict = who.tell(&format!("why.interrupted.{}", interrupted.verdict), &[("who", &by)]);
-    verdict.and(Some(who.tell("why.interrupted.at", &[("time", &at)])))
+    let verdict = who.sentence(&format!("why.interrupted.{}", interrupted.verdict), &[("who", &by)]);
+    verdict.and(Some(who.sentence("why.interrupted.at", &[("time", &at)])))
 }
 
 /// The position and the author of a cut, and the text that was not played. `None` if the statement was not cut off.

@@ -22,7 +22,7 @@ pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course:
         (Some(What::Now(Phase::Held)), _) => ("held", "why.course.held"),
         (Some(What::Now(Phase::Selected)), Event::RoundClosed(RoundClosed { speak_at, .. })) => {
             let delay = speak_at.map(|at| at.since(recorded.at)).filter(|delay| !delay.is_zero())?;
-            return Some(who.tell("why.course.pause", &[("time", &span(delay, who.language))]).line(recorded, "turn"));
+            return Some(who.sentence("why.course.pause", &[("time", &span(delay, who.language))]).line(recorded, "turn"));
         }
         (Some(What::Now(Phase::Lost)), Event::RoundClosed(_) | Event::HeldSelected { .. }) => ("floor_lost", "why.course.lost"),
         (_, Event::Said { message, .. }) => return Some(statement(message, course, who).line(recorded, "statement")),
@@ -37,7 +37,7 @@ pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course:
         (_, Event::ReplyOwed { .. }) => ("respond", "why.course.speaks"),
         (_, Event::Segment(segment)) => {
             let by = name_of(&segment.from, who.language);
-            return Some(who.tell("why.course.held_back", &[("who", &by)]).line(recorded, "held_back"));
+            return Some(who.sentence("why.course.held_back", &[("who", &by)]).line(recorded, "held_back"));
         }
         (_, Event::SentenceStarting { .. }) => ("speaking", "why.course.speaking"),
         (_, Event::SentencePlayed { .. }) => ("stalled", "why.course.stalled"),
@@ -46,7 +46,7 @@ pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course:
         (_, Event::FloorExpired { .. }) => ("late", "why.course.late"),
         (_, Event::FloorTaken { .. }) => ("respond", "why.course.late_posted"),
         (_, Event::Decided(_)) => {
-            return Some(who.tell("why.course.next", &[("seq", &recorded.seq)]).line(recorded, "next"));
+            return Some(who.sentence("why.course.next", &[("seq", &recorded.seq)]).line(recorded, "next"));
         }
         (_, Event::Deleted { .. }) => ("dropped", "why.course.deleted"),
         (_, Event::Cancelled { message: Some(_), .. }) => ("failed", "why.course.asked_to_stop"),
@@ -60,13 +60,13 @@ pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course:
         (_, Event::Paused { .. }) => ("moved", "why.course.paused"),
         _ => return None,
     };
-    Some(who.tell(key, &[]).line(recorded, kind))
+    Some(who.sentence(key, &[]).line(recorded, kind))
 }
 
 /// The line for a disclosure with the statement of this reply. `None` for other events.
 pub(crate) fn disclosed(recorded: &Recorded, reply: Option<Ticket>, who: &Subject) -> Option<StoryLine> {
     let Event::Disclosed(disclosed) = &recorded.event else { return None };
-    (Some(disclosed.ticket) == reply).then(|| who.tell("why.course.disclosed", &[]).line(recorded, "disclosed"))
+    (Some(disclosed.ticket) == reply).then(|| who.sentence("why.course.disclosed", &[]).line(recorded, "disclosed"))
 }
 
 fn statement(message: &Message, course: &Course, who: &Subject) -> Told {
@@ -75,10 +75,10 @@ fn statement(message: &Message, course: &Course, who: &Subject) -> Told {
     }
     let told = match &course.spoken {
         Some(spoken) => aloud::statement(message, &spoken.words, who),
-        None => who.tell("why.course.said", &[("text", &cut(&message.text))]),
+        None => who.sentence("why.course.said", &[("text", &cut(&message.text))]),
     };
     let setting = message.truncated.then_some("prompt.max_main_answer_tokens");
-    Told { setting, ..told.and(message.truncated.then(|| who.tell("why.course.truncated", &[]))) }
+    Told { setting, ..told.and(message.truncated.then(|| who.sentence("why.course.truncated", &[]))) }
 }
 
 /// The reply was extended because people said more before it began to be spoken.
@@ -87,5 +87,5 @@ fn extended(course: &Course, who: &Subject) -> Option<Told> {
         Told::new(who.language, "why.message.said", &[("who", &author(message, who.language)), ("text", &cut(&message.text))])
     };
     let said = course.spoken.as_ref()?.said(&course.newly_answered).map(quote);
-    Some(said.fold(who.tell("why.course.extended", &[]), |told, said| told.and(Some(said))))
+    Some(said.fold(who.sentence("why.course.extended", &[]), |told, said| told.and(Some(said))))
 }

@@ -15,7 +15,7 @@ pub(crate) fn owed(who: &Subject, ending: Option<&Recorded>, is_read: bool) -> (
         Some(Event::Said { message, .. }) if is_redacted(message) => (Outcome::Answered, "why.fate.answer_deleted"),
         Some(Event::Said { message, .. }) => {
             let key = if message.modality.is_text() { "why.fate.answered" } else { "why.fate.answered_aloud" };
-            let told = who.tell(key, &[("text", &cut(&message.text))]);
+            let told = who.sentence(key, &[("text", &cut(&message.text))]);
             return (Outcome::Answered, told.and(cut_off(message, who.language)).text);
         }
         Some(Event::ReplyFailed { error, category, .. }) => {

@@ -35,10 +35,10 @@ pub(crate) fn question_line(who: &Subject, asked: &Recorded, evaluated: &Evaluat
         Trigger::Lull => "why.asked.lull",
     };
     let time = span(quiet, who.language);
-    let told = who.tell(key, &[("who", &speaker), ("time", &time), ("count", &evaluated.message_count)]);
+    let told = who.sentence(key, &[("who", &speaker), ("time", &time), ("count", &evaluated.message_count)]);
     let waited = since(evaluated.message);
     let is_late = evaluated.trigger == Trigger::DirectAddress && waited >= AT_ONCE;
-    let late = || who.tell("why.asked.later", &[("time", &span(waited, who.language))]);
+    let late = || who.sentence("why.asked.later", &[("time", &span(waited, who.language))]);
     let next = repetition(who, evaluated, asked.seq, before).or_else(|| is_late.then(late));
     told.and(next).line(asked, "evaluate")
 }
@@ -73,10 +73,10 @@ fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Record
     for recorded in earlier.take_while(|recorded| recorded.seq > evaluated.message) {
         let event = &recorded.event;
         if matches!(event, Event::Unanswered { companion, .. } if *companion == who.id) {
-            return Some(who.tell("why.asked.again", &[]));
+            return Some(who.sentence("why.asked.again", &[]));
         }
         if matches!(event, Event::RoundClosed(closed) if closed.others.iter().any(|other| other.companion == who.id)) {
-            return Some(who.tell("why.asked.kept", &[]));
+            return Some(who.sentence("why.asked.kept", &[]));
         }
         if *event == Event::Cleared {
             return None;

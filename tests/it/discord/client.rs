@@ -174,7 +174,7 @@ struct InboxIntake {
 
 #[async_trait]
 impl Intake for InboxIntake {
-    async fn take(&mut self, dispatch: Dispatch) {
+    async fn handle_dispatch(&mut self, dispatch: Dispatch) {
         let mut handling = self.inbox.handling.subscribe();
         let handling = handling.wait_for(|handling| *handling != Handling::Blocks).await.expect("an inbox").clone();
         let data: Value = serde_json::from_str(dispatch.data.get()).unwrap_or_default();

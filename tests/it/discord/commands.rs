@@ -162,7 +162,7 @@ async fn forward_interactions(discord: &Counterpart, target: Arc<Mutex<Interacti
         while let Some(mut payload) = socket.next().await {
             if payload["t"] == "INTERACTION_CREATE" {
                 match &*target.lock() {
-                    InteractionTarget::Commands(commands) => commands.take(raw(&payload["d"])),
+                    InteractionTarget::Commands(commands) => commands.handle_interaction(raw(&payload["d"])),
                     // At the end of a test the receiver may be gone.
                     InteractionTarget::Test(test) => drop(test.send(payload["d"].take())),
                 }

@@ -52,7 +52,7 @@ pub(super) fn ask(
         Priority::of(evaluation.trigger, modality.unwrap_or_default())
     };
     let priority = open_questions(tickets, conversation).map(priority_of).max()?;
-    let tell = channel.tell();
+    let tell = channel.message_sender();
     let (call, lost, lost_tickets) = (Call::default(), tell.clone(), tickets.to_vec());
     let arrived = call.clone();
     let arrival = Reply::new(move |asked: Result<CallId, Dropped>| match asked {
@@ -98,7 +98,7 @@ pub(super) fn ask_or_pass(ticket: Ticket, conversation: &Conversation, channel: 
         ticket,
         priority: Priority::of(evaluation.trigger, modality.unwrap_or_default()),
         statement,
-        tell: channel.tell(),
+        tell: channel.message_sender(),
         context: channel.context.clone(),
     })?;
     Some(Call::new(OnceLock::from(call)))

@@ -192,7 +192,7 @@ impl Appends {
     }
 
     /// Removes and returns the message with this number, which triggered a turn. It is recorded only once.
-    pub(super) fn take(&mut self, seq: Seq) -> Option<Append> {
+    pub(super) fn remove(&mut self, seq: Seq) -> Option<Append> {
         let at = self.0.iter().position(|append| append.seq == seq)?;
         self.0.remove(at)
     }
@@ -212,8 +212,8 @@ mod tests {
 
         appends.drop_below(Seq(58));
 
-        assert!(appends.take(Seq(57)).is_none());
-        assert!(appends.take(Seq(58)).is_some());
+        assert!(appends.remove(Seq(57)).is_none());
+        assert!(appends.remove(Seq(58)).is_some());
         assert!(appends.0.capacity() <= 2 * SPARE_CAPACITY, "room for {}", appends.0.capacity());
     }
 }

@@ -9,7 +9,7 @@ fn a_companion_is_in_a_guild_while_it_is_a_member_of_one_of_its_channels() {
     memberships.put(&"one".into(), membership("home", &["aria"])).unwrap();
     memberships.put(&"two".into(), membership("home", &["aria", "bruno"])).unwrap();
 
-    memberships.take(&"one".into());
+    memberships.remove(&"one".into());
     assert!(memberships.is_in_guild(&"home".into(), "aria"));
 
     memberships.put(&"two".into(), membership("home", &["bruno"])).unwrap();
@@ -73,7 +73,7 @@ fn a_guild_whose_companions_change_gets_its_own_names_and_others_keep_theirs() {
     assert!(!share(&memberships, "home", "away"));
     assert_eq!((found("home"), found("away")), (2, 1));
 
-    memberships.take(&"one".into());
+    memberships.remove(&"one".into());
     memberships.put(&"one".into(), with_external("zed", External::default())).unwrap();
     assert!(!share(&memberships, "home", "away"));
     assert_eq!((found("home"), found("away")), (2, 1), "aria and zed, and aria");

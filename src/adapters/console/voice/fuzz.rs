@@ -138,7 +138,7 @@ pub fn session(bytes: &[u8]) {
                 outbox: Arc::new(Outbox::new(false, shared.instruments.clone())),
                 line: call.clone(),
                 heard_at: Mutex::new(Instant::now()),
-                _slot: (shared.slots.take(address).expect("a slot"), None),
+                _slot: (shared.slots.acquire(address).expect("a slot"), None),
                 console: shared,
             };
             session.receive(&mut stream::iter(frames.into_iter().map(Ok))).await

@@ -36,7 +36,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn take(&mut self) -> Option<Out> {
+    fn pop(&mut self) -> Option<Out> {
         let out = self.all.pop_front()?;
         self.frames -= usize::from(matches!(out, Out::Frame(_)));
         Some(out)
@@ -66,7 +66,7 @@ impl Outbox {
     pub async fn next(&self) -> Out {
         loop {
             let added = self.added.notified();
-            if let Some(out) = self.waiting.lock().take() {
+            if let Some(out) = self.waiting.lock().pop() {
                 return out;
             }
             added.await;

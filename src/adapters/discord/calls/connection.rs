@@ -227,7 +227,7 @@ impl Connection {
                             self.shared.connected(self.guild, self.channel);
                         }
                     }
-                    Some(Event::Heard(heard)) => people.hear(&heard),
+                    Some(Event::Heard(heard)) => people.forward_packet(&heard),
                     Some(Event::Sent(sent)) => speaker.note_sent(sent, Instant::now()),
                     Some(Event::Here(user)) => {
                         if let Some(user) = Snowflake::new(user)
@@ -399,7 +399,7 @@ impl People {
         self.here.insert(user, Person { line, is_muted: present.is_muted, numbers: Numbers::default() });
     }
 
-    fn hear(&mut self, heard: &Heard) {
+    fn forward_packet(&mut self, heard: &Heard) {
         let Some(person) = Snowflake::new(heard.user).and_then(|user| self.here.get_mut(&user)) else { return };
         let number = person.numbers.of(heard.line, heard.number, Instant::now());
         person.line.push_packet(number, &heard.opus);

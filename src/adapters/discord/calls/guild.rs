@@ -114,11 +114,11 @@ pub struct Admitted {
 impl GuildVoice {
     /// Applies one voice state: a user entered, changed or left. `is_automatic` selects the channels that the bot enters by itself.
     pub fn update(&mut self, state: &VoiceState, bot: Option<Snowflake>, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
-        self.note(state, bot, now);
+        self.apply_state(state, bot, now);
         self.settle(is_automatic, now);
     }
 
-    fn note(&mut self, state: &VoiceState, bot: Option<Snowflake>, now: Instant) {
+    fn apply_state(&mut self, state: &VoiceState, bot: Option<Snowflake>, now: Instant) {
         if Some(state.user_id) == bot {
             self.update_own(state, now);
         } else {
@@ -198,7 +198,7 @@ impl GuildVoice {
         }
         // Discord does not name the voice server again if the bot was already in the channel. The bot rejoins to get it.
         for state in states.iter().filter(|state| Some(state.user_id) != bot) {
-            self.note(state, bot, now);
+            self.apply_state(state, bot, now);
         }
         self.end_dismissal();
         self.settle(is_automatic, now);

@@ -39,7 +39,7 @@ impl Checking<'_> {
             Err(failed) => return self.give_up("application", &failed),
         };
         let bot = Named::new(user.id, &user.username);
-        self.note(Line::good("token", format!("it is the token of {bot}, the bot of application {}", application.id)));
+        self.add_line(Line::good("token", format!("it is the token of {bot}, the bot of application {}", application.id)));
         self.report.figures.application = Some(Named::new(application.id, &application.name));
         self.report.figures.bot = Some(bot);
         self.report.figures.servers = application.approximate_guild_count;
@@ -49,7 +49,7 @@ impl Checking<'_> {
     }
 
     fn give_up<T>(&mut self, about: &'static str, failed: &super::Failed) -> Option<T> {
-        self.note_failed(about, failed);
+        self.add_failed_line(about, failed);
         None
     }
 
@@ -57,9 +57,11 @@ impl Checking<'_> {
     fn invitability(&mut self, application: &Application) {
         if application.bot_require_code_grant {
             let click = "Developer Portal > the application > Bot > Requires OAuth2 Code Grant > off > Save.";
-            self.note(Line::problem("invitation", "nobody can invite the bot: it requires an OAuth2 code grant").click(click));
+            self.add_line(
+                Line::problem("invitation", "nobody can invite the bot: it requires an OAuth2 code grant").click(click),
+            );
         } else if application.bot_public == Some(false) {
-            self.note(Line::good(
+            self.add_line(Line::good(
                 "invitation",
                 "the bot's owner alone can invite it (Developer Portal > Bot > Public Bot is off)",
             ));
@@ -67,14 +69,14 @@ impl Checking<'_> {
         if !application.interactions_endpoint_url.is_empty() {
             let click = "Developer Portal > the application > General Information > Interactions Endpoint URL > clear it > Save.";
             let text = "slash commands go to another program: the application has an Interactions Endpoint URL";
-            self.note(Line::problem("commands", text).click(click));
+            self.add_line(Line::problem("commands", text).click(click));
         }
     }
 
     /// Checks whether the bot may read message contents.
     fn intents(&mut self, application: &Application) {
         let is_approved = application.flags.contains(ApplicationFlags::GATEWAY_MESSAGE_CONTENT);
-        self.note(match (self.settings.message_content, application.reads_content()) {
+        self.add_line(match (self.settings.message_content, application.reads_content()) {
             (MessageContent::On | MessageContent::Auto, true) if !is_approved => {
                 Line::good("intents", format!("Message Content is enabled; {REVIEW_DUE}"))
             }
@@ -124,7 +126,7 @@ impl Checking<'_> {
         let spare = starts.remaining.saturating_sub(RESERVE);
         let click = "Something identifies repeatedly: another program with this token, or restarts without the data folder. Stop it; \
                      resetting the token disconnects other programs.";
-        self.note(if spare < needed {
+        self.add_line(if spare < needed {
             let text = format!("{text}; the last {RESERVE} are left to you, so the bot would not start before the reset");
             Line::problem("identify", text).click(click)
         } else if spare < needed.saturating_mul(STARTS_TO_SPARE) {
@@ -136,12 +138,12 @@ impl Checking<'_> {
 
     fn shards(&mut self, recommended: u32) {
         let Some(configured) = self.settings.shards.map(NonZeroU32::get) else {
-            self.note(Line::good("shards", format!("Discord recommends {recommended}, and the bot uses as many")));
+            self.add_line(Line::good("shards", format!("Discord recommends {recommended}, and the bot uses as many")));
             return;
         };
         let most = u64::from(configured) * GUILDS_PER_SHARD;
         let servers = self.report.figures.servers.unwrap_or_default();
-        self.note(if servers > most {
+        self.add_line(if servers > most {
             let text = format!(
                 "discord.shards = {configured} is too few for about {servers} servers: a connection serves {GUILDS_PER_SHARD}"
             );
@@ -157,7 +159,7 @@ impl Checking<'_> {
     /// Checks whether the slash command is registered.
     pub(super) async fn commands(&mut self, application: &Application) {
         match self.ask::<Vec<Value>>(Request::commands(application.id)).await {
-            Ok(commands) => self.note(match registered::status(&commands) {
+            Ok(commands) => self.add_line(match registered::status(&commands) {
                 Status::Current => Line::good("commands", format!("/{TERTULIA} is registered")),
                 Status::Outdated => {
                     Line::warning("commands", format!("/{TERTULIA} is registered as another version of the server defines it"))
@@ -166,7 +168,7 @@ impl Checking<'_> {
                 Status::Missing => Line::warning("commands", format!("/{TERTULIA} is not registered yet"))
                     .click("Start the server: it registers it."),
             }),
-            Err(failed) => self.note_failed("commands", &failed),
+            Err(failed) => self.add_failed_line("commands", &failed),
         }
     }
 }

@@ -24,7 +24,7 @@ impl Checking<'_> {
             let Some(listed) = channels.iter().find(|channel| channel.id == id) else { continue };
             self.found_calls.insert(id);
             let named = Named::new(id, listed.name.as_deref().unwrap_or_default());
-            self.note(line(listed.kind, permissions(listed)).of(server).in_channels(vec![named]));
+            self.add_line(line(listed.kind, permissions(listed)).of(server).in_channels(vec![named]));
         }
     }
 
@@ -38,7 +38,7 @@ impl Checking<'_> {
             }
             let text = "discord.voice_channels names a channel that the bot does not see";
             let allow = "If it is a voice channel: Edit Channel > Permissions > add the bot > allow View Channel.";
-            self.note(if are_all {
+            self.add_line(if are_all {
                 Line::problem("voice", format!("{text}: {id}")).click(format!("{allow} Otherwise name another one. {COPY_ID}"))
             } else {
                 Line::warning("voice", format!("{text} in the servers that are checked: {id}"))

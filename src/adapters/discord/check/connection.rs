@@ -18,14 +18,14 @@ impl Checking<'_> {
         let configured = match self.settings.gateway() {
             Ok(url) => url.map(|url| url.to_string()),
             Err(problem) => {
-                self.note(Line::problem("gateway", format!("discord.{problem}")));
+                self.add_line(Line::problem("gateway", format!("discord.{problem}")));
                 return;
             }
         };
         let Some(url) = configured.or(announced) else { return };
         // The address that Discord announces must meet the same rules as one in the settings.
         if Settings::gateway_at(&url).is_err() {
-            self.note(Line::problem("gateway", "Discord names no gateway that can be used").click(TRY_LATER));
+            self.add_line(Line::problem("gateway", "Discord names no gateway that can be used").click(TRY_LATER));
             return;
         }
         let began = Instant::now();
@@ -42,7 +42,7 @@ impl Checking<'_> {
                 Line::problem("gateway", text).click(OPEN_WAY)
             }
         };
-        self.note(line);
+        self.add_line(line);
     }
 }
 

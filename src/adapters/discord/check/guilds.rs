@@ -60,14 +60,14 @@ impl Checking<'_> {
                 Ok(works) => any_works |= works,
                 Err(Failed::Refused(refusal)) if refusal.means_not_a_member() => {
                     let click = "Open the link below, choose the server, and allow all permissions that the bot requests.";
-                    self.note(Line::problem("servers", format!("the bot is not in the server {server}")).click(click));
+                    self.add_line(Line::problem("servers", format!("the bot is not in the server {server}")).click(click));
                 }
                 Err(failed) => {
                     let line = super::failed_line("servers", &failed);
-                    self.note(Line { said: format!("{server} cannot be checked: {}", line.said), ..line });
+                    self.add_line(Line { said: format!("{server} cannot be checked: {}", line.said), ..line });
                     failed_in_a_row += usize::from(is_out_of_reach(&failed));
                     if failed_in_a_row == MOST_FAILED_SERVERS && left > 0 {
-                        self.note(Line::warning("servers", format!("the other {left} are not checked")));
+                        self.add_line(Line::warning("servers", format!("the other {left} are not checked")));
                         return;
                     }
                     continue;
@@ -91,7 +91,7 @@ impl Checking<'_> {
         let joined: Vec<WithId> = match self.ask(Request::get("GET /users/@me/guilds", "", path)).await {
             Ok(joined) => joined,
             Err(failed) => {
-                self.note_failed("servers", &failed);
+                self.add_failed_line("servers", &failed);
                 return None;
             }
         };
@@ -100,7 +100,7 @@ impl Checking<'_> {
         let count = approximate.unwrap_or(joined.len() as u64);
         self.report.figures.servers = Some(count);
         let checked = joined.len().min(first);
-        self.note(match (count, approximate) {
+        self.add_line(match (count, approximate) {
             (0, _) => Line::warning("servers", "the bot is in no server yet").click("Open the link below and choose a server."),
             (_, None) => Line::good("servers", format!("the bot is in {count}; {checked} of them are checked")),
             (_, Some(_)) => Line::good("servers", format!("the bot is in about {count}; {checked} of them are checked")),
@@ -120,7 +120,7 @@ impl Checking<'_> {
         let webhooks = match self.webhooks(in_server, id).await {
             // This requirement does not show in the permissions.
             Err(Failed::Refused(refusal)) if refusal.code == code::TWO_FACTORS => {
-                self.note(Line::problem("permissions", refusal.to_string()).of(&named));
+                self.add_line(Line::problem("permissions", refusal.to_string()).of(&named));
                 return Ok(false);
             }
             webhooks => webhooks?,
@@ -131,7 +131,7 @@ impl Checking<'_> {
         self.calls(&named, &channels, permissions);
         if member.is_timed_out(now) {
             let click = "Open the bot's profile there > the three dots > Remove Timeout.";
-            self.note(
+            self.add_line(
                 Line::warning("permissions", "the bot is timed out, which takes nearly all its permissions")
                     .click(click)
                     .of(&named),
@@ -140,7 +140,7 @@ impl Checking<'_> {
         self.note_permissions(&named, &findings, in_server == Permissions::all() && server.owner_id != bot);
         if !has_commands {
             let (problem, click) = Need::Commands.explanation();
-            self.note(Line::warning("commands", problem).click(click).of(&named));
+            self.add_line(Line::warning("commands", problem).click(click).of(&named));
         }
         Ok(findings.speakable > 0)
     }
@@ -174,7 +174,7 @@ impl Checking<'_> {
         let Findings { speakable, seen, hidden, lacking, full } = findings;
         let unseen = if *hidden > 0 { format!("; {hidden} more it does not see") } else { String::new() };
         let text = format!("companions can speak in {speakable} of the {seen} channels that the bot sees{unseen}");
-        self.note(if *speakable > 0 {
+        self.add_line(if *speakable > 0 {
             let needless = if is_administrator { "; it is an administrator there, which is not necessary" } else { "" };
             Line::good("permissions", format!("{text}{needless}")).of(server)
         } else {
@@ -184,11 +184,11 @@ impl Checking<'_> {
         });
         for (need, channels) in lacking {
             let (problem, click) = need.explanation();
-            self.note(Line::warning("permissions", problem).click(click).of(server).in_channels(channels.clone()));
+            self.add_line(Line::warning("permissions", problem).click(click).of(server).in_channels(channels.clone()));
         }
         if !full.is_empty() {
             let (problem, click) = NO_ROOM_FOR_WEBHOOK;
-            self.note(Line::warning("webhooks", problem).click(click).of(server).in_channels(full.clone()));
+            self.add_line(Line::warning("webhooks", problem).click(click).of(server).in_channels(full.clone()));
         }
     }
 }

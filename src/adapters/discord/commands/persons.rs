@@ -54,7 +54,7 @@ impl CommandHandler {
     /// Exports the user's data as a file.
     pub(super) async fn export(&self, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
         let scope = scope(here);
-        let slot = self.files.take(here.guild_id()).map_err(|_| Answer::Refused(words::BUSY.to_owned()))?;
+        let slot = self.files.acquire(here.guild_id()).map_err(|_| Answer::Refused(words::BUSY.to_owned()))?;
         let person = Person { guild: here.guild_id(), id: person.person().as_str().into() };
         let mut exported = match self.backend.records.export_person(person).await {
             Err(Refused::NotFound(_)) => {

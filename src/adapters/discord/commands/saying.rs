@@ -71,7 +71,7 @@ impl Questions {
     }
 
     /// Removes and returns the question of this person in this channel.
-    fn take(&self, id: Snowflake, person: Snowflake, channel: Snowflake) -> Option<Question> {
+    fn remove(&self, id: Snowflake, person: Snowflake, channel: Snowflake) -> Option<Question> {
         let mut waiting = self.0.lock();
         let matches = |question: &Question| question.id == id && question.person == person && question.channel == channel;
         let index = waiting.iter().position(matches)?;
@@ -157,7 +157,7 @@ impl CommandHandler {
     ) -> Result<SayStep, Answer> {
         let room = self.room_for_speaker(here, person).await?;
         let companion = member(&room, companion)?.clone();
-        let question = self.questions.take(id, person.id, here.channel);
+        let question = self.questions.remove(id, person.id, here.channel);
         let question = question.filter(|question| self.discord.now().since(question.id.time()) < ASKED_WITHIN);
         let question = question.ok_or_else(|| {
             Answer::Refused("That was asked already, or too long ago. Choose it in the menu of the message again.".to_owned())

@@ -38,7 +38,7 @@ impl Forwarder {
         let (end, ended) = oneshot::channel();
         let task = tokio::spawn(async move {
             while let Some((dispatch, _room)) = queued.recv().await {
-                intake.take(dispatch).await;
+                intake.handle_dispatch(dispatch).await;
             }
             // The intake may have work in progress. It is dropped only after `finish` has waited for that work.
             let _ = ended.await;

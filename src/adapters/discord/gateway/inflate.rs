@@ -32,7 +32,7 @@ impl Inflate {
     ///
     /// # Errors
     /// See [`Garbled`].
-    pub fn take(&mut self, message: &[u8]) -> Result<Option<String>, Garbled> {
+    pub fn decompress(&mut self, message: &[u8]) -> Result<Option<String>, Garbled> {
         self.inflate(message)?;
         for byte in &message[message.len().saturating_sub(END.len())..] {
             self.tail.rotate_left(1);
@@ -82,15 +82,15 @@ mod tests {
         let [first, second, third] =
             ["{\"op\":10}", "", "{\"op\":10}"].map(|text| deflated(&mut sender, text.as_bytes(), FlushCompress::Sync));
 
-        assert_eq!(inflate.take(&first), Ok(Some("{\"op\":10}".to_owned())));
-        assert!(matches!(inflate.take(&second), Ok(Some(empty)) if empty.is_empty()) || second.is_empty());
+        assert_eq!(inflate.decompress(&first), Ok(Some("{\"op\":10}".to_owned())));
+        assert!(matches!(inflate.decompress(&second), Ok(Some(empty)) if empty.is_empty()) || second.is_empty());
         for cut in 1..third.len() {
             let mut again = Inflate::new();
-            again.take(&first).unwrap();
-            again.take(&second).unwrap();
+            again.decompress(&first).unwrap();
+            again.decompress(&second).unwrap();
 
-            assert_eq!(again.take(&third[..cut]), Ok(None), "{cut}");
-            assert_eq!(again.take(&third[cut..]), Ok(Some("{\"op\":10}".to_owned())), "{cut}");
+            assert_eq!(again.decompress(&third[..cut]), Ok(None), "{cut}");
+            assert_eq!(again.decompress(&third[cut..]), Ok(Some("{\"op\":10}".to_owned())), "{cut}");
         }
     }
 
@@ -99,7 +99,7 @@ mod tests {
         let mut ended = deflated(&mut Compress::new(Compression::default(), true), b"{\"op\":10}", FlushCompress::Finish);
         ended.extend(END);
 
-        assert_eq!(Inflate::new().take(&ended), Err(Garbled));
+        assert_eq!(Inflate::new().decompress(&ended), Err(Garbled));
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         let bomb = deflated(&mut Compress::new(Compression::best(), true), &vec![b'x'; MAX_FRAME_BYTES * 2], FlushCompress::Sync);
         let mut inflate = Inflate::new();
 
-        assert_eq!(inflate.take(&bomb), Err(Garbled));
+        assert_eq!(inflate.decompress(&bomb), Err(Garbled));
         assert!(bomb.len() < 1_000_000 && inflate.frame.capacity() <= MAX_FRAME_BYTES * 2, "{}", inflate.frame.capacity());
     }
 
@@ -115,7 +115,7 @@ mod tests {
     fn invalid_utf8_is_garbled() {
         let bytes = deflated(&mut Compress::new(Compression::default(), true), &[0xff, 0xfe], FlushCompress::Sync);
 
-        assert_eq!(Inflate::new().take(&bytes), Err(Garbled));
+        assert_eq!(Inflate::new().decompress(&bytes), Err(Garbled));
     }
 
     proptest! {
@@ -133,8 +133,8 @@ mod tests {
             message.extend(END);
 
             // Both calls return.
-            let _ = Inflate::new().take(&message);
-            let _ = Inflate::new().take(&noise);
+            let _ = Inflate::new().decompress(&message);
+            let _ = Inflate::new().decompress(&noise);
         }
     }
 

@@ -129,7 +129,7 @@ impl GatewaySocket {
         loop {
             let frame = match socket.poll(cx) {
                 Poll::Ready(web_socket::Received::Text(text)) => Ok(Some(text)),
-                Poll::Ready(web_socket::Received::Binary(bytes)) => self.inflate.take(&bytes),
+                Poll::Ready(web_socket::Received::Binary(bytes)) => self.inflate.decompress(&bytes),
                 Poll::Ready(web_socket::Received::Drained) => Ok(None),
                 Poll::Ready(web_socket::Received::Closed { is_garbled: true, .. }) => Err(Garbled),
                 Poll::Ready(web_socket::Received::Closed { code, .. }) => return Poll::Ready(Received::Closed(code)),

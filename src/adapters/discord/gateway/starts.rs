@@ -134,7 +134,7 @@ impl Starts {
             let mut state = self.state.lock().await;
             self.load(&mut state).await?.limit.max_concurrency
         };
-        let slot = self.slots.take(shard, max_concurrency).await;
+        let slot = self.slots.acquire_slot(shard, max_concurrency).await;
         loop {
             let mut state = self.state.lock().await;
             let limit = self.load(&mut state).await?.limit;

@@ -142,7 +142,7 @@ fn invalid_requests_are_counted() {
     ] {
         let before = invalid.count(NOW);
 
-        invalid.note(status, scope, NOW);
+        invalid.record_invalid(status, scope, NOW);
 
         assert_eq!(invalid.count(NOW) > before, counts, "{status} {scope:?}");
     }

@@ -302,7 +302,7 @@ impl Connection {
             self.counts.not_audio += 1;
             return;
         };
-        let heard = self.hearing.hear(datagram, transport, &mut self.dave, now, &mut self.counts);
+        let heard = self.hearing.receive_datagram(datagram, transport, &mut self.dave, now, &mut self.counts);
         self.report_heard(heard);
     }
 
@@ -338,7 +338,7 @@ impl Connection {
     /// Drops the queued frames, and reports how much was sent.
     pub fn flush(&mut self) {
         self.talk.speaking.flush();
-        if let Some(sent) = self.talk.speaking.tell() {
+        if let Some(sent) = self.talk.speaking.report_progress() {
             self.effects.push_back(Effect::Report(Event::Sent(sent)));
         }
     }

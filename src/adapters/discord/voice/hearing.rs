@@ -77,7 +77,7 @@ impl Hearing {
     }
 
     /// Decrypts a datagram and attributes it to its speaker.
-    pub fn hear(
+    pub fn receive_datagram(
         &mut self,
         datagram: &mut [u8],
         transport: &Transport,
@@ -187,7 +187,7 @@ impl Hearing {
         let (sequence, timestamp) = (header.sequence, header.timestamp);
         if let Some(stream) = self.streams.get_mut(&header.ssrc) {
             let skipped = stream.window.skipped_by(sequence);
-            let arrival = stream.window.take(sequence, nonce);
+            let arrival = stream.window.record_packet(sequence, nonce);
             match arrival {
                 Arrival::Newest => counts.missing += skipped,
                 Arrival::Overtaken => counts.overtaken += 1,

@@ -73,10 +73,10 @@ pub fn parse(text: &str) -> Option<Message> {
     }
     let Envelope { op, seq, d } = serde_json::from_str(text).ok()?;
     let data = || serde_json::from_str(d.map_or("null", RawValue::get)).unwrap_or(Value::Null);
-    Some(Message { number: seq.filter(|number| *number >= 0), told: told(op, data)? })
+    Some(Message { number: seq.filter(|number| *number >= 0), told: parse_data(op, data)? })
 }
 
-fn told(op: u64, data: impl Fn() -> Value) -> Option<Told> {
+fn parse_data(op: u64, data: impl Fn() -> Value) -> Option<Told> {
     Some(match op {
         2 => ready(&data())?,
         4 => description(&data())?,

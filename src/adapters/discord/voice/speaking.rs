@@ -103,7 +103,7 @@ impl Speaking {
             return (packet, [None, None]);
         }
         let Some((reply, mut frame)) = self.waiting.pop_front() else { return (Packet::Nothing, [None, None]) };
-        let before = self.reply.is_some_and(|(before, _)| before != reply).then(|| self.tell()).flatten();
+        let before = self.reply.is_some_and(|(before, _)| before != reply).then(|| self.report_progress()).flatten();
         if self.reply.is_none_or(|(before, _)| before != reply) {
             (self.reply, self.told) = (Some((reply, 0)), 0);
         }
@@ -119,12 +119,12 @@ impl Speaking {
             *sent
         });
         let is_due = self.waiting.is_empty() || sent - self.told >= TOLD_EVERY;
-        let after = is_due.then(|| self.tell()).flatten();
+        let after = is_due.then(|| self.report_progress()).flatten();
         (packet, [before, after])
     }
 
     /// Returns how much of the newest reply was sent, and marks it as reported. `None`: nothing was sent yet.
-    pub fn tell(&mut self) -> Option<Sent> {
+    pub fn report_progress(&mut self) -> Option<Sent> {
         let (reply, frames) = self.reply?;
         self.told = frames;
         Some(Sent { reply, frames })

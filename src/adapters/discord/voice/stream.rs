@@ -50,7 +50,7 @@ impl Window {
     }
 
     /// Records an authenticated packet.
-    pub fn take(&mut self, sequence: u16, nonce: u32) -> Arrival {
+    pub fn record_packet(&mut self, sequence: u16, nonce: u32) -> Arrival {
         let is_newer_than = |than: u32| nonce.wrapping_sub(than) as i32 > 0;
         if self.floor.is_some_and(|floor| !is_newer_than(floor)) {
             return Arrival::Late;

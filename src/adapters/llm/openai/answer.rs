@@ -152,14 +152,14 @@ impl<'a> PartialAnswer<'a> {
         if is_error {
             return Err(Piece::error(data));
         }
-        self.take(Piece::read(data)?);
+        self.add_piece(Piece::read(data)?);
         Ok(())
     }
 
     /// Adds a non-streamed answer.
     pub fn take_whole(&mut self, whole: Piece) -> Result<(), Broken> {
         let is_answer = whole.has_choices || whole.blocked.is_some();
-        self.take(whole);
+        self.add_piece(whole);
         self.is_without_choice = !self.has_choice;
         if is_answer { Ok(()) } else { Err(Broken::Unreadable("it holds no choices".to_owned())) }
     }
@@ -207,18 +207,18 @@ impl<'a> PartialAnswer<'a> {
         Ok(Answer { parts, tool_calls, usage, model: self.model, response_id: self.id, finish_reason: self.finish_reason })
     }
 
-    fn take(&mut self, piece: Piece) {
+    fn add_piece(&mut self, piece: Piece) {
         self.tokens = piece.tokens.or(self.tokens);
         self.blocked = self.blocked.take().or_else(|| bounded_name(piece.blocked));
         self.model = self.model.take().or_else(|| bounded_name(piece.model));
         self.id = self.id.take().or_else(|| bounded_name(piece.id));
         match piece.choice {
-            Some(choice) => self.take_choice(choice),
+            Some(choice) => self.add_choice(choice),
             None => self.ending |= self.begun && piece.tokens.is_some(),
         }
     }
 
-    fn take_choice(&mut self, choice: Choice) {
+    fn add_choice(&mut self, choice: Choice) {
         if *self.index.get_or_insert(choice.index) != choice.index {
             return;
         }

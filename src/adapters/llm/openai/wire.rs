@@ -92,7 +92,7 @@ impl Piece {
         let [id, model, choices, usage, feedback, error, object, kind, words @ ..] =
             fields(text, names).map_err(|error| match serde_json::from_str::<&RawValue>(text) {
                 // An error in an array.
-                Ok(value) if value.get().starts_with('[') => told(value),
+                Ok(value) if value.get().starts_with('[') => reported_error(value),
                 _ => garbled(error),
             })?;
         let choices: Option<First<&RawValue, MAX_CHOICES>> =
@@ -100,11 +100,11 @@ impl Piece {
         if let Some(error) = error.filter(|error| is_something(error)) {
             // The code and the text of the error may be in fields beside it.
             let outer = serde_json::from_str::<&RawValue>(text);
-            return Err(told(outer.ok().filter(|outer| outer.get().len() <= MAX_ERROR_BYTES).unwrap_or(error)));
+            return Err(reported_error(outer.ok().filter(|outer| outer.get().len() <= MAX_ERROR_BYTES).unwrap_or(error)));
         }
         let is_error = [object, kind].into_iter().flatten().filter_map(text_in).any(|kind| kind == "error");
         if is_error || choices.is_none() && usage.is_none() && words.into_iter().flatten().any(is_something) {
-            return Err(serde_json::from_str(text).map_or_else(garbled, told));
+            return Err(serde_json::from_str(text).map_or_else(garbled, reported_error));
         }
         let has_choices = choices.is_some();
         let blocked = feedback.and_then(|feedback| fields(feedback.get(), ["blockReason"]).ok());
@@ -139,7 +139,7 @@ fn index(choice: &RawValue) -> u64 {
 /// The longest answer whose error is read together with the fields beside it.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-fn told(value: &RawValue) -> Broken {
+fn reported_error(value: &RawValue) -> Broken {
     Broken::Told(Box::new(Told::in_json(value)))
 }
 
@@ -175,7 +175,7 @@ impl Choice {
         let [delta, message, text, finish_reason, error] =
             fields(sent.get(), ["delta", "message", "text", "finish_reason", "error"]).map_err(&garbled)?;
         if let Some(error) = error.filter(|error| is_something(error)) {
-            return Err(told(error));
+            return Err(reported_error(error));
         }
         let finish_reason = finish_reason.and_then(text_in).filter(|reason| !matches!(reason.as_str(), "" | "null"));
         if let Some(reason) = finish_reason.as_deref().filter(|reason| AnswerEnd::of(reason) == AnswerEnd::Failed) {

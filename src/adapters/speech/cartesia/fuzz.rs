@@ -31,7 +31,7 @@ pub(crate) fn messages(bytes: &[u8]) {
     for message in parts(&text) {
         let read = serde_json::from_str::<Message<'_>>(message);
         let read = read.map_err(|error| Broken::garbled(error.to_string(), message.as_bytes()));
-        match read.and_then(|message| making.take(&message)) {
+        match read.and_then(|message| making.process_message(&message)) {
             Ok(Made::Pieces(pieces)) => made.extend(pieces),
             Ok(Made::All(pieces)) => {
                 made.extend(pieces);

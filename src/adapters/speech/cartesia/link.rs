@@ -162,7 +162,7 @@ async fn run(opener: Arc<Opener>, mut orders: mpsc::UnboundedReceiver<Order>) {
         };
         match received {
             Received::Text(text) => {
-                if let Err(broken) = contexts.take(&text, &mut socket) {
+                if let Err(broken) = contexts.process_message(&text, &mut socket) {
                     let error = contexts.opener.service.failures.in_answer(broken);
                     // A sentence that ends here is requested again on another connection.
                     orders.close();
@@ -188,7 +188,7 @@ struct Contexts {
 
 impl Contexts {
     /// Processes a message. An error of one sentence does not affect the others.
-    fn take(&mut self, text: &str, socket: &mut WebSocket) -> Result<(), Broken> {
+    fn process_message(&mut self, text: &str, socket: &mut WebSocket) -> Result<(), Broken> {
         let message: Message<'_> =
             serde_json::from_str(text).map_err(|error| Broken::garbled(error.to_string(), text.as_bytes()))?;
         let name = message.context_id.as_deref().unwrap_or_default();
@@ -198,7 +198,7 @@ impl Contexts {
             return Ok(());
         };
         let failures = &self.opener.service.failures;
-        let (pieces, end) = match context.making.take(&message) {
+        let (pieces, end) = match context.making.process_message(&message) {
             Ok(Made::Pieces(pieces)) => (pieces, None),
             Ok(Made::All(pieces)) => (pieces, Some(End::All)),
             Ok(Made::Failed(failed)) => (Vec::new(), Some(End::Failed(self.opener.failure(&failed)))),

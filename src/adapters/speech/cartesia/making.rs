@@ -32,7 +32,7 @@ impl Making {
     ///
     /// # Errors
     /// Returns an error if the audio cannot be decoded, if there is too much of it, or if there is none at the end.
-    pub fn take(&mut self, message: &Message<'_>) -> Result<Made, Broken> {
+    pub fn process_message(&mut self, message: &Message<'_>) -> Result<Made, Broken> {
         if let Some(failed) = message.error() {
             return Ok(Made::Failed(failed));
         }
@@ -60,7 +60,7 @@ mod tests {
     use crate::domain::voice::heard::WordTime;
 
     fn take(making: &mut Making, message: &Value) -> Result<Made, Broken> {
-        making.take(&serde_json::from_str(&message.to_string()).unwrap())
+        making.process_message(&serde_json::from_str(&message.to_string()).unwrap())
     }
 
     fn word(text_end: usize, start: u64, end: u64) -> WordTime {
@@ -163,8 +163,8 @@ mod tests {
             let message = format!("{{{}}}", fields.join(","));
             if let Ok(message) = serde_json::from_str(&message) {
                 let mut making = Making::of("One", 1.0);
-                let _ = making.take(&message);
-                let _ = making.take(&message);
+                let _ = making.process_message(&message);
+                let _ = making.process_message(&message);
             }
         }
     }

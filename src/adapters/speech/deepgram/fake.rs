@@ -218,8 +218,8 @@ fn seconds(frames: u64) -> f64 {
 
 /// A version of the protocol.
 trait Version {
-    fn hear(&mut self, frame: &Frame, session: &mut Session);
-    fn take(&mut self, text: &str, session: &mut Session);
+    fn receive_audio(&mut self, frame: &Frame, session: &mut Session);
+    fn receive_message(&mut self, text: &str, session: &mut Session);
     /// The client has sent `CloseStream`, or an empty frame.
     fn finish(&mut self, session: &mut Session);
 }
@@ -303,7 +303,7 @@ async fn run<S: AsyncRead + AsyncWrite + Unpin>(
                                     book.heard.push(number);
                                 }
                             }
-                            version.hear(&frame, session);
+                            version.receive_audio(&frame, session);
                             match &mut left {
                                 Some(0) => return,
                                 Some(frames) => *frames -= 1,
@@ -317,7 +317,7 @@ async fn run<S: AsyncRead + AsyncWrite + Unpin>(
                             is_open = false;
                             version.finish(session);
                         } else {
-                            version.take(&text, session);
+                            version.receive_message(&text, session);
                         }
                     }
                     Message::Close(_) => return,

@@ -40,11 +40,11 @@ pub(crate) fn valid() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn results(bytes: &[u8]) {
-    hear(Listening::default(), bytes);
+    check_messages(Listening::default(), bytes);
 }
 
 /// Sends a second of audio before each message, every other one with the end of a stretch, and checks the results.
-pub(in crate::adapters::speech) fn hear(mut protocol: impl Protocol, bytes: &[u8]) {
+pub(in crate::adapters::speech) fn check_messages(mut protocol: impl Protocol, bytes: &[u8]) {
     let text = text(bytes);
     let (mut out, mut now, mut at, mut stretches) = (Output::default(), Instant::now(), Moment::ZERO + SECOND, 0);
     let mut has_failed = false;

@@ -26,7 +26,7 @@ pub(crate) fn valid() -> Vec<Vec<u8>> {
 pub(crate) fn messages(bytes: &[u8]) {
     let (text, mut making, mut made) = (text(bytes), Making::of(SENTENCE, 1.0), Vec::new());
     for message in parts(&text) {
-        match making.take(message) {
+        match making.process_message(message) {
             Ok(Made::Pieces(pieces)) => made.extend(pieces),
             Ok(Made::All(pieces)) => {
                 made.extend(pieces);

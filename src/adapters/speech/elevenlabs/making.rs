@@ -37,7 +37,7 @@ impl Making {
     ///
     /// # Errors
     /// Returns an error if the message cannot be parsed, if there is too much audio, or if there is no audio at the end.
-    pub fn take(&mut self, text: &str) -> Result<Made, Broken> {
+    pub fn process_message(&mut self, text: &str) -> Result<Made, Broken> {
         let message: Message<'_> =
             serde_json::from_str(text).map_err(|error| Broken::garbled(error.to_string(), text.as_bytes()))?;
         if let Some((code, message)) = message.error() {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     fn taken(making: &mut Making, message: &str) -> (Vec<(usize, u128, u128)>, usize) {
-        let Ok(Made::Pieces(pieces)) = making.take(message) else { panic!("pieces of {message}") };
+        let Ok(Made::Pieces(pieces)) = making.process_message(message) else { panic!("pieces of {message}") };
         let (mut words, mut samples) = (Vec::new(), 0);
         for piece in pieces {
             match piece {
@@ -157,13 +157,13 @@ mod tests {
         assert_eq!(taken(&mut making, &message(400, &aligned("One ", 0))), (vec![(3, 300, 600)], 400));
         let times = json!({ "alignment": aligned("two", 400) }).to_string();
         assert_eq!(taken(&mut making, &times), (vec![(7, 700, 700)], 0), "within the audio");
-        assert_eq!(making.take(r#"{"isFinal":true}"#), Ok(Made::All(vec![])));
-        assert!(matches!(Making::of("One", 1.0).take(r#"{"isFinal":true}"#), Err(Broken::Audio(_))));
+        assert_eq!(making.process_message(r#"{"isFinal":true}"#), Ok(Made::All(vec![])));
+        assert!(matches!(Making::of("One", 1.0).process_message(r#"{"isFinal":true}"#), Err(Broken::Audio(_))));
     }
 
     #[test]
     fn errors_and_foreign_messages_are_told_apart() {
-        let take = |message: &str| Making::of("One", 1.0).take(message);
+        let take = |message: &str| Making::of("One", 1.0).process_message(message);
         let failed = |code: &str, message: &str| Ok(Made::Failed(code.to_owned(), message.to_owned()));
 
         assert_eq!(
@@ -199,8 +199,8 @@ mod tests {
             let fields: Vec<String> = fields.into_iter().map(|(key, value)| format!("{:?}:{}", KEYS[key], VALUES[value])).collect();
             let message = format!("{{{}}}", fields.join(","));
             let mut making = Making::of("One", 1.0);
-            let _ = making.take(&message);
-            let _ = making.take(&message);
+            let _ = making.process_message(&message);
+            let _ = making.process_message(&message);
         }
     }
 }

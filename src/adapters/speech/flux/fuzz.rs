@@ -1,7 +1,7 @@
 //! Fuzz target for recognition by turns.
 
 use super::turns::Listening;
-use crate::adapters::speech::deepgram::fuzz::hear;
+use crate::adapters::speech::deepgram::fuzz::check_messages;
 use crate::fuzzing::texts;
 
 pub(crate) fn valid() -> Vec<Vec<u8>> {
@@ -26,6 +26,6 @@ pub(crate) fn valid() -> Vec<Vec<u8>> {
 
 pub(crate) fn turns(bytes: &[u8]) {
     for (ends_turns, partial_results) in [(true, false), (false, true)] {
-        hear(Listening::new(ends_turns, partial_results), bytes);
+        check_messages(Listening::new(ends_turns, partial_results), bytes);
     }
 }

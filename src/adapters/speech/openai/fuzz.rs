@@ -44,7 +44,7 @@ pub(crate) fn stream(bytes: &[u8]) {
     let mut read = || {
         events.feed(bytes)?;
         while let Some(event) = events.next() {
-            match partial.take(&event)? {
+            match partial.push_event(&event)? {
                 Event::Partial(text) => assert!(!text.is_empty() && text.len() <= LONGEST, "{} bytes", text.len()),
                 Event::Done(transcript) => check(&transcript),
                 Event::Nothing => {}

@@ -164,7 +164,7 @@ impl OpenAiRecognition {
             }
             events.feed(&chunk).map_err(|broken| server.broken(broken))?;
             while let Some(event) = events.next() {
-                match partial.take(&event).map_err(|broken| server.broken(broken))? {
+                match partial.push_event(&event).map_err(|broken| server.broken(broken))? {
                     Event::Partial(text) => {
                         on_partial(text);
                         // After the first words, the rest gets the full timeout again.
@@ -225,7 +225,7 @@ impl SpeechRecognition for OpenAiRecognition {
             let result = tokio::select! {
                 sound = sounds.recv(), if is_open => {
                     is_open = sound.is_some();
-                    waiting.extend(sound.and_then(|sound| recorder.take(sound)));
+                    waiting.extend(sound.and_then(|sound| recorder.push_sound(sound)));
                     if waiting.len() > MOST_WAITING {
                         return Err(self.server.service.failures.behind());
                     }

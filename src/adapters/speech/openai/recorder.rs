@@ -33,7 +33,7 @@ pub(super) struct Recording {
 
 impl Recorder {
     /// Adds a sound. Returns the recording that the sound completes.
-    pub fn take(&mut self, sound: Sound) -> Option<Recording> {
+    pub fn push_sound(&mut self, sound: Sound) -> Option<Recording> {
         match sound {
             Sound::Audio { from, samples } => {
                 self.samples += samples.len();
@@ -124,7 +124,7 @@ mod tests {
     /// Packets of 20 ms between two moments. Returns the recordings that they end.
     fn record(recorder: &mut Recorder, from: u64, to: u64) -> Vec<Recording> {
         let audio = |ms| Sound::Audio { from: at(ms), samples: vec![ms as i16; 320].into() };
-        (from..to).step_by(20).filter_map(|ms| recorder.take(audio(ms))).collect()
+        (from..to).step_by(20).filter_map(|ms| recorder.push_sound(audio(ms))).collect()
     }
 
     fn times(recording: &Recording) -> (usize, Moment, Moment, bool) {
@@ -136,8 +136,8 @@ mod tests {
         let mut recorder = Recorder::default();
         let before = record(&mut recorder, 600, 2_300);
 
-        let recording = recorder.take(Sound::Ended(stretch(1_000, 2_000))).expect("a recording");
-        let next = recorder.take(Sound::Ended(stretch(5_000, 6_000))).expect("a recording");
+        let recording = recorder.push_sound(Sound::Ended(stretch(1_000, 2_000))).expect("a recording");
+        let next = recorder.push_sound(Sound::Ended(stretch(5_000, 6_000))).expect("a recording");
 
         assert_eq!((before, times(&recording)), (vec![], (27_200, at(1_000), at(2_000), true)));
         assert_eq!(recording.segment.voiced, Some(Duration::from_secs(1)));
@@ -149,9 +149,9 @@ mod tests {
         let mut recorder = Recorder::default();
         record(&mut recorder, 600, 4_030);
 
-        let cut = recorder.take(Sound::Cut(stretch(1_000, 4_010))).expect("a recording");
+        let cut = recorder.push_sound(Sound::Cut(stretch(1_000, 4_010))).expect("a recording");
         record(&mut recorder, 4_040, 5_300);
-        let rest = recorder.take(Sound::Ended(stretch(4_010, 5_000))).expect("a recording");
+        let rest = recorder.push_sound(Sound::Ended(stretch(4_010, 5_000))).expect("a recording");
 
         assert_eq!(times(&cut), (54_560, at(1_000), at(4_010), false));
         assert_eq!(times(&rest), (480 + 63 * 320, at(4_010), at(5_000), true));
@@ -163,7 +163,7 @@ mod tests {
         let mut recorder = Recorder::default();
 
         let cut = record(&mut recorder, 600, 40_300);
-        let rest = recorder.take(Sound::Ended(stretch(1_000, 40_000))).expect("a recording");
+        let rest = recorder.push_sound(Sound::Ended(stretch(1_000, 40_000))).expect("a recording");
 
         let parts = [(256_000, at(1_000), at(16_600), false), (256_000, at(16_600), at(32_600), false)];
         assert_eq!(cut.iter().map(times).collect::<Vec<_>>(), parts);
@@ -176,7 +176,7 @@ mod tests {
         let mut recorder = Recorder::default();
         let cut = record(&mut recorder, 600, 16_700);
 
-        let rest = recorder.take(Sound::Ended(stretch(1_000, 16_500))).expect("a recording");
+        let rest = recorder.push_sound(Sound::Ended(stretch(1_000, 16_500))).expect("a recording");
 
         assert_eq!(cut.len(), 1);
         assert_eq!((rest.samples.len(), rest.segment.started, rest.segment.is_last), (0, at(16_500), true));
@@ -187,7 +187,7 @@ mod tests {
         let mut recorder = Recorder::default();
         record(&mut recorder, 8_000, 10_300);
 
-        let recording = recorder.take(Sound::Ended(stretch(1_000, 10_000))).expect("a recording");
+        let recording = recorder.push_sound(Sound::Ended(stretch(1_000, 10_000))).expect("a recording");
 
         assert_eq!(times(&recording), (36_800, at(8_000), at(10_000), true));
     }

@@ -96,7 +96,7 @@ pub(super) enum Event {
 }
 
 impl Partial {
-    pub fn take(&mut self, event: &[u8]) -> Result<Event, Broken> {
+    pub fn push_event(&mut self, event: &[u8]) -> Result<Event, Broken> {
         if event == b"[DONE]" {
             return Ok(Event::Nothing);
         }
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn deltas_add_up() {
         let mut partial = Partial::default();
-        let mut take = |event: serde_json::Value| partial.take(event.to_string().as_bytes());
+        let mut take = |event: serde_json::Value| partial.push_event(event.to_string().as_bytes());
 
         let events = [
             take(json!({ "type": "transcript.text.delta", "delta": " Hel" })),

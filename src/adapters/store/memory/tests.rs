@@ -68,7 +68,7 @@ async fn a_failed_store_rejects_writes_and_still_reads_until_it_is_reopened() {
 
     assert!(matches!(failing, Err(StoreError::Failed(_))));
     assert!(matches!(after, Err(StoreError::Failed(_))));
-    assert!(matches!(store.take(Ward(1)).await, Err(StoreError::Failed(_))));
+    assert!(matches!(store.acquire_ward(Ward(1)).await, Err(StoreError::Failed(_))));
     assert_eq!(journal(&store).await, ["one"]);
 
     store.reopen();

@@ -98,7 +98,7 @@ impl Committer {
                     Request::Take(ward, answer) => {
                         self.commit(std::mem::take(&mut groups)).await;
                         // The caller may be gone. The request is carried out nevertheless.
-                        let _ = answer.send(self.take(ward).await);
+                        let _ = answer.send(self.acquire_ward(ward).await);
                     }
                 }
             }
@@ -269,7 +269,7 @@ impl Committer {
         Ok(plan)
     }
 
-    async fn take(&mut self, ward: Ward) -> Result<Term, StoreError> {
+    async fn acquire_ward(&mut self, ward: Ward) -> Result<Term, StoreError> {
         let State::Owner { id, term } = self.standing.state().borrow().clone() else {
             return Err(StoreError::Failed(self.standing.lost().await.to_string()));
         };
@@ -286,7 +286,7 @@ impl Committer {
             let attempt = tokio::select! {
                 biased;
                 why = standing.lost() => return Err(StoreError::Failed(why.to_string())),
-                attempt = timeout_at(deadline, self.try_take()) => attempt,
+                attempt = timeout_at(deadline, self.try_acquire()) => attempt,
             };
             match attempt.unwrap_or_else(|_| Err(Trouble::Passing(no_answer()))) {
                 Ok(term) => break term,
@@ -305,7 +305,7 @@ impl Committer {
         Ok(term)
     }
 
-    async fn try_take(&mut self) -> Result<Term, Trouble> {
+    async fn try_acquire(&mut self) -> Result<Term, Trouble> {
         self.connect().await?;
         let Some(session) = &self.session else { return Err(Trouble::Lost) };
         session.has_warned();

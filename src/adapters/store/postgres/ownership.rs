@@ -104,7 +104,7 @@ pub(super) trait Rows: Send {
     fn look(&mut self) -> impl Future<Output = Result<Seen, Trouble>> + Send;
 
     /// Takes the partition, if it is unchanged since `found`. Waits for the commits of the previous owner.
-    fn take(&mut self, found: &Found, owner: &str) -> impl Future<Output = Result<bool, Trouble>> + Send;
+    fn acquire_partition(&mut self, found: &Found, owner: &str) -> impl Future<Output = Result<bool, Trouble>> + Send;
 
     /// Sends the owner's heartbeat. `None`: another node owns the partition.
     fn beat(&mut self, owner: &str) -> impl Future<Output = Result<Option<Seen>, Trouble>> + Send;
@@ -369,7 +369,7 @@ impl<R: Rows> Keeper<R> {
                         () => None,
                     };
                     match takes {
-                        Some(reason) => self.take(&found, reason).await,
+                        Some(reason) => self.take_over_store(&found, reason).await,
                         None => format!("{} owns the store", described(&found.name, &found.address)),
                     }
                 }
@@ -408,8 +408,8 @@ impl<R: Rows> Keeper<R> {
     }
 
     /// Takes the store from the state found. Returns the reason if that fails.
-    async fn take(&mut self, found: &Found, cause: &'static str) -> String {
-        match timeout(TAKING, self.rows.take(found, &self.owner)).await.unwrap_or_else(|_| Err(no_answer())) {
+    async fn take_over_store(&mut self, found: &Found, cause: &'static str) -> String {
+        match timeout(TAKING, self.rows.acquire_partition(found, &self.owner)).await.unwrap_or_else(|_| Err(no_answer())) {
             Ok(true) => {
                 let before = described(&found.name, &found.address);
                 match cause {

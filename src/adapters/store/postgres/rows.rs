@@ -71,7 +71,7 @@ impl Rows for DatabaseRows {
         seen(&row, &nodes)
     }
 
-    async fn take(&mut self, found: &Found, owner: &str) -> Result<bool, Trouble> {
+    async fn acquire_partition(&mut self, found: &Found, owner: &str) -> Result<bool, Trouble> {
         let (Identity { name, address }, node) = (self.identity.clone(), self.node.clone());
         let session = self.session().await?;
         // The previous owner does not need the old tables any more.

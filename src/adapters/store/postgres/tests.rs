@@ -210,7 +210,7 @@ async fn a_node_that_wakes_after_a_takeover_changes_nothing() {
     let (next, _folder) = other("b", &subject.url, IMPATIENT);
     next.own(None).await.unwrap();
     let refused = store.commit(vec![append(old, 1, ["late"])]).await.unwrap();
-    let taken_again = store.take(WARD).await;
+    let taken_again = store.acquire_ward(WARD).await;
     let new = taken(&next).await;
     next.commit(vec![append(new, 1, ["after"])]).await.unwrap();
 

@@ -111,7 +111,7 @@ impl CommitLog {
     }
 
     /// Appends a group and the last events that it appended, and waits until the entry is on disk.
-    pub(super) fn note(&mut self, group: u64, lasts: Lasts) -> io::Result<()> {
+    pub(super) fn append_group(&mut self, group: u64, lasts: Lasts) -> io::Result<()> {
         let mut bytes: Vec<u8> = lasts.iter().flat_map(|(channel, last)| entry(group, *channel, *last)).collect();
         if bytes.is_empty() {
             bytes.extend(entry(group, (Ward(0), ChannelNo(0)), Seq::NONE));
@@ -172,8 +172,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut log = log_of(folder.path());
 
-        log.note(13, Lasts::from([(CHANNEL, Seq(5))])).unwrap();
-        log.note(14, Lasts::new()).unwrap();
+        log.append_group(13, Lasts::from([(CHANNEL, Seq(5))])).unwrap();
+        log.append_group(14, Lasts::new()).unwrap();
 
         let lasts = Lasts::from([(CHANNEL, Seq(5)), (OTHER, Seq(9))]);
         assert_eq!(read(folder.path(), "17").unwrap(), Acknowledged { group: 14, lasts });
@@ -188,7 +188,7 @@ mod tests {
 
         for group in 0..2 * SPARE_ENTRIES as u64 {
             let mut entries = log.written;
-            log.note(group, Lasts::from([(CHANNEL, Seq(group + 5))])).unwrap();
+            log.append_group(group, Lasts::from([(CHANNEL, Seq(group + 5))])).unwrap();
             entries = log.written - entries.min(log.written);
             assert!(entries == ENTRY || log.written == 4 * ENTRY, "{entries} bytes for one entry");
         }
@@ -202,8 +202,8 @@ mod tests {
     fn damage_harms_the_damaged_entry_only() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = log_of(folder.path());
-        log.note(13, Lasts::from([(CHANNEL, Seq(5))])).unwrap();
-        log.note(14, Lasts::from([(CHANNEL, Seq(6))])).unwrap();
+        log.append_group(13, Lasts::from([(CHANNEL, Seq(5))])).unwrap();
+        log.append_group(14, Lasts::from([(CHANNEL, Seq(6))])).unwrap();
         let intact = fs::read(path(folder.path())).unwrap();
 
         for bit in 0..ENTRY * 8 {

@@ -205,7 +205,7 @@ impl Committer {
         self.make_durable().map_err(|error| unknown(&error))?;
         let appended = std::mem::take(&mut self.appended);
         if has_commits {
-            self.log.note(self.counts.groups, appended).map_err(|error| unknown(&error))?;
+            self.log.append_group(self.counts.groups, appended).map_err(|error| unknown(&error))?;
         }
         Ok(())
     }
@@ -220,7 +220,7 @@ impl Committer {
                 }
             },
             Request::Take(ward, answer) => {
-                let term = self.take(ward);
+                let term = self.acquire_ward(ward);
                 Box::new(move |stored| drop(answer.send(stored.map(|()| term))))
             }
             Request::Watch(overlay, answer) => {
@@ -287,7 +287,7 @@ impl Committer {
         self.db.apply_batch(writes).map_err(|error| unknown(&error))
     }
 
-    fn take(&mut self, ward: Ward) -> Term {
+    fn acquire_ward(&mut self, ward: Ward) -> Term {
         let mut term = self.opening_term;
         if self.held.contains_key(&ward) {
             term = Term(self.last_term.0 + 1);

@@ -243,7 +243,7 @@ async fn a_store_is_filled_until_it_fails() {
     assert!(matches!(error, StoreError::Unknown(_)), "{error}");
     let next = store.commit(vec![writes(term, [put("a", "1")])]).await;
     assert!(matches!(next, Err(StoreError::Failed(_))), "{next:?}");
-    assert!(matches!(store.take(WARD).await, Err(StoreError::Failed(_))));
+    assert!(matches!(store.acquire_ward(WARD).await, Err(StoreError::Failed(_))));
     assert!(journal(&store).await.len() as u64 >= acknowledged);
     println!("failed as it should, acknowledged {acknowledged} : {error}");
 }

@@ -103,20 +103,20 @@ impl Blobs {
 
 /// Waits until a file's content is on disk, with the metadata needed to read it.
 fn wait_for_data(file: &File, path: &Path) -> io::Result<()> {
-    note(path);
+    record_sync(path);
     file.sync_data()
 }
 
 /// Waits until a file's content and all its metadata are on disk.
 fn wait_for_all(file: &File, path: &Path) -> io::Result<()> {
-    note(path);
+    record_sync(path);
     file.sync_all()
 }
 
 /// Records for tests which file is about to be synced. (`tests/it/processes/durable.rs` checks from outside that the system call is made.)
-fn note(path: &Path) {
+fn record_sync(path: &Path) {
     #[cfg(test)]
-    synced::note(path);
+    synced::record_sync(path);
     #[cfg(not(test))]
     let _ = path;
 }

@@ -38,7 +38,7 @@ fn message(room: u32, seq: u64) -> Recorded {
 async fn fill(store: &SledStore, room: u32) {
     let channel_key = channel_key(room);
     let (ward, no) = (channel_key.ward(), ChannelNo(room));
-    let term = store.take(ward).await.unwrap();
+    let term = store.acquire_ward(ward).await.unwrap();
     let events: Vec<_> = (1..=MESSAGES_PER_ROOM).map(|seq| message(room, seq)).collect();
     let mut conversation = Conversation::default();
     conversation.skip(&message(room, MESSAGES_PER_ROOM));
@@ -62,7 +62,7 @@ async fn fill(store: &SledStore, room: u32) {
 /// The durations of single commits until `is_over` is set, sorted.
 async fn commits(store: Arc<SledStore>, is_over: Arc<AtomicBool>) -> Vec<Duration> {
     let ward = Ward(7);
-    let term = store.take(ward).await.unwrap();
+    let term = store.acquire_ward(ward).await.unwrap();
     let mut durations = Vec::new();
     let mut number = 0;
     while !is_over.load(Ordering::Relaxed) {

@@ -82,7 +82,7 @@ async fn the_term_counts_openings() {
     let third = taken(subject.store()).await;
 
     assert_eq!((first, third), (Term(1), Term(3)));
-    assert_eq!(subject.store().take(Ward(200)).await.unwrap(), Term(3));
+    assert_eq!(subject.store().acquire_ward(Ward(200)).await.unwrap(), Term(3));
     assert_eq!(taken(subject.store()).await, Term(4));
 }
 

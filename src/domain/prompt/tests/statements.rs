@@ -147,7 +147,7 @@ fn many_names_are_shortened_to_the_room() {
 
 #[test]
 fn a_prompt_has_one_note_and_this_table_says_which() {
-    use crate::prompt::note::{Note, note};
+    use crate::prompt::note::{Note, choose_note};
     let [calm, again] = [false, true];
     for (trigger, stage, is_repetitive, expected) in [
         (Trigger::Event, Stage::None, again, Some(Note::Event)),
@@ -160,7 +160,7 @@ fn a_prompt_has_one_note_and_this_table_says_which() {
         (Trigger::Lull, Stage::None, again, Some(Note::Repetition)),
         (Trigger::Lull, Stage::None, calm, None),
     ] {
-        assert_eq!(note(trigger, stage, is_repetitive), expected, "{trigger}, {stage}, {is_repetitive}");
+        assert_eq!(choose_note(trigger, stage, is_repetitive), expected, "{trigger}, {stage}, {is_repetitive}");
     }
     let words = words();
     let silence = words.silence.replace("{minutes}", "30");

@@ -125,13 +125,13 @@ async fn a_repeated_interaction_is_handled_once() {
     let interaction = scene.discord.command(scene.kim, scene.general, sub("join", json!([companion("aria")])));
     let payload = raw(&interactions.recv().await.expect("an interaction"));
 
-    scene.commands.take(payload.clone());
-    scene.commands.take(payload.clone());
+    scene.commands.handle_interaction(payload.clone());
+    scene.commands.handle_interaction(payload.clone());
     assert_eq!(scene.counted("join", "repeated"), 1.0);
     scene.discord.answer_to(interaction).await;
     // The process restarts, and the connection delivers the interaction again.
     let restarted = super::commands(&scene.platform, &scene.backend, &scene.metrics);
-    restarted.take(payload);
+    restarted.handle_interaction(payload);
     let refused =
         scene.discord.until("the refusal", |state| state.journal.refused().next().and_then(|(_, outcome)| outcome.code));
 
@@ -148,14 +148,14 @@ async fn an_expired_interaction_is_not_handled() {
     // An id from 2016: Discord does not know it any more.
     payload["id"] = json!("175928847299117063");
 
-    scene.commands.take(raw(&payload));
+    scene.commands.handle_interaction(raw(&payload));
     let refused =
         scene.discord.until("the refusal", |state| state.journal.refused().next().and_then(|(_, outcome)| outcome.code));
 
     assert_eq!(refused.await, 10_062);
     // The next interaction in the same guild is handled, and it alone.
     payload["id"] = json!(scene.discord.look(|state| *state.world.interactions.keys().next_back().expect("one")));
-    scene.commands.take(raw(&payload));
+    scene.commands.handle_interaction(raw(&payload));
     scene.discord.wait_for("an answer", |state| !state.journal.answers.is_empty()).await;
     assert_eq!(scene.backend.probe().admitted.len(), 1);
 }
@@ -165,7 +165,7 @@ async fn malformed_interactions_are_ignored_or_answered_with_try_again() {
     let scene = Scene::new().await;
     let mut interactions = scene.intercept();
     for nonsense in [json!(null), json!([]), json!({}), json!({ "id": "1" }), json!({ "id": "1", "token": 7 })] {
-        scene.commands.take(raw(&nonsense));
+        scene.commands.handle_interaction(raw(&nonsense));
     }
     assert_eq!(scene.counted("other", "unreadable"), 5.0);
     for (options, name) in [(sub("sing", json!([])), "tertulia"), (json!([]), "tertulia"), (json!([]), "something")] {
@@ -174,7 +174,7 @@ async fn malformed_interactions_are_ignored_or_answered_with_try_again() {
         payload["data"]["options"] = options;
         payload["data"]["name"] = json!(name);
 
-        scene.commands.take(raw(&payload));
+        scene.commands.handle_interaction(raw(&payload));
 
         let answer = scene.discord.answer_to(interaction).await;
         assert!(answer.data["content"].as_str().is_some_and(|text| text.contains("try again")), "{answer:?}");

@@ -150,7 +150,7 @@ impl Ear {
         let mut said = Said { packets, first: None, onset: None, insisted: [None; 2] };
         let (mut speech, mut voiced) = (Speech::default(), Vec::new());
         for (at, packet) in said.packets.iter().enumerate() {
-            let heard = self.ear.hear(self.next, packet).expect("Opus");
+            let heard = self.ear.decode_packet(self.next, packet).expect("Opus");
             self.next += 1;
             let mut sum = Duration::ZERO;
             for hop in heard.hops {

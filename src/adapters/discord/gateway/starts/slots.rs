@@ -35,7 +35,7 @@ struct WaitingShard<'a> {
 impl Slots {
     /// Waits for a shard's slot. Shards with the same number modulo `max_concurrency` share a rate limit key (Discord's documentation, "Gateway",
     /// "Max Concurrency").
-    pub async fn take(&self, shard: u32, max_concurrency: NonZeroU32) -> Slot<'_> {
+    pub async fn acquire_slot(&self, shard: u32, max_concurrency: NonZeroU32) -> Slot<'_> {
         let key = shard % max_concurrency;
         self.buckets.lock().entry(key).or_default().waiting.insert(shard);
         let waiting = WaitingShard { slots: self, key, shard };
@@ -43,7 +43,7 @@ impl Slots {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if waiting.try_take() {
+            if waiting.try_acquire() {
                 return Slot { slots: self, key };
             }
             changed.await;
@@ -52,7 +52,7 @@ impl Slots {
 }
 
 impl WaitingShard<'_> {
-    fn try_take(&self) -> bool {
+    fn try_acquire(&self) -> bool {
         let mut buckets = self.slots.buckets.lock();
         let bucket = buckets.entry(self.key).or_default();
         let is_next = !bucket.is_in_use && bucket.waiting.first() == Some(&self.shard);
@@ -87,8 +87,8 @@ mod tests {
     fn the_lowest_waiting_number_is_next() {
         let slots = Slots::default();
         let one = NonZeroU32::MIN;
-        let first = now(pin!(slots.take(5, one))).unwrap();
-        let (mut seven, mut six) = (Box::pin(slots.take(7, one)), Box::pin(slots.take(6, one)));
+        let first = now(pin!(slots.acquire_slot(5, one))).unwrap();
+        let (mut seven, mut six) = (Box::pin(slots.acquire_slot(7, one)), Box::pin(slots.acquire_slot(6, one)));
         assert!(now(seven.as_mut()).is_none());
         assert!(now(six.as_mut()).is_none());
 
@@ -104,9 +104,9 @@ mod tests {
     fn each_key_has_its_own_slot_and_a_dropped_shard_stops_waiting() {
         let slots = Slots::default();
         let two = NonZeroU32::new(2).unwrap();
-        let zero = now(pin!(slots.take(0, two))).unwrap();
-        let one = now(pin!(slots.take(1, two))).unwrap();
-        let (mut two_waits, mut four) = (Box::pin(slots.take(2, two)), Box::pin(slots.take(4, two)));
+        let zero = now(pin!(slots.acquire_slot(0, two))).unwrap();
+        let one = now(pin!(slots.acquire_slot(1, two))).unwrap();
+        let (mut two_waits, mut four) = (Box::pin(slots.acquire_slot(2, two)), Box::pin(slots.acquire_slot(4, two)));
         assert!(now(two_waits.as_mut()).is_none() && now(four.as_mut()).is_none());
 
         drop(two_waits);

@@ -69,7 +69,7 @@ async fn an_intake_waits_when_too_many_events_are_in_flight() {
     }
 
     let (last, its_fate) = dispatch("MESSAGE_CREATE", &message(9_999, GENERAL, "last").to_string());
-    let mut taking = world.intake.take(last);
+    let mut taking = world.intake.handle_dispatch(last);
     assert!(taking.as_mut().now_or_never().is_none());
     world.core.release(GENERAL);
     taking.await;

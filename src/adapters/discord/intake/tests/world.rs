@@ -286,7 +286,7 @@ impl World {
 
     pub async fn send_raw(&mut self, kind: &str, data: &str) -> FateReceiver {
         let (dispatch, receiver) = dispatch(kind, data);
-        self.intake.take(dispatch).await;
+        self.intake.handle_dispatch(dispatch).await;
         receiver
     }
 

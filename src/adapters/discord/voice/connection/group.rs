@@ -22,12 +22,12 @@ impl Connection {
         match told {
             GroupTold::ExternalSender(sender) => {
                 let outcome = self.dave.set_external_sender(sender);
-                self.note(outcome);
+                self.count_failure(outcome);
             }
             GroupTold::Proposals { withdrawn, list } => {
                 let users: Vec<u64> = self.users.iter().copied().collect();
                 let made = self.dave.proposals(list, withdrawn, &users);
-                if let Some(Some(Change { commit, welcome })) = self.note(made) {
+                if let Some(Some(Change { commit, welcome })) = self.count_failure(made) {
                     self.effects.push_back(Effect::Binary(messages::commit_welcome(&commit, &welcome)));
                 }
             }
@@ -46,14 +46,14 @@ impl Connection {
 
     pub(super) fn prepare_transition(&mut self, transition: u16, version: u16, now: Moment) {
         let outcome = self.dave.prepare(transition, version, now);
-        if self.note(outcome).is_some() {
+        if self.count_failure(outcome).is_some() {
             self.tell_prepared(transition, now);
         }
     }
 
     pub(super) fn execute_transition(&mut self, transition: u16, now: Moment) {
         let outcome = self.dave.execute(transition, now);
-        self.note(outcome);
+        self.count_failure(outcome);
         self.keys_changed(now);
     }
 
@@ -73,7 +73,7 @@ impl Connection {
     }
 
     fn prepared(&mut self, transition: u16, outcome: Result<bool, Failed>, now: Moment) {
-        match self.note(outcome) {
+        match self.count_failure(outcome) {
             Some(true) => self.tell_prepared(transition, now),
             Some(false) => {}
             None if self.recovery.1 <= now => self.recover(transition, now),
@@ -103,12 +103,12 @@ impl Connection {
     }
 
     fn send_key_package(&mut self, package: Result<Option<Vec<u8>>, Failed>) {
-        if let Some(Some(package)) = self.note(package) {
+        if let Some(Some(package)) = self.count_failure(package) {
             self.effects.push_back(Effect::Binary(messages::key_package(&package)));
         }
     }
 
-    fn note<T>(&mut self, outcome: Result<T, Failed>) -> Option<T> {
+    fn count_failure<T>(&mut self, outcome: Result<T, Failed>) -> Option<T> {
         self.counts.dave_failures += u64::from(outcome.is_err());
         outcome.ok()
     }

@@ -222,7 +222,7 @@ proptest! {
                 }
             };
             sent.push(packet);
-            if !matches!(window.take(packet.0, packet.1), Arrival::Duplicate | Arrival::Late) {
+            if !matches!(window.record_packet(packet.0, packet.1), Arrival::Duplicate | Arrival::Late) {
                 prop_assert!(taken.insert(packet), "{packet:?} was taken twice");
             }
         }

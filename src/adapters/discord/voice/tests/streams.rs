@@ -6,7 +6,7 @@ fn packets_that_come_again_or_too_late_are_recognised() {
     let taken: Vec<_> = [65_532, 65_531, 65_532, 2, 65_530, 1, 1, 300, 40, 300]
         .into_iter()
         .zip(101..)
-        .map(|(sequence, nonce)| window.take(sequence, nonce))
+        .map(|(sequence, nonce)| window.record_packet(sequence, nonce))
         .collect();
     use Arrival::{Duplicate, Late, Newest, Overtaken};
     let expected = [Newest, Overtaken, Duplicate, Newest, Duplicate, Overtaken, Duplicate, Newest, Late, Duplicate];
@@ -28,30 +28,34 @@ fn the_window_remembers_exactly_what_came() {
         let mut window_of_step = Window::new(0, 0);
         for nonce in 1..20 {
             sequence = sequence.wrapping_add(step);
-            assert_eq!(window_of_step.take(sequence, nonce), Arrival::Newest);
+            assert_eq!(window_of_step.record_packet(sequence, nonce), Arrival::Newest);
         }
         for behind in 0..256_u16 {
             let expected = if behind % step == 0 { Arrival::Duplicate } else { Arrival::Overtaken };
             if u32::from(behind) <= 19 * u32::from(step) {
-                assert_eq!(window_of_step.take(sequence.wrapping_sub(behind), 0), expected, "{behind} behind, step {step}");
+                assert_eq!(
+                    window_of_step.record_packet(sequence.wrapping_sub(behind), 0),
+                    expected,
+                    "{behind} behind, step {step}"
+                );
             }
         }
     }
-    assert_eq!(window.take(20_000, 1), Arrival::Newest);
-    assert_eq!(window.take(19_999, 2), Arrival::Overtaken);
+    assert_eq!(window.record_packet(20_000, 1), Arrival::Newest);
+    assert_eq!(window.record_packet(19_999, 2), Arrival::Overtaken);
 }
 
 #[test]
 fn a_client_that_begins_again_is_followed_but_a_recording_is_not() {
     let mut window = Window::new(20_000, 100);
-    assert_eq!(window.take(10_000, 101), Arrival::Late);
-    assert_eq!(window.take(10_001, 102), Arrival::Restarted);
-    assert_eq!(window.take(10_002, 103), Arrival::Newest);
+    assert_eq!(window.record_packet(10_000, 101), Arrival::Late);
+    assert_eq!(window.record_packet(10_001, 102), Arrival::Restarted);
+    assert_eq!(window.record_packet(10_002, 103), Arrival::Newest);
 
     let mut window = Window::new(20_000, 100);
-    assert_eq!(window.take(10_000, 50), Arrival::Late);
-    assert_eq!(window.take(10_001, 51), Arrival::Late);
-    assert_eq!(window.take(10_002, 52), Arrival::Late);
+    assert_eq!(window.record_packet(10_000, 50), Arrival::Late);
+    assert_eq!(window.record_packet(10_001, 51), Arrival::Late);
+    assert_eq!(window.record_packet(10_002, 52), Arrival::Late);
 }
 
 #[test]

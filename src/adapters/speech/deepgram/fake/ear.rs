@@ -89,7 +89,7 @@ fn spread(text: &str, from: u64, to: u64) -> Vec<(String, u64, u64)> {
 }
 
 impl Version for Ear {
-    fn hear(&mut self, frame: &Frame, session: &mut Session) {
+    fn receive_audio(&mut self, frame: &Frame, session: &mut Session) {
         if self.is_deaf {
             return;
         }
@@ -122,7 +122,7 @@ impl Version for Ear {
         }
     }
 
-    fn take(&mut self, message: &str, session: &mut Session) {
+    fn receive_message(&mut self, message: &str, session: &mut Session) {
         if !message.contains("\"Finalize\"") || self.is_deaf {
             return;
         }

@@ -62,7 +62,7 @@ impl Turns {
 }
 
 impl Version for Turns {
-    fn hear(&mut self, frame: &Frame, session: &mut Session) {
+    fn receive_audio(&mut self, frame: &Frame, session: &mut Session) {
         let place = self.frames;
         self.frames += 1;
         self.since_update += 1;
@@ -89,7 +89,7 @@ impl Version for Turns {
         }
     }
 
-    fn take(&mut self, message: &str, session: &mut Session) {
+    fn receive_message(&mut self, message: &str, session: &mut Session) {
         let kind = serde_json::from_str::<Value>(message).ok().and_then(|message| message["type"].as_str().map(str::to_owned));
         match kind.as_deref() {
             Some("ForceEndTurn") if session.habits.ends_turns => {

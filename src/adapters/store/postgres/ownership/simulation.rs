@@ -84,7 +84,7 @@ impl Rows for SimRows {
         self.call(|world| Self::seen(world)).await
     }
 
-    async fn take(&mut self, found: &Found, owner: &str) -> Result<bool, Trouble> {
+    async fn acquire_partition(&mut self, found: &Found, owner: &str) -> Result<bool, Trouble> {
         let (found, owner, name) = (found.clone(), owner.to_owned(), self.name.clone());
         self.call(move |world| {
             let is_unchanged = (world.row.term, world.row.beat) == (found.term, found.beat);

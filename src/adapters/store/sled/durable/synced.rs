@@ -13,7 +13,7 @@ use crate::sled::tests::OnDisk;
 static SYNCED: Mutex<BTreeMap<PathBuf, BTreeMap<PathBuf, Vec<u8>>>> = Mutex::new(BTreeMap::new());
 
 /// Records that a file is being synced.
-pub(super) fn note(path: &Path) {
+pub(super) fn record_sync(path: &Path) {
     for (_, files) in synced().iter_mut().filter(|(folder, _)| path.starts_with(folder)) {
         files.insert(path.to_path_buf(), fs::read(path).unwrap());
     }
