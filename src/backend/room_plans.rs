@@ -1,4 +1,4 @@
-//! Checks the plans and patches of rooms in requests.
+//! Validates the plans and patches of rooms in requests.
 
 use serde_json::json;
 
@@ -23,7 +23,7 @@ impl ActorBackend {
                 existing.guild
             )));
         }
-        // The guild of a channel of another platform comes from that platform.
+        // On other platforms, the platform determines the guild, so it is not checked.
         if self.is_written_here(room) {
             console::check_room_name(plan.guild.as_str())
                 .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;

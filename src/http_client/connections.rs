@@ -1,4 +1,4 @@
-//! Uses reqwest to make connections, with its proxies, TLS and time limits, for another client.
+//! Lets another client use connections that reqwest opens, with reqwest's proxies, TLS and timeouts.
 //!
 //! reqwest makes connections only for its own requests. So each connection starts a reqwest request, which fails as soon as the
 //! connection exists.
@@ -32,7 +32,7 @@ impl Connection for Box<dyn Io> {
     }
 }
 
-/// Makes connections with a client that has [`HandOver`].
+/// Opens connections with a client that has the layer [`HandOver`].
 #[derive(Clone)]
 pub(super) struct Connections(pub reqwest::Client);
 

@@ -30,9 +30,9 @@ pub(super) struct Written {
 #[derive(Default)]
 pub(super) struct Replies {
     actors: HashMap<ActorId, (Ticket, ActorCell)>,
-    /// A statement whose call is already in progress, with its companion and the newest message that it answers.
+    /// A model call that is already in progress, with its companion and the newest message that it answers.
     begun: Option<(CompanionId, Seq, Box<Begun>)>,
-    /// Facts about replies that are written and not posted.
+    /// Metadata of replies that are written but not yet posted.
     written: HashMap<Ticket, Written>,
 }
 
@@ -58,12 +58,12 @@ impl Replies {
         true
     }
 
-    /// Keeps a statement whose call is in progress, until the reply is owed.
+    /// Keeps a model call in progress until its reply is owed.
     pub(super) fn keep_begun(&mut self, companion: CompanionId, upto: Seq, begun: Box<Begun>) {
         self.begun = Some((companion, upto, begun));
     }
 
-    /// Drops the statement whose call is in progress, which cancels the call.
+    /// Drops the model call in progress, which cancels it.
     pub(super) fn drop_begun(&mut self) {
         self.begun = None;
     }
@@ -80,7 +80,7 @@ impl Replies {
         self.actors.is_empty()
     }
 
-    /// Whether an actor writes this reply.
+    /// Whether an actor is writing this reply.
     pub(super) fn writes(&self, ticket: Ticket) -> bool {
         self.actors.values().any(|(reply, _)| *reply == ticket)
     }
@@ -89,24 +89,24 @@ impl Replies {
         self.actors.contains_key(&actor)
     }
 
-    /// Removes the actor of a reply that was written or has failed. The actor stops by itself.
+    /// Removes the actor of a reply that is written or has failed. The actor stops by itself.
     pub(super) fn end(&mut self, ticket: Ticket) {
         self.actors.retain(|_, (reply, _)| *reply != ticket);
     }
 
-    /// Stores how this reply was written.
+    /// Stores the metadata of a written reply.
     pub(super) fn note_written(&mut self, ticket: Ticket, written: Written) {
         if written != Written::default() {
             self.written.insert(ticket, written);
         }
     }
 
-    /// Takes how this reply was written, because it is posted now.
+    /// Removes and returns the metadata of a reply, for posting.
     pub(super) fn take_written(&mut self, ticket: Ticket) -> Written {
         self.written.remove(&ticket).unwrap_or_default()
     }
 
-    /// Drops the stored facts about replies that will not be posted.
+    /// Drops the metadata of replies that will not be posted.
     pub(super) fn forget_unposted(&mut self, is_in_flight: impl Fn(Ticket) -> bool) {
         self.written.retain(|ticket, _| is_in_flight(*ticket));
     }
@@ -119,13 +119,13 @@ impl Replies {
         self.end(ticket);
     }
 
-    /// Removes a stopped actor. Returns its reply, unless that ended or was cancelled before.
+    /// Removes a stopped actor. Returns its ticket. `None` if the reply already ended or was cancelled.
     pub(super) fn take_stopped(&mut self, actor: ActorId) -> Option<Ticket> {
         self.actors.remove(&actor).map(|(ticket, _)| ticket)
     }
 }
 
-/// The input of the statement's prompt.
+/// The input of the prompt for an owed reply.
 fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let OwedReply { companion, messages, upto, trigger, why, tries, ticket, .. } = owed;
     let of = Of { companion, messages, upto: *upto, trigger: *trigger };
@@ -134,7 +134,7 @@ fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     Statement { input: StatementInput { reason: why.clone(), tries: *tries, is_spoken, ..made.input }, ..made }
 }
 
-/// The input of a statement's prompt that answers a question directly, instead of a decision.
+/// The input of the prompt for a statement without a vote before it. The companion may pass.
 pub(super) fn statement_or_pass(
     companion: &CompanionId,
     evaluation: &Evaluation,

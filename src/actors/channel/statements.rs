@@ -31,7 +31,7 @@ use crate::telemetry::instruments::platform_label;
 use crate::telemetry::plain::Plain;
 
 impl State {
-    /// Starts the work on an owed reply: its companion writes it, or the program of an external companion does.
+    /// Starts the work on an owed reply: its companion writes it, or an external program does.
     pub(super) fn reply(&mut self, ticket: Ticket) {
         let Some(owed) = reply_to_write(ticket, &self.conversation) else { return };
         let error = if self.channel.is_unpostable() {
@@ -54,7 +54,7 @@ impl State {
         self.step(Input::ReplyFailed { ticket, error: error.into() });
     }
 
-    /// Handles the stop of a reply's actor. If it stopped without a result, it died.
+    /// Handles the stop of a reply's actor. A stop without a result counts as a crash.
     pub(super) fn reply_stopped(&mut self, actor: ActorId) {
         if let Some(ticket) = self.replies.take_stopped(actor)
             && self.lost(ticket)
@@ -103,13 +103,13 @@ impl State {
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
         let Written { truncated, recalled } = self.replies.take_written(ticket);
         let message = Message { modality, cut, truncated, recalled, ..statement(&companion, text, &self.channel) };
-        // If a statement is only spoken on a platform, there is no message below which a notice could appear.
+        // A statement that is only spoken on a platform has no message to carry a notice.
         let owed = self.channel.platform().is_none().then(|| notices::owed(ticket, &self.conversation, &self.channel)).flatten();
         let disclosed = owed.map(|owed| self.disclosed(owed, ticket, None));
         self.journal_statement(ticket, message, disclosed, Vec::new(), used, waiter);
     }
 
-    /// The disclosure that the statement of this reply carries in this part.
+    /// Builds the disclosure that this part of the reply carries.
     fn disclosed(&self, owed: Owed, ticket: Ticket, part: Option<Arc<str>>) -> Disclosed {
         let Safety { operator, privacy, .. } = &self.channel.context.settings.safety;
         Disclosed { owed, ticket, part, operator: operator.clone(), privacy: privacy.clone() }
@@ -168,7 +168,7 @@ impl State {
             let (channel, companion) = (self.channel.shown(), Plain(companion.as_str()));
             tracing::warn!(%channel, %companion, "a statement was sent without a confirmation; it counts as posted");
         }
-        // The words that were spoken before come first.
+        // The words that were already spoken come first.
         let heard = self.conversation.turns().owed_reply(ticket).map(|floor| floor.heard()).unwrap_or_default();
         let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
@@ -224,7 +224,7 @@ impl State {
         }));
     }
 
-    /// Ends a reply without any posted part.
+    /// Ends a reply of which no part was posted.
     fn delivery_failed(&mut self, ticket: Ticket, error: &str) {
         if self.is_owed(ticket) {
             self.fail_reply(ticket, error);

@@ -10,12 +10,12 @@ use crate::domain::vote::{MOST_IMPORTANCE, MOST_MOOD};
 use crate::ports::language_model::AnswerFormat;
 use crate::settings::prompt::Prompt;
 
-/// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5), all of them required, in the order of the prompt.
+/// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5). All of them are required, in the order of the prompt.
 pub(super) fn vote_format(asked: Extra, words: &Prompt) -> AnswerFormat {
     AnswerFormat::JsonSchema { name: "vote".to_owned(), schema: vote_schema(asked, words) }
 }
 
-/// One JSON object that contains a vote for each of these companions, by its id.
+/// One JSON object with a vote for each of these companions, by companion id.
 pub(super) fn votes_format<'a>(ids: impl Iterator<Item = &'a str>, asked: Extra, words: &Prompt) -> AnswerFormat {
     let votes: BTreeMap<_, _> = ids.map(|id| (id, vote_schema(asked, words))).collect();
     let schema = json!({

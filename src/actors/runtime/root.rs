@@ -24,8 +24,8 @@ use crate::actors::writer::{self, Deliver, Writer};
 use crate::domain::id::Ward;
 use crate::journal::reader::Pending;
 
-/// The root's children are restarted at once, then after 0.1 s, doubling to 5 s. After more than 50 restarts of one in a minute, the process
-/// ends.
+/// The children of the root are restarted immediately, then after 0.1 s, doubling to 5 s. After more than 50 restarts of one child in a minute,
+/// the process ends.
 const RESTARTS: RestartPolicy = RestartPolicy {
     first_delay: Duration::from_millis(100),
     longest_delay: Duration::from_secs(5),
@@ -34,7 +34,7 @@ const RESTARTS: RestartPolicy = RestartPolicy {
     window: Duration::from_secs(60),
 };
 
-/// How long the supervisor of the connections stays stopped after it failed too often. Failing connections must not affect other actors.
+/// The pause of the connection supervisor after it exceeded its restart limit. Failing connections must not affect other actors.
 const PLATFORMS_PAUSE: Duration = Duration::from_secs(60);
 
 pub struct Root;
@@ -65,7 +65,7 @@ pub enum RootMessage {
     /// The memberships are loaded: wake the guilds that have pending work, and connect to platforms. Before this, inbound events could not
     /// be assigned to members.
     WakePending,
-    /// The pause of the connections to platforms is over.
+    /// The pause of the connection supervisor is over.
     Connect,
     /// The root's own supervision messages.
     Upkeep(Upkeep<Child>),
@@ -176,7 +176,7 @@ fn wake_pending(context: ActorContext) {
             let guilds: BTreeSet<_> = pending.channels.into_iter().map(|record| record.guild).collect();
             for guild in guilds {
                 if let Some(actor) = context.directory.find(&GuildsKey()) {
-                    // A supervisor that is being restarted starts them later.
+                    // If the guild supervisor is being restarted, it starts them later.
                     let _ = actor.cast(GuildsMessage::Open(guild, None));
                 }
             }

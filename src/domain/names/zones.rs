@@ -5,12 +5,12 @@ use std::ops::Range;
 use super::super::links::link_end;
 use super::is_word;
 
-/// Top-level domains and file extensions. None is a word that may follow a full stop without a space.
+/// Top-level domains and file extensions. Words that are likely to begin a sentence after a missing space are left out.
 const ENDINGS: &str = "ai app au biz br ca ch cloud cn com de dev edu eu example fr gg gov ie info internal io jp lan local localhost \
     net nl nz onion org pl pt ru test tv uk xyz bmp cfg conf cpp css csv db doc docx exe gif gz htm html ini java \
     jpeg jpg js json log md mp3 mp4 ogg pdf png py rs sh sql svg tar toml ts txt wav webm webp xlsx xml yaml";
 
-/// The ranges of a text in which names do not count, in bytes, ascending.
+/// The byte ranges of a text in which names are ignored, ascending.
 ///
 /// These are code (`` `…` `` and ``` ``…`` ``` within a line; three or more backticks, or a line of tildes, up to the same again
 /// or the end), links (`scheme://…`, `www.…`, the target of `[text](target)`), mail addresses, hosts, paths, short codes of emoji
@@ -138,7 +138,7 @@ fn locator_end(text: &str, at: usize) -> Option<usize> {
     is_locator.then(|| at + locator.len())
 }
 
-/// Whether this is a path that begins at a root, or one with folders and a file.
+/// Whether this is an absolute path, or a relative path with folders and a file.
 fn is_path(text: &str) -> bool {
     let is_drive = text.as_bytes().first().is_some_and(u8::is_ascii_alphabetic) && text[1..].starts_with(":\\");
     let (folders, file) = text.rsplit_once('/').unwrap_or_default();
@@ -173,7 +173,7 @@ fn line_end(text: &str, at: usize) -> usize {
     text.as_bytes()[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |length| at + length)
 }
 
-/// The number of repetitions of a byte from `at` on.
+/// The length of the run of this byte from `at` on.
 fn run(text: &str, at: usize, byte: u8) -> usize {
     text.as_bytes()[at..].iter().take_while(|other| **other == byte).count()
 }

@@ -6,22 +6,22 @@ use super::super::common_words::is_function_word;
 use super::acts::{self, Acts};
 use super::numbers::numbers;
 
-/// The share of common trigrams from which on two statements are the same.
+/// Statements that share at least this fraction of their trigrams count as the same.
 const SAME_TRIGRAMS: f64 = 0.7;
-/// The share of common content words from which on two statements are the same.
+/// Statements that share at least this fraction of their content words count as the same.
 const SAME_WORDS: f64 = 0.9;
 
 /// The endings that are removed from a word if at least three characters remain. The first match counts.
 const ENDINGS: [&str; 9] = ["'s", "ingly", "ing", "edly", "ed", "ly", "es", "s", "e"];
 
-/// Three consecutive characters, or a whole text that has fewer.
+/// Three consecutive characters, or the whole text if it is shorter.
 type Trigram = [Option<char>; 3];
 
 /// The features of a statement.
 pub(super) struct Features {
     trigrams: BTreeSet<Trigram>,
     content: BTreeSet<String>,
-    /// The spoken content words, without those that only agree or intensify.
+    /// The spoken content words, without words of agreement and intensifiers.
     pub(super) told: BTreeSet<String>,
     /// In the order of the text.
     numbers: Vec<String>,
@@ -53,22 +53,22 @@ impl Features {
         self.word_likeness(other, 2).max((jaccard(&self.trigrams, &other.trigrams) / SAME_TRIGRAMS).min(1.0))
     }
 
-    /// Whether the statements have different numbers or code: they count, keep a score, throw dice, or show a board.
+    /// Whether the statements differ in numbers or code, such as a count, a score, dice or a board.
     fn has_moved_on(&self, other: &Self) -> bool {
         self.numbers != other.numbers || self.code != other.code
     }
 
-    /// Whether it contains all content words of the statement before, which has at least three, and further ones.
+    /// Whether `self` has all content words of the statement `before` (at least three) and further ones.
     pub(super) fn extends(&self, before: &Self) -> bool {
         before.content.len() >= 3 && before.content.len() < self.content.len() && before.content.is_subset(&self.content)
     }
 
-    /// The number of its content words that none of these statements has.
+    /// Counts the content words that occur in none of these statements.
     pub(super) fn added_to(&self, before: &[Self]) -> usize {
         self.content.iter().filter(|word| before.iter().all(|statement| !statement.content.contains(*word))).count()
     }
 
-    /// Whether it has a spoken content word that none of these statements has.
+    /// Whether a spoken content word occurs in none of these statements.
     pub(super) fn tells_more_than(&self, before: &[Self]) -> bool {
         self.told.iter().any(|word| before.iter().all(|statement| !statement.told.contains(word)))
     }
@@ -77,7 +77,7 @@ impl Features {
         matches!(self.trigrams.first(), Some([Some(_), None, None]))
     }
 
-    /// The likeness of the content words of two statements, from 0 to 1. It is 0 if one of them has fewer than `least`.
+    /// The likeness of the content words of two statements, from 0 to 1. It is 0 if either has fewer than `least`.
     pub(super) fn word_likeness(&self, other: &Self, least: usize) -> f64 {
         if self.content.len().min(other.content.len()) < least || self.has_moved_on(other) {
             return 0.0;
@@ -86,7 +86,7 @@ impl Features {
     }
 }
 
-/// Whether the statements are single letters, and not always the same one.
+/// Whether all statements are single letters, and at least two differ.
 pub(super) fn spells(statements: &[Features]) -> bool {
     statements.iter().all(Features::is_letter) && statements.windows(2).any(|pair| pair[0].trigrams != pair[1].trigrams)
 }
@@ -99,7 +99,7 @@ fn words(text: &str) -> Vec<String> {
     raw.filter(|word| !word.is_empty()).map(shorten).collect()
 }
 
-/// Replaces three or more equal consecutive characters by one.
+/// Replaces three or more equal consecutive characters with one.
 fn shorten(word: &str) -> String {
     let mut short = String::with_capacity(word.len());
     let mut rest = word.chars().peekable();

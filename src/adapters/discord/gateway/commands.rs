@@ -29,7 +29,7 @@ pub struct Queue<'a> {
     commands: &'a Commands,
     shard: Shard,
     waiting: mpsc::Receiver<Value>,
-    /// When the commands of the last minute were sent.
+    /// The send times of the commands of the last minute.
     sent: VecDeque<Instant>,
 }
 
@@ -58,7 +58,7 @@ impl Commands {
         })
     }
 
-    /// Opens the command queue of a connection when its session has begun.
+    /// Opens the command queue of a connection. Call it when the session has begun.
     pub fn open(&self, shard: Shard) -> Queue<'_> {
         let (queue, waiting) = mpsc::channel(MOST_WAITING);
         let mut queues = self.0.lock();

@@ -1,4 +1,4 @@
-//! Delays requests until the rate limits allow them. Resources wait independently of each other.
+//! Delays requests until the rate limits allow them. Requests to different resources do not wait for each other.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl RateLimiter {
         }
     }
 
-    /// Permits an optional request, if it may be sent now and there is no caution about invalid requests.
+    /// Permits an optional request if it may be sent now and there are not too many invalid requests.
     pub fn try_acquire<'a>(&'a self, route: &'a Route) -> Option<Permit<'a>> {
         let mut limits = self.limits.lock();
         let now = self.now();
