@@ -93,7 +93,7 @@ impl Calls {
         self.report_lost(channel, people);
     }
 
-    /// Handles a changed opt-out of a person in a guild. After an opt-out, speech that is not journaled is deleted at once.
+    /// Handles a person's changed opt-out in the call of this channel, if there is one. After an opt-out, speech that is not journaled is deleted at once.
     pub fn change_opt_out(&self, channel: &ChannelId, user: &PersonId, is_ignored: bool) {
         let Some(call) = self.get(channel) else { return };
         call.buffer(user, |buffer| {

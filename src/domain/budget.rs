@@ -125,8 +125,8 @@ impl Ledger {
         self.clock.map_or(at, |clock| clock.min(at))
     }
 
-    /// Counts a question for a lull, an interjection or a turn. If a budget is used up, returns the one that becomes free last.
-    /// If `unless` is given, a budget that is already known to be used up, nothing is counted.
+    /// Counts a question for a lull, an interjection or a turn, if all budgets allow it. Otherwise nothing is counted, and the used-up budget that
+    /// becomes free last is returned. `unless` is a budget that is already known to be used up.
     pub fn take_evaluation(
         &mut self,
         channel: &ChannelId,

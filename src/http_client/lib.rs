@@ -186,7 +186,7 @@ pub fn blocking(to: &Url, timeout: Duration) -> Result<blocking::Client, String>
     built.map_err(|error| reason(&error))
 }
 
-/// Whether a URL refers to this machine.
+/// Whether the host is `localhost`, a name below it, or a loopback or unspecified address. Other names and addresses of this machine do not count.
 pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).trim_end_matches('.');
     let is_own = |address: IpAddr| address.to_canonical().is_loopback() || address.is_unspecified();

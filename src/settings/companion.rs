@@ -215,8 +215,7 @@ impl Companion {
         [self.id.as_str(), &self.name].into_iter().chain(self.aliases.iter().map(|alias| &**alias))
     }
 
-    /// The interjection level, lull timeouts and quiet hours, as the gate needs them. The room's own quiet hours are added
-    /// elsewhere.
+    /// All settings that the gate needs. The room's own quiet hours are added elsewhere.
     pub fn policy(&self) -> InterjectionPolicy {
         InterjectionPolicy {
             level: self.interjection,

@@ -482,7 +482,7 @@ pub fn names_a_secret(name: &str) -> bool {
 /// Parses the URL of another server, the value of this key.
 ///
 /// # Errors
-/// The same as for [`parsed_base_url`].
+/// Returns an error if the text is not an absolute http or https URL with a host, or if it has a user, a password, a query or a fragment.
 pub fn parsed_endpoint(key: &str, text: &str, example: &str) -> Result<Url, Problem> {
     let example = format!("for example \"{example}\"");
     let url =

@@ -422,7 +422,8 @@ impl std::ops::Deref for Instruments {
     }
 }
 
-/// The maximum number of series of an instrument, where each label may also be absent. `None` if a label has no closed list.
+/// The maximum number of series of an instrument, where each label may also be absent. `None` if there is no such instrument, or
+/// if a label has no closed list.
 pub fn series_at_most(name: &str) -> Option<usize> {
     let entry = CATALOGUE.iter().chain(OBSERVED).find(|entry| entry.name == name)?;
     let closed = entry.labels.iter().map(|label| (!label.values.is_empty()).then_some(label.values.len() + 1));

@@ -96,7 +96,7 @@ impl Place {
 }
 
 impl Recorder {
-    /// The provider of the tracer must have [`RecordedIds`] as its id generator. Without a tracer no spans are written.
+    /// A recorder that writes all spans with this tracer, or none without one. The tracer's provider must have [`RecordedIds`] as its id generator.
     pub fn new(tracer: Option<SdkTracer>, capture_content: bool, instruments: Instruments) -> Self {
         Self { tracer, sampling: Sampling::all(), capture_content, instruments }
     }

@@ -50,7 +50,7 @@ impl Language {
         Self::ALL.into_iter().find(|language| language.code().eq_ignore_ascii_case(code))
     }
 
-    /// The first known language of the header `Accept-Language`, by weight (RFC 9110, 12.5.4).
+    /// The known language with the greatest weight in the header `Accept-Language` (RFC 9110, 12.5.4); of equals, the first. English if there is none.
     pub fn accepted(header: &str) -> Self {
         let weighted = header.split(',').filter_map(|part| {
             let (code, parameters) = part.split_once(';').unwrap_or((part, ""));
@@ -62,7 +62,8 @@ impl Language {
             .map_or_else(Self::default, |(_, language)| language)
     }
 
-    /// The texts that the modules of a page name, as JSON: whole sections of them.
+    /// The sections with a key that is quoted in `modules`, the source code of a page's modules, as JSON. Leaves out the sections that only the server
+    /// needs, and those that the page loads later.
     pub fn of_page(self, modules: &str) -> String {
         let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
         let is_named = |section: &str| ["'", "`"].iter().any(|quote| modules.contains(&format!("{quote}{section}.")));
@@ -89,7 +90,7 @@ impl Language {
         filled(text, |name| values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone()))
     }
 
-    /// The keys of the texts in a section, without the section's prefix.
+    /// The keys that begin with `section`, which ends in a dot (`refusals.`), without it.
     pub fn keys(section: &str) -> BTreeSet<&'static str> {
         TEXTS[&Self::English].keys().filter_map(|key| key.strip_prefix(section)).collect()
     }

@@ -171,10 +171,11 @@ impl PostgresStore {
         Ok(store)
     }
 
-    /// Acquires the store, once no other node owns it. `None`: waits without a time limit.
+    /// Acquires the store once no other node owns it. `patience` limits the wait for an owner that may be dead; a live one is an error as soon as it is
+    /// recognised. `None`: waits for any owner, without a time limit.
     ///
     /// # Errors
-    /// Returns an error if another node owns the store.
+    /// Returns an error if another node owns the store, the database cannot be reached in time, or the store is closed.
     pub async fn own(&self, patience: Option<Duration>) -> Result<(), StoreError> {
         if matches!(*self.standing.state().borrow(), State::Owner { .. }) {
             return Ok(());

@@ -247,7 +247,8 @@ impl FakeBackend {
         self.is_held.send_replace(false);
     }
 
-    /// Waits while the backend is held. Then panics or returns an error, if the test requested that.
+    /// Panics at once if the test requested that. Otherwise waits while the backend is held, then returns the error that was requested before the
+    /// wait.
     pub async fn check(&self) -> Result<(), Refused> {
         if self.probe().panics {
             // Does not print the panic. On a busy machine, a backtrace of a large program takes longer than a platform waits for a response.

@@ -32,7 +32,7 @@ impl<'de> Deserialize<'de> for RoomId {
 const CONSOLE: &str = "console";
 
 impl RoomId {
-    /// The longest id of a room, in characters.
+    /// The longest id of a room of the console, and of each part of another platform's id, in characters.
     pub const MAX_CHARS: usize = 64;
 
     /// Parses a room's id. `None` if the text is not a valid id.
