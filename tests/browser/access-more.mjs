@@ -58,6 +58,8 @@ for (const [kind, options] of Object.entries(KINDS)) {
     assert.deepEqual(await problems(page), []);
 
     await page.keyboard.press('Escape');
+    // Closing a dialog goes back in the history, and a reload must not come before that.
+    await page.waitForFunction(() => !history.state?.isOpen);
     await it.server.say('lobby', 'unread');
     await page.reload();
     await page.locator('#connection[data-state=live]').waitFor();
