@@ -33,7 +33,7 @@ test('a German browser gets the page in German, and in English once that is chos
   assert.deepEqual(await untranslated(page), []);
   await page.locator('.card-head').first().press('Enter');
   await page.locator('.chat-message.user [data-focus=outcomes]').press('Enter');
-  await page.locator('.outcomes').waitFor();
+  await page.locator('.outcomes').first().waitFor();
   assert.deepEqual(await untranslated(page), []);
 
   await openMenu(page);
