@@ -1,4 +1,4 @@
-//! Inbound events of other platforms: messages, edits and deletions.
+//! Inbound events of platforms other than the console: messages, edits, deletions, and channels and guilds that are gone.
 //!
 //! The adapter delivers the events of one channel in order, one at a time. After `Ok` the event is committed. Ids are the platform's. If the same
 //! event is delivered twice, it is recorded once.
@@ -95,8 +95,8 @@ fn person<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Author, D::Error
 pub enum ReplyTo {
     /// A message on record.
     Recorded(Seq),
-    /// A message of the platform, which need not be on record: its id, and its author and beginning if the platform reports them. If the author is
-    /// a companion, its id is not included.
+    /// A message of the platform, which need not be on record: its id, and its author and beginning if the platform reports them. If a
+    /// companion wrote it, `by` has only the name under which it was posted.
     Foreign { id: Arc<str>, by: Option<Answered>, quoted: Option<Quoted> },
 }
 
@@ -132,8 +132,8 @@ pub enum Acceptance {
     New(Seq),
     /// The message was already on record under this number.
     Duplicate(Seq),
-    /// The message was not recorded: no companion is a member, the person has opted out, or it comes from a bot of another program, and those are
-    /// ignored.
+    /// The message was not recorded: the channel has no members, the author has opted out, the text is not visible, or the author is a bot that
+    /// `gate.foreign_bots` does not admit.
     Ignored,
 }
 
@@ -174,11 +174,11 @@ impl InboundError {
     }
 }
 
-/// The core, as adapters see it that receive events.
+/// The core, as seen by adapters that receive events.
 #[async_trait]
 pub trait InboundEvents: Send + Sync + 'static {
-    /// Whether messages of this channel may be accepted. A companion must be a member of the channel, or of the channel that contains the thread,
-    /// or must become a member in a direct message. The content of other channels is not stored anywhere.
+    /// Whether messages of this channel may be accepted. The channel must have members, or get some with its first message: a
+    /// thread from its parent, a direct message from the settings. The content of other channels is not stored anywhere.
     fn listens(&self, channel_ref: &ChannelRef) -> bool;
 
     /// The people who have opted out in the guild of this channel. Their messages must not be delivered, even as quotes in the messages of others.
@@ -192,16 +192,18 @@ pub trait InboundEvents: Send + Sync + 'static {
     async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError>;
 
     /// Accepts the new text of a message. If the new text has no visible content, the message is deleted. The edit changes nothing if the message
-    /// is not on record, already has this text, is a companion's statement (only the server can change those), or is by a person who has opted out.
+    /// already has this text, is a companion's statement (only the server can change those), or is by a person who has opted out. Of a message that is
+    /// not on record, only its quotes in other messages change.
     async fn edited(&self, channel_ref: &ChannelRef, id: &str, text: Arc<str>) -> Result<(), InboundError>;
 
-    /// Accepts deletions. The messages are removed from buffers and history. Messages that are not on record change nothing. If any part of a
+    /// Accepts deletions. The messages are removed from buffers and history. Of messages that are not on record, only the quotes in other
+    /// messages are removed. If any part of a
     /// statement is deleted, the whole statement is, because text that a moderator removed must not be read again. This fails while a statement is
     /// being posted that a message may belong to; the deletion must then be delivered again.
     async fn deleted(&self, channel_ref: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError>;
 
-    /// Reports that a channel was read after a downtime: `read` messages were delivered, and `missed` was skipped. It is recorded only if there is
-    /// a gap, and the same gap only once.
+    /// Reports that a channel was read after a downtime: `read` messages were delivered, and `missed` was skipped. It is recorded only if
+    /// messages were read or a gap was left, and the same gap only once.
     async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Gap>) -> Result<(), InboundError>;
 
     /// Reports that a channel was deleted, with all messages in it and in its threads.

@@ -139,8 +139,8 @@ pub struct ModelsView {
     pub timeout_secs: Option<u16>,
     /// Whether short decisions were requested when these models were connected on the page.
     pub short_decisions: bool,
-    /// The settings that are set in files or variables, each with its location. Included are `prompt.decision` and the limits that follow from
-    /// `timeout_secs`. They take precedence over the values given on the page.
+    /// Of `prompt.decision` and the limits that follow from `timeout_secs`: those that files or variables set, each with its location. They take
+    /// precedence over the values given on the page.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<&'static str, String>,
     /// The current problems of the models.

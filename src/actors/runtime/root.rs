@@ -24,8 +24,8 @@ use crate::actors::writer::{self, Deliver, Writer};
 use crate::domain::id::Ward;
 use crate::journal::reader::Pending;
 
-/// The children of the root are restarted immediately, then after 0.1 s, doubling to 5 s. After more than 50 restarts of one child in a minute,
-/// the process ends.
+/// The children of the root are restarted immediately, then after 0.1 s, doubling to 5 s. After more than 50 restarts of one child in a row, or 200
+/// of all children in a minute, the process ends. If that child is the connection supervisor, it pauses instead.
 const RESTARTS: RestartPolicy = RestartPolicy {
     first_delay: Duration::from_millis(100),
     longest_delay: Duration::from_secs(5),
@@ -176,7 +176,7 @@ fn wake_pending(context: ActorContext) {
             let guilds: BTreeSet<_> = pending.channels.into_iter().map(|record| record.guild).collect();
             for guild in guilds {
                 if let Some(actor) = context.directory.find(&GuildsKey()) {
-                    // If the guild supervisor is being restarted, it starts them later.
+                    // If the guild supervisor is being restarted, the root wakes them once it has started.
                     let _ = actor.cast(GuildsMessage::Open(guild, None));
                 }
             }

@@ -50,7 +50,7 @@ pub(super) struct Auth {
     /// Held while a token is created.
     making: tokio::sync::Mutex<()>,
     attempts: RateLimiter,
-    /// The limit that all addresses share that have never presented the token.
+    /// The limit that all addresses share, except loopback and `trusted`.
     shared_attempts: RateLimiter,
     /// Addresses that have presented the token. Guessing from other addresses does not block them.
     trusted: Mutex<HashSet<IpAddr>>,
@@ -317,7 +317,7 @@ impl Auth {
         self.sessions_in(headers).find(|session| self.is_signed_in(session, now))
     }
 
-    /// The values of all cookies with our name that could be a session.
+    /// The sessions, as hashes, that the cookies with our name may stand for: at most `MOST_COOKIES`.
     fn sessions_in(&self, headers: &HeaderMap) -> impl Iterator<Item = Session> {
         let name = self.cookie_name();
         cookies_in(headers)

@@ -125,13 +125,13 @@ struct Common {
     names: Names,
     proxies: Proxies,
     auth: Auth,
-    /// Limits the requests of each address that are authenticated, or need no token.
+    /// Limits the requests of each address that are authenticated, or that arrive while no token is configured.
     requests: RateLimiter,
     /// Limits the unauthenticated requests of each address.
     anonymous_requests: RateLimiter,
     guest_requests: GuestRequests,
     slots: Arc<Slots>,
-    /// The slots that guests hold. They count as slots, too.
+    /// The live views and calls of guests. Each of them also takes one of `slots`.
     slots_for_guests: Shares,
     /// Counts long responses in memory.
     long_responses: Arc<Semaphore>,

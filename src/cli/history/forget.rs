@@ -71,7 +71,7 @@ fn amounts(forgotten: &Value) -> String {
         .join(", ")
 }
 
-/// The confirmation question: the data that is deleted, and the options that are lost afterwards.
+/// The confirmation question: what is deleted and, without `--answers`, that the answers cannot be found later.
 fn question(forget: &Forget, counted: Option<&Value>) -> String {
     let Forget { guild, person, answers } = forget;
     let (guild, person) = (visible::line(guild.as_str()), visible::line(person));

@@ -15,7 +15,7 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::call_room::{Description, Trouble};
 use crate::ports::chat_platform::NotSent;
 
-/// A notice is not repeated within this time after a restart, unless the bot has left the call since.
+/// The notice is not repeated in a channel within this time, even after a restart, unless the bot has left the call since.
 const HOLDS_SECS: u64 = 6 * 3_600;
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(2);

@@ -113,7 +113,8 @@ impl CaptureClock {
         Self { newest: timestamp, position: 0 }
     }
 
-    /// The number of the packet with this timestamp, in frames. `None` if the packet lies before the start, or if the number overflows.
+    /// The number of the packet with this timestamp, in frames. `None` if it was captured more than `FIRST_NUMBER`
+    /// frames before the first packet, or if the number overflows.
     pub fn number(&mut self, timestamp: u32) -> Option<u32> {
         let ahead = i64::from(timestamp.wrapping_sub(self.newest) as i32);
         let position = self.position.checked_add(ahead)?;

@@ -45,7 +45,7 @@ pub struct Application {
 }
 
 impl Application {
-    /// The bot's ids. Since 2016, a bot's user id equals its application's id.
+    /// The bot's ids. Without a user in the response, the id of the application is taken, which is the same for bots made since 2016.
     pub fn bot(&self) -> Bot {
         Bot { application: self.id, user: self.bot.map_or(self.id, |user| user.id) }
     }
