@@ -41,7 +41,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
     await dialog(page).getByRole('button', { name: 'Edit' }).click();
     await page.locator('#companion-name').fill('');
     await page.locator('details.more summary').click();
-    await page.getByRole('button', { name: '+ Add first words' }).click();
+    await page.getByRole('button', { name: '+ Add a greeting' }).click();
     await dialog(page).getByRole('button', { name: 'Save' }).click();
     await dialog(page).getByText('Give a name.').waitFor();
     await fine(page);

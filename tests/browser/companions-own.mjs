@@ -126,9 +126,9 @@ test('two people who edit at once: the second one is told, and loses nothing', a
   await button(page, 'Save').click();
   await dialog(page).getByText('Somebody else changed Rosa meanwhile.').waitFor();
   assert.equal((await profileOf(id)).companion.tone, 'Loudly.');
-  await button(page, 'Show theirs').click();
+  await button(page, 'Show their version').click();
   await dialog(page).locator('.theirs', { hasText: 'Loudly.' }).waitFor();
-  await button(page, 'Save mine over it').click();
+  await button(page, 'Save my version').click();
   await dialog(page).getByText('Rosa is saved on this server.').waitFor();
 
   const { companion } = await profileOf(id);

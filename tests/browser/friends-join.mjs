@@ -49,7 +49,7 @@ test('a link that is full says so before a name is asked', async t => {
   await page.route('**/api/invitations/look', route => route.fulfill({ status: 409, json: { title: 'Conflict' } }));
   await page.goto(link);
 
-  await page.getByText('As many guests as this link is for have come.').waitFor();
+  await page.getByText('This link has let in as many guests as it allows.').waitFor();
   assert.equal(await page.locator('#join-name').count(), 0);
 });
 

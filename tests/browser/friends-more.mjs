@@ -29,7 +29,7 @@ test('a German friend is invited, joins, talks and leaves in German', async t =>
   const host = await it.open(t, room, { locale: 'de-DE', storage: { people: ['Ana'], decisions: undefined } });
   await isLive(host);
   await host.getByRole('button', { name: 'Einladen' }).click();
-  await dialog(host).getByRole('button', { name: 'Link machen' }).click();
+  await dialog(host).getByRole('button', { name: 'Link erstellen' }).click();
   const link = await dialog(host).locator('.made input').inputValue();
   assert.deepEqual(await untranslated(host), []);
   await host.keyboard.press('Escape');

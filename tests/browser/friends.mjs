@@ -156,7 +156,7 @@ test('once a link is revoked, its guests are told at once, and it leads nowhere'
   await dialog(host).locator('button.danger:enabled').click();
 
   await ben.getByRole('heading', { name: 'Your visit has ended' }).waitFor();
-  await host.getByText('Ended links (1)').click();
+  await host.getByText('Links that no longer work (1)').click();
   await host.locator('.invitations li', { hasText: 'revoked' }).waitFor();
   assert.equal(await host.locator('.invitations').getByRole('button', { name: 'Revoke' }).count(), 0);
   await ben.goto(link);

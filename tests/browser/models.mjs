@@ -50,7 +50,7 @@ test('a wrong key is said in the talk at once, is mended on the page, and is nev
   await connect(page, KEY);
   await page.locator('dialog .troubles .failure').waitFor();
   await page.getByRole('button', { name: 'Test', exact: true }).click();
-  await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
+  await page.locator('.tried li', { hasText: 'Answers work' }).waitFor();
   // What was wrong before does not stand beside a good test.
   await page.locator('dialog .troubles .failure').waitFor({ state: 'hidden' });
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
@@ -81,7 +81,7 @@ test('another address asks for the key again, and disconnecting leads back to re
   assert.equal(await page.locator('[name=api_key]').inputValue(), '');
   await page.getByText('This server needs no key').click();
   await page.getByRole('button', { name: 'Test', exact: true }).click();
-  await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
+  await page.locator('.tried li', { hasText: 'Answers work' }).waitFor();
   assert.deepEqual([...other.keys], []);
   await page.getByRole('button', { name: 'Disconnect' }).click();
 
@@ -131,7 +131,7 @@ test('connecting after a failed test asks first, and a change after a good one i
 
   const failed = await page.locator('.result').textContent();
   assert.equal(failed.match(/401/gu).length, 1, failed);
-  assert.match(failed, /^The API key was rejected\. Type the key of this address again/u);
+  assert.match(failed, /^The API key was rejected\. Type the key for this address again/u);
   assert.doesNotMatch(failed, /sk-wrong/u);
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
   await page.getByText('The test failed: the API key was rejected. Connect anyway?').waitFor();
@@ -140,7 +140,7 @@ test('connecting after a failed test asks first, and a change after a good one i
   await page.locator('[name=api_key]').fill(KEY);
   await page.getByText('You changed something. Test again.').waitFor();
   await testButton.click();
-  await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
+  await page.locator('.tried li', { hasText: 'Answers work' }).waitFor();
   assert.equal(await page.locator('.result .failure, .result > .danger').count(), 0);
   await page.getByRole('button', { name: 'Show models' }).click();
   await page.getByText('2 models. Choose one:').waitFor();
@@ -193,7 +193,7 @@ test('a key that is set on the server and belongs to no address is used only if 
   await page.locator('.result .danger', { hasText: 'say whether the key of the settings is meant for this server' }).waitFor();
   await page.getByText('Use the key that is set on the server').click();
   await page.getByRole('button', { name: 'Test', exact: true }).click();
-  await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
+  await page.locator('.tried li', { hasText: 'Answers work' }).waitFor();
   await page.getByText('This server needs no key').click();
   assert.equal(await page.getByLabel('Use the key that is set on the server').isChecked(), false);
   await page.getByText('Use the key that is set on the server').click();
@@ -263,7 +263,7 @@ test('while a model is tested the seconds count, and a slow one is given more ti
 
   await page.getByRole('button', { name: 'Give it 60 s' }).click();
 
-  await page.locator('.tried li', { hasText: 'Deciding works' }).waitFor();
+  await page.locator('.tried li', { hasText: 'Decisions work' }).waitFor();
   assert.deepEqual(tries.map(({ timeout_secs, short_decisions }) => [timeout_secs, short_decisions]), [[undefined, undefined], [60, true]]);
   assert.equal(await page.getByLabel('Seconds for a decision').inputValue(), '60');
   await page.getByRole('button', { name: 'Connect', exact: true }).click();

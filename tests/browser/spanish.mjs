@@ -23,7 +23,7 @@ test('a Spanish browser gets the page and its sentences in Spanish', async t => 
   await openMenu(page);
   await page.getByRole('button', { name: 'Detalles', pressed: false }).click();
   await page.locator('.chat-message.user [data-focus=outcomes]').press('Enter');
-  await page.locator('.outcomes', { hasText: 'Ana llamó a Aria por su nombre, así que Aria pensó en una respuesta.' }).waitFor();
+  await page.locator('.outcomes', { hasText: 'Ana llamó a Aria por su nombre, así que Aria se planteó responder.' }).waitFor();
   assert.deepEqual(await untranslated(page), []);
 
   await page.locator('.card .who').first().click();

@@ -93,7 +93,7 @@ mod tests {
             "ARIA (5 of 10) and BEN (5.5 of 10) wanted to speak. BEN was chosen, because the message was for BEN."
         );
         let nobody = closes(&mut round(), &[listens("aria"), listens("ben")], None, Language::German);
-        assert_eq!(nobody, "ARIA und BEN haben keine Antwort gegeben. Darum hat niemand gesprochen.");
+        assert_eq!(nobody, "ARIA und BEN haben nicht geantwortet. Darum hat niemand gesprochen.");
         assert_eq!(closes(&mut round(), &[wish("ben", 5.0, false), listens("cleo")], Some("ben"), Language::English), "");
     }
 

@@ -1,4 +1,4 @@
-// “Tokens of programs”: makes tokens with a scope, lists them and ends them.
+// “Tokens for programs”: makes tokens with a scope, lists them and ends them.
 
 import * as api from './api.js';
 import { confirmed, dialog } from './dialogs.js';

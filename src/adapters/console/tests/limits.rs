@@ -18,7 +18,7 @@ async fn a_body_over_the_limit_is_refused_with_the_limit() {
     let streamed = world.post_raw("/api/rooms/lobby/messages", reqwest::Body::wrap_stream(pieces)).await;
 
     assert_eq!(fits.0, 202);
-    assert_eq!((long.0, &long.1["detail"]), (413, &json!("the body has more than 2048 bytes; send less at once")));
+    assert_eq!((long.0, &long.1["detail"]), (413, &json!("the request has more than 2048 bytes; send less at once")));
     assert_eq!(streamed.0, 413);
 }
 
