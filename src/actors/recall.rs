@@ -6,6 +6,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Zoned;
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -44,6 +45,17 @@ pub struct Stretch {
     pub after: Seq,
     /// Exclusive upper bound.
     pub before: Seq,
+}
+
+/// What older messages are looked up for.
+pub struct Question<'a> {
+    pub messages: &'a [Arc<Message>],
+    /// The names of companions. They do not count, because they only address somebody.
+    pub names: &'a [&'a str],
+    /// What was recalled for the previous answer, best match first.
+    pub before: Vec<Seq>,
+    /// The present, on the calendar of the room.
+    pub now: Zoned,
 }
 
 /// The search indexes of rooms. Cheap to clone; all clones share them.
@@ -86,31 +98,31 @@ impl Recall {
         }
     }
 
-    /// Returns the messages that have the most words in common with `messages`, best match first. Each match is followed by its
-    /// neighbours. Matches are added until they have about `max_tokens` tokens in all. Messages whose author fails `is_heard` are
+    /// Returns the messages that have the most words in common with a question, best match first. Each match is followed by its
+    /// neighbours. Nothing is found for a question without a topic. Matches are added until they have about `max_tokens` tokens in all. Messages whose author fails `is_heard` are
     /// left out. The caller must hold the rewrite lock of the channel, so that nothing is erased in the meantime.
     ///
     /// # Errors
     /// Returns an error if the journal cannot be read.
     pub async fn like(
         &self,
-        messages: &[Arc<Message>],
+        Question { messages, names, before, now }: Question<'_>,
         stretch: Stretch,
         channel_key: &ChannelKey,
         store: &dyn Store,
         is_heard: impl Fn(&Author) -> bool,
         max_tokens: usize,
     ) -> Result<Vec<Said>, ReadError> {
-        let mut query = Vec::new();
-        for message in messages {
-            query.extend(self.words.of(&message.from.name));
-            query.extend(self.words.of(&message.text));
-        }
+        let questions = messages.iter().map(|message| (&*message.from.name, &*message.text));
+        let mut query = self.words.query(questions, names, &now);
         let journal = Reader::new(store).journal(channel_key).await?;
-        let found = self.search(query, channel_key, &journal, move |found, corpus| {
+        let words = self.words.clone();
+        let found = self.search(channel_key, &journal, move |corpus| {
+            corpus.add_before(&before, &mut query, &words);
+            let found = if query.has_topic() { corpus.search(&query, &words) } else { Vec::new() };
             let (mut passages, mut known) = (Vec::new(), HashSet::new());
             for Found { index, .. } in found {
-                let with_neighbours = [Some(*index), index.checked_sub(1), Some(index + 1)];
+                let with_neighbours = [Some(index), index.checked_sub(1), Some(index + 1)];
                 let is_new = |seq: &Seq| *seq > stretch.after && *seq < stretch.before && known.insert(*seq);
                 let passage: Vec<Seq> =
                     with_neighbours.into_iter().flatten().filter_map(|at| corpus.seq(at)).filter(is_new).collect();
@@ -151,10 +163,9 @@ impl Recall {
 
     async fn search<T: Send + 'static>(
         &self,
-        query: Vec<u32>,
         channel_key: &ChannelKey,
         journal: &Journal<'_>,
-        read: impl FnOnce(&[Found], &Corpus) -> T + Send + 'static,
+        search: impl FnOnce(&Corpus) -> T + Send + 'static,
     ) -> Result<T, ReadError> {
         let index = self.index(channel_key);
         let mut index = index.lock_owned().await;
@@ -162,12 +173,11 @@ impl Recall {
         let (is_large, window) = (index.corpus.bytes() > LARGE || new.pages.len() > 1, self.window);
         let work = move || {
             new.add_to(&mut index, window);
-            let found = index.corpus.search(&query);
-            (read(&found, &index.corpus), index.corpus.bytes())
+            (search(&index.corpus), index.corpus.bytes())
         };
-        let (read, bytes) = if is_large { finished(spawn_blocking(work)).await } else { work() };
+        let (found, bytes) = if is_large { finished(spawn_blocking(work)).await } else { work() };
         self.count(channel_key, bytes);
-        Ok(read)
+        Ok(found)
     }
 
     fn index(&self, channel_key: &ChannelKey) -> Arc<AsyncMutex<Index>> {
@@ -214,7 +224,7 @@ impl Recall {
                 (before, upto) = (Some(seq), upto.max(seq));
                 match decode_searched(key, value) {
                     // Opt-outs are applied when messages are read, not here, because people can opt in again.
-                    Ok(Searched::Words { name, text }) if !text.is_empty() => said.push((seq, name, text)),
+                    Ok(Searched::Words { at, name, text }) if !text.is_empty() => said.push((seq, at, name, text)),
                     Ok(Searched::Cleared) => is_clear = true,
                     Ok(Searched::Words { .. } | Searched::Other) | Err(_) => {}
                 }
@@ -226,8 +236,8 @@ impl Recall {
             let (words, is_many) = (self.words.clone(), said.len() > MANY);
             let work = move || {
                 let (mut corpus, mut reader) = (Corpus::default(), words.reader());
-                for (seq, name, text) in said.iter().rev() {
-                    corpus.push(*seq, name, text, &mut reader);
+                for (seq, at, name, text) in said.iter().rev() {
+                    corpus.push(*seq, *at, name, text, &mut reader);
                 }
                 corpus
             };

@@ -28,7 +28,8 @@ impl ActorBackend {
     pub(super) async fn search_in(&self, channel_key: &ChannelKey, query: &SearchQuery) -> Result<Found, Refused> {
         let _place = AT_A_TIME.acquire().await.map_err(|_| Refused::unreadable("the searches are closed"))?;
         let (words, needle) = (self.context.recall.words(), query.words.to_lowercase());
-        let wanted = words.of(&query.words);
+        let zone = self.context.settings.prompt.zone_of(&channel_key.guild);
+        let wanted = words.query([("", &*query.words)], &[], &self.context.clock.now().zoned(zone));
         let (mut corpus, mut containing) = (Corpus::default(), Vec::new());
         let mut before = None;
         loop {
@@ -41,7 +42,7 @@ impl ActorBackend {
                 let mut words = words.reader();
                 for recorded in page.events.iter().filter(|recorded| is_shown(recorded)) {
                     let Event::Said { message, .. } = &recorded.event else { continue };
-                    corpus.push(recorded.seq, &message.from.name, &message.text, &mut words);
+                    corpus.push(recorded.seq, recorded.at, &message.from.name, &message.text, &mut words);
                     if message.text.to_lowercase().contains(&needle) || message.from.name.to_lowercase().contains(&needle) {
                         containing.push(corpus.len() - 1);
                     }
@@ -56,7 +57,7 @@ impl ActorBackend {
         }
         let limit = query.limit;
         let work = move || {
-            let scores = corpus.scores(&wanted);
+            let scores = corpus.scores(&wanted, &words);
             // Messages with the exact text come before messages with only its words.
             let best = scores.iter().copied().fold(0.0, f32::max) + 1.0;
             let mut found: BTreeMap<usize, f32> = scores.into_iter().enumerate().filter(|(_, score)| *score > 0.0).collect();

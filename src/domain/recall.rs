@@ -1,22 +1,37 @@
 //! Recall: full-text search in the older messages of a room (docs/design/memory.md). Pure: texts in, message numbers out.
 
+mod days;
 #[cfg(test)]
 mod tests;
+mod topic;
 pub mod words;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::id::Seq;
-use words::{Word, WordReader};
+use super::moment::Moment;
+pub use topic::Query;
+use topic::Term;
+use words::{Word, WordReader, Words};
 
 /// BM25 parameters with their usual values: the saturation of repeated words (k1), and the penalty for long messages (b).
 const SATURATION: f32 = 1.2;
 const LENGTH: f32 = 0.75;
 /// The share of the better neighbour's score that is added to a message. An answer rarely repeats the words of its question.
 const NEIGHBOUR: f32 = 0.5;
+/// The weight of a variant of a word.
+const VARIANT: f32 = 0.7;
+/// The share of its score that a message keeps if it only asks.
+const ASKS: f32 = 0.4;
+/// Messages with a smaller share of the best score are left out.
+const LEAST: f32 = 0.2;
+/// The number of recalled messages whose words a question can refer to.
+const MOST_BEFORE: usize = 4;
+/// The words about a topic by which a message counts in full for a day that is named.
+const FULL: usize = 8;
 
 /// The number of bits of a word that are compared before the word itself.
-const LAST_BITS: usize = 10;
+const LAST_BITS: usize = 12;
 
 const fn last_bits(word: Word) -> usize {
     word as usize & ((1 << LAST_BITS) - 1)
@@ -34,8 +49,13 @@ pub struct Corpus {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     seq: Seq,
+    at: Moment,
     /// The end of its words in `Corpus::words`. They begin at the end of the previous message's words.
     end: u32,
+    /// The number of its first words that are the speaker's name.
+    name: u16,
+    /// Whether it only asks.
+    asks: bool,
 }
 
 /// A search result.
@@ -49,10 +69,13 @@ pub struct Found {
 
 impl Corpus {
     /// Adds the next message. The speaker's name counts as part of the text.
-    pub fn push(&mut self, seq: Seq, speaker: &str, text: &str, words: &mut WordReader<'_>) {
+    pub fn push(&mut self, seq: Seq, at: Moment, speaker: &str, text: &str, words: &mut WordReader<'_>) {
+        let begin = self.words.len();
         words.read(speaker, &mut self.words);
+        let name = u16::try_from(self.words.len() - begin).unwrap_or(u16::MAX);
         words.read(text, &mut self.words);
-        self.messages.push(Entry { seq, end: u32::try_from(self.words.len()).unwrap_or(u32::MAX) });
+        let end = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
+        self.messages.push(Entry { seq, at, end, name, asks: only_asks(text) });
     }
 
     /// Appends the messages of another corpus.
@@ -92,37 +115,97 @@ impl Corpus {
         self.messages.capacity() * size_of::<Entry>() + self.words.capacity() * size_of::<Word>()
     }
 
-    /// All messages that contain one of these words, or whose neighbour does, best first. With equal scores, the newer one comes
-    /// first.
-    pub fn search(&self, query: &[Word]) -> Vec<Found> {
-        let own = self.scores(query);
+    /// The words of a message's text, without its speaker's name.
+    fn text_of(&self, index: usize) -> &[Word] {
+        let begin = index.checked_sub(1).map_or(0, |before| self.messages[before].end) as usize;
+        let Entry { end, name, .. } = self.messages[index];
+        &self.words[(begin + usize::from(name)).min(end as usize)..end as usize]
+    }
+
+    /// The words of a message about a topic.
+    fn topic(&self, index: usize, words: &Words) -> impl Iterator<Item = Word> {
+        self.text_of(index).iter().copied().filter(|word| !words.without_topic.contains(word))
+    }
+
+    /// Adds the words of messages that were recalled before, if the query refers to them.
+    pub fn add_before(&self, recalled: &[Seq], query: &mut Query, words: &Words) {
+        if query.refers_back() {
+            let indexes = recalled
+                .iter()
+                .take(MOST_BEFORE)
+                .filter_map(|seq| self.messages.binary_search_by_key(seq, |entry| entry.seq).ok());
+            indexes.for_each(|index| query.add_before(self.topic(index, words)));
+        }
+    }
+
+    /// Messages with words of the query, or whose neighbour has them, best first. With equal scores, the newer one comes first. Messages that say
+    /// nothing beyond the query or beyond a better message are left out.
+    pub fn search(&self, query: &Query, words: &Words) -> Vec<Found> {
+        let own = self.scores(query, words);
         let at = |index: Option<usize>| index.and_then(|index| own.get(index)).copied().unwrap_or_default();
         let mut found: Vec<Found> = (0..own.len())
             .map(|index| {
                 let neighbour = at(index.checked_sub(1)).max(at(Some(index + 1)));
-                Found { index, seq: self.messages[index].seq, score: own[index] + NEIGHBOUR * neighbour }
+                let asks = if self.messages[index].asks { ASKS } else { 1.0 };
+                Found { index, seq: self.messages[index].seq, score: (own[index] + NEIGHBOUR * neighbour) * asks }
             })
             .filter(|found| found.score > 0.0)
             .collect();
         found.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.index.cmp(&a.index)));
+        let mut known = HashSet::new();
+        found.retain(|found| {
+            let is_new = |word: &Word| !query.words.contains(word);
+            let mut new: Vec<Word> = self.topic(found.index, words).filter(is_new).collect();
+            new.sort_unstable();
+            !new.is_empty() && known.insert(new)
+        });
+        let least = found.first().map_or(0.0, |best| best.score * LEAST);
+        found.retain(|found| found.score >= least);
         found
     }
 
     /// The BM25 score of each message, without neighbours.
-    pub fn scores(&self, query: &[Word]) -> Vec<f32> {
-        // The index of each word of the query.
-        let mut terms: HashMap<Word, usize> = HashMap::new();
-        for word in query {
-            let next = terms.len();
-            terms.entry(*word).or_insert(next);
+    pub fn scores(&self, query: &Query, words: &Words) -> Vec<f32> {
+        let mut scores = vec![0.0; self.messages.len()];
+        let forms: Vec<(&[Word], f32)> = query.terms.iter().map(|term| (&*term.forms, term.weight)).collect();
+        let found_in = self.add_scores(&forms, &mut scores);
+        let missing = query.terms.iter().zip(found_in).filter(|(_, found)| *found == 0).map(|(term, _)| term);
+        let variants: Vec<_> = missing.map(|term: &Term| (words.variants(term), term.weight * VARIANT)).collect();
+        if variants.iter().any(|(forms, _)| !forms.is_empty()) {
+            self.add_scores(&variants.iter().map(|(forms, weight)| (&**forms, *weight)).collect::<Vec<_>>(), &mut scores);
         }
+        for day in &query.days {
+            let of_day = || (0..self.messages.len()).filter(|index| day.contains(&self.messages[*index].at));
+            let weight = self.rarity(of_day().count() as u32);
+            for index in of_day() {
+                let topic = self.topic(index, words).take(FULL).count();
+                scores[index] += weight * (1.0 + topic as f32 / FULL as f32) / 2.0;
+            }
+        }
+        scores
+    }
+
+    /// The weight of what occurs in so many messages.
+    fn rarity(&self, found_in: u32) -> f32 {
+        let (all, found) = (self.messages.len() as f32, found_in as f32);
+        (1.0 + (all - found + 0.5) / (found + 0.5)).ln()
+    }
+
+    /// Adds the BM25 score of each message for terms, each with its forms and its weight. Returns in how many messages each term occurs.
+    fn add_scores(&self, query: &[(&[Word], f32)], scores: &mut [f32]) -> Vec<u32> {
+        let mut terms: HashMap<Word, usize> = HashMap::new();
         // Most words are not in the query. A comparison of their last bits shows that fastest.
-        let mut may_be = [false; 1 << LAST_BITS];
-        query.iter().for_each(|word| may_be[last_bits(*word)] = true);
+        let mut may_be = vec![false; 1 << LAST_BITS];
+        for (term, (forms, _)) in query.iter().enumerate() {
+            for word in *forms {
+                terms.entry(*word).or_insert(term);
+                may_be[last_bits(*word)] = true;
+            }
+        }
         let mut counts: Vec<(u32, u32, f32)> = Vec::new();
-        let mut found_in = vec![0_u32; terms.len()];
-        // The place where each word of the query is counted. Places before `of_message` belong to earlier messages.
-        let mut places = vec![usize::MAX; terms.len()];
+        let mut found_in = vec![0_u32; query.len()];
+        // The place where each term is counted. Places before `of_message` belong to earlier messages.
+        let mut places = vec![usize::MAX; query.len()];
         let mut begin = 0;
         for (index, entry) in self.messages.iter().enumerate() {
             let of_message = counts.len();
@@ -141,11 +224,8 @@ impl Corpus {
             }
             begin = entry.end as usize;
         }
-        let all = self.messages.len() as f32;
-        let average = (self.words.len() as f32 / all.max(1.0)).max(1.0);
-        let weights: Vec<f32> =
-            found_in.iter().map(|found| (1.0 + (all - *found as f32 + 0.5) / (*found as f32 + 0.5)).ln()).collect();
-        let mut scores = vec![0.0; self.messages.len()];
+        let average = (self.words.len() as f32 / (self.messages.len() as f32).max(1.0)).max(1.0);
+        let weights: Vec<f32> = found_in.iter().zip(query).map(|(found, (_, weight))| self.rarity(*found) * weight).collect();
         for (index, term, count) in counts {
             let index = index as usize;
             let begin = index.checked_sub(1).map_or(0, |before| self.messages[before].end);
@@ -153,6 +233,12 @@ impl Corpus {
             let damped = count + SATURATION * (1.0 - LENGTH + LENGTH * length / average);
             scores[index] += weights[term as usize] * count * (SATURATION + 1.0) / damped;
         }
-        scores
+        found_in
     }
+}
+
+/// Whether a text is one question and nothing else.
+fn only_asks(text: &str) -> bool {
+    let text = text.trim_end();
+    text.ends_with(['?', '？', '؟']) && !text.contains(['.', '!', '。', '！', '\n'])
 }

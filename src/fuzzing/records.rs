@@ -105,7 +105,7 @@ pub(super) fn event(bytes: &[u8]) {
             let written = encode_event(&recorded);
             assert_eq!(decode_event(&key, &written).as_ref(), Ok(&recorded), "an event changes when it is written and read");
             for value in [bytes, &written] {
-                assert_eq!(decode_searched(&key, value), Ok(Searched::of(&recorded.event)), "recall reads something else");
+                assert_eq!(decode_searched(&key, value), Ok(Searched::of(&recorded)), "recall reads something else");
             }
             let redacted = redact(&recorded);
             assert_eq!(redact(&redacted), redacted);

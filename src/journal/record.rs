@@ -146,8 +146,9 @@ pub fn decode_event(key: &Key, value: &[u8]) -> Result<Recorded, RecordError> {
 /// The part of an event that recall needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Searched {
-    /// A message: the author's name and the text.
+    /// A message: when it was recorded, the author's name and the text.
     Words {
+        at: Moment,
         name: Box<str>,
         text: Box<str>,
     },
@@ -156,9 +157,11 @@ pub enum Searched {
 }
 
 impl Searched {
-    pub fn of(event: &Event) -> Self {
+    pub fn of(Recorded { at, event, .. }: &Recorded) -> Self {
         match event {
-            Event::Said { message, .. } => Self::Words { name: (&*message.from.name).into(), text: (&*message.text).into() },
+            Event::Said { message, .. } => {
+                Self::Words { at: *at, name: (&*message.from.name).into(), text: (&*message.text).into() }
+            }
             Event::Cleared => Self::Cleared,
             _ => Self::Other,
         }
@@ -168,14 +171,14 @@ impl Searched {
 /// Decodes only the part of an event that recall needs, in a third of the time of [`decode_event`].
 pub fn decode_searched(key: &Key, value: &[u8]) -> Result<Searched, RecordError> {
     let Some((&NEWEST_VERSION, json)) = value.split_first() else {
-        return decode_event(key, value).map(|recorded| Searched::of(&recorded.event));
+        return decode_event(key, value).map(|recorded| Searched::of(&recorded));
     };
     let unreadable = |error| unreadable_json(key, &error);
-    let SearchedRecord { event } = serde_json::from_slice(json).map_err(unreadable)?;
+    let SearchedRecord { at, event } = serde_json::from_slice(json).map_err(unreadable)?;
     Ok(match (&*event.event, event.message) {
         ("said", Some(message)) => {
             let SearchedMessage { from, text } = serde_json::from_str(message.get()).map_err(unreadable)?;
-            Searched::Words { name: from.name, text }
+            Searched::Words { at, name: from.name, text }
         }
         ("cleared", _) => Searched::Cleared,
         _ => Searched::Other,
@@ -184,6 +187,7 @@ pub fn decode_searched(key: &Key, value: &[u8]) -> Result<Searched, RecordError>
 
 #[derive(Deserialize)]
 struct SearchedRecord<'a> {
+    at: Moment,
     #[serde(borrow)]
     event: SearchedEvent<'a>,
 }

@@ -15,7 +15,7 @@ use crate::actors::companion::writing::{View, Writing};
 use crate::actors::companion::{asker, character, in_force, repeated, search};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{self as messages, Begun, HistoryRange, Statement};
-use crate::actors::recall::Stretch;
+use crate::actors::recall::{Question, Stretch};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::owned_task::OwnedTask;
@@ -316,10 +316,20 @@ async fn add_history(
     let Some(before) = prompt::recalls_before(character(settings, None), scene, statement, words) else { return };
     let answered = statement.input.buffer.iter().map(|said| &said.message).filter(|message| !message.is_by(&settings.id));
     let answered: Vec<_> = answered.cloned().collect();
+    let present = context.memberships.present(&channel_key.channel).into_keys();
+    let present: Vec<_> = present.filter_map(|id| context.memberships.companion(&channel_key.channel, &id)).collect();
+    let names = settings.names().chain(present.iter().map(|companion| &*companion.name));
+    let own = statement.input.recent.iter().rev().find(|said| said.message.is_by(&settings.id));
+    let question = Question {
+        messages: &answered,
+        names: &names.collect::<Vec<_>>(),
+        before: own.map(|own| own.message.recalled.clone()).unwrap_or_default(),
+        now: scene.now.zoned(&scene.zone),
+    };
     let stretch = Stretch { after: range.after, before };
     let is_heard = |from: &Author| history::is_heard(from, context, &channel_key.guild);
     // Requests more than fit, so that a long one can be skipped.
-    match context.recall.like(&answered, stretch, channel_key, &*context.store, is_heard, 2 * words.recall_tokens).await {
+    match context.recall.like(question, stretch, channel_key, &*context.store, is_heard, 2 * words.recall_tokens).await {
         Ok(found) => statement.recalled = found,
         Err(error) => {
             let channel = Plain(channel_key.channel.as_str());

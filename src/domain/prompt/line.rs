@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use super::Said;
 use super::data::{cut_middle, escape_into, escaped_weight, plain_name, weight};
 use crate::id::CompanionId;
-use crate::message::{Author, Cut, Quoted, Role};
+use crate::message::{Author, Cut, Message, Quoted, Role};
 use crate::moment::Moment;
 
 /// A message is shown with its time after a silence of this length. The first message of a day is, too.
@@ -40,13 +40,37 @@ pub(super) fn line_end(said: &Said, reader: Option<Reader<'_>>, most: usize) -> 
     if let Some(quoted) = &said.quoted {
         line.push_str(&quote(quoted, reader, most / 4));
     }
-    line.push_str("\"text\":\"");
-    let end = "\"}\n";
-    let room = most.checked_sub(weight(&line) + weight(end))?;
-    let mark = message.cut.as_deref().map(|cut| cut_mark(cut, &message.text, own.is_some(), room / 4)).unwrap_or_default();
+    line.push_str("\"text\":");
+    end_with_text(line, message, own.is_some(), "}\n", most)
+}
+
+/// A message as a speaker's name and a text: `Ana: "It rains."`. It weighs at most `most`. None if that is impossible.
+pub(super) fn short_line(said: &Said, reader: Reader<'_>, has_namesake: bool, most: usize) -> Option<String> {
+    let message = &*said.message;
+    let is_own = message.is_by(reader.id);
+    let mut line = String::new();
+    escape_into(&mut line, &plain_name(if is_own { reader.name } else { &message.from.name }));
+    if has_namesake {
+        line.push_str(&format!(" #{}", tag(&message.from)));
+    }
+    if let Some(kind) = &message.kind {
+        line.push_str(" (");
+        escape_into(&mut line, &plain_name(kind));
+        line.push(')');
+    }
+    line.push_str(": ");
+    end_with_text(line, message, is_own, "\n", most)
+}
+
+/// Appends the text of a message, cut so that the line weighs at most `most`.
+fn end_with_text(mut line: String, message: &Message, is_own: bool, end: &str, most: usize) -> Option<String> {
+    line.push('"');
+    let room = most.checked_sub(weight(&line) + weight(end) + 1)?;
+    let mark = message.cut.as_deref().map(|cut| cut_mark(cut, &message.text, is_own, room / 4)).unwrap_or_default();
     let room = room.checked_sub(mark.chars().map(escaped_weight).sum())?;
     escape_into(&mut line, &cut_middle(&message.text, room, escaped_weight));
     escape_into(&mut line, &mark);
+    line.push('"');
     line.push_str(end);
     Some(line)
 }

