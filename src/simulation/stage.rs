@@ -75,8 +75,8 @@ pub(super) struct Notes {
     pub(super) violations: Vec<String>,
     /// Kinds of faults and paths, and their counts.
     pub(super) reached: BTreeMap<&'static str, u64>,
-    /// When deadlines may have begun again: an actor was killed, a guild was released, a room was deleted, the clock was set, or the process began or
-    /// ended.
+    /// When deadlines may have begun again: an actor was killed or was to panic, a guild was released, a room was deleted, the clock was set, or the
+    /// process began or ended.
     pub(super) disturbed: Vec<Duration>,
     /// The guilds that were quarantined.
     pub(super) quarantines: Vec<GuildQuarantine>,

@@ -201,7 +201,7 @@ fn addresses(props: &Props) {
 struct Addressed {
     said_at: Moment,
     recorded_at: Moment,
-    /// The latest time from which the address counts: that of the newest question that it led to, if it led to any.
+    /// The latest time from which the address counts: that of the newest question that it led to, or else of its record.
     counts_from: Moment,
     refused_at: Option<Moment>,
     is_granted: bool,

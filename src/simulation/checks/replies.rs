@@ -1,4 +1,4 @@
-//! Checks that a fault explains every failed reply. No fault occurs after `calm_at`, so every later reply must be made.
+//! Checks that a fault explains every failed reply. Once faults are over, every reply must be made.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

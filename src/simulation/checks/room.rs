@@ -135,7 +135,7 @@ pub(super) struct Record<'a> {
     newest_human: Seq,
     acknowledgements: Acknowledgements,
     longest_streak: u32,
-    /// Like `newest_human` and `longest_streak`, but with dead letters, which may have been handled or not.
+    /// Like `newest_human` and `longest_streak`, with people's dead letters, which may have been handled or not.
     newest_human_maybe: Seq,
     streak: u32,
 }

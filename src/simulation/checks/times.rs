@@ -17,7 +17,7 @@ const SLACK: Duration = Duration::from_secs(12);
 /// A writer that cannot write dies, and each restart is later. This is the longest wait after the disk has space again, including jitter.
 const LONGEST_WAY_BACK: Duration = Duration::from_secs(45);
 
-/// Tells how late an event is, without the time in which something held it up.
+/// Calculates how late an event is, without the time in which something delayed it.
 pub(super) struct Lateness {
     disturbed: Vec<Duration>,
     quarantines: Vec<GuildQuarantine>,
