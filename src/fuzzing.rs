@@ -53,7 +53,7 @@ impl Target {
         Self { costs, ..self }
     }
 
-    /// For targets whose inputs are never longer.
+    /// Sets the length of the longest input.
     const fn up_to(self, longest: usize) -> Self {
         Self { longest, ..self }
     }

@@ -98,7 +98,7 @@ pub enum Ended {
     /// The settings of Discord cannot be used. Exit code 2.
     #[error("discord.{0}")]
     Discord(settings::Problem),
-    /// The settings name companions that do not exist. Exit code 2.
+    /// The settings name companions that do not exist, or cannot be loaded with the companions in the store. Exit code 2.
     #[error("{0}")]
     Companions(Problems),
     /// Another error. Exit code 1.
@@ -109,7 +109,7 @@ pub enum Ended {
 /// Runs the server until SIGTERM or Ctrl-C. The first signal stops it gracefully, the second at once.
 ///
 /// # Errors
-/// Returns an error if the server cannot start, or if the store accepts no more writes.
+/// Returns an error if the server cannot start, if the store accepts no more writes, or if its actors fail too often.
 pub fn run(mut loaded: Loaded, sources: &Sources, telemetry: &Telemetry, accept_loss: bool) -> Result<(), Ended> {
     let connections = descriptors::connections(loaded.settings.server.max_connections);
     loaded.settings.server.max_connections = connections.map_err(|few| Ended::Failed(few.into()))?;

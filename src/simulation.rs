@@ -59,13 +59,14 @@
 //! * Every accepted message is stored once, in order, and is settled once.
 //! * The right companions are asked, selected and speak, about the right messages and in the right order.
 //! * Questions wait for the lull timeout and for back-offs. Addresses wait for nothing.
-//! * One companion has the floor, not for too long, and nothing is posted without it. Open rounds have different numbers. Who writes, was selected or
-//!   has an undecided YES is not asked. Others that a person addresses meanwhile are asked at once.
+//! * One companion has the floor, not for too long, and nothing is posted without it. Open rounds have different numbers. A companion that writes,
+//!   was selected or has an undecided YES is not asked. Others that a person addresses meanwhile are asked at once.
 //! * Votes that meet a taken floor are held, and selected by the usual order when it is free. Late texts take the free floor, and nobody takes the
 //!   place of a late companion.
 //! * The right companion acknowledges an event as soon as the floor is free, and not too often in a minute. Then the next statement acknowledges all
 //!   events. An event that must be acknowledged settles for no other reason than those in the rules.
-//! * Silences end in time, awake or asleep, once between two human messages. Nobody else starts a conversation after one that has.
+//! * Silences end in time, awake or asleep, once between two human messages. Once a companion has started a conversation, no other one does before
+//!   the next human message.
 //! * Streaks, deadlines, buffers and the budgets of questions, statements, tokens and addresses are respected.
 //! * A running channel handles a journaled event within 45 s.
 //! * A message that kills its handler becomes a dead letter, and no other message does.

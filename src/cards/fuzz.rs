@@ -1,5 +1,5 @@
-//! Fuzz targets for cards and pictures. Any input is either refused with a message of one line, or gives a result of limited size
-//! that survives an export.
+//! Fuzz targets for cards and pictures. Any input is either refused with a message of one line, or gives a result of limited
+//! size. The result for a card also survives an export.
 
 use serde_json::json;
 

@@ -74,8 +74,8 @@ async fn address_of(data: &Path) -> Option<Url> {
     None
 }
 
-/// Selects the access for a command that only reads. If no server runs on the data folder and it has no store, the command uses a
-/// server on `server.listen`. It does not send the token there: any user of this machine may listen on that port.
+/// Selects the access for a command that only reads. If no server runs on the data folder and it has no store, the command uses the
+/// server on `server.listen`, if one answers. It does not send the token there: any user of this machine may listen on that port.
 pub(super) fn find_to_read(loaded: &Loaded, named: Option<&str>) -> Result<Access, Failure> {
     let found = find(loaded, named)?;
     if matches!(found, Access::Server(_)) || has_store(&loaded.settings.storage) {

@@ -103,7 +103,7 @@ impl Client {
 
 fn shown(url: &Url) -> String {
     let mut shown = url.clone();
-    // An HTTP URL never needs credentials.
+    // Credentials can always be removed from an HTTP URL.
     let _ = (shown.set_username(""), shown.set_password(None));
     shown.as_str().trim_end_matches('/').to_owned()
 }

@@ -27,7 +27,7 @@ pub fn run(sources: &Sources, server: Option<&str>, json: bool) -> ExitCode {
 struct Health {
     /// The server's response and URL, or the reason why there is no response.
     object: Value,
-    /// The reason why the server is not ready. `None` if it is ready.
+    /// The reason why the server is not ready. `None` if it is ready or stands by.
     problem: Option<String>,
 }
 

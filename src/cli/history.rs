@@ -1,6 +1,7 @@
 //! `tertulia history …`: exports, backs up, checks and deletes stored data.
 //!
-//! If a server runs on the data folder, the command sends it a request. Otherwise the command opens the store itself.
+//! If a server runs on the data folder, `export`, `backup`, `verify` and `forget` send it a request, and the others fail. Without
+//! a server, a command opens the store itself.
 
 mod copies;
 mod expire;

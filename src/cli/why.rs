@@ -1,6 +1,7 @@
 //! `tertulia why …`: explains in words why a companion spoke or stayed silent.
 //!
-//! If a server runs on the data folder, the command sends it a request. Otherwise the command opens the store itself.
+//! If a server runs on the data folder, the command sends it a request. Otherwise the command opens the store itself. If there is
+//! no store, it sends the request to the server on `server.listen`.
 
 mod rendering;
 

@@ -24,7 +24,7 @@ pub struct Kept {
     pub output_tokens: u64,
     /// The model's response time, in milliseconds.
     pub model_ms: u64,
-    /// The number of calls. It is 2 if the first answer was unreadable.
+    /// The number of calls, with retries. It is at least 2 if the first answer was unreadable.
     pub calls: u32,
 }
 

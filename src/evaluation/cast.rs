@@ -8,8 +8,8 @@ use super::excerpts::Excerpt;
 /// Bots in the rooms of the published data. They speak only on command, so they never take the companion's role.
 const BOTS: &[&str] = &["ubotu", "ubottu", "ubot3", "ubugtu", "floodbot1", "floodbot2", "floodbot3", "floodbot4"];
 
-/// The `most` authors with the most annotated messages; ties are resolved by name. In a room with companions, only the
-/// companions, including silent ones.
+/// The `most` authors with the most annotated messages, without bots; ties are resolved by name. In a room with companions, only
+/// the companions, including silent ones.
 pub fn authors(excerpt: &Excerpt, most: usize, bots: &[String]) -> Vec<Arc<str>> {
     let mut counts = BTreeMap::<&Arc<str>, usize>::new();
     for message in excerpt.messages.iter().filter(|message| message.annotated) {

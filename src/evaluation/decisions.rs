@@ -94,7 +94,7 @@ fn replied_by(excerpt: &Excerpt) -> Vec<Vec<usize>> {
     replied_by
 }
 
-/// Whether the companion speaks next, apart from further messages by the author of message `n`.
+/// Whether the companion speaks next within `TURN_SECS`, apart from further messages by the author of message `n`.
 fn is_next(excerpt: &Excerpt, n: usize, companion: &str) -> bool {
     let message = &excerpt.messages[n];
     let next = excerpt.messages[n + 1..].iter().find(|later| later.from != message.from);

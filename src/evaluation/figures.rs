@@ -269,7 +269,7 @@ pub fn differences(one: &[Scored], other: &[Scored]) -> Named<Difference> {
 }
 
 /// For unaddressed messages, by falling score: the share of messages that the model is asked about, and the share of replies that
-/// is kept. The curve runs from (0, 0) to (1, 1). Equal scores form one step.
+/// is kept. The curve runs from (0, 0) to (1, 1), and is empty without replies. Equal scores form one step.
 fn kept(scored: &[Scored]) -> Vec<(f64, f64)> {
     let mut ranks = BTreeMap::<Reverse<Ordered>, (u64, u64)>::new();
     for scored in scored.iter().filter(|scored| scored.kind != Kind::Addressed) {

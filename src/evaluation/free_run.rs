@@ -67,7 +67,7 @@ impl Played {
         self.errors += other.errors;
     }
 
-    /// The number of requests to the side model.
+    /// The number of requests for the side model, including judgements, which are not sent.
     pub fn calls(&self) -> u64 {
         self.asked.values().sum::<u64>() + self.judgements
     }

@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::Target;
 use super::words::WORDS;
 
-/// Less work than this is not suspect in a release build, at the longest input of a target of cost 1.
+/// Less work than this for the longest input of a target is not suspect, in a release build.
 const SUSPECT: Duration = Duration::from_millis(6);
 /// The ratio of the lengths of the long and the short input of a suspect.
 const SHORTER: usize = 4;
@@ -21,7 +21,7 @@ const LEEWAY: u32 = 2;
 /// The minimum of this many runs counts.
 const RUNS: usize = 5;
 
-/// The first input of a target for which work grows too fast.
+/// Describes the first input of a target for which work grows too fast, or that breaks a rule. `None` if there is none.
 pub(super) fn first_superlinear(target: &Target) -> Option<String> {
     let is_long = super::variable("TERTULIA_FUZZ_RUNS").is_some();
     // Expensive targets are only checked in the long run.

@@ -20,7 +20,7 @@ use crate::journal::record::{
 use crate::journal::redaction::redact;
 use crate::ports::store::key::{ChannelNo, Key};
 
-/// A stored sample of every kind of event.
+/// Stored samples of many kinds of events.
 const EVENTS: &[&str] = &[
     r#"{"at":5,"event":{"event":"said","message":{"id":"m1","from":{"id":"ana","name":"Ana","role":"user"},"text":"Hi, Aria","modality":"voice","lull_endpoint":true,"address":{"companions":["aria"],"others":true}},"reply_to":3,"said_at":4}}"#,
     r#"{"at":5,"event":{"event":"said","message":{"from":{"id":"aria","name":"Aria","role":"companion"},"text":"Hello!","modality":"text","address":{"companions":[],"others":false}},"reply":7}}"#,
@@ -50,7 +50,7 @@ const EVENTS: &[&str] = &[
     r#"{"at":5,"handled":4,"event":{"event":"summarised","upto":4,"text":"They greeted."}}"#,
 ];
 
-/// A stored sample of every other kind of record.
+/// Stored samples of other kinds of records.
 const RECORDS: &[&str] = &[
     r#"{"companion":"aria","trigger":"lull","messages":[3,4],"upto":4,"text":"Hello","parts":[{"state":"sent","id":"9"},{"state":"sending","after":"8"},{"state":"owed"},{"state":"unconfirmed"}]}"#,
     r#"{"heard":4}"#,

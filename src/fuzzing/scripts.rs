@@ -54,7 +54,7 @@ fn check(read: Result<Script, ScriptError>) {
     check_events(&script, &events);
 }
 
-/// Asserts that the events are in order and only name companions of the script, and that every message has its own author.
+/// Asserts that the events are in order and only name companions of the script, and that each message is in the script or by a companion.
 fn check_events(script: &Script, events: &[ReplayEvent]) {
     assert!(events.windows(2).all(|two| two[0].at <= two[1].at), "the events are not ordered by time");
     for event in events {

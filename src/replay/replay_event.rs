@@ -87,7 +87,7 @@ pub enum ReplayEventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<Arc<str>>,
     },
-    /// A statement in progress is stopped, because people said more.
+    /// A statement in progress is stopped, because people said more, or changed a message that it answers.
     Replanning { companion: CompanionId },
     /// The statement is begun again, to answer these messages.
     Replanned { companion: CompanionId, trigger: Trigger, messages: Vec<String> },

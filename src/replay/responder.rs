@@ -68,7 +68,7 @@ impl Responder for ScriptedAnswers<'_> {
     }
 }
 
-/// A position in a list. The last item repeats.
+/// A position in a list.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Cursor(usize);
 
@@ -79,6 +79,7 @@ impl Cursor {
         list.get(self.0 - 1)
     }
 
+    /// The next item. The last one repeats. `None` if the list is empty.
     pub(super) fn next_or_last<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
         let item = list.get(self.0).or(list.last());
         self.0 += 1;

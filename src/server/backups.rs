@@ -3,7 +3,7 @@
 //!
 //! A backup still contains texts that were erased after it was made. So a backup that is older than an erasure is replaced by a new one within a
 //! day. If there is no disk space for a new one, or if backups are disabled, the old one is deleted nevertheless. While the store cannot be copied,
-//! the old backup is kept, because it may be needed.
+//! the old backup is kept, because it may be needed. The last backup from before a large expiry is kept for a week, unless a deletion is requested.
 
 mod plan;
 

@@ -23,7 +23,7 @@ pub(super) fn are_enough() -> bool {
     getrlimit(Resource::Nofile).current.is_none_or(|files| files >= MIN_FILES)
 }
 
-/// Raises the limit as far as this process may. Returns the number of allowed connections: the wanted number, or as many as the limit allows.
+/// Raises the limit as far as needed and allowed. Returns the number of allowed connections: the wanted number, or as many as the limit allows.
 ///
 /// # Errors
 /// Returns an error if the limit is below the minimum.

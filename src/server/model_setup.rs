@@ -115,7 +115,8 @@ impl Setup {
         }
     }
 
-    /// The requested connection. If the request has no key, the connection gets the one that is in use for the same URL.
+    /// The requested connection. If the request has no key, the connection gets the spare key if that is requested, else the key that is in use for
+    /// the same URL.
     async fn resolved(&self, new: NewConnection) -> Result<Connection, Refused> {
         let NewConnection { base_url, api_key, spare_key, extra_headers, extra_query, main, side, timeout_secs, short_decisions } =
             new;

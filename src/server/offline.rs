@@ -75,7 +75,7 @@ pub enum Age {
 /// Deletes events of this age, in one guild or in all.
 ///
 /// # Errors
-/// Returns the same errors as [`ask`], and [`Refused::NotFound`] if the guild does not exist.
+/// Returns the same errors as [`ask_to_write`], and [`Refused::NotFound`] if the guild does not exist.
 pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<PassReport, Refused>, Ended> {
     with_backend(loaded, true, async |_, context| {
         if let Some(guild) = &guild {

@@ -35,7 +35,7 @@ pub(super) fn notes(settings: &Settings) -> Vec<String> {
     secrets.chain(data).collect()
 }
 
-/// The files that contain a secret, each with its key.
+/// The files with secrets that are examined, each with its key.
 fn secret_files(settings: &Settings) -> impl Iterator<Item = (String, &Path)> {
     let models = &settings.models;
     let secrets = [

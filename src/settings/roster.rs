@@ -65,7 +65,7 @@ pub struct Roster {
 }
 
 /// Companions that replace the files of their ids: they are stored elsewhere, or are checked before they are written. `None`: the
-/// companion has no files.
+/// files are ignored, as if there were no such companion.
 pub type Overlay = BTreeMap<CompanionId, Option<InPlace>>;
 
 /// A companion that replaces its files.

@@ -35,7 +35,7 @@ pub struct Speech {
     pub timeout_secs: f64,
     /// The maximum number of concurrent streams or sentences of each service (1 to 1,024).
     pub max_concurrent: usize,
-    /// The minutes of a guild's audio that services recognise in 24 hours, above 0. `None`: no limit.
+    /// The minutes of a guild's audio that services recognise in 24 hours, 0.01 to 1,000,000. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guild_minutes_per_day: Option<f64>,
     /// The characters that services speak for a guild in 24 hours, at least 1. `None`: no limit.

@@ -86,7 +86,7 @@ impl Storage {
         now.as_micros() / HOUR_MICROS % 24 == u64::from(self.compact_hour)
     }
 
-    /// When text that is erased now will be removed from the store's file. `None`: only the operator compacts it.
+    /// The latest time at which text that is erased now is removed from the store's file. `None`: the server does not compact it.
     pub fn compacted_by(&self, now: Moment) -> Option<Moment> {
         let hours = (day(now) + u64::from(self.compact_after_days)) * 24 + u64::from(self.compact_hour) + 1;
         self.compacts().then(|| Moment::from_micros(hours.saturating_mul(HOUR_MICROS)))

@@ -1,5 +1,5 @@
-//! Records every write to the store that is no event but is counted, and how long groups were in flight. The checks of metrics use it to know which
-//! actors may have died in between.
+//! Records the writes to the store that metrics count although they are no events, and how long groups were in flight. The checks of metrics use it
+//! to know which actors may have died in between.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,7 +80,7 @@ pub(super) struct Groups {
 }
 
 impl Book {
-    /// A group arrives. While one is in flight the next waits, so the contents of this group were handed over after that one arrived.
+    /// Records that a group arrives. Its requests may have waited while the previous group was in flight, but not since before that one arrived.
     pub(super) fn group_arrived(&self, stage: &Stage, batches: usize) -> Arrival {
         let asked = stage.now();
         let (before, answered) = {
@@ -110,7 +110,7 @@ impl Book {
         *lock(&self.newest) = (Duration::ZERO, Duration::ZERO);
     }
 
-    /// The next batch of a group.
+    /// Numbers the next batch of a group.
     pub(super) fn in_flight(&self, Arrival { since, asked }: Arrival) -> InFlight {
         InFlight { since, asked, batch: self.batches.fetch_add(1, Ordering::Relaxed) }
     }
@@ -119,7 +119,7 @@ impl Book {
         lock(&self.groups).get(&life).copied().unwrap_or_default()
     }
 
-    /// Remembers a write that is no event and is counted.
+    /// Records the write if metrics count it although it is no event.
     pub(super) fn note(
         &self,
         stage: &Stage,

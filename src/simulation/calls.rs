@@ -56,7 +56,7 @@ pub(super) struct Talk {
     result: FinalResult,
     /// From the end of speech to the final result.
     late_by: Duration,
-    /// They wait for a reply, to talk into it.
+    /// The person waits for a reply, to talk into it.
     is_into_reply: bool,
     /// The recogniser takes it for no speech.
     is_no_speech: bool,
@@ -66,10 +66,10 @@ pub(super) struct Talk {
     outlives_opt_out: bool,
 }
 
-/// What the people in a call do, besides acts.
+/// The call's room, and what it adds to the settings.
 pub(super) struct Planned {
     pub(super) room: usize,
-    /// What is typed to ask to stop.
+    /// The stop phrases that people type.
     pub(super) phrases: Vec<String>,
     /// Settings of voice.
     voice: Value,
@@ -90,15 +90,15 @@ enum FinalResult {
     Never,
 }
 
-/// The segments that were accepted: the room and the number of what was said, with the number and the words on record.
+/// The accepted segments, by room and number of the talk: the sequence number and the words on record.
 type Accepted = BTreeMap<(usize, usize), (Seq, Arc<str>)>;
 
 /// What is known of the calls.
 #[derive(Default)]
 pub(super) struct Calls {
-    /// Whether each person is in the call of a room, for those who were once.
+    /// Whether a person is in the call of a room, for each person who ever joined it.
     present: Mutex<BTreeMap<(usize, &'static str), bool>>,
-    /// Reports of that which are under way: in which life, and of whom.
+    /// The reports of `present` that are under way, by life, room and person.
     reporting: Mutex<BTreeSet<(u64, usize, &'static str)>>,
     opted_out: Mutex<BTreeSet<(usize, &'static str)>>,
     /// When each person opted out.
@@ -204,7 +204,7 @@ pub(super) fn add(
     Some(Planned { room, phrases, voice })
 }
 
-/// Some type in the room of a call, and some ask to stop that way.
+/// A message that somebody types in the room of a call. Some are stop phrases.
 fn typed_by(
     from: &'static str,
     number: usize,
@@ -267,7 +267,7 @@ fn talk(number: usize, person: &'static str, companions: &[&'static str], dice: 
     }
 }
 
-/// Kills around hand-overs, and around what spoken replies put on record.
+/// Plans kills just after hand-overs, and just after the events that spoken replies journal.
 pub(super) fn strikes(room: usize, dice: &mut Dice) -> Vec<Strike> {
     let several = dice.below(6);
     let strike = |_| {

@@ -86,7 +86,7 @@ pub(super) fn of_record(props: &Props) {
     budgets::check(props);
 }
 
-/// Whether a room has a voice call. It has a reference of its own.
+/// Whether a room has a voice call. Such rooms have their own checks.
 fn is_with_call(props: &Props, channel_key: &ChannelKey) -> bool {
     let with_call = (0..props.stage.plan.rooms.len()).filter(|room| props.stage.plan.rooms[*room].has_call);
     with_call.into_iter().any(|room| channel_key_of(props, room) == *channel_key)
@@ -225,7 +225,8 @@ fn number_of(mark: &str) -> Option<usize> {
     mark.strip_prefix('m')?.strip_suffix('m')?.parse().ok()
 }
 
-/// Every message that kills becomes a dead letter, and no other does. If handlers panicked without a reason, any message may be blamed.
+/// Checks that no message becomes a dead letter, except those that kill their handler and those that the plan wrote as dead letters. Does nothing if
+/// handlers panicked on request, because any message may be blamed for that.
 fn poison(props: &Props, dead_letters: &BTreeMap<ChannelKey, BTreeSet<Seq>>) {
     let stage = &props.stage;
     if !stage.rng.panicked().is_empty() {

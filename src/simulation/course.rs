@@ -15,8 +15,8 @@ use crate::domain::id::Ward;
 use crate::ports::store::Store;
 use crate::ports::store::key::{Key, Kind};
 
-/// Once faults are over, everything is quiet within this time, and as much more as the clock was set back: a long silence ends by the clock. Back-offs
-/// last ten minutes at most.
+/// Once faults are over, everything is quiet within this time plus the time that the clock was set back, because a long silence ends by the clock.
+/// Back-offs last ten minutes at most.
 const QUIET_WITHIN: Duration = Duration::from_secs(7_200);
 /// After this time without a message every channel sleeps, whenever it last checked.
 const ASLEEP_WITHIN: Duration = Duration::from_secs(1_300);

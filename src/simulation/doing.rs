@@ -35,7 +35,7 @@ use crate::ports::opt_out::OptOut;
 use crate::ports::store::Write;
 use crate::texts::Language;
 
-/// A person is being forgotten. Messages that they send before that is done, or interrupted, may be deleted too.
+/// A person is being forgotten. Messages that the person sends until forgetting ends, or is interrupted, may be deleted, too.
 struct Forgetting<'a> {
     props: &'a Props,
     guild: usize,
@@ -219,7 +219,7 @@ impl Life {
         }
     }
 
-    /// The process crashes during every second redaction.
+    /// With a probability of one half, makes the process crash during the redaction that follows.
     fn interrupt(&self) {
         let mut dice = lock(&self.props.interruptions);
         if dice.chance(0.5) {
@@ -274,7 +274,7 @@ impl Life {
         let (stage, plan) = (&self.props.stage, &self.props.stage.plan);
         stage.reach("room deleted");
         stage.disturb();
-        // Metrics that were about to be counted for the room are not.
+        // Metrics of the room that were about to be counted are lost.
         stage.notes().killed.insert((stage.life(), "channel"));
         let is_gone = |other: usize| other == room || plan.rooms[other].within == Some(room);
         lock(&self.props.people.deleted).extend((0..plan.rooms.len()).filter(|other| is_gone(*other)));
@@ -319,7 +319,7 @@ impl Life {
         }
     }
 
-    /// Reading never changes anything, never fails while the process lives, and shows nothing of another guild.
+    /// Reads everything. No read may fail unless something is missing, or show anything of another guild.
     async fn read_all(&self, room: usize) {
         let (stage, id) = (&self.props.stage, self.room(room));
         stage.reach("everything read");

@@ -35,8 +35,8 @@ pub(super) enum Watched {
 }
 
 impl Ends {
-    /// Watches for the end of every running actor that was not seen before. No channel makes anything before it has read its record.
-    /// So a caller that does this on every read of the store misses no actor that matters.
+    /// Watches for the end of every running actor that was not seen before. A channel does nothing before it has read its journal,
+    /// so a store that calls this on every read misses no actor that matters.
     pub(super) fn watch_new(&self, stage: &Arc<Stage>) {
         let Some(directory) = stage.directory() else { return };
         let now = (stage.life(), directory.registrations());

@@ -1,5 +1,5 @@
-//! Bursts of events that companions must acknowledge, and what people do meanwhile. It has random numbers of its own, so that the other parts of every
-//! seed's story stay the same.
+//! Plans bursts of events that companions must acknowledge, and what people do meanwhile. The plan has its own random numbers, so that the other
+//! parts of every seed's story stay the same.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) fn add(acts: &mut Vec<(Duration, Act)>, guilds: &[Guild], rooms: &[Ro
     for _ in 0..dice.between(1, 2) {
         let room = *dice.pick(&places);
         let mut at = dice.millis(1_000, until.as_millis() as u64);
-        // With most bursts, the budget of a minute is used up.
+        // Most bursts use up the budget of a minute.
         let events = if dice.chance(0.7) { dice.between(3, 7) } else { 1 };
         for _ in 0..events {
             number += 1;

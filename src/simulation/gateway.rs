@@ -52,10 +52,10 @@ struct Line {
     /// The position that was noted: everything before it was processed. The next process continues from there.
     noted: usize,
     noted_at: Duration,
-    /// The same for this process, and the messages processed after it.
+    /// The same for this process. `taken` has the messages after it that were processed, too.
     reached: usize,
     taken: BTreeSet<usize>,
-    /// The life of the process that this belongs to.
+    /// The life of the process that `reached` belongs to.
     of_life: u64,
     /// The number of tasks that run the connection at present.
     runs: u32,
@@ -296,7 +296,7 @@ impl SimGateway {
             let Some(present) = stage.present() else { return std::future::pending().await };
             let is_owned = || present.directory.find(&ShardKey(PLATFORM, shard.number)).is_some();
             if !is_owned() {
-                // A connection whose actor was killed at this very moment ends before the next one.
+                // A connection whose actor was killed at this very moment ends within a millisecond.
                 stage.pass(Duration::from_millis(1)).await;
             }
             if !is_owned() {

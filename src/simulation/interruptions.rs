@@ -1,5 +1,5 @@
-//! What people do while a companion writes: they say more, address another companion, ask it to stop, or change what it answers. It has random
-//! numbers of its own, so that the other parts of every seed's story stay the same.
+//! Plans what people do while a companion writes: they say more, address another companion, ask it to stop, or edit or delete the message that it
+//! answers. The plan has its own random numbers, so that the other parts of every seed's story stay the same.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::acts::{Act, PEOPLE, Say};
 use super::dice::Dice;
 use super::plan::{CAST, Guild, Room, alias};
 
-/// Messages that are interrupted, at most.
+/// The maximum number of interrupted messages.
 const MOST: usize = 7;
-/// The longest stop phrase that settings accept is longer.
+/// The end of every stop phrase, after the mark of its message. The whole phrase is short enough for the settings.
 const STOP: &str = "stop";
 
-/// Adds these acts to the plan. Returns the phrases that ask to stop: each has the words by which the message is known.
+/// Adds these acts to the plan. Returns the stop phrases. Each contains the mark that identifies its message.
 pub(super) fn add(acts: &mut Vec<(Duration, Act)>, guilds: &[Guild], rooms: &[Room], dice: &mut Dice) -> Vec<String> {
     let said = |(at, act): &(Duration, Act)| match act {
         Act::Say(say) if !say.is_by_bot && !say.is_deadly && say.late_by == 0 => Some((*at, say.clone())),
@@ -24,7 +24,7 @@ pub(super) fn add(acts: &mut Vec<(Duration, Act)>, guilds: &[Guild], rooms: &[Ro
     let mut number = all.iter().map(|(_, say)| say.number).chain(acts.iter().filter_map(number_of)).max().unwrap_or_default();
     let (mut phrases, mut interrupted) = (Vec::new(), 0);
     for (at, say) in all {
-        // Who is addressed usually answers.
+        // An addressed companion usually answers.
         let share = if say.text.contains(", what of it?") { 0.6 } else { 0.1 };
         if interrupted == MOST || !dice.chance(share) {
             continue;

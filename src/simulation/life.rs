@@ -124,7 +124,7 @@ impl Life {
     /// Starts the process as `server.rs` does. An error ends the process.
     pub(super) async fn begin(props: Arc<Props>) -> Result<(Self, JoinHandle<()>), String> {
         let (stage, settings) = (props.stage.clone(), props.reload());
-        // Spans cost time, and other tests check them: one in eight lives records them nevertheless.
+        // Spans cost time, and other tests check them, so only every eighth seed records them.
         let spans = SpanMemory::new();
         let metrics = spans.metrics().clone();
         let recorder = match stage.plan.seed % 8 {

@@ -1,5 +1,5 @@
-//! What else people do on a platform: whom they answer and mention, whether they opt out, and whether the answers to them are deleted
-//! with them. It has random numbers of its own, so that the other parts of every seed's story stay the same.
+//! Plans what else people do on a platform: whom they answer and mention, whether they opt out, and whether forgetting them also deletes
+//! the answers to them. The plan has its own random numbers, so that the other parts of every seed's story stay the same.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(super) enum Answer {
     Message(usize),
     /// The newest post of a companion in its channel.
     Statement,
-    /// A post by a companion that is on no record, under this name.
+    /// A post under this companion's name that is not on record.
     Named(&'static str),
 }
 

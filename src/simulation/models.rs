@@ -53,7 +53,7 @@ impl SimModel {
     fn dice(&self, request: &Request) -> Dice {
         let companion_id = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
         let purpose = match &context(request).purpose {
-            // Nobody tries again in a simulation.
+            // Without `tries`: nobody asks for another statement in a simulation.
             Purpose::Statement { trigger, closing, .. } => format!("Statement {{ trigger: {trigger:?}, closing: {closing:?} }}"),
             purpose => format!("{purpose:?}"),
         };

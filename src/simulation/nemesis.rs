@@ -17,7 +17,7 @@ use crate::actors::runtime::actor_keys::{
 use crate::actors::runtime::directory::ActorKey;
 use crate::ports::backend::room::RoomId;
 
-/// The number of attempts of a storm: longer than it takes a guild to exceed its restart limit, twice.
+/// The number of attempts of a storm: enough for a guild to exceed its restart limit twice.
 const STORM: u32 = 250;
 
 /// An actor that is missing for this long is paused. Otherwise it is missing for a few seconds.
@@ -170,7 +170,7 @@ fn strike(stage: &Arc<Stage>, sort: &'static str, actor: &ActorCell) {
     kill_tree(actor);
 }
 
-/// In the order of ids, because the runtime ends the children of a dead actor in any order.
+/// Kills an actor after its descendants, in the order of their ids. The runtime would end the children of a dead actor in any order.
 fn kill_tree(actor: &ActorCell) {
     children(actor).iter().for_each(kill_tree);
     actor.kill();

@@ -73,18 +73,18 @@ pub(super) struct People {
     pub(super) deleted: Mutex<BTreeSet<usize>>,
     /// Messages whose deletion, or whose person's deletion, was acknowledged.
     pub(super) redacted: Mutex<BTreeSet<usize>>,
-    /// Persons to be forgotten, by guild, as long as it is unknown whether it was done; and whether with the answers to them.
+    /// Persons to be forgotten, by guild, until that is known to be done. True: with the answers to them.
     pub(super) to_forget: Mutex<BTreeMap<(usize, &'static str), bool>>,
     pub(super) deletions: Mutex<Deletions>,
     /// Persons who are known to have opted out, by guild. False: they opted in again, which may have taken effect.
     pub(super) opted_out: Mutex<BTreeMap<(usize, &'static str), bool>>,
 }
 
-/// Messages whose deletion was requested. ReplyTo are found only together with what they answer.
+/// Messages whose deletion was requested. Answers are found only together with the messages that they answer.
 #[derive(Default)]
 pub(super) struct Deletions {
     started: BTreeSet<usize>,
-    /// They are deleted together with their answers, and in no other way.
+    /// Messages that are only deleted together with the answers to them.
     with_answers: BTreeSet<usize>,
     /// The deletion of these with their answers was acknowledged.
     pub(super) redacted_with_answers: BTreeSet<usize>,
@@ -150,7 +150,7 @@ impl Life {
             people.opened.fetch_add(1, Ordering::Relaxed);
         }
         let mut open = Vec::new();
-        // What was said on the platform, its connections deliver.
+        // The platform's connections deliver its messages.
         let is_open = |sent: &Sent| sent.fate == Fate::Open && !rooms[sent.say.room].is_on_platform;
         for (number, sent) in lock(&people.sent).iter_mut().filter(|(_, sent)| is_open(sent)) {
             // Without an id of its own a resent message would be another message.
@@ -186,7 +186,7 @@ impl Life {
         self.props.channel_ref(room)
     }
 
-    /// Sends it until its outcome is known.
+    /// Sends a message. With an id, it is resent until its outcome is known. On a platform, a connection delivers it.
     pub(super) async fn say(&self, number: usize) {
         let stage = &self.props.stage;
         let Some(Sent { say, id, .. }) = lock(&self.props.people.sent).get(&number).cloned() else { return };
@@ -356,7 +356,7 @@ impl Props {
         }
     }
 
-    /// It was accepted before, or is about to be.
+    /// Notes that a resent message was accepted. It was accepted before, or is about to be.
     fn accepted_again(&self, number: usize, seq: Seq, resent_at: u64) {
         let mut all = lock(&self.people.sent);
         let Some(sent) = all.get_mut(&number) else { return };

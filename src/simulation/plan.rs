@@ -135,7 +135,7 @@ pub(super) enum Beat {
 pub(super) enum When {
     At(Duration),
     Beat(Beat, u64),
-    /// An event about the floor, an event to acknowledge, or a silence is committed. A channel, a guild or a reply that is killed is that of the event.
+    /// This event is committed for the nth time. A target that is a channel, a guild or a reply stands for that of the event's room.
     Floor(FloorEvent, u64),
 }
 
@@ -201,7 +201,7 @@ impl FloorEvent {
         }
     }
 
-    /// What is reached when something is killed then.
+    /// The name of the path that a kill after this event reaches.
     pub(super) const fn path(self) -> &'static str {
         match self {
             Self::Replanning => "killed after an attempt was stopped",
@@ -227,7 +227,7 @@ impl FloorEvent {
     }
 }
 
-/// An actor is killed this number of scheduler steps after an event.
+/// A target is killed this number of scheduler steps after a time or an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Strike {
     pub(super) when: When,
@@ -494,7 +494,7 @@ fn strikes_on_connections(calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
     strikes
 }
 
-/// Kills between these events and their effects. What is killed is the channel or what is around it, and sometimes another actor.
+/// Plans kills between these events and their effects: of the channel, its reply, its guild, the process, or sometimes `other`.
 fn strikes_at(events: &[FloorEvent], times: usize, other: Target, dice: &mut Dice) -> Vec<Strike> {
     let strike = |_| {
         let target = match dice.below(10) {
@@ -510,7 +510,7 @@ fn strikes_at(events: &[FloorEvent], times: usize, other: Target, dice: &mut Dic
     (0..times).map(strike).collect()
 }
 
-/// By what a companion is called.
+/// The alias of a companion.
 pub(super) fn alias(companion: &str) -> &'static str {
     CAST.iter().find(|(id, _)| *id == companion).map_or("ari", |(_, alias)| *alias)
 }

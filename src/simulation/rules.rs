@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::dice::Dice;
 
-/// The settings that are checked on their own.
+/// The settings that the reference checks.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) state_timeout: f64,
@@ -27,10 +27,10 @@ pub(super) struct Rules {
     pub(super) floor_timeouts: Span,
     /// There may be a limit of turns.
     pub(super) limits_turns: bool,
-    /// A statement is begun again at least as often, if people say more, and at most as often.
+    /// If people say more, a statement begins again at least `least_replans` and at most `most_replans` times.
     pub(super) least_replans: u32,
     pub(super) most_replans: u32,
-    /// As many statements acknowledge events in a minute, before others wait.
+    /// The least and the most statements that acknowledge events in a minute, before other events wait.
     pub(super) least_acknowledgements: u32,
     pub(super) most_acknowledgements: u32,
     /// No message is stale sooner, and no buffer overflows with fewer.

@@ -75,7 +75,8 @@ pub(super) struct Notes {
     pub(super) violations: Vec<String>,
     /// Kinds of faults and paths, and their counts.
     pub(super) reached: BTreeMap<&'static str, u64>,
-    /// When an actor was killed, the clock was set, or the process died.
+    /// When deadlines may have begun again: an actor was killed or was to panic, a guild was released, a room was deleted, the clock was set, or the
+    /// process began or ended.
     pub(super) disturbed: Vec<Duration>,
     /// The guilds that were quarantined.
     pub(super) quarantines: Vec<GuildQuarantine>,
@@ -250,12 +251,12 @@ impl Stage {
         }
     }
 
-    /// When the next strike is due that waits for a time.
+    /// The earliest time for which a strike waits.
     pub(super) fn next_timed(&self) -> Option<Duration> {
         lock(&self.strikes).iter().filter_map(Strike::at).min()
     }
 
-    /// The strikes that are due.
+    /// Removes and returns the strikes whose time has come.
     pub(super) fn take_due(&self) -> Vec<Strike> {
         let now = self.now();
         let mut strikes = lock(&self.strikes);

@@ -54,14 +54,14 @@ impl Clock for SimClock {
     }
 }
 
-/// All random numbers that the server needs, from a seed. On request a handler panics while it draws one.
+/// All random numbers that the server needs, from a seed. On request, a handler panics while it draws a jitter.
 pub(super) struct SimRng {
     dice: Mutex<Dice>,
     ids: AtomicU64,
-    /// The number of next draws of a jitter that panic.
+    /// How many of the next draws of a jitter panic.
     panics: AtomicU64,
     clock: Arc<SimClock>,
-    /// When they panicked.
+    /// When draws panicked.
     panicked: Mutex<Vec<Duration>>,
 }
 

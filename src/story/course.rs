@@ -14,7 +14,7 @@ pub(crate) enum Consequence {
     Change(What),
     /// A person talked before the reply began to be spoken, and held it back.
     HeldBack,
-    /// The companion lost the floor and was asked again.
+    /// The companion lost the floor and has decided again.
     Next,
 }
 

@@ -66,7 +66,8 @@ pub(crate) struct RoundCourse {
     held: BTreeSet<CompanionId>,
     selected: Option<CompanionId>,
     reason: Option<&'static str>,
-    /// The rule that selected the speaker. `None` if no other companion could speak.
+    /// The rule that selected the speaker. `None` if no other companion could speak, or if several rounds had held votes of
+    /// companions that were called upon.
     #[serde(skip)]
     pub(crate) by: Option<SelectedBy>,
     /// The companion with the floor. It is not the selected one if that one's reply failed.

@@ -79,7 +79,7 @@ struct Group {
     planned: Vec<Planned>,
     /// The positions of its journals once it is committed.
     positions: HashMap<ChannelKey, JournalPosition>,
-    /// Journals for which the previous group refused a batch after this group was formed.
+    /// Journals for which the store refused a batch of the previous group after this group was formed.
     behind: HashSet<ChannelKey>,
     /// The requests of the previous group that must be retried. They go before the retries of this group.
     retry: VecDeque<Request>,
@@ -254,7 +254,7 @@ impl WriteQueue {
             && bytes < self.arguments.bounds.group_bytes
             && let Some(request) = self.ready.pop_front()
         {
-            // Requests become ready only when their ward is held. Otherwise the request is dropped, which answers it.
+            // The ward of a ready request is held. If it is not, the request is dropped, which answers its caller.
             let channel_key = request.channel_key();
             let known = channel_key.and_then(|channel_key| positions.get(channel_key).or_else(|| self.position(channel_key)));
             let mut position = known.cloned().unwrap_or_default();
@@ -326,8 +326,8 @@ impl WriteQueue {
         }
     }
 
-    /// Answers the requests of a committed group. `refused` are the journals for which the previous group refused a batch,
-    /// `retry` the requests of that group that must be retried.
+    /// Answers the requests of a group that the store answered. `refused` are the journals for which the store refused a batch
+    /// of the previous group, `retry` the requests of that group that must be retried.
     fn conclude_each(
         &mut self,
         group: Vec<Planned>,
@@ -498,7 +498,7 @@ impl WriteQueue {
         (self.arguments.context.store_failed)(reason.to_string());
     }
 
-    /// The number of unanswered requests.
+    /// The number of unanswered requests, without those in `Group::retry`.
     fn load(&self) -> usize {
         self.ready.len() + self.waiting + self.in_flight.iter().map(|group| group.planned.len()).sum::<usize>()
     }

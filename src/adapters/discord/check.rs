@@ -47,7 +47,8 @@ pub enum Servers {
 
 /// Runs all checks and returns the report.
 ///
-/// Each request takes at most `request_timeout_secs`. If Discord cannot be reached, no further requests are made.
+/// Each request takes at most `request_timeout_secs`. If the bot's account or application cannot be read, no further requests are
+/// made. After two servers in a row without a usable answer from Discord, the others are not checked.
 ///
 /// # Errors
 /// Returns an error if the address or the token in the settings is invalid.

@@ -1,4 +1,5 @@
-//! Decides whether a file may be created in a location. A file among the files of a store would be mistaken for one of them.
+//! Decides whether a new file would be among the files of a store, where it would be mistaken for one of them. Also names and
+//! deletes the copies for `tertulia history verify`.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,7 +12,7 @@ pub fn for_process(data: &Path, process: u32) -> PathBuf {
     data.join(format!("verify-{process}.backup"))
 }
 
-/// Deletes complete and incomplete copies of this kind that killed processes left in a data folder.
+/// Deletes all copies for `tertulia history verify` in a data folder, complete or not. Killed processes leave them.
 ///
 /// # Errors
 /// Returns the errors of the file system.
@@ -25,7 +26,7 @@ pub fn remove_for_processes(data: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a file has a name of [`for_process`], or is a part of one.
+/// Whether a file's name is one that [`for_process`] gives, or that of its incomplete copy.
 fn is_for_process(name: &str) -> bool {
     let Some((process, end)) = name.strip_prefix("verify-").and_then(|name| name.split_once(".backup")) else { return false };
     let number = end.strip_suffix(".part").map(|number| number.strip_prefix('.').unwrap_or(number));

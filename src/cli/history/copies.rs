@@ -30,7 +30,7 @@ use crate::settings::Loaded;
 /// Advice for a damaged store.
 const REMEDY: &str = "Restore a backup with `tertulia history restore`, or copy the folder and continue with what is left with `tertulia serve --accept-loss`.";
 
-/// Advice for missing names and for records that are intact but cannot be parsed.
+/// Advice for missing names of channels, and for records that are intact but cannot be parsed.
 const UNREADABLE_REMEDY: &str = "For records that cannot be read: restore an earlier backup with `tertulia history restore`. Otherwise they stay \
     as they are. A room that needs one is suspended (GET /api/quarantine) and can be deleted (DELETE /api/rooms/ROOM); other rooms continue. But a \
     room whose number, last event or mark of deletion is unreadable accepts no messages and cannot be deleted. An unreadable list of rooms, \
@@ -166,7 +166,7 @@ fn verify_running(client: &Client, data: &Path, json: bool) -> Result<Report, Fa
             }
             failure => Err(failure),
         })?;
-        // This runtime has no other task meanwhile.
+        // This blocks the runtime, which has no other task.
         let read = read_backup(&copy);
         // The server deletes the copy when the connection ends. Deleting it here ensures that it is gone when the command ends.
         let _ = std::fs::remove_file(&copy);
@@ -294,7 +294,7 @@ fn report_unusable(json: bool, what: &str, detail: &str) -> Result<(), Failure> 
     Err(Failure::Failed(format!("{what} is not a backup that can be used: {detail}")))
 }
 
-/// Reports damage that made the rest unreadable.
+/// With `--json`, prints damage that made the rest unreadable. Otherwise does nothing.
 fn report_damage(json: bool, detail: &str) -> Result<(), Failure> {
     if json { print_json(&json!({ "sound": false, "problem_count": 1, "problems": [detail] })) } else { Ok(()) }
 }

@@ -57,7 +57,7 @@ fn one_companion(page: &mut Page, explanation: &decisions::Why, companion: &str,
         page.wrap(0, &waits(waiting));
     }
     if let Some(DecisionRecord { decision, trigger, reason, more, .. }) = &explanation.decision {
-        // Such a decision has no trigger. Its recorded trigger has no meaning.
+        // The recorded trigger of such a decision has no meaning.
         let is_bookkeeping = matches!(&**reason, "closed" | "paused" | "overflow" | "stale");
         let trigger = if is_bookkeeping { String::new() } else { format!("{trigger}, ") };
         let trace = more.get("trace").and_then(|trace| trace.as_str()).map(|trace| format!(", trace {trace}"));

@@ -30,7 +30,7 @@ enum Change {
     Bytes { at: Index, over: usize, bytes: Vec<u8> },
     /// Repeats some bytes.
     Repeat { at: Index, length: usize, times: usize },
-    /// Repeats the whole input up to this length, so that every length limit falls inside it.
+    /// Repeats the whole input to at least this length, so that every length limit falls inside it.
     Long { length: usize },
     /// Flips bits of one byte.
     Flip { at: Index, bits: u8 },

@@ -1,4 +1,4 @@
-//! What fuzz targets of all crates share: hostile inputs, and rules for what becomes of them.
+//! The shared code of the fuzz targets in all crates: hostile inputs, and rules for the results.
 
 pub mod change;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! The tests that every implementation of [`CallRooms`] has to pass. A companion answers who says something to it.
+//! The tests that every implementation of [`CallRooms`] has to pass. A companion in the room answers the subject's question.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -188,7 +188,7 @@ pub async fn a_reply_that_is_stopped_is_cut_and_has_no_more_packets(subject: imp
     assert!(!after.iter().any(|seen| matches!(seen, Seen::Packet(packet) if packet.reply == reply)), "{after:?}");
 }
 
-/// What a page is told, in its order.
+/// An item that a page received.
 #[derive(Clone, Debug, PartialEq)]
 enum Seen {
     View(View),
@@ -238,7 +238,7 @@ impl Caller {
         Self { line, page }
     }
 
-    /// Plays what comes until something has come.
+    /// Reports received packets as played until an awaited item has arrived. Panics after a minute without it.
     async fn listen(&self, subject: &impl Subject, awaited: impl Fn(&Seen) -> bool) {
         for _ in 0..600 {
             if self.page.seen().iter().any(&awaited) {

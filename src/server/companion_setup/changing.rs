@@ -108,7 +108,7 @@ impl Setup {
         self.put(&turn, &id, Some(written), Draft { text, persona, whole_text, picture, card: Override::Keep }, None).await
     }
 
-    /// Writes a companion, puts it into force, and adds it to a room. If it cannot join the room, nothing is written.
+    /// Writes a companion, puts it into force, and adds it to a room. If it may not join the room, nothing is written.
     async fn put(
         &self,
         turn: &Turn,

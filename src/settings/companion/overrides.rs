@@ -90,7 +90,8 @@ macro_rules! overrides {
 }
 
 overrides! {
-    /// The overrides of one companion in one room, each instead of what [`Companion`](super::Companion) has under this name. Absent ones stay as configured.
+    /// The overrides of one companion in one room. Each replaces the value of this name in [`Companion`](super::Companion).
+    /// Absent values stay as configured.
     Overrides,
     /// A change of one companion's overrides in one room.
     #[serde(expecting = "an object of what is to change, such as {\"interjection\": \"quiet\"}")]

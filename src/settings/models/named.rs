@@ -14,8 +14,8 @@ use super::extra::ExtraValues;
 use super::{Endpoint, Models, Problem, within};
 use crate::domain::id::ModelName;
 
-/// A model that companions name in their files. Absent keys have the value of the role's table, `models.main` or `models.side`, except for the URL,
-/// the model, the key and the prices. `timeout_secs` always comes from the role's table.
+/// A model that companions name in their files. If the timeouts, the limits or the temperature are absent, those of the role's table apply:
+/// `models.main` or `models.side`. No other key is inherited, except `timeout_secs`, which always comes from the role's table.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedModel {
@@ -45,7 +45,7 @@ pub struct NamedModel {
 }
 
 impl NamedModel {
-    /// The model's endpoint and limits in a role, with absent keys from the role's table.
+    /// The model's endpoint and limits in a role. Absent timeouts, limits and temperature come from the role's table.
     pub fn in_role(&self, role: &Endpoint) -> Endpoint {
         let at_most = |secs: Option<f64>, otherwise: f64| secs.unwrap_or(otherwise).min(role.timeout_secs);
         Endpoint {

@@ -1,4 +1,4 @@
-//! Finds, writes and removes the files of companions. Each change is atomic.
+//! Finds, writes and removes the files of companions. Each change is atomic, except in a file that is a mount point.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};

@@ -32,15 +32,15 @@ pub(in super::super) fn begin(props: &Arc<Props>) -> (Arc<FakeCalls>, mpsc::Unbo
     let calls = Arc::new(FakeCalls::default());
     let (player, effects) = mpsc::unbounded_channel();
     calls.play_by(player);
-    // Whatever was played, the process has taken it along.
+    // A reply that was playing ended with the process.
     lock(&props.calls.ledger).active.clear();
     (calls, effects)
 }
 
 impl Life {
-    /// Plays what companions say. The platform reports again who is in the calls.
+    /// Plays what companions say, and reports opt-outs again to restarted channels.
     pub(in super::super) fn connect_calls(&self, mut effects: mpsc::UnboundedReceiver<(ChannelId, CallEffect)>) {
-        // Who wants to be ignored is named again to a channel that has restarted.
+        // A channel that has restarted does not know who has opted out.
         let (player, played) = mpsc::unbounded_channel();
         let life = self.clone();
         tokio::spawn(async move {
@@ -115,7 +115,7 @@ impl Life {
                 true => inbound.joined(&channel_ref, from.clone()).await,
                 false => inbound.left(&channel_ref, from.clone()).await,
             };
-            // Whoever has gone meanwhile, or is back, is reported as that.
+            // A person who has left meanwhile, or is back, is reported again.
             match outcome {
                 Ok(_) if is_present == present() => break is_present,
                 Ok(_) => {}
@@ -132,7 +132,7 @@ impl Life {
     pub(in super::super) async fn act_in_call(&self, room: usize, what: CallAct) {
         let (stage, calls) = (&self.props.stage, &self.props.calls);
         match what {
-            // Nobody comes any more when everybody leaves.
+            // Nobody joins once faults are over, because everybody leaves then.
             CallAct::Join(_) if stage.now() >= stage.plan.calm_at => {}
             CallAct::Join(person) => {
                 lock(&calls.present).insert((room, person), true);
@@ -173,7 +173,7 @@ impl Life {
         Inbound::new(self.context.clone()).noticed(&self.room(room).channel(), notice);
     }
 
-    /// What somebody says may stop a reply from now on.
+    /// Notes that a talk with a stop word may stop a reply from now on.
     fn note_stop(&self, room: usize, talk: &Talk) {
         if talk.stop {
             let now = self.props.stage.now();
@@ -186,7 +186,7 @@ impl Life {
         lock(&self.props.calls.activity).push((room, now));
     }
 
-    /// Whether somebody is in the call, and wants to be heard there.
+    /// Whether a person is in the call and has not opted out.
     fn is_heard(&self, room: usize, person: &'static str) -> bool {
         let is_present = lock(&self.props.calls.present).get(&(room, person)) == Some(&true);
         is_present && !lock(&self.props.calls.opted_out).contains(&(room, person))
@@ -282,7 +282,7 @@ impl Life {
         }
     }
 
-    /// What was played up to now of the reply that plays, if it is something.
+    /// The first sentence of the reply that plays, if any of it was played.
     fn played_lately(&self, channel: &ChannelId) -> Option<(Arc<str>, PlayedWords)> {
         let ledger = lock(&self.props.calls.ledger);
         let performance = ledger.performance(channel, *ledger.active.get(channel)?)?;
@@ -292,7 +292,7 @@ impl Life {
         Some((first.trim().into(), played))
     }
 
-    /// A final result with the same id is the same one.
+    /// Reports a final result until its outcome is known. A second report with the same id must give the same number.
     async fn report_final(&self, room: usize, number: usize, segment: InboundSegment) {
         let (stage, calls) = (&self.props.stage, &self.props.calls);
         let text = segment.segment.text.clone();

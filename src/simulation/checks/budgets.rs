@@ -20,7 +20,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The longest time between journaling and handling, without disturbances.
 const A_WHILE: Duration = Duration::from_secs(5);
 
-/// Replies that were dropped. A part in flight may still be posted while another companion already speaks.
+/// Dropped replies. Their statements do not count, because a part in flight may be posted while another companion already speaks.
 #[derive(Default)]
 struct Dropped {
     owed: BTreeMap<ChannelKey, BTreeMap<Ticket, (CompanionId, Vec<Seq>)>>,
@@ -49,7 +49,7 @@ impl Dropped {
     }
 }
 
-/// No limit on questions and statements in a span of time is exceeded. If clocks were set, the record does not show the spans.
+/// Checks that no budget is exceeded. Does nothing if the clock is set in this run, because the record does not show spans of time then.
 pub(super) fn check(props: &Props) {
     let stage = &props.stage;
     if stage.plan.weather.has_jumps {
@@ -68,7 +68,7 @@ pub(super) fn check(props: &Props) {
                     companions.iter().map(|companion| ((channel_key.clone(), companion.clone()), (entry.life, entry.at))),
                 );
             }
-            // Until a channel that was restarted has read its record, others do not know of a statement that it does not owe yet.
+            // Until a restarted channel has read its journal, the guild's budget does not include a statement that was granted but is not owed yet.
             Event::ReplyOwed { companion, .. } => {
                 let is_restart = |(life, at)| {
                     let is_end = |end: &End| end.who == Watched::Channel(channel_key.channel.clone());
@@ -111,7 +111,7 @@ pub(super) fn check(props: &Props) {
     addresses(props);
 }
 
-/// No companion is asked in a guild whose tokens are used up, as far as decisions on record used them.
+/// Checks that no companion is asked in a guild after its decisions on record have used up the tokens.
 fn tokens(props: &Props) {
     let Some(most) = props.stage.plan.rules.tokens_per_day else { return };
     // When the tokens were used up, by guild.
@@ -139,9 +139,9 @@ fn tokens(props: &Props) {
     }
 }
 
-/// A person has a limited number of addresses per minute, and none is refused before the limit. A sleeping room is woken first, so a message
-/// in another room may be counted before its address. A message that arrives late counts from the time it was sent if it wakes a room, and from
-/// its arrival if a companion is awake.
+/// Checks that no person is granted more addresses per minute than the limit, and that none is refused below the limit. A sleeping room must wake
+/// before it counts an address, so a later one in another room may be counted earlier. An address that arrives late counts from the time it was sent
+/// if it wakes a room, and from its arrival if a companion is awake.
 fn addresses(props: &Props) {
     let stage = &props.stage;
     let most = stage.plan.rules.addresses_per_minute;
@@ -201,15 +201,15 @@ fn addresses(props: &Props) {
 struct Addressed {
     said_at: Moment,
     recorded_at: Moment,
-    /// The latest time from which it counts. A reader of the usage sees it by the question that it led to.
+    /// The latest time from which the address counts: that of the newest question that it led to, or else of its record.
     counts_from: Moment,
     refused_at: Option<Moment>,
     is_granted: bool,
 }
 
 impl Addressed {
-    /// Whether this address may be among those of the minute before one with these times. An address that was itself refused by then is not.
-    /// It may be refused later, when a companion wakes that counts it from the time it was sent.
+    /// Whether this address may count against one that was sent and refused at these times. An address that was refused by then does not count. One
+    /// that is refused later may: a companion that wakes counts it from the time it was sent.
     fn counts_against(&self, said_at: Moment, refused_at: Moment) -> bool {
         self.refused_at.is_none_or(|at| at > refused_at)
             && said_at.since(self.counts_from) < MINUTE + A_WHILE

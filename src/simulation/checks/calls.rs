@@ -16,10 +16,10 @@ use crate::domain::message::{HandedOver, Message};
 use crate::domain::voice::segment::Kind;
 use crate::journal::channel_key::ChannelKey;
 
-/// The longest time from the last thing that happened in a call to the hand-over of what was said: the voice lull, and what is waited for.
+/// The longest time from the last activity in a call to the hand-over of its segments: the voice lull, and the waits for missing results.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(8);
 
-/// Who opts out is ignored within this time.
+/// After an opt-out, the person is ignored within this time.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
 /// Checks every room with a call.
@@ -77,7 +77,7 @@ impl Call<'_> {
         self.props.stage.violate(format!("{}: {what}", self.channel_key));
     }
 
-    /// Whether something took too long that nothing held up.
+    /// Whether something took longer than `most` although nothing delayed it.
     fn is_late(&self, from: Duration, to: Duration, most: Duration) -> bool {
         let plan = &self.props.stage.plan;
         !plan.weather.has_jumps && plan.slow.is_none() && self.lateness.is_late(self.channel_key, from, to, most)
@@ -113,7 +113,7 @@ impl Call<'_> {
         let deleted = deleted(events);
         for (message, segments) in events.iter().filter_map(|recorded| Some((recorded.seq, spoken(recorded)?.1))) {
             for segment in segments {
-                // A dead letter that is tried again is said once more, and then deleted.
+                // A retried dead letter is journaled again, and its first message is deleted.
                 if let Some(first) = messages.insert(*segment, message).filter(|first| !deleted.contains(first)) {
                     self.violate(format_args!("segment {segment} is in the messages {first} and {message}"));
                 }
@@ -239,7 +239,7 @@ impl Call<'_> {
     /// In the end every companion that stayed has settled every message, each once.
     fn settled(&self, handled: &[Recorded]) {
         let mut unsettled: BTreeMap<_, BTreeSet<Seq>> = BTreeMap::new();
-        // A phrase that takes back what a companion is asked about settles before it is handled.
+        // A stop phrase that cancels a question settles before it is handled.
         let mut phrases = BTreeSet::new();
         for recorded in handled {
             match &recorded.event {
@@ -266,7 +266,7 @@ impl Call<'_> {
                 }
                 Event::ReplyOwed { companion, messages, .. } => self.settle(recorded, unsettled.get_mut(companion), messages),
                 Event::ReplyExtended { companion, messages, .. } | Event::Replanned { companion, messages, .. } => {
-                    // It answers what it answered before, too.
+                    // Those include the messages that it answered before, which have settled.
                     let Some(left) = unsettled.get_mut(companion) else { continue };
                     left.retain(|seq| !messages.contains(seq));
                 }

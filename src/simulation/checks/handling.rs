@@ -11,7 +11,7 @@ use crate::domain::id::Seq;
 
 /// The interval between two checks.
 const EVERY: Duration = Duration::from_secs(20);
-/// An event is handled within this time after the last kill, or after it was journaled.
+/// An event is handled within this time after it was journaled, or after the last disturbance if that was later.
 const SOON: Duration = Duration::from_secs(45);
 
 /// Checks, as long as the process lives, whether an event is on record and not handled.

@@ -1,4 +1,4 @@
-//! Every reply that was not made has a fault that explains it. Once faults are over there is none, so every reply is made.
+//! Checks that a fault explains every failed reply. Once faults are over, every reply must be made.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,23 +14,23 @@ use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::journal::channel_key::ChannelKey;
 
-/// The circuit breaker of a failed endpoint stays open for a while: twice as long as the endpoint asks for, or as the default.
+/// Twice the longest time that a circuit breaker stays open: 10 s by default, and up to 30 s if the endpoint asks for a pause.
 const BREAKER_OPEN_FOR: Duration = Duration::from_secs(60);
-/// A reply that was not made, and the time from which it could have been made.
+/// A failed reply. Faults between `since` and `until` can explain it, and some kinds of faults before.
 struct Failure<'a> {
     channel_key: &'a ChannelKey,
     companion: &'a CompanionId,
     error: &'a str,
     since: Duration,
     until: Duration,
-    /// From when it was owed to when it was given up, by the wall clock of its channel.
+    /// The time from when it was owed until it failed, by the wall clock.
     waited: Duration,
     /// The number of other replies that were owed in that time.
     rivals: u64,
 }
 
-/// The span in which each reply was owed, by the process's clock. Companions that write late owe theirs besides the one with the floor. A reply
-/// without an end on record is owed until the next one of its channel.
+/// The span in which each reply was owed, by the time of the run. A late statement is owed besides that of the companion with the floor. Any other
+/// reply without an end on record is owed until the next one of its channel.
 fn owed_times(committed: &[Committed]) -> Vec<(Duration, Duration)> {
     let (mut times, mut open) =
         (Vec::<(Duration, Duration)>::new(), BTreeMap::<&ChannelKey, BTreeMap<Ticket, (usize, bool)>>::new());
@@ -64,7 +64,7 @@ fn owed_times(committed: &[Committed]) -> Vec<(Duration, Duration)> {
     times
 }
 
-/// Every reply that failed had a reason to.
+/// Checks that every failed reply has an explanation.
 pub(super) fn check(props: &Props) {
     let stage = &props.stage;
     let faults = stage.notes().faults.clone();
@@ -74,7 +74,7 @@ pub(super) fn check(props: &Props) {
     let mut owed = BTreeMap::new();
     for entry in committed.iter() {
         match &entry.recorded.event {
-            // The next attempt of a reply has the whole time.
+            // Each attempt of a reply has the whole time limit.
             Event::ReplyOwed { ticket, .. }
             | Event::Replanned { next: ticket, .. }
             | Event::ReplyExtended { next: ticket, .. } => {
@@ -132,7 +132,7 @@ impl Failure<'_> {
         let is_making = |what: &FaultKind| matches!(what, FaultKind::Killed("reply or delivery"));
         let has_call = stage.plan.has_call(self.channel_key.guild.as_str());
         match self.error {
-            // No reply times out sooner.
+            // No reply times out before the shortest limit in the settings of any life.
             "timeout" if self.companion.as_str() == EXTERNAL => {
                 self.waited.as_secs_f64() >= stage.plan.rules.external_patience.least
             }
@@ -159,13 +159,13 @@ impl Failure<'_> {
                 let is_lost = |what: &FaultKind| has_call && matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_));
                 meanwhile.any(|what| has_failed(what) || is_making(what) || is_lost(what))
             }
-            // A call is shed only if the queue is full of others.
+            // The pool sheds a call only if other calls fill the queue.
             "overloaded" => self.rivals >= stage.plan.rules.least_queue || meanwhile.any(has_failed),
-            // Who is silent, the check of rooms knows.
+            // The check of rooms verifies which companion is silent.
             CLOSED => true,
-            // What was heard, and who interrupted it, the check of calls knows.
+            // The check of calls verifies what was heard, and who interrupted it.
             INTERRUPTED | UNVOICED => has_call,
-            // A call that hung has begun as long before the breaker opened.
+            // A call that hung may have begun one timeout before its failure opened the breaker.
             "circuit_open" => {
                 let longest = Duration::from_secs_f64(stage.plan.rules.main_timeouts.most);
                 within(BREAKER_OPEN_FOR + longest).any(|what| matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_)))
@@ -173,7 +173,7 @@ impl Failure<'_> {
             "absent" => {
                 let is_gone =
                     |what: &FaultKind| matches!(what, FaultKind::CompanionSet(cast) if !cast.contains(&self.companion.as_str()));
-                // The companion may have been removed before.
+                // The companion may have been removed at any earlier time.
                 within(self.since).any(is_gone)
             }
             _ => false,

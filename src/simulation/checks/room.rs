@@ -35,9 +35,9 @@ struct Seat {
     unsettled: Vec<Seq>,
     /// The newest event that settled.
     cursor: Seq,
-    /// Addresses that are no reason to ask: what a person cancelled.
+    /// Messages that a person cancelled. As addresses, they are no reason to ask.
     cancelled: BTreeSet<Seq>,
-    /// What was taken back while it was asked, and is declined alone; it is asked again about the rest.
+    /// Messages that their author took back while the companion was asked about them. They are declined alone, and it is asked again about the rest.
     declined: BTreeSet<Seq>,
     is_asked_again: bool,
     /// The open question, and the newest message that it is about.
@@ -89,7 +89,7 @@ pub(super) struct Record<'a> {
     /// Dead letters: they may be settled or not.
     skipped: &'a BTreeSet<Seq>,
     watch: &'a Watch<'a>,
-    /// The channel's own time, and when the newest event was on disk.
+    /// The channel's own time, and when the newest event that is no timer was on disk.
     clock: Moment,
     since: Duration,
     received: BTreeMap<Seq, RoomMessage>,
@@ -126,7 +126,7 @@ pub(super) struct Record<'a> {
     cancels: BTreeMap<Seq, Vec<Cancel>>,
     /// Replies that were owed and dropped. A part in flight may still be posted.
     dropped: BTreeSet<Ticket>,
-    /// What was posted before may be a part of one of them.
+    /// Posts before this time may be parts of dropped replies.
     dropped_until: Duration,
     tickets: BTreeSet<Ticket>,
     /// The turn of each question and each reply.
@@ -135,7 +135,7 @@ pub(super) struct Record<'a> {
     newest_human: Seq,
     acknowledgements: Acknowledgements,
     longest_streak: u32,
-    /// The same with dead letters, which may have been handled or not.
+    /// Like `newest_human` and `longest_streak`, with people's dead letters, which may have been handled or not.
     newest_human_maybe: Seq,
     streak: u32,
 }
@@ -230,7 +230,7 @@ impl<'a> Record<'a> {
             }
             Event::Edited { message, .. } => self.note_change(recorded.seq, self.clock, &[*message]),
             Event::CaughtUp { .. } | Event::Disclosed(_) | Event::JitterDrawn { .. } | Event::Filtered(_) => {}
-            // Nobody speaks in the simulation yet.
+            // Rooms with voice calls have their own checks.
             Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_) | Event::VoiceQuiet { .. } => {}
             Event::AddressRefused { message } => drop(self.refused.insert(*message)),
             Event::LullFired { companions } => self.lull_fired(recorded, companions),
@@ -416,7 +416,7 @@ impl<'a> Record<'a> {
         self.dropped.extend(self.floor.take().map(|floor| floor.ticket));
     }
 
-    /// The companions concerned neither take their turn nor are asked for the message that called them.
+    /// Drops the turn that is due if one of these companions was to take it, and expects no more questions for earlier addresses.
     fn drop_turns_of(&mut self, concerns: impl Fn(&CompanionId) -> bool) {
         self.calls.clear();
         if self.due.iter().any(concerns) {
@@ -514,7 +514,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// A companion that became terminal is asked no more, and what it voted does not count, unless a person addressed it with that.
+    /// Withdraws the question or the vote of a companion that became terminal, unless the message that it was asked for is a person's address.
     fn withdraw(&mut self, companion: &CompanionId) {
         let is_call = |seq: &Seq| {
             let is_said = |received: &&RoomMessage| received.role == Role::Person && !received.is_event && !received.is_deleted;

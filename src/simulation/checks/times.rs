@@ -17,7 +17,7 @@ const SLACK: Duration = Duration::from_secs(12);
 /// A writer that cannot write dies, and each restart is later. This is the longest wait after the disk has space again, including jitter.
 const LONGEST_WAY_BACK: Duration = Duration::from_secs(45);
 
-/// How late an event is, without the time in which something held it up.
+/// Calculates how late an event is, without the time in which something delayed it.
 pub(super) struct Lateness {
     disturbed: Vec<Duration>,
     quarantines: Vec<GuildQuarantine>,
@@ -41,7 +41,7 @@ impl Lateness {
         self.undisturbed(channel_key, from, to) > most + SLACK
     }
 
-    /// For how long, in this time, nothing held it up.
+    /// The time from the last disturbance in this span to its end. The whole span if there was none.
     pub(super) fn undisturbed(&self, channel_key: &ChannelKey, from: Duration, to: Duration) -> Duration {
         let is_within = |at: &Duration| (from..=to).contains(at);
         let quarantines = self.quarantines.iter().filter(|quarantine| quarantine.guild == channel_key.guild.as_str());

@@ -1,4 +1,4 @@
-//! What companions say in a call: one after the other, at most what was played, and never for ever.
+//! Checks what companions say in a call: one at a time, at most what was played, and each reply ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::domain::moment::Moment;
 use crate::domain::voice::interruption::Verdict;
 use crate::journeys::mouth::{Ledger, Voice};
 
-/// From the floor to the first frame a reply may be held back twice, and its playback may be lost.
+/// The longest delay from the floor to the first frame, without the model: a reply may be held back twice, and its playback may be lost.
 const HELD_AND_LOST: Duration = Duration::from_secs(60);
-/// While people talk, a reply is held back for so long before it is written.
+/// While people talk, a reply is held back for this long before it is written.
 const LONGEST_HOLD: Duration = Duration::from_secs(20);
 /// A word takes this long, and each interruption pauses the reply and repeats some of it.
 const WORD: Duration = Duration::from_millis(400);
 const INTERRUPTION: Duration = Duration::from_secs(8);
-/// What is waited for after the time of the main model.
+/// The time that audio may take after the time limit of the main model.
 const AUDIO: Duration = Duration::from_secs(5);
 
 /// A reply that is owed.
@@ -37,7 +37,7 @@ struct Owed {
     since: Duration,
     /// What was handled before it.
     upto: Seq,
-    /// What was begun of it, and how often it was interrupted.
+    /// The number of words in its begun sentences, and how often it was interrupted.
     words: u32,
     interruptions: u32,
     is_extended: bool,
@@ -69,7 +69,7 @@ struct Statements<'a> {
     /// The replies of which something was heard, as far as it is on record.
     heard: BTreeSet<Ticket>,
     interrupted: BTreeSet<Ticket>,
-    /// Who is in the call, and what was spoken.
+    /// The persons in the call, and whether each message was spoken.
     present: BTreeSet<String>,
     spoken: BTreeMap<Seq, bool>,
 }
@@ -290,8 +290,8 @@ impl Statements<'_> {
         }
     }
 
-    /// Whether the event that was about to be handled ended the reply: its companion left, or all that it answers was deleted. Or somebody had asked
-    /// to stop just before it began, and that was handled after.
+    /// Whether an event between what was handled before the reply and its failure explains the failure: the companion left, all messages that the
+    /// reply answers were deleted, or somebody asked to stop.
     fn is_unwanted(&self, failed: &Recorded, owed: &Owed) -> bool {
         let is_handled_later = |seq: Seq| failed.handled < seq;
         let ends = |recorded: &Recorded| match &recorded.event {
@@ -308,13 +308,13 @@ impl Statements<'_> {
         self.handled.iter().filter(is_new).any(ends)
     }
 
-    /// Whether the plan pauses companions of this room.
+    /// Whether the plan pauses companions of this room, or clears it.
     fn is_paused_at_times(&self) -> bool {
         let acts = &self.call.props.stage.plan.acts;
         acts.iter().any(|(_, act)| matches!(act, Act::Pause { room, .. } | Act::Clear(room) if *room == self.call.room))
     }
 
-    /// A reply that was to be spoken is written only if nobody could hear it.
+    /// A reply that was to be spoken is written only if none of it was heard.
     fn check_written(&self, recorded: &Recorded, ticket: Ticket) {
         self.reach("made to be spoken, and written");
         if self.heard.contains(&ticket) {

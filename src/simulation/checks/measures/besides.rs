@@ -58,7 +58,7 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
         Event::ReplyFailed { error, .. } => role == ModelRole::Main.as_str() && **error == *"timeout",
         _ => false,
     };
-    // A call that panics at the moment it is given up has ended before.
+    // A call that was given up just when it would panic may have ended before.
     let is_given_up = |at: Duration, role: &str| {
         let mut soon = committed.iter().filter(|entry| witness.is_of(entry) && (at..=at + SOON).contains(&entry.at));
         soon.any(|entry| is_timeout(&entry.recorded.event, role))

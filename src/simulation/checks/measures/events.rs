@@ -95,11 +95,11 @@ struct Room<'a> {
     rounds: BTreeMap<Seq, Round<'a>>,
     /// Wishes that wait for the floor.
     held: BTreeMap<&'a CompanionId, Wish<'a>>,
-    /// The last message that a model was asked about: whether it repeats what was said before.
+    /// The newest statement whose repetition a model was asked to judge.
     asked_of_model: Option<(Seq, &'a Committed)>,
     /// The owed replies, and whether no inbound event since may have dropped them.
     owed: BTreeMap<Ticket, bool>,
-    /// The life in which the event is handled that is read.
+    /// The life in which the event that is being read is handled.
     handled_in: u64,
 }
 
@@ -153,7 +153,7 @@ impl<'a> Room<'a> {
             Event::Evaluated(evaluated) => {
                 let dropped = self.held.remove(&evaluated.companion);
                 dropped.into_iter().for_each(|wish| self.count_dropped_wish(entry, wish));
-                // One that is asked anew while its round is open does not want any more what it wanted before.
+                // A companion that is asked again while its round is open loses its earlier wish.
                 let is_its = |wish: &mut Wish<'_>| wish.1.companions.contains(&evaluated.companion);
                 let wishes = self.rounds.values_mut().flat_map(|round| round.wishes.extract_if(.., is_its)).collect::<Vec<_>>();
                 wishes.into_iter().for_each(|wish| self.count_wish(entry, wish, "none"));
@@ -275,7 +275,7 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// A held wish that nobody wants any more. When it was dropped, other events tell.
+    /// A held wish that was dropped, in any life from its own to that of `end`.
     fn count_dropped_wish(&mut self, end: &Committed, (wish, decided): Wish<'_>) {
         if (wish.life..=end.life.max(self.handled_in)).contains(&self.witness.life) {
             self.expected.count(series_of(decided), 1, false);
@@ -284,7 +284,7 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// A call that was stopped may have no trace any more.
+    /// A stopped attempt counts as a failed statement.
     fn count_stopped(&mut self, entry: &Committed, error: &str) {
         if self.witness.is_of(entry) {
             let series = format!("tertulia_statements_failed_total{{error_type={}}}", error_label(error));

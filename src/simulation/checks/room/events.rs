@@ -21,11 +21,11 @@ const DECLINES_EVENTS: [Reason; 6] =
 pub(super) struct Acknowledgements {
     /// When a companion was selected last.
     selected_at: Option<Moment>,
-    /// Events wait until then, since that was on record.
+    /// The time until which events wait, and since when that is on record.
     deferred: Option<(Moment, Duration)>,
     /// Events had to wait, so that the next statement acknowledges all of them.
     are_merged: bool,
-    /// An event was deleted, or a companion left or was paused that may have had to acknowledge one: others may have to do that now.
+    /// An event was deleted, or a companion left that may have had to acknowledge one: others may have to do that now.
     are_unsure: bool,
     /// The companion that was selected, and the newest event that was handled then.
     newest: Option<(CompanionId, Seq)>,
@@ -130,7 +130,7 @@ impl Record<'_> {
             for (_, other) in self.seats.iter_mut().filter(|(other, seat)| *other != companion && is_covered(seat)) {
                 if other.owes_acknowledgement() {
                     self.stage.reach("event of another acknowledged");
-                    // It hears of it after a lull.
+                    // It is asked about the event after a lull.
                     other.has_fired = false;
                 }
                 other.events.clear();
@@ -196,7 +196,7 @@ impl Record<'_> {
         }
     }
 
-    /// Something is on record. Notes since when which companions could acknowledge events at once.
+    /// Notes for each companion since when it could acknowledge its events at once.
     pub(super) fn note_acknowledgers(&mut self, now: Duration) {
         let must_wait = self.is_floor_awaited();
         let is_free = !must_wait && self.acknowledgements.deferred.is_none();
@@ -211,7 +211,7 @@ impl Record<'_> {
         self.acknowledgements.are_unsure &= is_any_left;
     }
 
-    /// Events wait for nothing but the floor, and over their budget for its end.
+    /// Events wait for nothing but the floor, and over their budget for the end of the deferral.
     pub(super) fn check_acknowledged(&self, now: Duration) {
         if !self.keeps_time() || !self.knows_acknowledgers() {
             return;

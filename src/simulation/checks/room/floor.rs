@@ -240,7 +240,7 @@ impl Record<'_> {
         self.selected_at = recorded.handled;
     }
 
-    /// First those that were called upon: of different rounds, the ones of the round whose companions were addressed first. Then as in a round.
+    /// The companions that were called upon come first, those of the round with the earliest address before the others. Then as in a round.
     fn held_ranking(&self) -> Vec<CompanionId> {
         let called_at = |round: &str| {
             let of_round = self.held.iter().filter(|(_, held)| held.state.selected && held.state.message_id == round);
@@ -483,7 +483,7 @@ impl Record<'_> {
 }
 
 impl Seat {
-    /// Everything settles. Returns what was not.
+    /// Settles everything up to `upto`. Returns what was unsettled.
     pub(super) fn settle_all(&mut self, upto: Seq) -> Vec<Seq> {
         self.about.clear();
         (self.is_unsure, self.has_wish) = (false, false);

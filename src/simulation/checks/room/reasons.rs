@@ -53,7 +53,7 @@ impl Record<'_> {
                 seat.back_off = None;
             }
             if decided.decision == Decision::No && !decided.settles_by_cursor() {
-                // An address over the budget is declined alone, and what was taken back, if others said something, too.
+                // An address over the budget is declined alone. So is what was taken back, if others said something.
                 self.calls.retain(|(who, seq, _)| who != companion || !decided.messages.contains(seq));
                 let before = seat.unsettled.len();
                 seat.unsettled.retain(|seq| !decided.messages.contains(seq));
@@ -100,7 +100,7 @@ impl Record<'_> {
                 // A question about nothing but stale messages ends with them.
                 seat.asked.take_if(|(_, upto)| *upto <= decided.upto);
             }
-            // A phrase that takes something back is handled afterwards.
+            // A stop phrase that takes something back is handled afterwards.
             let handled: Vec<_> = decided.messages.iter().copied().filter(|seq| *seq <= recorded.handled).collect();
             if self.without_skipped(&settles) != self.without_skipped(&handled) {
                 self.violate(format_args!("for {companion} {settles:?} must settle: {recorded:?}"));
@@ -114,7 +114,7 @@ impl Record<'_> {
         let is_its = match decided.reason {
             Reason::ModelYes => is_yes && is_answer,
             Reason::ModelNo | Reason::Filtered => !is_yes && is_answer,
-            // Who is addressed answers all the same.
+            // An addressed companion answers all the same.
             Reason::Unreadable => is_yes == (decided.trigger == Trigger::DirectAddress) && is_answer,
             Reason::External => is_answer,
             Reason::Event => is_yes && !is_answer && decided.trigger == Trigger::Event,
@@ -209,7 +209,7 @@ impl Record<'_> {
                     || self.is_settled_by_stop(decided, companion)
                     || self.is_taken_back(decided, companion)
             }
-            // Nobody speaks in the simulation yet, and nobody has quiet hours.
+            // Rooms with voice calls have their own checks, and no companion has quiet hours.
             Reason::Backchannel | Reason::NoInitiative => false,
             Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,
         };

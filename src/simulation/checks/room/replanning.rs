@@ -37,8 +37,8 @@ impl Record<'_> {
         message.address.includes(companion) || !message.address.is_elsewhere(companion) && answered.iter().any(is_author)
     }
 
-    /// Whether a message adds to a statement that answers these: it concerns the companion, and unless it addresses it, people wrote all of them
-    /// alone.
+    /// Whether a message adds to a statement that answers these: it concerns the companion, and either addresses it, or no other person wrote any of
+    /// them.
     fn adds_to(&self, seq: Seq, companion: &CompanionId, answered: &[Seq]) -> bool {
         let Some(message) = self.received.get(&seq).filter(|_| self.concerns(seq, companion, answered)) else { return false };
         let is_by_other = |answered: &Seq| {
@@ -215,7 +215,7 @@ impl Record<'_> {
         // The triggers that lost this floor do not follow.
         let received = &self.received;
         for other in &others {
-            // Who was asked again meanwhile has another trigger.
+            // A companion that was asked again meanwhile has another trigger.
             let Some(seat) = self.seats.get_mut(other).filter(|seat| seat.asked.is_none() && !seat.has_wish) else { continue };
             seat.cancelled.extend(answered.iter().filter(|answered| **answered <= selected_at));
             // Its trigger is its newest address, which has taken the place of the ones before.
@@ -323,7 +323,7 @@ impl Record<'_> {
             && said.iter().all(|message| message.author == phrase.author && !message.address.is_elsewhere(companion))
     }
 
-    /// The companions that would have spoken, and those that nobody addressed.
+    /// Whether a companion would have spoken, or was addressed neither by the stop phrase nor by an unsettled message.
     fn loses_by_stop(&self, seq: Seq, companion: &CompanionId) -> bool {
         let cancels = || self.cancels.get(&seq).into_iter().flatten();
         let includes = |seq: &Seq| self.received.get(seq).is_some_and(|message| message.address.includes(companion));

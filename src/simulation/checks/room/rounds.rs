@@ -44,7 +44,8 @@ impl Record<'_> {
         }
     }
 
-    /// Who writes, was selected, or has an undecided YES is not asked. While anything is in progress, only those are asked whom a person addressed.
+    /// A companion that writes, was selected, or has an undecided YES is not asked. While anything is in progress, only a person's address leads to a
+    /// question.
     pub(super) fn check_who_is_asked(&self, recorded: &Recorded, evaluated: &Evaluated) {
         let companion = &evaluated.companion;
         // One whose YES waits for the votes of others is asked about an address.
