@@ -130,7 +130,7 @@ impl Memberships {
     /// Replaces the configured companions. Nothing changes on an error.
     ///
     /// # Errors
-    /// Returns an error if two companions of one guild would share a name, or if a companion is external in a room.
+    /// Returns an error if two companions of one guild would share a name, or if a new companion has the id of an external one in a room.
     pub fn reload_companions(&self, cast: CompanionSet) -> Result<(), ReloadError> {
         let mut register = self.write();
         let (name_sets, renamed) = register.names_with(&cast)?;
