@@ -458,7 +458,7 @@ impl<'a> Reader<'a> {
         Ok(result)
     }
 
-    /// The people whom the events from `from` (inclusive) to `to` (exclusive) name, and the unreadable events there, which may
+    /// The people named in the events from `from` (inclusive) to `to` (exclusive), and the unreadable events there, which may
     /// name others.
     pub async fn speakers(
         &self,
