@@ -354,7 +354,7 @@ impl State {
         }
     }
 
-    /// Handles the messages of a hand-over. Dead letters are skipped.
+    /// Handles the messages of a hand-over. None are left if all of them were dead letters.
     fn receive_hand_over(&mut self, batch: Vec<Recorded>, committed: Moment) {
         if batch.is_empty() {
             return;
@@ -395,7 +395,7 @@ impl State {
         }
     }
 
-    /// Drops expired events from memory, except those that work in progress needs. A channel that is not restored does so after it is.
+    /// Drops expired events from memory, except those that work in progress needs. A channel that is not restored yet drops them once it is.
     fn drop_expired(&mut self, below: Seq) {
         match &mut self.restoring {
             Some(restoring) => restoring.expired_below = restoring.expired_below.max(below),
@@ -720,7 +720,7 @@ impl State {
         }
     }
 
-    /// Handles the alarm: for overdue questions, a deadline, the check whether the channel can sleep, or too early.
+    /// Handles the alarm. It rings for overdue questions, for a deadline, for the check whether the channel can sleep, or too early.
     fn wake(&mut self) -> Result<(), ActorProcessingErr> {
         self.clock.rang();
         let now = Instant::now();

@@ -35,7 +35,7 @@ pub(super) const ANSWERS_ALONE: &str = "companions' answers to a person can be f
 /// The data of a person that remains in a channel.
 pub(super) enum Remainder {
     Nothing,
-    /// Everything remains: a companion owes a reply to the person, and replies are to be deleted, too.
+    /// All words remain: a companion owes a reply to the person, and replies are to be deleted, too.
     Owed,
     /// This many entries cannot be read. They may be by the person, or mention the person.
     Illegible(usize),
@@ -53,7 +53,7 @@ impl ActorBackend {
         forgotten: &mut Forgotten,
     ) -> Result<Remainder, Refused> {
         let _lock = self.context.rewrite_locks.lock(channel_key).await;
-        // A stretch that is full now must be read only once, because no event is added to it.
+        // A stretch that is full now need not be read again, because no event is added to it.
         let head = self.reader().head(channel_key).await?;
         self.sweep(channel_key, &head).await?;
         let PersonMessages { messages: theirs, naming, mut illegible } = self
@@ -95,8 +95,8 @@ impl ActorBackend {
     }
 
     /// Deletes these messages and all traces of them. The caller holds the rewrite lock, and none of these messages is redacted yet. Returns the
-    /// numbers of unreadable events that may be traces; [`Seq::NONE`] stands for the snapshot. Returns `None`, and deletes nothing, if answers are
-    /// to be deleted, too, and one is still being written.
+    /// numbers of unreadable events that may be traces; [`Seq::NONE`] stands for the snapshot. Returns `None`, and redacts nothing, if answers are to
+    /// be deleted, too, and one is still being written.
     async fn delete_with_traces(
         &self,
         channel_key: &ChannelKey,

@@ -50,7 +50,7 @@ pub(super) struct Subscription {
     rooms: HashMap<ChannelKey, Place>,
     /// The room whose missed events are being sent, and the number of its last missed event.
     missed: Option<(ChannelKey, Seq)>,
-    /// The number of sent events.
+    /// The number of times that events were sent.
     events: u64,
     ready: VecDeque<Arc<str>>,
 }
@@ -72,7 +72,7 @@ struct Place {
     begun_at: Seq,
     /// The number of the last event that was sent after the `hello`, or that the client has. Zero if there is none.
     sent: Seq,
-    /// The number of events of all rooms that were sent up to that one.
+    /// How often events of any room had been sent by then.
     events: u64,
     /// Kept only in a view of one room. In a view of all rooms there may be very many, so texts are read from the record.
     view: Option<EventView>,

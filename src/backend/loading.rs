@@ -136,7 +136,7 @@ fn reconfigured(stored: &Membership, named: BTreeSet<CompanionId>, are_set: bool
 /// error, nothing changes.
 ///
 /// # Errors
-/// Returns an error if two companions of one guild would share a name, or if one of them is external in a room.
+/// Returns an error if two companions of one guild would share a name, or if a new companion has the id of an external one in a room.
 pub fn reload_companions(context: &ActorContext, cast: CompanionSet) -> Result<(), ReloadError> {
     context.memberships.reload_companions(cast)?;
     let guilds: BTreeSet<_> = context.memberships.all().into_iter().map(|(_, membership)| membership.guild).collect();

@@ -73,7 +73,8 @@ impl ActorBackend {
         }
     }
 
-    /// The time of the last message, if it is among the newest 64 events; otherwise the time of the last event.
+    /// The time of the last message, if it is among the newest 64 events; otherwise the time of the last event. `None` if there is no message, or the
+    /// room cannot be read.
     pub(super) async fn last_message_at(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, ReadError> {
         let reading = match self.context.hub.last_message_times().get(channel_key) {
             Ok(at) => return Ok(at),

@@ -60,7 +60,8 @@ pub fn builder(to: &Url, authorities: &[Certificate]) -> ClientBuilder {
     let is_local = is_loopback(to);
     let builder = if is_local { builder.no_proxy() } else { builder };
     let authorities = authorities.iter().cloned();
-    // Without authorities a client cannot be built, although `http://` needs none. With none, only TLS connections fail.
+    // A client that uses the machine's authorities cannot be built if there are none, although `http://` needs none. A client without them can be
+    // built; only its TLS connections fail.
     if is_local && to.scheme() == "http" || !*HAS_AUTHORITIES {
         builder.tls_certs_only(authorities)
     } else {

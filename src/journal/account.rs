@@ -8,7 +8,8 @@ use crate::domain::id::CompanionId;
 use crate::domain::service::Service;
 use crate::ports::backend::usage::{Calls, Speech, SpeechBy, UsageBy, Used};
 
-/// Companion, model, provider and role. Calls without a companion were for the channel itself (summaries, judgements).
+/// Companion, model, provider and role. Calls without a companion were for the channel itself (summaries, judgements), or for the
+/// votes of several companions.
 type Caller = (Option<CompanionId>, Arc<str>, Arc<str>, Arc<str>);
 
 /// The usage of a span of time.

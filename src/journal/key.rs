@@ -1,4 +1,4 @@
-//! The keys of a channel's records, one function for each kind.
+//! The keys of records, one function for each kind.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ pub fn snapshot(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Snapshot).channel(channel)
 }
 
-/// The key of the record that exists while the channel has unsettled messages, armed timers or owed replies.
+/// The key of the record that exists while the channel has unsettled messages, armed timers or owed replies, or while a companion
+/// may start a conversation there later.
 pub fn pending(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Pending).channel(channel)
 }
@@ -25,7 +26,8 @@ pub fn summary(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Summary).channel(channel)
 }
 
-/// The key of a journal's low-water mark: events below that number were deleted. The value has eight bytes, big-endian.
+/// The key of a journal's low-water mark: events below that number were deleted or have expired. The value has eight bytes,
+/// big-endian.
 pub fn tombstone(ward: Ward, channel: ChannelNo) -> Key {
     Key::new(ward, Kind::Tombstone).channel(channel)
 }
@@ -46,8 +48,8 @@ pub fn message_id_in(key: &Key) -> Option<Arc<str>> {
     std::str::from_utf8(id).ok().map(Arc::from)
 }
 
-/// The key of the index entry of a message that quotes the platform's message `id`. Its value is the number of the quoting
-/// message, as in [`message_id`], which is the prefix of this key.
+/// The key of the index entry of a message that quotes the platform's message `id`. The key begins with that of [`message_id`].
+/// Its value is the number of the quoting message.
 pub fn quotation(ward: Ward, channel: ChannelNo, id: &str, quoting: Seq) -> Key {
     message_id(ward, channel, id).number(quoting.0)
 }
@@ -130,7 +132,8 @@ pub fn sweeps(ward: Ward) -> Key {
 }
 
 /// The key of the mark that requests a check of the index after an event was redacted: does its author have other messages in
-/// that stretch? The mark does not name the author.
+/// that stretch? The mark does not name the author. If the event still has its text, because the deletion was interrupted, it is
+/// redacted first.
 pub fn index_removal(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
     index_removals(ward).channel(channel).number(seq.0)
 }

@@ -97,7 +97,7 @@ impl Membership {
         self.moved_in_again.unwrap_or(self.created_at)
     }
 
-    /// The channel from which this one inherits companions, overrides and pause. The fields here are then only the last recorded copy.
+    /// The channel from which this one inherits companions and settings. The fields here are then only the last recorded copy.
     pub fn inherits_from(&self) -> Option<&ChannelId> {
         self.within.as_ref().filter(|_| !self.stands_alone)
     }

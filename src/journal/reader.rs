@@ -46,7 +46,7 @@ pub struct Head {
     /// Present while the channel has unsettled messages, armed timers or owed replies, or while a companion may start a
     /// conversation. It contains the newest inbound event.
     pub pending: Option<PendingRecord>,
-    /// The low-water mark: events below this number were deleted.
+    /// The low-water mark: events below this number were deleted or have expired.
     pub lowest: Seq,
     /// All events below this number are deleted and still being swept. `Seq::NONE`: no sweep is in progress.
     pub swept_below: Seq,
@@ -58,7 +58,7 @@ pub type Listings = BTreeMap<ChannelNo, BTreeMap<Seq, Vec<Key>>>;
 /// The messages of a person in some stretches of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PersonMessages {
-    /// The numbers of the person's messages.
+    /// The numbers of the person's messages, and of other events that name the person.
     pub messages: BTreeSet<Seq>,
     /// Companions' statements that the person interrupted, and messages of other people that quote the person.
     pub naming: BTreeSet<Seq>,
@@ -458,8 +458,8 @@ impl<'a> Reader<'a> {
         Ok(result)
     }
 
-    /// The authors of messages from `from` (inclusive) to `to` (exclusive), and the unreadable events there, whose authors are
-    /// unknown.
+    /// The people named in the events from `from` (inclusive) to `to` (exclusive), and the unreadable events there, which may
+    /// name others.
     pub async fn speakers(
         &self,
         ward: Ward,

@@ -92,7 +92,7 @@ pub fn decode<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<T, RecordE
     }
 }
 
-/// Encodes opaque bytes, which only the platform that wrote them understands.
+/// Encodes opaque bytes: a platform's note, a picture or a character card.
 pub fn encode_bytes(bytes: &[u8]) -> Value {
     [&[NEWEST_VERSION], bytes].concat()
 }
@@ -363,7 +363,7 @@ pub struct UsageRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Used {
-    /// An evaluation for a lull, an interjection or a turn.
+    /// An evaluation for a turn, an interjection, a lull or a silence.
     Evaluation {
         companion: CompanionId,
     },
@@ -381,7 +381,7 @@ pub enum Used {
         /// The kind of service. Absent: a language model.
         #[serde(default, skip_serializing_if = "is_language_model")]
         service: Service,
-        /// The companion. Absent for a summary and a judgement.
+        /// The companion. Absent for a summary, a judgement, and the votes of several companions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         companion: Option<CompanionId>,
         /// `gen_ai.request.model`.

@@ -63,7 +63,7 @@ pub struct IndexedPeople {
 }
 
 impl IndexedPeople {
-    /// Adds the author of the event with this number. False: the author is in the index already.
+    /// Adds a person named in the event with this number. False: the person is in the index already.
     pub fn add(&mut self, person: &Arc<str>, seq: Seq) -> bool {
         let cached = self.people.as_deref().filter(|_| self.stretch == stretch(seq)).unwrap_or_default();
         if cached.contains(person) {

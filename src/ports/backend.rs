@@ -4,7 +4,7 @@
 //!
 //! The caller has limited the length of every text and checked every name ([`RoomId`](room::RoomId) and the limits given at the fields). The core
 //! rejects values that only it can check: unknown rooms and companions, and values outside a closed list. Every list is ordered from oldest to
-//! newest. Every method returns committed data.
+//! newest, unless its documentation gives another order. Every method returns committed data.
 
 pub mod decisions;
 pub mod guest_service;

@@ -30,7 +30,8 @@ pub trait CallRooms: Send + Sync + 'static {
     /// Enters the call of a room. The entrance is journaled when this returns.
     ///
     /// # Errors
-    /// Returns an error if there is no such room, if the call is full, or if the store does not accept writes now.
+    /// Returns an error if there is no such room, if the call is full, if there are too many calls, or if the store does not
+    /// accept the entrance.
     async fn enter(&self, room: &RoomId, entrance: Entrance) -> Result<Arc<dyn Line>, Refused>;
 }
 

@@ -143,7 +143,7 @@ pub struct Reached {
     /// The platform's id of the newest recorded message that was received from the channel, if there is one. Statements of companions do not count,
     /// because they are recorded whether or not a connection is up.
     pub newest: Option<Arc<str>>,
-    /// When the first of the current members joined.
+    /// Since when the channel has members.
     pub since: Moment,
 }
 
@@ -192,14 +192,13 @@ pub trait InboundEvents: Send + Sync + 'static {
     async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError>;
 
     /// Accepts the new text of a message. If the new text has no visible content, the message is deleted. The edit changes nothing if the message
-    /// already has this text, is a companion's statement (only the server can change those), or is by a person who has opted out. Of a message that is
-    /// not on record, only its quotes in other messages change.
+    /// already has this text, is a companion's statement (only the server can change those), or is by a person who has opted out. Of a message that
+    /// is not on record, only the quotes in other messages change.
     async fn edited(&self, channel_ref: &ChannelRef, id: &str, text: Arc<str>) -> Result<(), InboundError>;
 
-    /// Accepts deletions. The messages are removed from buffers and history. Of messages that are not on record, only the quotes in other
-    /// messages are removed. If any part of a
-    /// statement is deleted, the whole statement is, because text that a moderator removed must not be read again. This fails while a statement is
-    /// being posted that a message may belong to; the deletion must then be delivered again.
+    /// Accepts deletions. The messages are removed from buffers and history. Of messages that are not on record, only the quotes in other messages
+    /// are removed. If any part of a statement is deleted, the whole statement is, because text that a moderator removed must not be read again. This
+    /// fails while a statement is being posted to which one of the messages may belong. The deletion must then be delivered again.
     async fn deleted(&self, channel_ref: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError>;
 
     /// Reports that a channel was read after a downtime: `read` messages were delivered, and `missed` was skipped. It is recorded only if

@@ -69,11 +69,11 @@ pub struct Identity {
 /// One call to a model.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The kind of call. It determines the time limit and the priority.
+    /// The kind of call. It determines the time limit and the default model.
     pub role: ModelRole,
     /// The name of the model in the settings.
     pub model: ModelName,
-    /// The companion that the call is for. Absent for a summary and a judgement.
+    /// The companion that the call is for. Absent for a summary, a judgement, and the votes of several companions.
     pub companion: Option<Asker>,
     /// The guild. Fairness, limits and accounting are per guild.
     pub guild: GuildId,
@@ -496,7 +496,7 @@ impl NoAnswer {
         }
     }
 
-    /// The error, without the endpoint where the caller has it in a field of its own.
+    /// The error, for callers that have the endpoint in a field of their own. Refusals and overloads do not repeat the endpoint.
     pub fn in_detail(&self) -> String {
         match self {
             Self::Refused { detail, .. } | Self::Overloaded { detail, .. } => detail.clone(),

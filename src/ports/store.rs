@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use crate::domain::id::{Seq, Ward};
 use key::{ChannelNo, Key};
 
-/// A fencing token that grows with every change of a ward's owner. In sled it counts how often the store was opened.
+/// A fencing token that grows with every change of a ward's owner. In sled it grows whenever the store is opened, and whenever a ward is taken again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term(pub u64);
 

@@ -10,7 +10,7 @@ pub(super) fn whole(number: impl TryInto<i64>) -> i64 {
 
 /// `YES` or `NO`. Absent if no answer arrived.
 pub const DECISION: &str = "decision";
-/// Why the companion considered speaking: `direct_address`, `turn`, `interjection`, `lull`.
+/// Why the companion considered speaking: `event`, `direct_address`, `turn`, `interjection`, `lull` or `silence`.
 pub const DECISION_TRIGGER: &str = "decision.trigger";
 /// The reason for the decision, from a closed list.
 pub const DECISION_REASON: &str = "decision.reason";
@@ -20,8 +20,8 @@ pub const DECISION_MESSAGE_COUNT: &str = "decision.message_count";
 pub const DECISION_CHECK_COUNT: &str = "decision.check_count";
 /// The count at which the next interjection is considered.
 pub const DECISION_THRESHOLD: &str = "decision.threshold";
-/// In rounds, whether a YES got the floor: `won`, `lost` or `none`. `none` if it did not want the floor, or if the round could no
-/// longer select a speaker.
+/// In rounds, whether the companion got the floor: `won`, `lost` or `none`. `none` if it did not want the floor, or if the round could no longer
+/// select a speaker.
 pub const DECISION_FLOOR: &str = "decision.floor";
 /// In rounds, the vote: `speak` or `listen`.
 pub const DECISION_STATE: &str = "decision.state";
@@ -132,7 +132,7 @@ pub const MESSAGING_DESTINATION_NAME: &str = "messaging.destination.name";
 
 /// The platform: `console`, …
 pub const PLATFORM: &str = "platform";
-/// The author's role: `user`, `companion` or `bot`.
+/// The author's role: `user`, `companion` or `bot`; or `event` for an event that must be acknowledged.
 pub const MESSAGE_ROLE: &str = "message.role";
 /// The result of sending a part of a statement: `posted`, `failed` or `unconfirmed`.
 pub const SEND_OUTCOME: &str = "send.outcome";
@@ -144,7 +144,7 @@ pub const ENGINE: &str = "engine";
 pub const PARTITION: &str = "partition";
 /// The result of a heartbeat in the database: `ok` or `failed`.
 pub const BEAT_OUTCOME: &str = "outcome";
-/// Why a node took a partition: its owner had released it or was silent, or it had no owner before.
+/// Why a node took a partition, or lost it.
 pub const TAKEOVER_REASON: &str = "reason";
 /// The outcome of a message from Discord.
 pub const MESSAGE_FATE: &str = "message.fate";

@@ -1,8 +1,8 @@
 //! All instruments: name, unit, labels and a one-sentence description. Each name is here and nowhere else.
 //!
 //! Names follow OpenTelemetry. At `/metrics` dots become underscores, and a unit and `_total` are added by its rules. Counters begin at zero for
-//! every combination of closed labels, so that `rate()` sees the first event. No label contains a guild, a channel, a person, a companion or a
-//! text.
+//! every possible combination of closed labels, so that `rate()` sees the first event. No label contains a guild, a channel, a person, a companion or
+//! a text.
 
 pub mod kinds;
 mod values;

@@ -98,7 +98,7 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// Reads the standard OTEL variables. `telemetry.otlp_endpoint` replaces an endpoint that they do not set.
+    /// Reads the standard OTEL variables. If they set no endpoint, `telemetry.otlp_endpoint` is used.
     pub fn new(options: &Settings, variable: impl Fn(&str) -> Option<String>) -> Self {
         let variable = |name: &str| {
             let set = variable(name).filter(|value| !value.trim().is_empty());

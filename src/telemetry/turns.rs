@@ -23,7 +23,8 @@ pub struct TurnFacts<'a> {
     pub outcome: &'static str,
     /// A stable error code, if the turn failed.
     pub error_type: Option<&'a str>,
-    /// The turn that it follows: the one whose statement opened this round, or the same turn before a restart.
+    /// The turn that it follows: the one whose statement opened this round, the one whose question failed, or the same turn
+    /// before a restart.
     pub follows: Option<TurnTrace>,
     /// When its first message arrived.
     pub started: Moment,

@@ -14,7 +14,7 @@ use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::Used;
 use crate::settings::speech::{BUILT_IN, Speech};
 
-/// The usage of guilds with calls within a day.
+/// The usage within a day of each guild that has had calls.
 #[derive(Default)]
 pub struct Allowances(Mutex<HashMap<GuildId, UsedInDay>>);
 
@@ -48,7 +48,7 @@ impl UsedInDay {
 }
 
 impl Allowances {
-    /// Reads a guild's usage, unless it was read before.
+    /// Reads a guild's usage, unless it was read before or nothing limits it.
     ///
     /// # Errors
     /// Returns an error if the record cannot be read.

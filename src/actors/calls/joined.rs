@@ -55,7 +55,7 @@ impl Joined {
     /// Enters the call. The entrance is journaled when this returns.
     ///
     /// # Errors
-    /// Returns an error if the call is full, or if the store does not accept writes now.
+    /// Returns an error if the call is full, or if the store does not accept the entrance, now or ever.
     pub async fn enter(&self, Entrance { author, has_microphone, listener }: Entrance) -> Result<Arc<dyn Line>, Refused> {
         self.add(author, has_microphone, Some(listener)).await
     }

@@ -34,7 +34,7 @@ pub struct Provider<S: ?Sized> {
     places: Arc<Semaphore>,
     breaker: Mutex<Breaker>,
     cool_down: Duration,
-    /// Until when the provider gets no work in any case, because it asked for a pause or refused the key.
+    /// Until when the provider is not used even as a last resort, because it asked for a pause, refused the key or demands payment.
     rests_until: Mutex<Moment>,
 }
 
@@ -202,8 +202,8 @@ impl Recognisers {
     }
 
     /// Begins a stream at the first provider that works and has capacity. If none works, the last one is tried anyway, because speech cannot wait for
-    /// long. It is not tried if it has asked for a pause or refused the key. `may_cost` is false if the guild may use only the built-in provider.
-    /// `None` if no usable provider has capacity, or if the last one rests.
+    /// long. It is not tried if it has asked for a pause, refused the key or demands payment. `may_cost` is false if the guild may use only the
+    /// built-in provider. `None` if no usable provider has capacity, or if the last one rests.
     pub fn begin(&self, now: Moment, may_cost: bool) -> Option<Permit<dyn SpeechRecognition>> {
         let usable = || self.all().filter(|provider| may_cost || provider.service.provider() == BUILT_IN);
         let mut working = usable().filter(|provider| provider.allows_work(now));

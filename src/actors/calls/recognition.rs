@@ -1,8 +1,7 @@
 //! Sends the speech of one person to a recogniser, and the results to the channel. Finals are journaled before they have any other effect.
 //!
 //! Audio since the last final is kept in the state of the call ([`SpeechBuffer`]), so that a new stream receives it again. Segments have ids, so that
-//! none counts twice. If more people talk than streams are available, the audio waits. Audio that no service has recognised for half a minute is
-//! dropped.
+//! none counts twice. If more people talk than there are streams, the audio waits. Audio that no service has recognised for half a minute is dropped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,14 +34,14 @@ use crate::telemetry::plain::Plain;
 const MOST_WAITING: usize = 512;
 /// The maximum number of results that wait to be journaled.
 const MOST_RESULTS: usize = 64;
-/// The average interval at which a stream's results are processed. It equals the interval of a person's packets, because all pages of the call show
-/// the results.
+/// The shortest average interval at which a stream's results are processed. It equals the interval of a person's packets, because all pages of the
+/// call show the results.
 const RESULTS_EVERY: Duration = Duration::from_millis(20);
 /// How far the results of a stream may be ahead of that interval: 64 results at once.
 const RESULTS_AHEAD: Duration = Duration::from_millis(64 * 20);
 /// The pause before a failed or refused stream is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The amount of unprocessed audio at which a provider counts as failed.
+/// The timeout that is reported if a recogniser does not take its inputs.
 const BEHIND: Duration = Duration::from_secs(5);
 /// How long a stream stays open for a silent person. Providers limit the number of streams, and close idle ones.
 const IDLE: Duration = Duration::from_secs(30);
@@ -133,7 +132,7 @@ impl Actor for Recognition {
             recording: None,
             _registration: registration,
         };
-        // Audio that a predecessor sent, and that has no final yet.
+        // Audio that a predecessor sent is sent again if it has no final yet.
         state.send();
         Ok(state)
     }
@@ -239,7 +238,7 @@ impl State {
         }
     }
 
-    /// A recogniser holds back its last segment while it receives no audio (docs/design/voice.md A-13).
+    /// Requests the last segment after a time without audio, because a recogniser holds it back (docs/design/voice.md A-13).
     fn pump(&mut self) {
         let context = self.arguments.hearing.context();
         let Some(stream) = &mut self.stream else { return };
@@ -259,7 +258,7 @@ impl State {
     /// Opens a stream.
     ///
     /// # Errors
-    /// Returns an error if all streams are needed more by other people, if the guild has used up its allowance, or if no service works.
+    /// Returns an error if other people need all streams more, if the guild has used up its allowance, or if no working service has capacity.
     fn open(&mut self) -> Result<(), Trouble> {
         let number = self.streams + 1;
         let Arguments { user, hearing, .. } = &self.arguments;

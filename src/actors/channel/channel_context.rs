@@ -59,7 +59,7 @@ impl ChannelContext {
         })
     }
 
-    /// Sends a message to this channel, or to its successor. A channel that has stopped asks again when it restarts.
+    /// Returns a function that sends messages to this channel, or to its successor. A channel that has stopped asks again when it restarts.
     pub(super) fn message_sender(&self) -> Tell {
         let (directory, at) = (self.context.directory.clone(), ChannelActorKey(self.key.channel.clone()));
         Arc::new(move |message| {

@@ -39,7 +39,7 @@ pub const UNPOSTABLE: &str = "unpostable";
 /// The platform could not be reached, or accepted no part for too long.
 pub const UNDELIVERED: &str = "undelivered";
 
-/// How long a part may wait until it is given up.
+/// How long a delivery tries to send its parts before it gives up the remaining ones. Also the time limit of one request.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// How long after a lost answer a part is first looked up. Each further lookup waits four times as long. A posted part is found soon, so the
 /// channel's other statements do not wait long. It is certain that a part was not posted only once it can no longer arrive.
@@ -116,7 +116,8 @@ impl Actor for Delivery {
 }
 
 impl Arguments {
-    /// Sends the parts that were not sent. Returns the error code if not all of them could be sent.
+    /// Sends the parts that were not sent. Returns the error code if not all of them could be sent. If a part stays unconfirmed, the rest is not
+    /// sent, and there is no error code.
     async fn send_all(&mut self, texts: &[String]) -> Result<Option<&'static str>, WriteError> {
         let began = Instant::now();
         for (index, text) in texts.iter().enumerate() {
@@ -165,7 +166,8 @@ impl Arguments {
         Ok(None)
     }
 
-    /// Sends a part that is known not to be posted. Returns how long to wait before the next attempt, or the code of a permanent error.
+    /// Sends a part that is known not to be posted. Returns how long to wait before the next attempt (`None`: continue at once), or the code of a
+    /// permanent error.
     async fn send(
         &mut self,
         index: usize,
@@ -212,7 +214,7 @@ impl Arguments {
         }
     }
 
-    /// Looks up a part that may have been posted, soon and again until it can no longer arrive. After that it is certain whether the part was posted.
+    /// Waits for the next lookup of a part that may have been posted, and looks it up. Once the part can no longer arrive, the result is certain.
     async fn look_up(
         &mut self,
         index: usize,

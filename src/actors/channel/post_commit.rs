@@ -16,7 +16,7 @@ pub(super) enum PostCommitAction {
     ManageRound {
         message: Seq,
     },
-    /// Ask those of these questions of one round that are still open, or this judgement.
+    /// Ask those of these questions that are still open, or this judgement.
     Ask {
         tickets: Vec<Ticket>,
     },
@@ -24,7 +24,7 @@ pub(super) enum PostCommitAction {
     Reply {
         ticket: Ticket,
     },
-    /// Stop the call of this reply.
+    /// Cancel this question or judgement, or stop this reply and its delivery.
     Stop {
         ticket: Ticket,
     },

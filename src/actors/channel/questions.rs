@@ -30,8 +30,8 @@ pub(super) struct Questions {
 struct Asked {
     /// When the pool gives up the question.
     deadline: Instant,
-    /// There are several calls if the channel considered the question lost, or if an answer for several companions lacked its part. The first answer
-    /// counts.
+    /// There are several calls if the channel considered the question lost, if an answer was unreadable, or if an answer for several companions
+    /// lacked its part. The first readable answer counts.
     calls: Vec<Call>,
     /// The first answer, if it was unreadable. Then the question is asked once more.
     unreadable: Option<Answer>,
@@ -42,8 +42,8 @@ struct Asked {
 pub(super) enum Arrival {
     /// The question waits for this answer.
     Awaited,
-    /// The pool was restarted before it called the model, or the channel did not run then. This is not a failure of the model, so the question is
-    /// asked again without a back-off.
+    /// The pool was restarted before it called the model, or the channel did not run when the prompt was to be built. This is not a failure of the
+    /// model, so the question is asked again without a back-off.
     Lost,
     /// The answer is no longer needed. Its usage still counts.
     Unclaimed,
@@ -88,7 +88,7 @@ impl Questions {
         is_new
     }
 
-    /// The questions that were asked and not answered.
+    /// The questions and judgements that were asked and not answered.
     pub(super) fn open(&self) -> Vec<Ticket> {
         self.asked.keys().copied().collect()
     }

@@ -172,7 +172,7 @@ impl State {
         self.in_flight.end_restore();
     }
 
-    /// A received message without its dead letters. None if nothing of it is left.
+    /// A received message without its dead letters. None if it is a dead letter itself. A hand-over is returned even if it is empty now.
     fn without_dead_letters(&mut self, received: Received, skip: &BTreeSet<Seq>) -> Option<Received> {
         let mut is_skipped = |recorded: &Recorded| {
             self.journal.note_newest(recorded.seq);

@@ -32,7 +32,7 @@ struct RoundManager {
     actor: ActorRef<ManagerMessage>,
     /// The rounds that it manages, by their messages.
     rounds: BTreeSet<Seq>,
-    /// The number of this manager since a round was opened while none was open, from 1.
+    /// How many managers, including this one, have been started since no round was open.
     number: u32,
 }
 

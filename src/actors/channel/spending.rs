@@ -101,7 +101,7 @@ impl Spending {
     }
 }
 
-/// The usage record of a question; it also records the cost metric. `None` if the question never left the queue.
+/// The usage record of a question, a summary or a reply. Also records the cost metric. `None` if the question never left the queue.
 fn used(
     companion: Option<CompanionId>,
     role: ModelRole,
@@ -136,7 +136,7 @@ fn used(
     })
 }
 
-/// The budget usage of a question.
+/// The budget usage of an event. None if the event is not a question.
 fn used_by(event: &Event, conversation: &Conversation) -> Option<Used> {
     let Event::Evaluated(evaluated) = event else { return None };
     Some(match evaluated.trigger {

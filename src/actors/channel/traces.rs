@@ -1,4 +1,5 @@
-//! Derives the traces of turns from the journaled events. Each event has the id of its turn, and the trace id is derived from it.
+//! Derives the traces of turns from the journaled events. Each event has the id of its turn. The trace id is derived from it, unless the turn
+//! continues after a restart.
 
 mod calls;
 mod resume;
@@ -424,7 +425,7 @@ impl Traces {
         }
     }
 
-    /// Sets the error of a judgement by the side model that failed.
+    /// Sets the error of a failed judgement by the side model.
     pub(super) fn record_judgement_error(&mut self, error: &str) {
         self.judgement_error = Some(error.into());
     }

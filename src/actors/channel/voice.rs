@@ -94,7 +94,7 @@ pub(super) fn journal_hand_over(messages: Vec<Event>, conversation: &Conversatio
     }));
 }
 
-/// Whether a notice concerns the conversation. An opt-out does only if the person is in the call or has buffered segments.
+/// Whether a notice concerns the conversation. An opt-out concerns it only if the person is in the call or has buffered segments.
 pub(super) fn is_relevant(notice: &Notice, conversation: &Conversation) -> bool {
     match notice {
         Notice::Call(utterance::Input::OptedOut { user }) => conversation.voice().speakers().contains(user),

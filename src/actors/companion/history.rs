@@ -19,7 +19,7 @@ const REWRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// The number of events per page.
 const PAGE: usize = 256;
 
-/// The maximum number of events that are read for one prompt.
+/// The maximum number of events that `read` looks at.
 const MAX_EVENTS: usize = 8_192;
 
 /// The messages of a range that fit.
@@ -37,8 +37,8 @@ pub async fn lock(context: &ActorContext, channel_key: &ChannelKey) -> Option<im
     tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.lock(channel_key)).await.ok()
 }
 
-/// Reads the newest messages of a range that take at most `max_tokens`, plus one, and counts the others after `counted_after`. A `clear` ends the
-/// range. The caller holds the [`lock`]. `None` if the journal cannot be read now.
+/// Reads the newest messages of a range, up to the one with which they exceed `max_tokens`, and counts the older ones after `counted_after`. A
+/// `clear` ends the range. The caller holds the [`lock`]. `None` if the journal cannot be read now.
 pub async fn read(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -156,7 +156,7 @@ fn legible(page: Result<Legible, ReadError>, channel_key: &ChannelKey) -> Option
     .ok()
 }
 
-/// The message of an event. None if the message was deleted, or its author opted out.
+/// The message of an event. None if the event is no message, if the message was deleted, or if its author opted out.
 fn shown_message(recorded: Recorded, context: &ActorContext, channel_key: &ChannelKey) -> Option<Said> {
     let said = message_of(recorded)?;
     is_heard(&said.message.from, context, &channel_key.guild).then_some(said)

@@ -371,7 +371,7 @@ fn base_request(settings: &Settings, guild: GuildId, templates: &settings::promp
     }
 }
 
-/// Shows a typing indicator until the returned value is dropped. None if the platform has none.
+/// Shows a typing indicator until the returned value is dropped. None on the console, and if the platform has none.
 fn show_typing(reply: &Arguments) -> Option<OwnedTask> {
     let platform = reply.context.platforms.of(&reply.channel_key.channel)?.clone();
     let shows = platform.capabilities().typing_shows?;

@@ -29,7 +29,7 @@ pub async fn keep_cleaning_up(context: ActorContext) {
     }
 }
 
-/// Cleans up once. Read errors are logged and retried in the next run. Needs the writer.
+/// Cleans up once. Errors are logged, and the next run tries again. Needs the writer.
 pub async fn clean_up(context: &ActorContext) {
     for ward in (0..=u8::MAX).map(Ward) {
         if let Err(error) = clean_up_ward(context, ward).await {

@@ -337,7 +337,7 @@ async fn closed_dead_letters(
 }
 
 /// Returns those of these messages and segments that still have their text, in order. For spoken messages, their segments are
-/// included. An unreadable message does not prevent the deletion of the others.
+/// included. An unreadable message does not prevent the deletion of the others; it is an error only if there are no others.
 async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
     let (mut found, mut illegible) = (Vec::new(), None);
     for seq in messages {
@@ -439,8 +439,8 @@ async fn sentences_of(
 /// The events of a channel's journal that contain or may quote some messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traces {
-    /// The events that contain the text, redacted: the messages themselves, their edits, and decisions, summaries and judgements
-    /// that may quote them.
+    /// The events that contain the text, redacted: the messages themselves, their edits and spoken sentences, and decisions,
+    /// summaries and judgements that may quote them.
     pub redacted: Vec<Recorded>,
     /// When companions were asked because one of the messages addressed them.
     pub asked_at: BTreeSet<Moment>,

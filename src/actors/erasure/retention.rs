@@ -366,8 +366,8 @@ async fn renew_snapshot(
     Ok(Some(gone))
 }
 
-/// Removes the events that a running channel may not have handled yet, and returns the number of the first. The channel's next
-/// events may result from a state without them, so these events must be folded after those.
+/// Removes the events that a running channel may not have handled yet, and returns the number of the first. The channel may make
+/// other events before it handles these. Then these must be folded after the others.
 fn leave_unhandled(restored: &mut Restored, inspection: Option<&Inspection>) -> Option<Seq> {
     let made = restored.events.iter().filter(|recorded| !recorded.event.is_inbound()).map(|recorded| recorded.handled);
     let in_snapshot = restored.snapshot.iter().map(|snapshot| snapshot.handled);

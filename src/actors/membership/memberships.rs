@@ -130,7 +130,7 @@ impl Memberships {
     /// Replaces the configured companions. Nothing changes on an error.
     ///
     /// # Errors
-    /// Returns an error if two companions of one guild would share a name, or if a companion is external in a room.
+    /// Returns an error if two companions of one guild would share a name, or if a new companion has the id of an external one in a room.
     pub fn reload_companions(&self, cast: CompanionSet) -> Result<(), ReloadError> {
         let mut register = self.write();
         let (name_sets, renamed) = register.names_with(&cast)?;
@@ -150,7 +150,7 @@ impl Memberships {
         self.0.register.read().names_with(cast).map(drop)
     }
 
-    /// The channel's membership, if it has one. A thread that inherits from its parent channel has the parent's companions, overrides and pause.
+    /// The channel's membership, if it has one. A thread that inherits from its parent channel has the parent's companions and settings.
     pub fn get(&self, channel: &ChannelId) -> Option<Membership> {
         let register = self.0.register.read();
         Some(register.resolved(register.channels.get(channel)?))
@@ -421,8 +421,8 @@ impl Register {
         Ok((name_sets, renamed))
     }
 
-    /// The membership whose companions, overrides and pause apply: the channel's own one, or that of its parent channel. `None`
-    /// if the parent has none, or is in another guild.
+    /// The membership whose companions and settings apply: the channel's own one, or that of its parent channel. `None` if the parent has none, or is
+    /// in another guild.
     fn effective<'a>(&'a self, membership: &'a Membership) -> Option<&'a Membership> {
         let Some(channel) = membership.inherits_from() else { return Some(membership) };
         self.channels.get(channel).filter(|other| other.inherits_from().is_none() && other.guild == membership.guild)

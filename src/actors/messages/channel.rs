@@ -29,7 +29,7 @@ pub enum ChannelMessage {
     NotHandedOver(WriteError),
     /// The writer's answer to a batch of the channel's own events.
     Recorded { batch: u64, result: Result<Committed, WriteError> },
-    /// The writer's answer to a statement that is posted by being stored.
+    /// The writer's answer to a statement.
     Posted { result: Result<Accepted, WriteError> },
     /// A question was lost before it reached the pool, or a reply was lost with the pool.
     Lost { ticket: Ticket },
@@ -72,13 +72,13 @@ pub enum ChannelMessage {
     ReplyGone(ActorId),
     /// The model's answer was no statement. The reply asks the model once more.
     Repeated { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
-    /// An abandoned question ended. Its usage still counts.
+    /// A call ended whose answer the channel does not need. Its usage still counts.
     Unclaimed { asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// A model that decides and speaks in one call has decided to speak.
     Speaks { ticket: Ticket, begun: Box<Begun> },
     /// A model that decides and speaks in one call has passed, with its reason if it gave one.
     Passed { ticket: Ticket, reason: Option<String>, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
-    /// A filter refused a summary's prompt.
+    /// The result of the search for messages that a filter refuses in a summary's prompt.
     Filtered(Box<Finding>),
     /// A summary was written, or failed.
     Summarised {
@@ -96,8 +96,8 @@ pub enum ChannelMessage {
     Woken,
     /// The channel's members or their settings have changed.
     MembershipChanged,
-    /// The writer was replaced. Requests to the old one may have been committed without an answer, so the channel reads its
-    /// journal again.
+    /// The writer was replaced. Requests to the old one may have been committed without an answer, so the channel checks whether
+    /// it missed events.
     WriterReplaced,
     /// Everything up to this number is journaled. Events up to it that were dispatched to this channel arrived before this
     /// message.

@@ -26,7 +26,7 @@ pub enum Request {
     Accept(Accept),
     /// Append events that a channel produced.
     Record(Record),
-    /// Append a statement that is posted by being stored.
+    /// Append a companion's statement.
     Post(Post),
     /// Append the messages of a hand-over.
     HandOver(HandOver),
@@ -126,7 +126,8 @@ pub enum OutboxWrite {
     Remove(Ticket),
 }
 
-/// Appends a companion's statement that is posted by being stored, as on the console, and removes its reply from the outbox.
+/// Appends a companion's statement, and removes its reply from the outbox. On the console, this posts the statement. On a
+/// platform, it was posted before.
 pub struct Post {
     pub channel_key: ChannelKey,
     /// When it was said. `None`: when the writer receives it.

@@ -376,7 +376,8 @@ impl Pool {
 }
 
 impl Outcome {
-    /// Whether the pool stopped before it asked the question. In that case, an immediate retry is useful.
+    /// Whether no model was called because the pool stopped, or because the prompt had no input any more. In both cases, an
+    /// immediate retry is useful.
     pub fn is_lost(&self) -> bool {
         self.facts.attempts == 0 && matches!(self.result, Err(NoAnswer::Unreachable { .. }))
     }

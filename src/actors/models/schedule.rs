@@ -414,7 +414,7 @@ impl Schedule {
         Some(at)
     }
 
-    /// The endpoint's breaker opened. Answers all questions that wait for it.
+    /// The endpoint's breaker opened. Answers all questions that wait for it, except those that back off.
     fn reject_waiting(&mut self, now: Moment, at: &ServiceEndpoint, steps: &mut Vec<Step>) {
         let BreakerState::Open(until) = self.breaker(at).state(now) else { return };
         steps.push(Step::CircuitOpen(at.clone(), until));

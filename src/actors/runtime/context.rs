@@ -175,7 +175,8 @@ impl ActorContext {
         }
     }
 
-    /// The settings with the changes of the models that were connected on the page: their limits, and the form of decisions.
+    /// The settings that the server started with, changed for models that were connected on the page: their limits, and the form
+    /// of decisions.
     pub fn in_force(&self) -> Arc<Settings> {
         self.in_force.read().clone()
     }

@@ -20,7 +20,7 @@ mod tests;
 pub enum Address {
     /// The node's one writer to the store.
     Writer,
-    /// The pool of the side model.
+    /// The pool of calls to the side and main models.
     SideModels,
     /// Wakes the channels of accepted events.
     Switchboard,

@@ -31,8 +31,8 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::plain::Plain;
 
-/// How a guild restarts its actors: at once, then after 0.2 s, doubling to 30 s. After more than 8 restarts of one actor, or 64 of all of
-/// them, in a minute, the guild itself is restarted.
+/// How a guild restarts its actors: at once, then after 0.2 s, doubling to 30 s. After more than 8 restarts of one actor in a row, or 64 of all of
+/// them in a minute, the guild itself is restarted.
 pub const RESTARTS: RestartPolicy = RestartPolicy {
     first_delay: Duration::from_millis(200),
     longest_delay: Duration::from_secs(30),

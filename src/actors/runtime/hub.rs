@@ -25,9 +25,9 @@ pub const TOTAL_BACKLOG: usize = 16 * BACKLOG;
 pub enum Live {
     /// A committed event.
     Recorded(Arc<Recorded>),
-    /// An item without a sequence number, as JSON: a draft, or a typing indicator.
+    /// An item without a sequence number, as JSON, such as a draft or a timer.
     Note(Arc<str>),
-    /// The channel's room was deleted. Items after this one are of a new room.
+    /// The channel's room was deleted. Later items are of a new room, or of this one if its deletion was undone.
     Closed,
 }
 
@@ -114,7 +114,7 @@ impl Hub {
         watched_by(&self.0.watched.lock(), channel_key).map(|watched| watched.newest).max()
     }
 
-    /// The number of watched channels.
+    /// The number of watched channels. The watchers of all channels count as one more.
     pub fn watched_count(&self) -> usize {
         self.0.count.load(Ordering::Acquire)
     }

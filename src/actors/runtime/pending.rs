@@ -86,8 +86,8 @@ pub(super) fn log_nameless(ward: Ward, pending: &Pending) {
     }
 }
 
-/// Recovers after the writer or the switchboard was replaced. Requests in flight may have been stored without an answer. So
-/// running channels with pending work read their journal again, and the others are woken.
+/// Recovers after the writer or the switchboard was replaced. Requests in flight may have been stored without an answer. So running channels with
+/// pending work check whether they missed events, and those that do not run are woken.
 pub(super) fn recover(context: ActorContext) {
     tokio::spawn(async move {
         let memberships = context.memberships.all();

@@ -39,7 +39,7 @@ const SHARD_COUNT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long to wait before trying again when a person has to fix something first.
 const LONG_PAUSE: Duration = Duration::from_secs(600);
 
-/// The same reason is logged again if it recurs this long after it was last logged.
+/// A reason that was logged is logged again only after this time, and only if it ended a connection that was up for a while.
 const RECENTLY: Duration = Duration::from_secs(60);
 
 pub struct Connections;

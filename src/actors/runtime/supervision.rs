@@ -1,9 +1,9 @@
 //! Starts children, and restarts those that die: one for one, within limits.
 //!
-//! ractor reports how children end, and restarts nothing. Its default handler stops the supervisor and all healthy siblings when the first
-//! child fails. Here, a supervisor embeds [`children::Children`] in its state. `reports_children!` passes every supervision event to it, and the supervisor
-//! passes every [`Upkeep`](crate::actors::messages::supervision::Upkeep) message; it handles the reports that are returned, and fails as a whole if it
-//! returns an escalation as an error: the supervisor above decides.
+//! ractor reports how children end, and restarts nothing. Its default handler stops the supervisor and all healthy siblings when the first child
+//! fails. Here, a supervisor embeds [`children::Children`] in its state. `reports_children!` passes every supervision event to it, and the supervisor
+//! passes every [`Upkeep`](crate::actors::messages::supervision::Upkeep) message. The supervisor handles the reports that are returned. If it returns
+//! an escalation as an error, it fails as a whole, and the supervisor above decides.
 //!
 //! [`restarts`] decides how often and after which delay a child is restarted. It needs no runtime.
 

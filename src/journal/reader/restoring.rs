@@ -44,8 +44,8 @@ impl Reader<'_> {
     /// Reads the records of a conversation.
     ///
     /// # Errors
-    /// [`ReadError::Gap`] if events are missing although no deletion explains it. [`ReadError::Illegible`] if an event cannot be
-    /// decoded.
+    /// [`ReadError::Gap`] if events are missing although no deletion explains it. [`ReadError::Illegible`] if an event or another
+    /// record cannot be decoded.
     pub async fn restore(&self, channel_key: &ChannelKey) -> Result<Restored, ReadError> {
         let RestoredSoFar { restored, wrong } = self.restore_so_far(channel_key).await?;
         wrong.map_or(Ok(restored), Err)

@@ -32,7 +32,7 @@ pub trait RecordService: Send + Sync + 'static {
     /// [`Self::usage`], and an error for more than 120 months.
     async fn safety_figures(&self, query: UsageQuery) -> Result<SafetyFigures, Refused>;
 
-    /// Exports stored events, one JSON object per line. Reads a bounded part at a time.
+    /// Exports a room, or all rooms as JSON with one event per line. Reads a bounded part at a time, except for a script or a group chat.
     async fn export(&self, query: ExportQuery) -> Result<Lines, Refused>;
 
     /// Exports the messages of a person in a guild, in their current form: one JSON object per line, room by room. Quotes of other people's

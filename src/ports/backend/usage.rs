@@ -43,7 +43,8 @@ pub struct GuildUsage {
     pub guild: GuildId,
     #[serde(flatten)]
     pub used: Used,
-    /// The calls by companion, model and role, ordered by companion. Calls for rooms themselves (summaries, judgements) come first.
+    /// The calls by companion, model and role, ordered by companion. Calls without a companion (summaries, judgements, votes of several companions)
+    /// come first.
     pub by: Vec<UsageBy>,
     /// The usage of speech services, by service, companion and provider.
     #[serde(default)]
@@ -98,7 +99,7 @@ pub struct PeopleTold {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Used {
     pub statements: u64,
-    /// The number of evaluations for a lull, an interjection or a turn.
+    /// The number of evaluations for a turn, an interjection, a lull or a silence.
     pub evaluations: u64,
     /// The number of evaluations because a message addressed a companion.
     pub addresses: u64,
@@ -146,7 +147,7 @@ pub struct SpeechBy {
 /// A companion's calls to one model in one role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UsageBy {
-    /// The companion. None: the calls were for the room itself.
+    /// The companion. None: the calls were for the room itself, or for the votes of several companions.
     pub companion: Option<CompanionId>,
     /// `gen_ai.request.model`.
     pub model: Arc<str>,

@@ -37,7 +37,8 @@ kinds! {
     Head = 2,
     /// A conversation's state and the last event that it contains: channel.
     Snapshot = 3,
-    /// A channel with unsettled messages, armed timers or replies owed: channel.
+    /// A channel with unsettled messages, armed timers or replies owed, or in which a companion may start a conversation:
+    /// channel.
     Pending = 4,
     /// A reply owed: channel, ticket.
     Outbox = 5,
@@ -59,13 +60,13 @@ kinds! {
     DeadLetter = 13,
     /// The directory of rooms (room → guild): the one index that spans guilds. Ward 0.
     Room = 14,
-    /// The low-water mark of a journal, below which events were deleted: channel.
+    /// The low-water mark of a journal, below which events were deleted or have expired: channel.
     Tombstone = 15,
     /// Notes of platforms, such as sessions: guild or nothing, name.
     Session = 16,
     /// Webhooks of channels.
     Webhook = 17,
-    /// Facts about the store itself: its ids, the terms of wards.
+    /// Facts about the store and its wards, such as ids, terms, marks of deletions, and starts of the server.
     Meta = 18,
     /// People who have opted out: guild, person.
     OptOut = 19,

@@ -87,7 +87,7 @@ pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
 /// The routes of requests to Discord; see `adapters/discord/rest/metrics.rs`.
 pub(super) const DISCORD_ROUTES: &[&str] =
     &["account", "channel", "commands", "gateway", "guild", "interaction", "messages", "typing", "webhook"];
-/// Their results: a class of statuses, no answer in time, no connection, a broken connection, or a request that was held back.
+/// The results of requests to Discord: a class of statuses, no answer in time, no connection, a broken connection, or held back.
 pub(super) const DISCORD_OUTCOMES: &[&str] = &["2xx", "4xx", "429", "5xx", "timeout", "unreachable", "broken", "held_back"];
 /// See `Refusal::kind` in `adapters/discord/refusals.rs`.
 pub(super) const DISCORD_REFUSALS: &[&str] =

@@ -71,8 +71,8 @@ pub(super) fn ask(
     Some(call)
 }
 
-/// Makes the main model decide and speak in one call, if only one companion is asked about a direct address. `None`: the companion must be asked
-/// first.
+/// Makes the main model decide and speak in one call, if `gate.direct_address` says so, the only open question is about a direct address, and no
+/// person may be at risk. `None`: the companion must be asked first.
 pub(super) fn ask_or_pass(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<Call> {
     let settings = &channel.context.settings;
     let tickets = [ticket];

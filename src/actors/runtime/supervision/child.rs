@@ -14,7 +14,7 @@ use crate::actors::messages::supervision::Ending;
 use crate::domain::text::first_bytes;
 use crate::telemetry::instruments::Instruments;
 
-/// A start that takes longer has failed. No restore from the store takes that long.
+/// A start that takes longer has failed. An actor reads little or nothing from the store before it has started.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 
 /// The reason that ractor gives for an actor that was killed between two messages.

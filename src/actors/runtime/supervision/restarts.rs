@@ -52,7 +52,7 @@ pub struct Restarts<K> {
 #[derive(Debug, Default)]
 struct FailureRecord {
     in_row: u32,
-    /// How often it has ended since because it lost a dependency.
+    /// How often it has also ended because it lost a dependency.
     dependencies_lost: u32,
     up_since: Option<Instant>,
 }
