@@ -46,7 +46,7 @@ pub enum Received {
     Binary(Vec<u8>),
     /// The send queue is empty again after the socket was congested.
     Drained,
-    /// The connection has ended. The code and the reason are those of the peer, if it sent them.
+    /// The connection has ended. The code is the peer's, if it sent one. The reason is the peer's, or the error.
     Closed {
         code: Option<u16>,
         reason: String,

@@ -1,4 +1,4 @@
-//! Opus (RFC 6716): decodes people's packets to samples, and encodes companions' samples to packets. Each packet is one frame of 20 ms.
+//! Opus (RFC 6716): decodes people's packets to samples, and encodes companions' samples to packets. Each packet has 20 ms of audio.
 
 use ropus::{Application, Bitrate, Channels, DecodeMode};
 
@@ -43,11 +43,11 @@ impl Decoder {
         Ok(Self { codec, next: None, samples: [0; _] })
     }
 
-    /// Decodes the packet with this number. Numbers count frames of 20 ms, including frames that were not sent. At most three lost frames before the
-    /// packet are concealed; the last of them is restored if the packet contains a copy of it (in-band FEC).
+    /// Decodes the packet with this number. Numbers count frames of 20 ms, including frames that were not sent. If at most three frames before the
+    /// packet are lost, they are concealed; the last of them is restored if the packet contains a copy of it (in-band FEC).
     ///
     /// # Errors
-    /// Returns an error if the packet is not one frame of 20 ms of valid Opus, or arrives too late.
+    /// Returns an error if the packet is not valid Opus of 20 ms, or arrives too late.
     pub fn decode(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused> {
         check(packet)?;
         let expected = self.next.unwrap_or(number);

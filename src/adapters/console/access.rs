@@ -7,7 +7,8 @@ use axum::http::Method;
 /// The callers that a route admits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Callers with the admin token, or with a session that was opened with it.
+    /// Callers with the admin token, with a session that was opened with it, or with a program's token whose scope
+    /// allows the route. Everybody if no admin token is set.
     #[default]
     Operators,
     /// Operators, and guests in the rooms of their visits.

@@ -121,7 +121,7 @@ impl Auth {
     }
 
     /// Creates an admin token if none exists, stores it in the data folder, and opens a session for this browser. Returns the file and the cookie
-    /// to set.
+    /// to set, or `None` if a token exists.
     pub(super) async fn make_token(&self, address: IpAddr) -> Result<Option<(String, String)>, Problem> {
         let _held = self.making.lock().await;
         if self.is_needed() {

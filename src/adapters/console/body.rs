@@ -20,14 +20,13 @@ use crate::ports::backend::room::RoomId;
 use crate::settings::strict::{self, Wrong};
 use tertulia_cards::{MAX_CARD_BYTES, NotACard};
 
-/// The least number of bytes over the limit that are read and discarded. The other bound is the limit itself; the larger one counts. Without this,
-/// the client could not read the response.
+/// Bytes over the limit are read and discarded, so that the client can read the response: this many, or as many as the limit if that is more.
 const DRAIN_BYTES: usize = 1 << 20;
 
 /// The largest JSON body with files, in bytes. A card and a picture have up to 9 MiB, and base64 adds a third. The fields take up to 1.5 MiB.
 const MAX_WITH_FILES_BYTES: usize = 14 << 20;
 
-/// The number of large bodies in memory at a time, including the data decoded from them: up to 128 MiB for a picture.
+/// The maximum number of large bodies in memory. The permit of a body also covers the data decoded from it: up to 128 MiB for a picture.
 pub(super) const MAX_LARGE_BODIES: usize = 4;
 
 /// How long a request with a large body waits for a permit.

@@ -1,6 +1,5 @@
 //! Links the page's modules into one script, and its style sheets into one, so that loading the page needs few requests. Modules that are imported
-//! by
-//! `import('./name.js')` are in a second script, which is loaded when the first of them is needed.
+//! by `import('./name.js')` are in a second script, which is loaded when one of them is first needed.
 //!
 //! The modules use only a subset of the syntax, which a test checks: each import and each export begins a line, imports are from `./name.js` or
 //! `./name.json`, an exported value never changes later, and no two modules import each other.

@@ -30,7 +30,7 @@ use crate::settings::server::Server;
 /// The longest head of a request, in bytes. About as many bytes of a request, and of a response, are held in memory at once.
 const HEAD_BYTES: usize = 32 << 10;
 
-/// Serves requests until the peer closes the connection or takes too long, or `closing` turns true. Then finishes the request in flight.
+/// Serves requests until the peer closes the connection or takes too long. When `closing` turns true, finishes only the request in flight.
 pub(super) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,

@@ -7,7 +7,7 @@ use axum::http::header::FORWARDED;
 use ipnet::IpNet;
 
 /// The address of all clients behind a trusted proxy whose two headers contradict each other. No connection comes from this address. So a client
-/// that sends a header of its own uses up neither the proxy's limits nor those of the machine on which both may run.
+/// that sends a header of its own does not use up the limits of the proxy's address, which may be loopback.
 const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The trusted proxies (`server.trusted_proxies`).
@@ -26,8 +26,8 @@ impl Proxies {
     /// The client address of a request that arrived from `peer`.
     ///
     /// Every proxy appends the address that it saw, so the list is read from its end. The client's address is the first one that does not belong to
-    /// a trusted proxy. All earlier entries are the client's own claims. If the list cannot be read, the result is the address of the last proxy. A
-    /// proxy passes on a header that it does not know, so all clients whose two headers contradict each other count as one client.
+    /// a trusted proxy. All earlier entries are the client's own claims. If an entry cannot be read, the result is the address of the proxy that
+    /// appended it. A proxy passes on a header that it does not know, so all clients whose two headers contradict each other count as one client.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.is_trusted(peer) {
             return peer;

@@ -55,10 +55,10 @@ pub(super) const MAX_LONG_RESPONSES: usize = 8;
 /// The additional long responses for guests. They are counted separately, so that guests cannot delay the operator's responses.
 pub(super) const MAX_LONG_FOR_GUESTS: usize = 8;
 
-/// The guests' long responses that one visit may have, and all visits of one invitation. The limits keep guests from delaying other guests.
+/// The maximum number of long responses for one visit, and for all visits of one invitation. The limits keep guests from delaying other guests.
 pub(super) const LONG_SHARES: [usize; 2] = [1, 2];
 
-/// The pictures that one visit may have in memory, and all visits of one invitation.
+/// The maximum number of pictures in memory for one visit, and for all visits of one invitation.
 pub(super) const PICTURE_SHARES: [usize; 2] = [4, 8];
 
 /// A response of at most this size in bytes is not counted. The limit on connections bounds the number of such responses.
@@ -172,8 +172,9 @@ impl AsRef<[u8]> for Unread {
     }
 }
 
-/// Builds a response. A long one stays in memory until its client has read it, so at most [`MAX_LONG_RESPONSES`] exist. If no permit becomes free
-/// in time, the request is refused. The page's files are in memory anyway, and a streamed response, such as an export, needs little memory.
+/// Builds a response. A long one stays in memory until its client has read it, so at most [`MAX_LONG_RESPONSES`] exist; guests and pictures have
+/// separate limits. If no permit becomes free in time, the request is refused. The page's files, which are in memory anyway, and streamed
+/// responses, such as exports, are not counted.
 async fn bounded(console: &Shared, route: &str, visit: Option<&Visit>, response: impl Future<Output = Response>) -> Response {
     let places = match route {
         PICTURES => &console.pictures,

@@ -1,4 +1,4 @@
-//! Handlers for liveness and readiness probes.
+//! Handlers for liveness and readiness probes, and for the list of nodes.
 
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -58,8 +58,8 @@ pub(super) struct ExportParams {
     person: Option<String>,
 }
 
-/// `GET /api/export?room=&as=`, or `?guild=&person=`: streams JSON lines. If reading fails midway, the last line is the problem, and the connection
-/// is aborted, so that the client does not mistake the export for a complete one.
+/// `GET /api/export?room=&as=`, or `?guild=&person=`: streams JSON lines, Markdown or HTML. If reading fails midway, the last line is the problem,
+/// and the connection is aborted, so that the client does not mistake the export for a complete one.
 pub(super) async fn export(
     State(console): State<Shared>,
     QueryParams(params): QueryParams<ExportParams>,

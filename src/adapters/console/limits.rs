@@ -1,5 +1,5 @@
-//! Limits for each address: requests per second, failed sign-ins per minute, concurrent connections and WebSockets. Guests have further limits, for
-//! each visit and for all visits of an invitation. Those also bound the responses in memory.
+//! Limits for each address: requests per second, failed sign-ins per minute, concurrent connections and WebSockets. Guests have further limits,
+//! also on responses in memory, for each visit and for all visits of an invitation.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -30,8 +30,8 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_bytes!(concat!("page/", $name)))),*] };
 }
 
-/// Every file of the page. `index.html` is served at `/` to operators, `guest.html` at `/` to guests, `join.html` at `/join`, `signin.html` at
-/// `/signin`, and each other file at `/page/<name>`.
+/// Every file of the page. `index.html` is served at `/` to operators, `guest.html` at `/` to guests, `standby.html` at `/` by a standby node,
+/// `join.html` at `/join`, `signin.html` at `/signin`, and each other file at `/page/<name>`.
 const FILES: &[(&str, &[u8])] = files![
     "ai.js",
     "announcements.js",

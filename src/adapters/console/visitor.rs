@@ -111,7 +111,7 @@ const KEPT_AWAY: &[&str] = &["until"];
 /// The most messages of a history that a guest gets in one response.
 pub(super) const MOST_MESSAGES: usize = 200;
 
-/// The prefix of the recorded ids of a guest's messages, so that no two guests share an id. A name may contain a `/`.
+/// The prefix of the recorded ids of a guest's messages, so that no two guests share an id. A `/` in the name is escaped.
 fn prefix(visit: &Visit) -> String {
     format!("guest/{}/{}/", visit.invitation, visit.name.replace('%', "%25").replace('/', "%2F"))
 }

@@ -64,8 +64,8 @@ pub(super) fn slot(console: &Shared, address: IpAddr, visit: Option<&Visit>) -> 
     Ok((slot, share))
 }
 
-/// Closes a WebSocket. If unread bytes were left, the system would reset the connection before the peer could read the reason, so they are read
-/// first. Waits at most a second for a peer that does not read or close.
+/// Closes a WebSocket, and reads until the peer has closed it, too. If unread bytes were left, the system would reset the connection before the
+/// peer could read the reason. Waits at most a second for a peer that does not read or close.
 pub(super) async fn close(
     sink: &mut SplitSink<WebSocket, Message>,
     inbound: &mut SplitStream<WebSocket>,

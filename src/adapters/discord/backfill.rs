@@ -159,8 +159,8 @@ impl<M> Backfill<M> {
         }
     }
 
-    /// Adds a channel with missed messages, unless it is being read already. If all of its messages exceed the maximum age by Discord's clock, the
-    /// channel is finished at once with a gap.
+    /// Adds a channel with missed messages, unless it is being read already. If no messages are to be read, or all of them exceed the maximum age
+    /// by Discord's clock, the channel is finished at once with a gap.
     pub fn add(&mut self, behind: Behind, now: Moment, on_discord: Moment) {
         if behind.newest <= behind.accepted || self.is_filling(behind.channel) {
             return;

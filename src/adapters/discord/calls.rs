@@ -48,7 +48,7 @@ use crate::ports::platform_call::{Ended, PlatformCalls};
 
 /// The pause between attempts to leave a channel. The first attempt fails if the gateway is down.
 const LEAVES_AGAIN_AFTER: Duration = Duration::from_secs(1);
-/// How often a person's voice state is requested, and the wait before the first request. The wait doubles each time.
+/// How often a person's voice state is requested after a wait, and the first wait. The wait doubles each time.
 const MOST_LOOKUPS: u32 = 4;
 const LOOKUP_AFTER: Duration = Duration::from_secs(1);
 /// How often the bot checks that its target channels are still right.
@@ -252,7 +252,7 @@ impl Shared {
         let _ = self.change(guild, |voice| voice.look_again(|channel| self.is_automatic(channel), Instant::now()));
     }
 
-    /// Retries at once to enter the target channel, if `concerns` it and the bot is not connected.
+    /// Retries at once to enter the target channel, if `concerns` returns true for it and the bot is not connected.
     fn try_again(&self, guild: Snowflake, concerns: impl FnOnce(Snowflake) -> bool) {
         let channel = {
             let mut guilds = self.guilds.lock();
@@ -406,7 +406,8 @@ impl Shared {
         self.guilds.lock().get(&guild).is_some_and(|entry| entry.voice.channel_of(user).is_some())
     }
 
-    /// Requests a user's voice state from Discord. Returns `None` if the user is in no voice channel, or was reported meanwhile.
+    /// Requests a user's voice state from Discord. Returns `None` if the user is in no voice channel or was reported meanwhile, or if no request
+    /// succeeds.
     async fn look_up(&self, guild: Snowflake, user: Snowflake) -> Option<VoiceState> {
         let is_reported = self.guilds.lock().get(&guild).is_some_and(|entry| entry.voice.is_reported());
         for wait in waits_before_lookups(is_reported) {
@@ -490,7 +491,7 @@ impl Shared {
         }
     }
 
-    /// Requests to speak on a stage. In other channels Discord refuses this request, because there a permission is missing.
+    /// Requests to speak on a stage. In other channels the bot lacks a permission, and Discord refuses this request.
     fn ask_to_speak(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
         let shared = self.clone();
         tokio::spawn(async move {

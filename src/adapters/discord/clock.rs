@@ -77,7 +77,8 @@ impl Clocks {
         }
     }
 
-    /// The last measured difference. [`Difference::NONE`] if the clock was set since, because the difference is then unknown.
+    /// The last measured difference. [`Difference::NONE`] if none was measured yet, or the clock was set since: then the difference is
+    /// unknown.
     pub fn difference(&self) -> Difference {
         let last = *self.last.lock();
         last.filter(|last| !self.was_set(last)).map_or(Difference::NONE, |last| last.difference)

@@ -260,7 +260,8 @@ impl CommandHandler {
         self.answer(&interaction.handle, &body, since).await;
     }
 
-    /// Runs a command and sends its answer: at once, or as a deferred response if the command takes long, or the answer has a file.
+    /// Runs a command and sends its answer: at once, or after a deferred response if the command takes long, the answer has a file, or the
+    /// interaction is not fresh.
     async fn run(&self, pending: Pending<'_>, has_file: bool, work: impl Future<Output = Answer>) -> &'static str {
         let work = async { timeout(LONGEST, work).await.unwrap_or_else(|_| Answer::Failed(words::TOO_LONG.to_owned())) };
         tokio::pin!(work);

@@ -75,7 +75,7 @@ pub enum Incoming {
 /// Why a message is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoreReason {
-    /// The message reports an event: a new member, a pinned message, a new thread.
+    /// The message reports an event, such as a new member, a pinned message or a new thread, or Discord itself is the sender.
     NotConversation,
     /// A bot shows that it is thinking, or answers only one person.
     NotPublic,

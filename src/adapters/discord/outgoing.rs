@@ -61,7 +61,7 @@ pub struct Part {
 /// Renders a statement as one or more parts, in order. Empty if nothing in it is visible.
 ///
 /// `@Name` of a mentionable person becomes a mention, which notifies the person once per statement. `:name:` of a guild's emoji becomes the emoji.
-/// Ids of other people, roles and everyone look the same, but notify no one. Links always show their target. Headings become bold lines.
+/// Mentions of other people, of roles and of everyone look the same, but notify no one. Links always show their target. Headings become bold lines.
 pub fn render(statement: &str, mentionables: &Mentionables) -> Vec<Part> {
     let mut rendering = Rendering { mentionables, text: String::new(), marks: Vec::new(), mentioned: BTreeSet::new() };
     let clean: String = statement.replace(['\u{2028}', '\u{2029}'], "\n").chars().filter(|c| !is_dropped(*c)).collect();

@@ -197,7 +197,8 @@ impl Discord {
         Ok(self.cache.set_parent(channel, found.parent()))
     }
 
-    /// Renders a part, with the server's notice in small print below it. `None` if nothing in the text is visible.
+    /// Renders a part, with the server's notice in small print below it. `None` if nothing in the text is visible, or if it is too long with the
+    /// notice.
     fn rendered_part(&self, channel: Snowflake, text: &str, notice: Option<&str>) -> Option<outgoing::Part> {
         let mut mentionables = self.cache.mentionables(channel);
         if !self.mention_people {

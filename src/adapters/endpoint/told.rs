@@ -335,7 +335,7 @@ const NO_MODEL_WORDS: &[&str] = &[
     "no model loaded",
 ];
 
-/// Words of requests that fail again when they are repeated. Used where there is no status.
+/// Words of errors after which a repeated request fails again. Used where there is no status.
 const TOO_LONG_WORDS: &[&str] = &["context", "too long", "too large", "exceeds", "invalid", "not supported", "unsupported"];
 
 /// The status that an error type stands for, for a successful response that names no status.

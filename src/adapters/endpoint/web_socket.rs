@@ -27,7 +27,8 @@ impl Service {
     /// `max_message` bytes ends the connection.
     ///
     /// # Errors
-    /// Returns an error if there is no connection, if the upgrade is refused, or if it takes longer than `patience`.
+    /// Returns an error if a segment is empty, `.` or `..`, if there is no connection, if the upgrade is refused, or if it takes longer than
+    /// `patience`.
     pub async fn open_socket(
         &self,
         path: &[&str],

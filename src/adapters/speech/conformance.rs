@@ -1,4 +1,4 @@
-//! The tests that everything has to pass that makes or recognises speech.
+//! The tests that every synthesis and every recognition of speech must pass.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 
-/// Generates one test for each rule. The expression creates what makes speech, or what recognises it.
+/// Generates one test for each rule. The expression creates the synthesis or the recognition.
 macro_rules! conformance {
     (synthesis: $synthesis:expr) => {
         conformance!($synthesis;
@@ -179,7 +179,7 @@ pub(super) async fn partial_results_come_only_from_who_has_them(recognition: imp
     );
 }
 
-/// What was made of a sentence.
+/// The audio of a sentence.
 struct Said {
     words: Option<Vec<WordTime>>,
     duration: Duration,
@@ -190,7 +190,7 @@ pub(super) fn sentence(text: &str) -> Sentence {
     Sentence { companion: "aria".into(), text: text.into(), language: "en".into(), voice: None, speed: 1.0 }
 }
 
-/// What is said: where the words end, the samples, and the error at the end.
+/// The ends of the words in the text, the samples, and the error at the end.
 pub(super) async fn heard(mut pieces: BoxStream<'static, Result<Piece, NoAnswer>>) -> (Vec<usize>, Vec<i16>, Option<NoAnswer>) {
     let (mut words, mut audio) = (Vec::new(), Vec::new());
     while let Some(piece) = pieces.next().await {
@@ -261,7 +261,7 @@ fn spoken(stretch: Stretch, end: Sound) -> Vec<Sound> {
     (0..packets).map(audio).chain([end]).collect()
 }
 
-/// What is returned for these sounds.
+/// The results for these sounds.
 async fn recognised(recognition: &impl SpeechRecognition, heard: Vec<Sound>) -> Vec<Recognised> {
     let (sounds, taken) = mpsc::channel(16);
     let (results, mut returned) = mpsc::channel(1);

@@ -10,7 +10,7 @@ use crate::ports::speech_synthesis::Piece;
 pub(super) const SENTENCE: &str = "One two, three: “fünf” 6!";
 
 /// Checks the pieces of [`SENTENCE`]: its words ascend, in the text and in time, up to `latest` or, without it, within the audio.
-/// The input had so many bytes.
+/// `bytes` is the length of the input.
 pub(super) fn check_pieces(pieces: &[Piece], latest: Option<Duration>, bytes: usize) {
     let samples: usize = pieces.iter().map(|piece| if let Piece::Audio(samples) = piece { samples.len() } else { 0 }).sum();
     assert!(2 * samples <= bytes, "{samples} samples of {bytes} bytes");

@@ -36,7 +36,7 @@ pub struct Report {
     pub problem_count: u64,
     /// The number of problems that are complete records which cannot be decoded, or missing names of channels.
     pub illegible: u64,
-    /// The first hundred problems.
+    /// The first hundred problems, or all if the audit keeps all.
     pub problems: Vec<Problem>,
 }
 

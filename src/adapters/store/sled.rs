@@ -120,7 +120,7 @@ impl SledStore {
     /// receives the number of records read every few thousand.
     ///
     /// # Errors
-    /// Returns an error if the store has failed, or cannot be read to its end. Other problems are in the report.
+    /// Returns an error if the commit thread has ended, or the store cannot be read to its end. Other problems are in the report.
     pub fn verify(&self, inspect: impl Inspect + Send + 'static, progress: impl FnMut(u64)) -> Result<Report, StoreError> {
         Audit::inspecting(inspect).run(self.snapshot()?, progress)
     }

@@ -8,7 +8,8 @@ pub(crate) fn streams() -> Vec<Vec<u8>> {
     VECTORS.iter().flat_map(|(_, bytes)| [40, 60].map(|first| tests::stream(bytes, first, 8))).collect()
 }
 
-/// Decodes a stream whose lengths may be wrong. The two highest bits of a length are the number of frames that are lost before the packet.
+/// Decodes a stream whose lengths may be wrong. The two highest bits of a length are half the number of frames that are lost before the
+/// packet.
 pub(crate) fn stream(bytes: &[u8]) {
     let (mut decoder, mut rest, mut number) = (Decoder::new().expect("a decoder"), bytes, 0_u32);
     while let Some((head, after)) = rest.split_first_chunk::<2>() {

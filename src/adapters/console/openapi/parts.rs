@@ -23,9 +23,10 @@ use super::PlainId;
 use crate::domain::id::Seq;
 use crate::ports::backend::room::RoomId;
 
-/// Schemas of received and sent types. One type can have both: in a received schema a field may be optional that is always sent.
+/// Schemas of received and sent types. One type can have both: a field that is always sent may be optional in the received
+/// schema.
 pub(in super::super) struct Schemas {
-    /// Contains no references: a type that is also sent would have one name for two schemas.
+    /// Contains no references, because a type that is also sent would then have two schemas with one name.
     received: SchemaGenerator,
     pub(super) sent: SchemaGenerator,
 }

@@ -25,7 +25,7 @@ pub enum Out {
     End(Close),
 }
 
-/// The longest queue. The connection of a page that reads too slowly is closed.
+/// The maximum length of the queue. Beyond it, the connection is closed, because the page reads too slowly.
 const MAX_WAITING: usize = 2_000;
 
 #[derive(Default)]

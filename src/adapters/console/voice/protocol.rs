@@ -48,13 +48,13 @@ pub const MAX_FIX_CHARS: usize = 300;
 /// The longest reason of a close frame, in bytes (RFC 6455, 5.5).
 const MAX_REASON_BYTES: usize = 123;
 
-/// Why a frame was refused. The connection is closed as [`Close::Refused`], with this text as its reason.
+/// Why a frame was refused. Except after `Refused::Text`, the connection is closed as [`Close::Refused`], with this text as its reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The binary frame is too long.
+    /// The binary frame or its packet is too long.
     #[error("a binary frame has {bytes} bytes, at most {MAX_FRAME_BYTES}; send one Opus packet of 20 ms in each")]
     TooLong {
-        /// The length of the frame, or of its packet.
+        /// The length of the frame.
         bytes: usize,
     },
     /// The binary frame has no packet.
@@ -111,9 +111,9 @@ pub enum Close {
     Left,
     /// The server is stopping. The page reconnects.
     Stopping,
-    /// The page broke the protocol or a limit, or has signed out. It does not reconnect by itself.
+    /// The page broke the protocol or a limit, has signed out, or its visit has ended. It does not reconnect by itself.
     Refused,
-    /// Sending made no progress for [`STALLED_AFTER`]. The page reconnects.
+    /// Sending made no progress for [`STALLED_AFTER`], or too many entries are queued. The page reconnects.
     TooSlow,
     /// The protocol version is unknown. The page must be reloaded.
     UnknownVersion,

@@ -54,6 +54,7 @@ impl Calls {
     }
 
     /// Waits until the bot is connected to the call of a channel, the reason for a failure is known, or `within` has passed.
+    /// `None`: the channel is not the target.
     pub async fn settled(&self, guild: Snowflake, channel: Snowflake, within: Duration) -> Option<Status> {
         let deadline = Instant::now() + within;
         let mut changes = self.0.subscribe(guild)?;

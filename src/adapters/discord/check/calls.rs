@@ -28,7 +28,7 @@ impl Checking<'_> {
         }
     }
 
-    /// Reports configured channels that are in none of the `checked` servers.
+    /// Reports configured channels that are in none of the checked servers. `checked` is the number of these servers.
     pub(super) fn unknown_calls(&mut self, checked: usize) {
         let settings = self.settings;
         let are_all = self.report.figures.servers.is_some_and(|servers| servers <= checked as u64);

@@ -17,7 +17,7 @@ use super::{Checking, Line, Named, Servers, is_out_of_reach};
 
 /// The number of servers per page ("User Resource", "Get Current User Guilds").
 const PAGE: usize = 200;
-/// After this many failed servers in a row, the check makes no further requests.
+/// After this many servers in a row for which Discord was out of reach, the others are not checked.
 const MOST_FAILED_SERVERS: usize = 2;
 /// The limit of webhooks in a channel ("Webhook Resource", "Create Webhook").
 const MOST_WEBHOOKS: usize = 15;

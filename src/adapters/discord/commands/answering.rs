@@ -48,7 +48,7 @@ pub(super) enum FirstAnswer {
     Arrived,
     /// Another process answered, or this program did before it was restarted.
     AlreadyAnswered,
-    /// The answer has not arrived, and it is too late to send it again.
+    /// Discord refused the answer, or has not confirmed it in time.
     Lost,
 }
 

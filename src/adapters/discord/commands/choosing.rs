@@ -11,7 +11,8 @@ const MOST_CHOICES: usize = 25;
 const LONGEST_CHOICE: usize = 100;
 
 impl CommandHandler {
-    /// The companions that match the typed text. Empty if the backend fails.
+    /// The companions that match the typed text: for `join`, those that are not in the room, otherwise its members. A failed query counts as
+    /// empty.
     pub(super) async fn choices(&self, typing: &Typing, here: &ChannelContext) -> Vec<Choice> {
         let at = typing.at.as_ref().unwrap_or(here);
         let present = self.room_or_future_room(at).await.ok().flatten().map(|room| room.companions).unwrap_or_default();
@@ -83,7 +84,7 @@ pub(super) fn find<'a>(all: &'a [RoomCompanion], typed: &str) -> Option<&'a Room
 }
 
 /// The companions that match the typed text: first those with a name or id that begins with it, then those with an alias that begins with it, then
-/// those with a name or alias that contains it. Otherwise the order is kept.
+/// those with a name, id or alias that contains it. Otherwise the order is kept.
 pub(super) fn offered(all: &[RoomCompanion], typed: &str) -> Vec<Choice> {
     let typed = typed.trim().to_lowercase();
     let rank = |companion: &RoomCompanion| {

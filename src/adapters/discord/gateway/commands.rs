@@ -37,7 +37,7 @@ impl Commands {
     /// Queues a command. It is sent soon, unless the connection ends.
     ///
     /// # Errors
-    /// Returns an error if an id is not a Discord id, no connection has a session, or the queue is full.
+    /// Returns an error if an id is not a Discord id, the guild's connection has no session, or the queue is full.
     pub fn send(&self, command: &Command) -> Result<(), Unsent> {
         let (guild, payload) = match command {
             Command::VoiceState { guild, channel } => {

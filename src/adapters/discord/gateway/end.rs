@@ -30,7 +30,7 @@ pub enum End {
     Stuck,
     /// Discord sent invalid data, without which the connection cannot continue.
     InvalidData,
-    /// An identify is not permitted now.
+    /// An identify is not permitted now, or this node may not be connected.
     NotPermitted(Disconnected),
 }
 

@@ -35,7 +35,7 @@ pub struct ShardLoop<'a> {
     resume_attempts: u32,
     /// Identifies in a row whose session did not last.
     failed_identifies: u32,
-    /// Whether a session delivered events, or a session of an earlier process could be resumed.
+    /// Whether a session lasted or delivered events, or an earlier process left one that can be resumed.
     has_worked: bool,
     /// The last connection with a session, if it was lost.
     lost: Option<Lost>,

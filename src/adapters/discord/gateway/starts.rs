@@ -117,7 +117,7 @@ impl Starts {
         self.url.lock().clone()
     }
 
-    /// The remaining identifies of today, as far as known.
+    /// The remaining identifies of today, without the reserve. 0 if unknown.
     pub async fn left(&self) -> u32 {
         let state = self.state.lock().await;
         let known = state.history.as_ref().zip(state.info.as_ref());

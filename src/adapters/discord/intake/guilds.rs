@@ -267,7 +267,7 @@ impl SharedIntake {
         Work::GuildGone { guild }
     }
 
-    /// The catch-up for a channel that may have missed messages. `None` if it has no companions.
+    /// The catch-up for a channel that may have missed messages. `None` if it has no messages or no companions, or is an archived thread.
     fn behind(&self, guild: Snowflake, reported: &wire::Channel) -> Option<Work> {
         let channel = reported.id;
         let newest = reported.newest().filter(|_| !reported.is_archived())?;

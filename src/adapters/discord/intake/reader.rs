@@ -23,7 +23,8 @@ use crate::settings::discord::Discord as Settings;
 
 /// The limit of requests in flight.
 const MAX_IN_FLIGHT: usize = 8;
-/// The limit of channels whose messages wait to be handed over. At the limit, nothing is requested, which bounds the memory.
+/// The limit of channels whose messages wait to be handed over. At the limit, no pages are requested, which bounds the
+/// memory.
 const MAX_UNDELIVERED: usize = 32;
 /// The first wait before a request is retried. It doubles each time, up to `MAX_RETRY_WAIT`.
 const FIRST_RETRY: Duration = Duration::from_secs(1);

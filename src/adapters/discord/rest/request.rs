@@ -32,7 +32,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A GET request. `name` is the path with placeholders for ids; rate limits are counted under `resource`.
+    /// A GET request. `name` is the method and the path with placeholders for ids; rate limits are counted under `resource`.
     pub fn get(name: &'static str, resource: impl fmt::Display, path: String) -> Self {
         Self::new(Method::GET, name, resource, path)
     }

@@ -82,7 +82,7 @@ impl Dave {
         }
     }
 
-    /// Begins a new group of this version. Returns the key package for joining it.
+    /// Begins a new group of this version. Returns the key package for joining it, or `None` for version 0, which has no group.
     pub fn begin_group(&mut self, version: u16) -> Result<Option<Vec<u8>>, Failed> {
         let Some(number) = NonZeroU16::new(version) else { return Ok(None) };
         let Self { user, channel, .. } = *self;
@@ -201,7 +201,7 @@ impl Dave {
         self.in_force == 0 || self.downgrading_until.is_some_and(is_before) || self.plain_until.is_some_and(is_before)
     }
 
-    /// Whether there are any keys.
+    /// Whether there is a session with a group, and so there may be keys.
     pub fn has_keys(&self) -> bool {
         self.session.is_some()
     }

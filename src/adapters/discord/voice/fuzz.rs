@@ -7,8 +7,8 @@ use super::tests::world::{World, frames};
 use super::{Counts, Event, MOST_WAITING};
 use crate::fuzzing::{text, texts};
 
-/// Packets in plain and encrypted twice, with and without padding and extension, an answer about our address, and a keepalive. If the first byte is
-/// odd, the rest is encrypted for the transport, so that mutations reach the encrypted part.
+/// Packets with and without end-to-end encryption, padding and extension, an answer about our address, and a keepalive. If the first byte is odd,
+/// the rest is encrypted for the transport, so that mutations reach the encrypted part.
 pub fn datagrams() -> Vec<Vec<u8>> {
     let sealed = [&[2; 30][..], &[3; 8], &[5, 12, 0xfa, 0xfa]].concat();
     let ranges = [&[2; 30][..], &[3; 8], &[5, 0, 1, 14, 0xfa, 0xfa]].concat();

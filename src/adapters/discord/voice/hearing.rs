@@ -22,7 +22,7 @@ const MOST_TRIALS: u32 = 3;
 const TRIALS_PER: Duration = Duration::from_secs(1);
 /// The limit of streams. Beyond it, the stream that was silent for longest is removed.
 const MOST_STREAMS: usize = 256;
-/// How long packets are ignored of a stream that its speaker has replaced.
+/// How long the packets of a stream are ignored after its speaker has replaced it.
 const RETIRED_FOR: Duration = Duration::from_secs(2);
 
 /// The incoming streams of a call, and their speakers.

@@ -25,7 +25,7 @@ pub(super) struct PartialAnswer<'a> {
     pieces: Pieces,
     /// The length of the text at the next check for an endless repetition.
     checked_at: usize,
-    /// The text of the thought, as long as there is no other output.
+    /// The text of the thought. It is used only if there is no other output.
     thoughts: String,
     thought_joiner: Joiner,
     /// The index of the answer that is read, because an endpoint may send several answers.

@@ -39,7 +39,7 @@ struct Known {
     unknown_ends: BTreeSet<String>,
 }
 
-/// The dialects of all models of a process, by base URL and model, so that several clients of one model share their lessons.
+/// The dialects of all models of a process, by URL and model, so that several clients of one model share their lessons.
 #[derive(Clone, Default)]
 pub struct Dialects(Arc<Mutex<ByModel>>);
 
@@ -323,8 +323,8 @@ fn is_parameter(refusal: &str, name: &str) -> bool {
     compact.contains(&format!("\"param\":\"{name}\""))
 }
 
-/// Whether a refusal demands the other parameter. A limit that is too high is refused by its name too, and the other parameter
-/// would not help then.
+/// Whether a refusal demands `max_completion_tokens` instead of `max_tokens`. A refusal of a limit that is too high names the
+/// parameter, too, and another parameter would not help then.
 fn wants_completion_tokens(refusal: &str) -> bool {
     let unknown = ["unsupported", "not supported", "unrecognized", "unknown", "not permitted"];
     refusal.contains("max_completion_tokens")

@@ -240,8 +240,8 @@ impl<'a> SentPart<'a> {
     }
 }
 
-/// Converts messages to a form that every template accepts: system messages come first, if the template supports them at all, and
-/// consecutive messages of one role are joined.
+/// Converts messages to a form that every template accepts: only the first messages keep the role `system`, if the template
+/// supports it at all, and consecutive messages of one role are joined.
 fn turns(messages: Vec<SentMessage<'_>>, with_system: bool) -> Vec<SentMessage<'_>> {
     let mut turns: Vec<SentMessage<'_>> = Vec::new();
     for mut message in messages {

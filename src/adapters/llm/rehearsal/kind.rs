@@ -76,7 +76,8 @@ impl Kind {
     }
 }
 
-/// Whether a text addresses the whole room, or is about its author, so that silence would be strange.
+/// Whether a text addresses the whole room, is about its author, or is more than a remark, so that
+/// silence would be strange.
 pub(super) fn is_for_all(text: &str) -> bool {
     let lower = text.to_lowercase();
     let words = words(&lower);

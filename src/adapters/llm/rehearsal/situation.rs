@@ -8,7 +8,7 @@ use crate::ports::language_model::Request;
 /// The newest message, analysed, and the streak of companions' statements that it ends.
 #[derive(Debug)]
 pub(super) struct Situation {
-    /// The author's name, short and on one line.
+    /// The name of the newest author other than this companion, short and on one line.
     pub speaker: String,
     pub kind: Kind,
     /// Whether it addresses the whole room.

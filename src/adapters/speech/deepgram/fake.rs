@@ -1,7 +1,8 @@
 //! A Deepgram for tests, as its documentation and its own clients describe it, with everything that goes wrong there.
 //!
-//! It knows what is said from the audio itself: a frame of 20 ms names the word that it belongs to ([`frame`]). A word is recognised by whoever hears its
-//! middle, so a connection that begins within a word recognises it or not, as the connection before did not or did. It keeps a book of what it heard.
+//! It knows what is said from the audio itself: a frame of 20 ms names the word that it belongs to ([`frame`]). The connection that hears the middle
+//! of a word recognises it. So if a connection begins within a word, either it or the one before recognises the word. It keeps a book of what it
+//! heard.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -33,7 +34,7 @@ pub const FRAME: usize = 320;
 const MARK: i16 = 0x5a5a;
 /// The key that it accepts.
 pub const KEY: &str = "good-key";
-/// A connection on which this long nothing arrives is ended.
+/// A connection is ended when nothing arrives on it for this long.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// How it behaves.

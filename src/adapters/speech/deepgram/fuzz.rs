@@ -15,7 +15,7 @@ use crate::ports::audio::HEARD_RATE;
 use crate::ports::speech_recognition::{Recognised, Sound};
 
 const SECOND: Duration = Duration::from_secs(1);
-/// No more messages of an input are read.
+/// The maximum number of messages that are read from an input.
 const MOST_MESSAGES: usize = 32;
 
 pub(crate) fn valid() -> Vec<Vec<u8>> {

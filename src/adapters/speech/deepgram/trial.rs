@@ -1,4 +1,4 @@
-//! 1,000 utterances over connections that are cut at random, to a service with everything that goes wrong: no word is lost, and none is doubled.
+//! Hundreds of utterances over connections that are cut at random, to a service that makes all known mistakes: no word is lost, and none is doubled.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;

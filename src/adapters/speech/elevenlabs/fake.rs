@@ -28,7 +28,7 @@ const BYTES_PER_MS: usize = 48;
 const CHAR_MS: f64 = 60.0;
 /// The characters of a message.
 const CHARS: usize = 8;
-/// Without text for so long the connection is closed.
+/// The connection is closed when no text arrives for this long.
 const INACTIVITY: Duration = Duration::from_secs(20);
 
 /// How it speaks at one connection.
@@ -38,7 +38,7 @@ pub(crate) struct Manner {
     pub times: Times,
     /// Whether samples are cut between messages.
     pub is_odd: bool,
-    /// After so many messages with audio it does this instead of the rest.
+    /// The number of messages with audio, and what the server does instead of sending the rest.
     pub then: Option<(usize, Then)>,
 }
 

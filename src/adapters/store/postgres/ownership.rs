@@ -79,9 +79,9 @@ pub(super) struct Standing {
     state: watch::Sender<State>,
     view: watch::Sender<NodesView>,
     clock: fn() -> Duration,
-    /// The end of the lease by that clock, in microseconds. 0: no lease.
+    /// The end of the lease by `clock`, in microseconds. 0: no lease.
     lease_end: AtomicU64,
-    /// When `view` was read from the database, by that clock, in microseconds.
+    /// When `view` was read from the database, by `clock`, in microseconds.
     seen_at: AtomicU64,
 }
 
@@ -99,7 +99,7 @@ pub(super) enum Order {
     GiveBack { answer: oneshot::Sender<()> },
 }
 
-/// The rows of the partition and of the nodes. Each call also updates this node's row.
+/// The rows of the partition and of the nodes. `look` and `beat` also update this node's row.
 pub(super) trait Rows: Send {
     fn look(&mut self) -> impl Future<Output = Result<Seen, Trouble>> + Send;
 
@@ -407,7 +407,7 @@ impl<R: Rows> Keeper<R> {
         owner.split(' ').next() == Some(&*self.node)
     }
 
-    /// Takes the store from the state found. Returns the reason if that fails.
+    /// Takes the store from the state found. Returns the reason if that fails, otherwise an empty text.
     async fn take_over_store(&mut self, found: &Found, cause: &'static str) -> String {
         match timeout(TAKING, self.rows.acquire_partition(found, &self.owner)).await.unwrap_or_else(|_| Err(no_answer())) {
             Ok(true) => {

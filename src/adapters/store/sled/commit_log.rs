@@ -3,9 +3,9 @@
 //! sled opens a damaged database without an error, and may lose the end of a journal together with its head. So each group is
 //! also written to this log before it is acknowledged. At the next opening, every channel must end at the logged event or later.
 //!
-//! The file is a sequence of entries of 32 bytes: the id of the store, then group, channel, number of the last event, ward and a
-//! checksum, each big-endian. The rest is zero. When the file is full, it is replaced by a file with the newest entry of each
-//! channel.
+//! The file is a sequence of entries of 32 bytes. The first one is the id of the store. Each other one has the group, channel,
+//! number of the last event, ward and a checksum, all big-endian. The rest is zero. When the file is full, it is replaced by a
+//! file with the newest entry of each channel.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

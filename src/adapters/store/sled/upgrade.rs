@@ -22,13 +22,13 @@ pub struct Upgraded {
     pub records: u64,
     /// The number of records that were not changed, because they cannot be read.
     pub left: u64,
-    /// The error of the first of those.
+    /// The error of the first record that was not changed.
     pub first: Option<String>,
 }
 
-/// Rewrites the records of a data folder's store if its format is older than this version's. `None`: it is not older, or there is
-/// no store. Blocks. `progress` receives the number of records read every few thousand. `upgraded_value` returns a value in the
-/// newest format, or `None` if the value has that format already.
+/// Rewrites the records of a data folder's store if its format is older than this version's. `None`: it is not older, or the
+/// folder has no readable manifest. Blocks. `progress` receives the number of records read every few thousand. `upgraded_value`
+/// returns a value in the newest format, or `None` if the value has that format already.
 ///
 /// If this is interrupted, every record is complete, in its old or its new form. Both can be read. The next run continues.
 ///

@@ -11,9 +11,9 @@ use super::{Frame, Session, Version, seconds, text};
 const INTERIM: u64 = 25;
 /// How late an answer to `Finalize` is.
 const LATE: Duration = Duration::from_millis(1_600);
-/// Less audio without marks is no utterance.
+/// The shortest utterance without marks, in frames.
 const SHORTEST: u64 = 25;
-/// No more `Finalize` in a row have no answer.
+/// The maximum number of `Finalize` in a row without an answer.
 const MOST_UNANSWERED: u32 = 2;
 
 /// What it heard of a word.
@@ -28,7 +28,7 @@ struct Word {
 pub(super) struct Ear {
     is_deaf: bool,
     frames: u64,
-    /// Where the window begins that is not final.
+    /// The beginning of the window that is not final yet.
     begin: u64,
     words: Vec<Word>,
     quiet: u64,
