@@ -95,7 +95,7 @@ pub struct Ledger {
 /// One use of a budget.
 #[derive(Clone, Copy, Debug)]
 pub enum Use<'a> {
-    /// A question for a lull, an interjection or a turn.
+    /// A question for a lull, an interjection, a turn or a silence.
     Evaluation { channel: &'a ChannelId, companion: &'a CompanionId },
     /// A message that addresses companions. It counts once, regardless of the number of addressees.
     Address { person: &'a PersonId, channel: &'a ChannelId, message: Seq },
@@ -125,8 +125,8 @@ impl Ledger {
         self.clock.map_or(at, |clock| clock.min(at))
     }
 
-    /// Counts a question for a lull, an interjection or a turn, if all budgets allow it. Otherwise nothing is counted, and the used-up budget that
-    /// becomes free last is returned. `unless` is a budget that is already known to be used up.
+    /// Counts a question for a lull, an interjection, a turn or a silence, if all budgets allow it. Otherwise nothing is counted, and the used-up
+    /// budget that becomes free last is returned. `unless` is a budget that is already known to be used up.
     pub fn take_evaluation(
         &mut self,
         channel: &ChannelId,

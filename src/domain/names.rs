@@ -25,8 +25,8 @@ use calling::calls;
 use decoration::undecorated;
 pub(crate) use zones::Zones;
 
-/// The maximum size of all first words for which the faster automaton is built, in bytes. It needs about 250 bytes of memory for
-/// each of them.
+/// The maximum size of all first words for which the faster automaton is built, in bytes. The automaton needs about 250 bytes of memory for each of
+/// these bytes.
 const FAST_UP_TO: usize = 32 * 1024;
 
 /// The maximum distance from a name to the start or end of its emphasis, in characters.

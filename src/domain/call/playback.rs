@@ -166,7 +166,7 @@ impl Playback {
         sentence.is_some_and(|sentence| !std::mem::replace(&mut sentence.has_failed, true))
     }
 
-    /// Gives up on audio of a sentence that has not been reported to the channel.
+    /// Drops the part of a sentence's audio that was not reported to the channel, and ends the sentence.
     pub fn drop_rest(&mut self, number: usize) {
         let Some(sentence) = self.sentences.get_mut(number) else { return };
         sentence.samples.truncate(sentence.told);

@@ -225,8 +225,8 @@ impl Conversation {
         self.update_waiting(world, notes);
     }
 
-    /// Updates the number of the newest inbound event. A statement opens a round only if no other inbound event follows it first, unless it waits for
-    /// a judgement.
+    /// Updates the number of the newest inbound event. A statement posted before this event no longer opens a round, unless the side model still
+    /// judges it.
     fn note_inbound(&mut self, seq: Seq) {
         self.position.handled = self.position.handled.max(seq);
         self.turns.forget_posted();

@@ -18,7 +18,7 @@ pub enum Doing {
     WantsToSpeak,
     /// It was selected, and waits for `turn_delay`.
     WaitingItsTurn,
-    /// It has the floor.
+    /// It has the floor, or writes a late statement.
     Speaking,
     /// It is about to end the conversation.
     Closing,
