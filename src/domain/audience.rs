@@ -20,7 +20,7 @@ pub struct Audience {
 }
 
 impl Audience {
-    /// The audience of a statement, from the messages that it answers: their audiences and their authors.
+    /// The audience of a statement, from the messages that it answers: their audiences, and their authors that are companions.
     ///
     /// A statement that answers no message concerns everyone.
     pub fn of_answer<'a>(snapshot: impl IntoIterator<Item = &'a Entry>) -> Self {

@@ -81,7 +81,7 @@ pub struct Ledger {
     clock: Option<Moment>,
     evaluations: OfHour,
     evaluations_by_gate: HashMap<ChannelId, Vec<(CompanionId, OfHour)>>,
-    /// Every address, ordered by time. The number of entries does not exceed the limit.
+    /// Every address, ordered by time. A refused one is not stored, so the number exceeds the limit only if the limit was lowered.
     addresses: HashMap<PersonId, VecDeque<(Moment, ChannelId, Seq)>>,
     statements: OfDay,
     /// The time and the number of the newest counted statement of each channel. All statements up to it are counted. The number

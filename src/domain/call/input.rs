@@ -112,7 +112,7 @@ pub enum Aloud {
     SaidAll,
     /// The audio of this sentence may be played now: its start is journaled.
     Start { sentence: usize },
-    /// Play, duck, pause, resume, or stop because the reply has ended.
+    /// Play, duck, pause, resume, drop the rest of a sentence, or stop because the reply has ended.
     Play(interruption::Effect),
 }
 

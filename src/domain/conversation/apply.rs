@@ -10,7 +10,8 @@ use super::super::window::Entry;
 use super::*;
 
 impl Conversation {
-    /// Applies one event. `notes` receives the timers that were armed or cancelled, and the questions and replies to cancel.
+    /// Applies one event. `notes` receives the timers that were armed or cancelled, the replies that were dropped, and the questions and replies to
+    /// cancel.
     pub(super) fn apply(
         &mut self,
         at: Moment,

@@ -12,9 +12,9 @@ use super::*;
 pub enum Doing {
     /// It reads the messages.
     Listening,
-    /// A question to its side model is in flight.
+    /// A question whether it wants to speak is in flight.
     Asked,
-    /// It wants to speak, and waits for the votes of others.
+    /// It wants to speak, and waits for the votes of others or for the floor.
     WantsToSpeak,
     /// It was selected, and waits for `turn_delay`.
     WaitingItsTurn,
