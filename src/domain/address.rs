@@ -72,8 +72,8 @@ pub fn resolve_mention<'a>(names: &'a Names, mention: &'a str) -> &'a str {
     mentioned(mention).and_then(|name| names.owner(name)).map_or(mention, CompanionId::as_str)
 }
 
-/// Whether a message is admitted. Messages of people and companions always are. The policy decides about foreign bots: with
-/// `mentions`, their message must mention or answer a companion (docs/design/gate.md G-3).
+/// Whether a message is admitted. Messages of people and companions always are. The policy decides about foreign bots: with `mentions`, their message
+/// must mention or answer a companion, or address all of them (docs/design/gate.md G-3).
 pub fn admits(policy: ForeignBots, is_companion: impl Fn(&str) -> bool, incoming: &Incoming<'_>) -> bool {
     if incoming.speaker.role != Role::Bot {
         return true;

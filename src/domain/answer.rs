@@ -53,7 +53,7 @@ pub enum Verdict {
 /// 4. the first line is or begins with one.
 ///
 /// If no rule applies, if a line gives the reason ("Reason: …") or if the prompt asks for the verdict first, labelled lines
-/// ("Decision: NO", `<decision>NO</decision>`) count instead, unless they contradict each other.
+/// ("Decision: NO", `<decision>NO</decision>`) count instead. If these contradict each other, the answer is unreadable.
 ///
 /// A verdict word in quotation marks at the end of the last line, after words other than a label, counts only if no other rule
 /// applies.

@@ -62,7 +62,7 @@ impl AnswerEnd {
 pub const ENDLESS: &str = "endless_repetition";
 
 /// Cuts a statement whose end is missing back to its last whole sentence or line. A text without either is unchanged. If it ends inside a code block,
-/// the block keeps its whole lines and is closed.
+/// the block keeps its whole lines and is closed, or is cut off if it has none.
 pub fn whole_sentences(text: &str) -> String {
     let text = text.trim_end();
     if is_whole(text) {

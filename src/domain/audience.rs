@@ -11,16 +11,16 @@ use super::window::Entry;
 /// The companions that a message concerns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audience {
-    /// The message addresses no one in particular.
+    /// Whether the message concerns everyone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     everybody: bool,
-    /// The companions that it concerns. Empty if it concerns everyone.
+    /// The companions that it concerns in particular, even if it concerns everyone.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     companions: BTreeSet<CompanionId>,
 }
 
 impl Audience {
-    /// The audience of a statement, from the messages that it answers: their audiences and their authors.
+    /// The audience of a statement, from the messages that it answers: their audiences, and their authors that are companions.
     ///
     /// A statement that answers no message concerns everyone.
     pub fn of_answer<'a>(snapshot: impl IntoIterator<Item = &'a Entry>) -> Self {
@@ -55,8 +55,8 @@ impl Audience {
 }
 
 impl Entry {
-    /// The audience: the companions that the message addresses. If there are none, a statement has the audience computed from the messages that it
-    /// answers, and any other message concerns everyone.
+    /// The audience: the companions that the message addresses, which is none if it addresses only others. If it addresses no one, a statement has
+    /// the audience computed from the messages that it answers, and any other message concerns everyone.
     pub fn audience(&self) -> Audience {
         let everybody = || Audience { everybody: true, companions: BTreeSet::new() };
         Audience::of_address(&self.message).or_else(|| self.answers.as_deref().cloned()).unwrap_or_else(everybody)

@@ -20,7 +20,7 @@ pub enum BreakerState {
 pub enum Verdict {
     /// The endpoint answered, possibly with a refusal.
     Alive,
-    /// The endpoint failed in a way that may be temporary, and asked for a pause of this length.
+    /// The endpoint failed in a way that may be temporary, and asked for this pause, if any.
     Failing(Option<Duration>),
     /// The call is no evidence, because it was cancelled or ended too early.
     Unknown,
@@ -76,7 +76,8 @@ impl Breaker {
 
     /// Records the end of a call. Returns whether the breaker opened because of it.
     ///
-    /// Calls that were running when the breaker opened do not prolong the open state. Only the probe or an answer closes it.
+    /// Calls that were running when the breaker opened do not prolong the open state. Only an answer, to the probe or to another
+    /// call, closes it.
     pub fn ended(&mut self, now: Moment, probe: bool, verdict: Verdict) -> bool {
         if probe {
             self.probing = false;

@@ -81,7 +81,7 @@ pub struct Ledger {
     clock: Option<Moment>,
     evaluations: OfHour,
     evaluations_by_gate: HashMap<ChannelId, Vec<(CompanionId, OfHour)>>,
-    /// Every address, ordered by time. The number of entries does not exceed the limit.
+    /// Every address, ordered by time. A refused one is not stored, so the number exceeds the limit only if the limit was lowered.
     addresses: HashMap<PersonId, VecDeque<(Moment, ChannelId, Seq)>>,
     statements: OfDay,
     /// The time and the number of the newest counted statement of each channel. All statements up to it are counted. The number
@@ -95,7 +95,7 @@ pub struct Ledger {
 /// One use of a budget.
 #[derive(Clone, Copy, Debug)]
 pub enum Use<'a> {
-    /// A question for a lull, an interjection or a turn.
+    /// A question for a lull, an interjection, a turn or a silence.
     Evaluation { channel: &'a ChannelId, companion: &'a CompanionId },
     /// A message that addresses companions. It counts once, regardless of the number of addressees.
     Address { person: &'a PersonId, channel: &'a ChannelId, message: Seq },
@@ -125,8 +125,8 @@ impl Ledger {
         self.clock.map_or(at, |clock| clock.min(at))
     }
 
-    /// Counts a question for a lull, an interjection or a turn, if all budgets allow it. Otherwise nothing is counted, and the used-up budget that
-    /// becomes free last is returned. `unless` is a budget that is already known to be used up.
+    /// Counts a question for a lull, an interjection, a turn or a silence, if all budgets allow it. Otherwise nothing is counted, and the used-up
+    /// budget that becomes free last is returned. `unless` is a budget that is already known to be used up.
     pub fn take_evaluation(
         &mut self,
         channel: &ChannelId,

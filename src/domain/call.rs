@@ -116,7 +116,7 @@ impl CallState {
     }
 
     /// Adds a connection, and returns its number. A connection with a microphone takes it from the person's previous connection, whose number is also
-    /// returned. Returns `None` if the call already has `most` people.
+    /// returned. Returns `None` for a new person if the call already has `most` people.
     pub fn enter(&mut self, author: Author, has_microphone: bool, most: usize) -> Option<(u64, Option<u64>)> {
         let user = PersonId::from(&*author.id);
         if self.person(&user).is_none() && self.people().count() >= most {

@@ -1,4 +1,5 @@
-//! Lists of common words: words without content, and words that are also given names. English, German, Spanish, French, Portuguese.
+//! Lists of common words: words without content, and words that are also given names. The languages are English, German, Spanish and French, and for
+//! names also Portuguese.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

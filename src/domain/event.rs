@@ -184,7 +184,7 @@ pub enum Event {
         companion: CompanionId,
         ticket: Ticket,
         trigger: Trigger,
-        /// A stable code: `timeout`, `unreachable`, `circuit_open`, `overloaded`, `refused`, `too_long`, `no_prompt`, `cancelled`.
+        /// A stable code, such as `timeout`, `unreachable`, `circuit_open`, `overloaded`, `refused`, `too_long`, `no_prompt`, `cancelled`.
         #[serde(deserialize_with = "current_code")]
         error: Arc<str>,
         /// The pause before it is asked again.
@@ -305,9 +305,10 @@ pub enum Event {
         #[serde(flatten)]
         interrupted: Interrupted,
     },
-    /// Further messages arrived while a statement was being made. Its call is stopped, and the reply waits for its next attempt.
+    /// While a statement was being made, further messages arrived, or messages that it answers were edited or deleted. Its call is stopped, and the
+    /// reply waits for its next attempt.
     Replanning {
-        /// The companion that has the floor.
+        /// The companion that owes the reply.
         companion: CompanionId,
         ticket: Ticket,
         /// The number of the inbound event that caused it.
@@ -317,7 +318,7 @@ pub enum Event {
     },
     /// The next attempt of a reply starts. It also answers the messages that arrived in the meantime.
     Replanned {
-        /// The companion that has the floor.
+        /// The companion that owes the reply.
         companion: CompanionId,
         /// The number of the stopped attempt.
         ticket: Ticket,
@@ -367,9 +368,10 @@ pub enum Event {
         ticket: Ticket,
         /// The trigger that led to the reply.
         trigger: Trigger,
-        /// A stable code: one of `Unanswered`, or `empty`, or `deleted` if all its messages were deleted, or `closed` if the companion of a late
-        /// reply was closed, was paused or left. A spoken reply may also have `interrupted` if nothing was heard of it, and `unvoiced` if no audio
-        /// arrived in time. `moderated` if moderation refused its text, and `moderation_failed` if moderation could not check it.
+        /// A stable code, such as those of `Unanswered`, `empty`, `budget` and `risk`. `deleted` if all its messages were deleted, and `closed` if
+        /// the companion of a late reply was closed, was paused or left. A spoken reply may also have `interrupted` if nothing was heard of it, and
+        /// `unvoiced` if no audio arrived in time. `moderated` if moderation refused its text, and `moderation_failed` if moderation could not check
+        /// it.
         #[serde(deserialize_with = "current_code")]
         error: Arc<str>,
         /// For `moderated`: the category of the refusal, as the moderation service names it.
@@ -543,13 +545,14 @@ pub struct RoundClosed {
     /// The selected companion. None if no companion may speak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected: Option<CompanionId>,
-    /// When the selected companion starts to speak.
+    /// When the selected companion starts to speak. None for a spoken reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speak_at: Option<Moment>,
     /// The other companions that wanted to speak, in their order of speaking.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Outvoted>,
-    /// The companions that wanted to speak while another one had the floor, in their order of speaking. Their votes are held until the floor is free.
+    /// The companions that wanted to speak and must wait for the floor, a judgement or the loop guard, in their order of speaking. Their votes are
+    /// held.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<CompanionId>,
 }
@@ -601,8 +604,8 @@ pub struct Decided {
     /// The numbers of the messages that the decision settles. For the reason `event`: the messages that the statement is about.
     pub messages: Vec<Seq>,
     /// The newest event that settles. `Seq::NONE` for a YES, because the reply's snapshot settles later. `Seq::NONE` for a NO means that only
-    /// `messages` settle, each alone: an address over the budget of its author, or messages that their author retracted. The stop phrase that
-    /// retracts them is the last of `messages`, and is handled after the decision.
+    /// `messages` settle, each alone: an address over the budget of its author, a backchannel message, or messages that their author retracted. The
+    /// stop phrase that retracts them is the last of `messages`, and is handled after the decision.
     pub upto: Seq,
     /// The number of messages since the companion spoke last, before this decision.
     pub message_count: u64,

@@ -265,7 +265,7 @@ impl Search {
     }
 
     /// Removes the refused messages and the suspects from a prompt. `new_from` is the first message that the model has not read before. Returns
-    /// whether the prompt is part of a search. Then it should have only messages: no recalled ones, and no reason.
+    /// whether the prompt is part of a search. Then it should contain neither recalled messages nor a reason.
     pub fn leave_out(&mut self, input: &mut PromptInput, companion: &CompanionId, new_from: Seq) -> bool {
         let summary = input.summary.is_some().then_some(Seq::NONE);
         let numbers: Vec<Seq> = input.recent.iter().chain(&input.buffer).map(|said| said.seq).collect();

@@ -200,7 +200,7 @@ pub struct Gate {
     /// Whether the companion is an external one.
     #[serde(default)]
     pub external: bool,
-    /// Its memory of the conversation for the pre-gate. `None` if there is no pre-gate.
+    /// Its memory of the conversation for the pre-gate. `None` without a pre-gate, and while it has recorded no message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relevance: Option<Box<Relevance>>,
     /// The mood of its newest answer, −0.2 to 0.2 (docs/design/voice.md A-32).

@@ -211,7 +211,7 @@ pub enum NotLetIn {
     NotOpen,
     /// The invitation has its maximum number of guests.
     Full,
-    /// Another member of the guild has or had this name or a look-alike.
+    /// Another member of the guild has or had this name or a look-alike, or this guest has another name in the room.
     NameTaken,
 }
 

@@ -193,7 +193,7 @@ impl<'de> Deserialize<'de> for TurnId {
     }
 }
 
-/// One of the 256 fixed parts of all guilds. With several nodes, each owns some of them.
+/// One of the 256 fixed parts of all guilds. Each has one writer. With several nodes, the active one owns all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ward(pub u8);
@@ -201,7 +201,7 @@ pub struct Ward(pub u8);
 impl Ward {
     /// The ward of a guild: a fixed hash (64-bit FNV-1a, folded to eight bits) of its id.
     ///
-    /// The ward of a Discord guild depends on its snowflake instead: `(guild_id >> 22) mod 256`.
+    /// The ward of a Discord guild depends on its snowflake instead: `(guild_id >> 22) mod 256`. That of a direct message on Discord is 0.
     pub fn of(guild: &GuildId) -> Self {
         if let Some(snowflake) = guild.as_str().strip_prefix("discord:").and_then(|id| id.parse::<u64>().ok()) {
             return Self((snowflake >> 22) as u8);

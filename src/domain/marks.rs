@@ -74,8 +74,8 @@ const OTHERS: [&str; 4] = ["]~!b[", "]~b]", "[e~[", "]<]"];
 /// those in [`PAIRS`].
 pub(super) const AROUND_NAMES: [(&str, &str); 3] = [("<|", "|>"), ("<\u{ff5c}", "\u{ff5c}>"), ("[|", "|]")];
 
-/// Such markers of other shapes. Before the words of an answer, they belong to its header. After the words, they end the answer
-/// or begin another author's turn.
+/// Markers of other shapes that begin or end a turn or a document. Before the words of an answer, they belong to its header.
+/// After the words, they end the answer or begin another author's turn.
 pub(super) const TURNS: [&str; 21] = [
     "<s>",
     "<start_of_turn>",
@@ -158,7 +158,7 @@ pub(super) const PAIRS: [(&str, &str, Trimmed); 19] = [
     ("<details type=\"reasoning\"", END_OF_DETAILS, Trimmed::Thought),
     ("&lt;think&gt;", "&lt;/think&gt;", Trimmed::Thought),
     ("&lt;thinking&gt;", "&lt;/thinking&gt;", Trimmed::Thought),
-    // Gemma 4; Kimi K2; DeepSeek; LFM2; Mistral; Llama 3 and Granite. The last three have no closing marker.
+    // Gemma 4; Kimi K2; DeepSeek; LFM2; DeepSeek again; Mistral; Llama 3 and Granite. The last three have no closing marker.
     ("<|tool_call>", "<tool_call|>", Trimmed::ToolCall),
     ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", Trimmed::ToolCall),
     ("<\u{ff5c}tool\u{2581}calls\u{2581}begin\u{ff5c}>", "<\u{ff5c}tool\u{2581}calls\u{2581}end\u{ff5c}>", Trimmed::ToolCall),

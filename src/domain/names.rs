@@ -25,8 +25,8 @@ use calling::calls;
 use decoration::undecorated;
 pub(crate) use zones::Zones;
 
-/// The maximum size of all first words for which the faster automaton is built, in bytes. It needs about 250 bytes of memory for
-/// each of them.
+/// The maximum size of all first words for which the faster automaton is built, in bytes. The automaton needs about 250 bytes of memory for each of
+/// these bytes.
 const FAST_UP_TO: usize = 32 * 1024;
 
 /// The maximum distance from a name to the start or end of its emphasis, in characters.
@@ -37,7 +37,7 @@ const LONGEST_EMPHASIS: usize = 200;
 /// Names are compared without case and in Unicode's composed form. They are found at word boundaries, outside code, links and quoted lines
 /// (docs/design/gate.md G-6). The words of a name may be separated by any white space. A name in a text must have edges on both sides. An edge is
 ///
-/// * the ends of the text,
+/// * the start or the end of the text,
 /// * a neighbour that is no word character (regex `\w`), which for a name of word characters is Unicode's `\b`,
 /// * any position where the name or its neighbour is of a script written without spaces,
 /// * an underscore that begins or ends emphasis in Markdown.

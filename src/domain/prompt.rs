@@ -155,7 +155,7 @@ pub struct Character<'a> {
     pub name: &'a str,
     /// Its character card, unchanged.
     pub persona: &'a str,
-    /// The brief for decisions whose persona is too long. None if there is none.
+    /// The brief. Decisions show it instead of a persona that is too long, and short decisions always show it. None if there is none.
     pub brief: Option<&'a str>,
     /// Its chattiness, unchanged.
     pub chattiness: &'a str,

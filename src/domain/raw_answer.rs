@@ -10,7 +10,7 @@
 //!   `speakers`, `form` and `silence` recognise.
 //!
 //! A growing answer and a complete one are read in the same way, so that no text is shown or spoken that is dropped later. The
-//! one exception is a closing marker without an opening one: the text before it has already been output.
+//! exceptions are a closing marker without an opening one and a late final channel: the text before them has already been output.
 
 mod code;
 mod cursor;
@@ -89,7 +89,7 @@ pub struct Reading {
     pub trimmed: BTreeSet<Trimmed>,
     /// A thought was closed without having been opened: the endpoint opened the thought itself.
     pub began_in_thought: bool,
-    /// The statement ended before the answer did: the turn ended, or another speaker's line began.
+    /// The statement ended before the answer did: the turn ended, or another speaker's line, a decision or a tool call began.
     pub is_over: bool,
 }
 
@@ -119,12 +119,12 @@ impl Reader {
         if self.is_held() { "" } else { &self.said().words }
     }
 
-    /// How often words were discarded because a thought was closed that had not been opened.
+    /// How often words were discarded, because a thought was closed that had not been opened, or because the final channel began.
     pub const fn restarts(&self) -> usize {
         self.said().restarts
     }
 
-    /// Whether the rest of the answer is ignored, because another speaker's line began.
+    /// Whether the rest of the answer is ignored, because another speaker's line, a decision or a tool call began.
     pub fn is_over(&self) -> bool {
         self.said().is_over() && !self.is_held()
     }

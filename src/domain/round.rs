@@ -51,7 +51,7 @@ impl Round {
         }
     }
 
-    /// Replaces the State that a companion submitted.
+    /// Sets the State of a participating companion, even if it has submitted one.
     pub fn overrule(&mut self, state: State) {
         if let Some(ballot) = self.ballots.get_mut(&state.from) {
             *ballot = Some(state);

@@ -16,7 +16,8 @@ named! {
         Turn = "turn",
         /// The companion was mentioned, answered or named, or the message is a direct message to it.
         DirectAddress = "direct_address",
-        /// An event must be acknowledged (docs/design/gate.md G-33). It is as strong as a direct address. If both are waiting, no question is needed.
+        /// An event must be acknowledged (docs/design/gate.md G-33). It is stronger than a direct address: if both are waiting, no question is
+        /// needed.
         Event = "event",
     }
 }

@@ -71,7 +71,7 @@ impl Vote {
 ///
 /// A model may quote a vote that a person wrote in the chat. So a contradictory answer is unreadable:
 ///
-/// * another object with a readable `decision` that differs in any field but the reason and the mood,
+/// * another object with a readable `decision` that differs in any field but the reason, the mood and the risk,
 /// * a second value for one field,
 /// * a sentence around the objects that ends in the opposite word.
 ///

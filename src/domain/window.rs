@@ -36,7 +36,7 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Box<Audience>>,
     /// The companions that declined only this message: it addresses them over the budget of its author
-    /// (`gate.addresses_per_minute`), or its author withdrew it.
+    /// (`gate.addresses_per_minute`), its author withdrew it, or it is backchannel.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub declined_by: Box<[CompanionId]>,
 }

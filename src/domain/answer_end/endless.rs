@@ -14,7 +14,7 @@ const SHORTEST: usize = 400;
 pub fn repetition(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let end: Vec<u8> = bytes.iter().rev().take(TIMES * LONGEST_PART).copied().collect();
-    // How many of the last bytes are also the bytes before the end of the part, read backwards: the prefix function of Knuth, Morris and Pratt.
+    // The prefix function of Knuth, Morris and Pratt for `end`: for each position, the length of the longest border of the text up to it.
     let mut borders = vec![0; end.len()];
     let mut part = None;
     for at in 1..end.len() {

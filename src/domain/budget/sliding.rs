@@ -14,9 +14,10 @@ const SPARE_CAPACITY: usize = 8;
 
 /// A sliding window of `SECS` seconds, open at the old end.
 ///
-/// With a limit of up to 1,440, each use is stored with its time in microseconds, and no more uses than the limit needs. With a
-/// larger limit, the uses of one minute of the clock are stored as one sum, which expires with the newest of them. So a day never
-/// has more than 1,441 entries, regardless of the use. No window ever exceeds its limit, and uses expire less than a minute late.
+/// With a limit of up to 1,440, the newest uses are stored, each with its time in microseconds, and at most as many as the limit.
+/// With a larger limit, the uses of one minute of the clock are stored as one sum, which expires with the newest of them. So a
+/// day never has more than 1,441 entries, regardless of the use. No window ever exceeds its limit, and uses expire less than a
+/// minute late.
 #[derive(Clone, Debug, Default)]
 pub struct Sliding<const SECS: u64> {
     /// Ordered by time.

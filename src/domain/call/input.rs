@@ -73,9 +73,9 @@ pub enum CallEffect {
     ///
     /// The call reports the progress of a reply with [`Notice::Reply`]: each sentence before its audio, in order; `FirstAudio` once, when the first
     /// audio has arrived; after `Speak`, `Audio` and `Whole` of each sentence, which is played after its `Start`; `Played` about every 100 ms and
-    /// after `Pause`; and `Finished` after all audio, or without any if none can be made. If the first audio of a sentence does not arrive within
-    /// `voice.first_audio_timeout_secs`, or more audio within `voice.stall_timeout_secs`, it reports `Stall`. After `Ended` or `Prepare` it reports
-    /// nothing more about earlier commands.
+    /// after `Pause`; and `Finished` after all audio, or without any if none can be made. If the audio of a sentence fails, its first audio does not
+    /// arrive within `voice.first_audio_timeout_secs`, or more audio does not arrive within `voice.stall_timeout_secs`, it reports `Stall`. After
+    /// `Ended` or `Prepare` it reports nothing more about earlier commands.
     Reply {
         ticket: Ticket,
         /// The turn whose trace contains the work for this command. The channel fills it in.
@@ -112,7 +112,7 @@ pub enum Aloud {
     SaidAll,
     /// The audio of this sentence may be played now: its start is journaled.
     Start { sentence: usize },
-    /// Play, duck, pause, resume, or stop because the reply has ended.
+    /// Play, duck, pause, resume, drop the rest of a sentence, or stop because the reply has ended.
     Play(interruption::Effect),
 }
 
@@ -133,7 +133,7 @@ pub enum Effect {
     ForgetWords(PersonId),
     /// Run the actors that process this person's speech.
     Hear(PersonId),
-    /// Stop those actors: the person is no longer in the call.
+    /// Stop the actors that process this person's speech: the person is no longer in the call.
     Remove(PersonId),
     /// Update the journal to the people in the call, for this person or for all.
     Record(Option<PersonId>),

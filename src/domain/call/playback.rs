@@ -11,7 +11,7 @@ use crate::voice::interruption;
 pub const SPOKEN_RATE: u32 = 24_000;
 /// The number of samples in one packet of companions' speech (20 ms).
 pub const SPOKEN_FRAME: usize = 480;
-/// The duration of a packet. During playback, late audio is also checked for at this interval.
+/// The duration of a packet. During playback, the check for late audio has this interval, too.
 pub const FRAME: Duration = Duration::from_millis(20);
 /// How far audio is sent ahead of its playback.
 const AHEAD: Duration = Duration::from_millis(100);
@@ -166,7 +166,7 @@ impl Playback {
         sentence.is_some_and(|sentence| !std::mem::replace(&mut sentence.has_failed, true))
     }
 
-    /// Gives up on audio of a sentence that has not been reported to the channel.
+    /// Drops the part of a sentence's audio that was not reported to the channel, and ends the sentence.
     pub fn drop_rest(&mut self, number: usize) {
         let Some(sentence) = self.sentences.get_mut(number) else { return };
         sentence.samples.truncate(sentence.told);

@@ -25,7 +25,7 @@ const LEAVING: Duration = Duration::from_secs(10);
 const FIRST_SPOKEN_BACK_OFF: Duration = Duration::from_secs(1);
 
 impl Conversation {
-    /// The trigger of a decision without a trigger: an event if the companion must acknowledge one, a turn if the newest message is a statement,
+    /// The trigger of a decision without a question: an event if the companion must acknowledge one, a turn if the newest message is a statement,
     /// otherwise a lull.
     fn trigger_without_question(&self, companion: &CompanionId, upto: Seq) -> Trigger {
         let gate = &self.gates[companion];
@@ -114,8 +114,8 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Counts an address once, however many companions it names. Returns the budget if it is used up. Then the addressed companions decline this
-    /// message alone, and it changes nothing else for them.
+    /// Counts an address once, however many companions it names. Returns the budget if it is used up. Then the addressed companions decline only this
+    /// message, and it changes nothing else for them.
     fn refuse_address(&mut self, seq: Seq, message: &Message, said_at: Option<Moment>) -> Option<UsedUp> {
         let address = &message.address;
         // A message that was redacted before it was handled has no known author.
@@ -471,7 +471,8 @@ impl Step<'_, '_> {
         self.record(Event::Decided(yes));
     }
 
-    /// Journals a NO, from a model or without a call. The considered messages settle, and the trigger determines how the counters change.
+    /// Journals a NO, from a model or without a call. The considered messages settle, and the trigger determines how the counters change, unless the
+    /// reason leaves them alone.
     pub(super) fn decline(
         &mut self,
         companion: &CompanionId,

@@ -107,8 +107,8 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// Starts a requested replacement of the newest statement once the floor is free. The companion answers the same messages again, and all messages
-    /// that it has not settled since.
+    /// Starts a requested replacement of the newest statement once the floor is free. The companion answers the same messages again, together with
+    /// all its unsettled messages.
     pub(super) fn answer_again(&mut self) {
         let Some(newest) = self.state.replaceable.as_deref().filter(|newest| newest.is_due) else { return };
         if self.state.is_busy() || self.state.check_replaceable(newest).is_err() {

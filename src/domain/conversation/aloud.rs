@@ -23,7 +23,7 @@ pub const UNVOICED: &str = "unvoiced";
 /// The time for the first audio, in addition to the time limit of the main model (docs/design/voice.md A-24).
 const AUDIO_AFTER_ANSWER: Duration = Duration::from_secs(5);
 
-/// How a spoken statement ended: its unspoken rest, and the position where it was cut.
+/// How a spoken statement ended: its unspoken rest, and its cut.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpokenStatement {
     /// The rest that is posted as text after the spoken words, because the statement is longer than `voice.max_spoken_chars` or its end could not be
@@ -558,7 +558,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Ends the reply. Its heard part becomes the statement.
+    /// Ends the reply. Depending on the outcome, its heard part becomes the statement, its text is posted, or it fails.
     fn end_reply(&mut self, outcome: Outcome) {
         self.journal_heard(true);
         if outcome == Outcome::RestInWriting {
@@ -637,7 +637,7 @@ impl Step<'_, '_> {
         self.tell_utterances(utterance::Input::Replied { companion, people, last_frame });
     }
 
-    /// Posts the heard part as the statement. If nothing was heard, there is no statement, and no other companion gets the floor.
+    /// Posts the heard part as the statement, followed by `rest`. If nothing was heard, there is no statement, and no other companion gets the floor.
     fn conclude_spoken(
         &mut self,
         ticket: Ticket,

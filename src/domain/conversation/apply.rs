@@ -10,7 +10,8 @@ use super::super::window::Entry;
 use super::*;
 
 impl Conversation {
-    /// Applies one event. `notes` receives the timers that were armed or cancelled, and the questions and replies to cancel.
+    /// Applies one event. `notes` receives the timers that were armed or cancelled, the replies that were dropped, and the questions and replies to
+    /// cancel.
     pub(super) fn apply(
         &mut self,
         at: Moment,
@@ -225,8 +226,8 @@ impl Conversation {
         self.update_waiting(world, notes);
     }
 
-    /// Updates the number of the newest inbound event. A statement opens a round only if no other inbound event follows it first, unless it waits for
-    /// a judgement.
+    /// Updates the number of the newest inbound event. A statement posted before this event no longer opens a round, unless the side model still
+    /// judges it.
     fn note_inbound(&mut self, seq: Seq) {
         self.position.handled = self.position.handled.max(seq);
         self.turns.forget_posted();

@@ -197,7 +197,7 @@ impl Step<'_, '_> {
         policy.quiet_hours.into_iter().chain([quiet_hours]).any(is_quiet) && !self.state.buffer(companion).any(calls)
     }
 
-    /// The estimate that the companion is unlikely to answer any of its unsettled messages. None: it must be asked.
+    /// The estimate that the companion is unlikely to answer any of its unsettled messages. None: this is no reason against asking it.
     fn is_irrelevant(&self, companion: &CompanionId) -> Option<Estimate> {
         let rules = self.world.rules.gate;
         let gate = self.state.gates.get(companion).filter(|_| rules.pre_gate == PreGate::Skip)?;

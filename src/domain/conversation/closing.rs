@@ -95,9 +95,9 @@ pub(super) struct RecentStatement {
 /// One conversation in a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Episode {
-    /// When its first message was said.
+    /// When its first message was accepted.
     pub began_at: Moment,
-    /// When its last message was said.
+    /// When its last message was accepted.
     pub last_at: Moment,
 }
 

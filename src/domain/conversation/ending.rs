@@ -154,8 +154,8 @@ impl Step<'_, '_> {
     }
 
     /// Changes the stage of companions where it differs: first all stages, then their consequences. A companion that becomes terminal settles all its
-    /// unsettled messages. If a human addressed it after the round opened, or its question is about such an address, it is opened again at once
-    /// instead.
+    /// unsettled messages. If a human addressed it after the round opened, its question is about a human's address, or it must acknowledge an event,
+    /// it is opened again at once instead.
     pub(super) fn change_stages(&mut self, companions: Vec<CompanionId>, to: Stage, cause: Cause, opened: Seq) {
         let mut changed = Vec::new();
         for companion in companions {
@@ -177,8 +177,8 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Begins the call for a statement. If it is the last statement that `max_turns` allows, the stage of its speaker becomes closing, so that it
-    /// says goodbye.
+    /// Begins the call for a statement. If it is the last statement that `max_turns` of the channel or of its speaker allows, the stage of its
+    /// speaker becomes closing, so that it says goodbye.
     pub(super) fn begin_statement(&mut self, companion: &CompanionId) {
         let Some(gate) = self.state.gates.get(companion).filter(|gate| gate.stage < Stage::Closing) else { return };
         // A statement that was selected before the conversation was opened again does not count. If a late statement counts, it is the last one.

@@ -81,8 +81,9 @@ impl Conversation {
         }
     }
 
-    /// The companion that must acknowledge an event. If the event names companions, it is one of these. Preferred are companions that are not paused,
-    /// then those about to acknowledge another event, then those that are not speaking, then the one that spoke least recently, then the smallest id.
+    /// The companion that must acknowledge an event. If the event names companions, it is one of these. Among several, the choice goes by these
+    /// criteria in order: the companion is not paused, is about to acknowledge another event, is not speaking, spoke least recently, has the smallest
+    /// id.
     fn acknowledger_of(&self, event: &Message) -> Option<CompanionId> {
         let names_any = self.gates.keys().any(|companion| event.address.includes(companion));
         let may_be_chosen = |companion: &CompanionId| !names_any || event.address.includes(companion);
@@ -160,8 +161,8 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// Selects companions that must acknowledge events, without a question, while the floor is free. Over the budget, events wait, unless a person
-    /// has addressed the companion as well.
+    /// Selects companions that must acknowledge events, without a question, while the floor is free. Over `gate.acknowledgements_per_minute`, events
+    /// wait, unless a person has addressed the companion as well.
     pub(super) fn acknowledge_events(&mut self) {
         while let Some((companion, is_called)) = self.next_acknowledger() {
             self.world.ledger.promise_statements(self.world.channel, self.state.turns.expected_statements());

@@ -75,8 +75,8 @@ impl Conversation {
         self.closing.tally.streak.saturating_add(late.count() as u32)
     }
 
-    /// The companions whose votes are held, in their order of speaking. Those that were called upon come first: by round, in the order in which the
-    /// companions of the rounds were addressed. Within a round, and among all others, the order is as at the end of a round.
+    /// The companions whose votes are held, in their order of speaking. Those that were called upon come first, ordered by their rounds: the round of
+    /// which a companion was addressed earliest comes first. Within a round, and among all others, the order is as at the end of a round.
     fn held_ranking(&self) -> Vec<CompanionId> {
         let mut ranking =
             ranked(self.turns.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());

@@ -155,7 +155,8 @@ impl Conversation {
         self.window.push(entry);
     }
 
-    /// Applies the refusal of an address after it fired its triggers, which older versions journaled. An earlier waiting address takes its place.
+    /// Applies a refusal that an older version journaled after the refused address had fired its triggers. An earlier waiting address takes its
+    /// place.
     pub(super) fn apply_late_refusal(&mut self, refused: Seq) {
         let Some(message) = self.window.get(refused).map(|entry| entry.message.clone()) else { return };
         let declined_by = self.gates.companions_where(|gate| refused > gate.cursor && !gate.is_silent());
@@ -174,7 +175,7 @@ impl Conversation {
         self.settle_declined(&declined_by, refused);
     }
 
-    /// Sets the waiting trigger of a companion to the newest of these unsettled messages that addresses it, or to none.
+    /// Sets the waiting trigger of a companion to its newest address among the unsettled messages that `counts` accepts, or to none.
     pub(super) fn wait_for_address(&mut self, companion: &CompanionId, counts: impl Fn(Seq) -> bool) {
         let address = self.newest_address(companion, counts);
         if let Some(gate) = self.gates.get_mut(companion) {
@@ -182,7 +183,7 @@ impl Conversation {
         }
     }
 
-    /// The trigger of the newest of these unsettled messages that addresses a companion.
+    /// The trigger for a companion's newest address among the unsettled messages that `counts` accepts.
     pub(super) fn newest_address(&self, companion: &CompanionId, counts: impl Fn(Seq) -> bool) -> Option<Waiting> {
         let gate = self.gates.get(companion)?;
         let is_address = |entry: &&Entry| {

@@ -16,7 +16,7 @@ pub(super) struct Announced {
     /// The number of the next message, if it is a stop phrase that cancels something, and the companions that it stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) stopped: Option<(Seq, BTreeSet<CompanionId>)>,
-    /// Of these, the companions that decline this message alone, because they are asked again about the messages of others.
+    /// The companions in `stopped` that decline only this message, because they are asked again about the messages of others.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) retracted_alone: BTreeSet<CompanionId>,
 }

@@ -34,7 +34,7 @@ impl Conversation {
         })
     }
 
-    /// A new message as prompts show it. It has no `reply_to` if that message was cleared or has expired.
+    /// A new message as prompts show it. It has no `reply_to` if the message that it replies to was cleared or has expired.
     pub fn said(&self, entry: &window::Entry) -> Said {
         let said = entry.said();
         Said { reply_to: said.reply_to.filter(|seq| *seq > self.summary().begins_after()), ..said }

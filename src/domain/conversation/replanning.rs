@@ -242,7 +242,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Cancels the replies that a stop phrase concerns, before the message is applied.
+    /// Cancels the replies, turns and questions that a stop phrase concerns. Must be called before the message is applied.
     pub(super) fn stop_replies(&mut self, seq: Seq, message: &Message) -> Stops {
         let stopped = self.state.stopped_by(seq, message);
         for one in &stopped {
@@ -312,7 +312,7 @@ pub(super) struct Stops {
 }
 
 impl Stops {
-    /// Whether the phrase cancelled a reply and addresses only companions that it stopped.
+    /// Whether the phrase cancelled anything, and addresses only companions that it stopped.
     pub(super) fn are_all(&self, message: &Message) -> bool {
         let is_stopped = |companion: &CompanionId| self.stopped.iter().any(|one| one.companion == *companion);
         !self.stopped.is_empty() && message.address.companions.iter().all(is_stopped)

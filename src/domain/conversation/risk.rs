@@ -22,8 +22,8 @@ impl Conversation {
         of_people.filter_map(|entry| Some((entry, sign(&entry.message.text)?)))
     }
 
-    /// The message of a person known to be at risk that this companion would answer, if it was triggered by `message`. If another person addresses
-    /// the companion, only `message` counts.
+    /// The message of a person known to be at risk that this companion would answer, if it was triggered by `message`. If the trigger is an address
+    /// or an event, only `message` counts.
     pub(super) fn known_at_risk(&self, companion: &CompanionId, trigger: Trigger, message: Seq) -> Option<Seq> {
         self.at_risk_among(trigger, message, self.buffer(companion).map(|entry| entry.seq))
     }

@@ -36,7 +36,7 @@ pub struct Summary {
     /// The number of messages that the text covers.
     #[serde(default)]
     covered: u64,
-    /// The newest `clear`. Nothing up to this event is summarised.
+    /// The newest `clear`, or the end of a text that expired after it. Nothing up to this event is summarised.
     #[serde(default)]
     from: Seq,
     /// The newest event that a removed text covered. A deletion removed the text. The summary is made again up to this event.
@@ -62,7 +62,7 @@ impl Summary {
         }
     }
 
-    /// The newest `clear`, or the end of the expired events if that is later. Prompts show nothing up to this event.
+    /// The newest `clear`, or the end of a text that expired after it. Prompts show nothing up to this event.
     pub fn begins_after(&self) -> Seq {
         self.from
     }

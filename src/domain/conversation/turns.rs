@@ -16,7 +16,8 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// The turn of an event that is about to be journaled. A question begins a turn, unless a round is open or the same step made another decision.
+    /// The turn of an event that is about to be journaled. A question begins a turn, unless a round awaits its companion or the same step made a
+    /// decision without a question.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other events have none, or one by their group")]
     pub(super) fn turn_of(&mut self, event: &Event) -> Option<TurnId> {
         let turns = &self.state.turns;

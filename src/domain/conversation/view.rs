@@ -12,13 +12,13 @@ use super::*;
 pub enum Doing {
     /// It reads the messages.
     Listening,
-    /// A question to its side model is in flight.
+    /// A question whether it wants to speak is in flight.
     Asked,
-    /// It wants to speak, and waits for the votes of others.
+    /// It wants to speak, and waits for the votes of others or for the floor.
     WantsToSpeak,
     /// It was selected, and waits for `turn_delay`.
     WaitingItsTurn,
-    /// It has the floor.
+    /// It has the floor, or writes a late statement.
     Speaking,
     /// It is about to end the conversation.
     Closing,

@@ -29,9 +29,9 @@ pub struct Gate {
     pub stale_after_secs: f64,
     /// Like `stale_after_secs`, for a direct address that has not been evaluated yet (0 to a year).
     pub stale_address_after_secs: f64,
-    /// Evaluations for lull, interjection and turn per companion, channel and hour; 0 allows none.
+    /// Evaluations for lull, interjection, turn and silence per companion, channel and hour; 0 allows none.
     pub evaluations_per_hour: u32,
-    /// Evaluations for lull, interjection and turn per guild and hour; 0 allows none.
+    /// Evaluations for lull, interjection, turn and silence per guild and hour; 0 allows none.
     pub guild_evaluations_per_hour: u32,
     /// Direct addresses per person, guild and minute; 0 allows none.
     pub addresses_per_minute: u32,
@@ -67,7 +67,7 @@ pub enum DirectAddress {
 pub enum ForeignBots {
     /// No messages.
     Ignore,
-    /// Messages that mention or answer a companion.
+    /// Messages that mention or answer a companion, or address all of them.
     Mentions,
     /// All messages.
     All,

@@ -16,17 +16,17 @@ use crate::trigger::Trigger;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
-    /// For a decision of an addressed companion.
+    /// For a decision and a statement of an addressed companion.
     pub direct_address: String,
-    /// For a decision about an interjection. `{count}` is replaced by the number of messages.
+    /// For a decision about an interjection, and for its statement. `{count}` is replaced by the number of messages.
     pub interjection: String,
-    /// For a decision after another companion has spoken. `{name}` is replaced by that companion's name.
+    /// For a decision and a statement after another companion has spoken. `{name}` is replaced by that companion's name.
     pub turn: String,
     /// For a decision and a statement after a long silence. `{minutes}` is replaced by its duration in minutes.
     pub silence: String,
     /// For a statement that acknowledges an event.
     pub event: String,
-    /// The question at the end of a decision's prompt after a lull or another companion's statement. The answer format is appended.
+    /// The question at the end of a decision's prompt after a lull, a long silence or another companion's statement. The answer format is appended.
     pub question: String,
     /// Like `question`, for an addressed companion.
     pub direct_address_question: String,
@@ -38,7 +38,7 @@ pub struct Prompt {
     pub show_reason: bool,
     /// For a statement that interjects.
     pub unsolicited: String,
-    /// For a statement after a direct address or another companion's statement.
+    /// For a statement after a direct address, an event or another companion's statement.
     pub solicited: String,
     /// For a statement that should prepare the end of the conversation (docs/design/closing.md C-2).
     pub pre_closing: String,

@@ -1,4 +1,5 @@
-//! Decides how much of a companion's persona its prompts show. Statements show all of it. Decisions show all of it or its brief.
+//! Decides how much of a companion's persona its prompts show. Statements show all of it. Decisions show all of it, its brief or
+//! its beginning.
 
 use std::borrow::Cow;
 

@@ -66,7 +66,7 @@ fn examples(stage: Stage, asked: Extra, words: &Words) -> String {
     [example(&yes, 6, true), example(&no, 2, false)].join("\n")
 }
 
-/// A line for each field. `whose` is the possessive of the voice for the reason.
+/// A line for each field. `whose` names the owner of the voice in which the reason is written, such as `Aria's`.
 fn field_lines(whose: &str, closing_until_now: &str, asked: Extra, words: &Words) -> String {
     let [yes, no] = verdicts(words);
     let lines = vote_fields(asked, words).into_iter().map(|field| match field {

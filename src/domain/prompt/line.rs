@@ -1,5 +1,5 @@
-//! Writes one message as one line of JSON. The line depends on the message and not on the prompt. The only exception: the message that it replies to
-//! is quoted only while the message is new.
+//! Writes one message as one line of JSON. The line depends on the message and its reader, not on the rest of the prompt, except that the message
+//! that it replies to is quoted only while the message is new, and that a text without enough room is cut.
 
 use std::time::Duration;
 

@@ -13,7 +13,8 @@ const NAME_WEIGHT: usize = 128;
 /// The maximum size of a persona that is shown in full, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PersonaRoom {
-    /// In decisions: half of the room that the rest of the prompt leaves. A longer persona is replaced by its brief.
+    /// In decisions: half of the room that the rest of the prompt leaves, and in short decisions at most 200. A longer persona is replaced by its
+    /// brief.
     pub decision: usize,
     /// The maximum size of a brief that decisions show in full.
     pub brief: usize,

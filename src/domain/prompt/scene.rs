@@ -19,7 +19,7 @@ const MAX_TITLE_CHARS: usize = 200;
 const MAX_TOPIC_CHARS: usize = 300;
 /// The age in seconds from which the time of the last message is given.
 const OLD_SECS: u64 = 600;
-/// The silence in seconds before the new messages that is mentioned.
+/// The duration in seconds from which a silence before the new messages is mentioned.
 const GAP_SECS: u64 = 3_600;
 
 impl Scene {

@@ -206,7 +206,7 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
 }
 
 /// The message before which older ones may be recalled: the first one that a statement's prompt shows. None if nothing is recalled, because the whole
-/// talk is shown.
+/// talk is shown or recall is turned off.
 pub(super) fn recalls_before(character: &Character<'_>, scene: &Scene, statement: &StatementInput, words: &Words) -> Option<Seq> {
     let Talk { shown, recall_room, .. } = talk(character, scene, statement, words);
     shown.first().filter(|_| recall_room > 0).map(|item| item.said.seq)

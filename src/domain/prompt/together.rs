@@ -83,8 +83,8 @@ fn joined(instructions: String, asked: &[Asked<'_>], described: impl Iterator<It
     joined
 }
 
-/// Prevents a description from imitating a question or an answer for a companion. Where it has an id in quotation marks as the questions and the
-/// answer do (`"aria" (`, `"aria":`), they become single quotation marks.
+/// Prevents a description from imitating a question or an answer for a companion. Where a description quotes an id as the questions and the answer do
+/// (`"aria" (`, `"aria":`), the quotation marks become single ones.
 fn within_its_part(text: &str, asked: &[Asked<'_>]) -> String {
     let mut text = text.to_owned();
     for one in asked {

@@ -1,8 +1,8 @@
 //! Chooses the first message of the talk in a statement's prompt.
 //!
-//! If a prompt begins with the same message as the previous one, it repeats it byte for byte, so endpoints need not read it again. If the beginning
-//! moved with every message, only the instructions would be the same. So it moves seldom, by up to a quarter of the room at a time. It depends only
-//! on the messages, so it is the same after a restart.
+//! A prompt that begins with the same message as the previous prompt repeats that prompt byte for byte, so endpoints need not read this part again.
+//! If the beginning moved with every message, only the instructions would be the same. So it moves seldom, by up to a quarter of the room at a time.
+//! It depends only on the messages, so it is the same after a restart.
 
 use crate::id::Seq;
 

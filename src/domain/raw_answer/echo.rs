@@ -1,5 +1,5 @@
 //! Drops text that the answer copies word for word from the prompt. Small models copy its instructions, the decision's reason, or
-//! another person's message.
+//! another author's message.
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use crate::vote_fields::{begins_with_field, is_field};
 const TOOL_NAMES: [&str; 6] = ["name", "tool", "tool_name", "function", "action", "recipient"];
 const TOOL_ARGUMENTS: [&str; 7] = ["arguments", "parameters", "args", "input", "tool_input", "action_input", "params"];
 const TOOL_CALLS: [&str; 4] = ["tool_calls", "tool_call", "function_call", "tool_uses"];
-/// The fields, besides `text`, that hold the words if an object has no other field.
+/// The fields, besides `text`, that hold the words if all other fields of the object are about the speaker.
 const WORDS: [&str; 9] = ["message", "reply", "response", "answer", "content", "statement", "say", "summary", "description"];
 /// The fields that name the speaker.
 const ABOUT_SPEAKER: [&str; 5] = ["from", "speaker", "name", "who", "role"];

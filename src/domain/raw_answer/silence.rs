@@ -3,7 +3,7 @@
 use super::cursor::{Cursor, More};
 
 /// An announcement of silence consists of words of both lists and possibly the companion's name, with at least one word of the
-/// first list. It is in brackets or in capital letters.
+/// first list. It is in brackets, in emphasis or in capital letters.
 const NAMES: &str =
     "yes no silence silent silently quiet nothing pass skip response reply answer message output statement respond speak";
 const OTHERS: &str = "stays stay staying remains remain remaining keeps is listens says say not to add needed necessary required does doesnt empty";

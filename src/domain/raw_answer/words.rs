@@ -27,7 +27,7 @@ enum Phase {
     Words,
     /// The answer deliberately shows lines of several speakers. All of them are part of the statement.
     Scene,
-    /// Another speaker's line began, so the rest is ignored.
+    /// Another speaker's line, a decision or a tool call began, so the rest is ignored.
     Over,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Words {
     /// Text that waits for a decision.
     head: String,
     place: Place,
-    /// The words so far. They only grow.
+    /// The words so far. They only grow, except at a restart.
     pub words: String,
     /// White space and invisible characters that are output only if visible text follows.
     gap: String,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// Number words, separated by spaces: English, German, Spanish, French. "One", "first" and "second" are left out, because they
-/// mostly count nothing.
+/// Number words, separated by spaces: English, German, Spanish, French. The English "one", "first" and "second" are left out,
+/// because they mostly count nothing.
 static NUMBER_WORDS: LazyLock<BTreeSet<&str>> = LazyLock::new(|| LISTS.iter().flat_map(|list| list.split(' ')).collect());
 const LISTS: [&str; 4] = [
     "zero two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty thirty \

@@ -47,7 +47,7 @@ pub enum Phase {
     Selected,
     /// Its statement is being written, or waits for its playback.
     Writing,
-    /// Further messages arrived. Its next attempt has not begun.
+    /// Its attempt was stopped, and the next one has not begun.
     Replanning,
     /// A sentence is about to play, or has played.
     Speaking,

@@ -11,10 +11,10 @@ use super::super::moment::Moment;
 use super::super::trigger::Trigger;
 use super::Selection;
 
-/// The right to speak, with the owed reply.
+/// A reply that a companion owes, with the floor or late.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwedReply {
-    /// The companion that has the floor.
+    /// The companion that owes it.
     pub companion: CompanionId,
     pub ticket: Ticket,
     /// The trigger that led to the reply.

@@ -60,7 +60,7 @@ pub struct Selected {
     pub speak_at: Option<Moment>,
 }
 
-/// A vote for the floor that arrived while the floor was taken.
+/// A vote that is held, because the floor was taken, a statement was being judged or the loop guard applied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldVote {
     /// The State that the companion submitted.

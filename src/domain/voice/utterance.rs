@@ -1,7 +1,7 @@
 //! Collects the speech of people in a voice call, and hands it over as messages (docs/design/voice.md ).
 //!
 //! There is one state machine for each call: [`Utterances::handle`] processes an input, [`Utterances::deadline`] returns the next deadline, and
-//! [`Utterances::wake`] handles deadlines that have passed. Only `wake`, and `handle` with passed deadlines, return hand-overs.
+//! [`Utterances::wake`] handles deadlines that have passed. Hand-overs result only from deadlines that have passed, and from `hand_over_now`.
 
 mod due;
 mod hand_over;
@@ -38,7 +38,7 @@ pub struct Policy {
     pub companions: BTreeMap<CompanionId, Duration>,
     /// The voice lull timeout if no companion is present.
     pub default_timeout: Duration,
-    /// The silence of a speaker after which an early hand-over happens (`voice_address_timeout`).
+    /// The silence of a speaker after which an early hand-over happens (`voice.address_timeout_secs`).
     pub address_timeout: Duration,
     /// For how long after a companion's answer the words of the answered person are handed over early. Zero: never.
     pub follow_up: Duration,
@@ -297,7 +297,7 @@ impl Utterances {
         }
     }
 
-    /// Counts as an offset, even if no detector found one (docs/design/voice.md A-15).
+    /// Ends a person's talk as an offset does, even if no detector found one (docs/design/voice.md A-15).
     fn end_talk_by_force(&mut self, user: &PersonId, out: &mut Vec<Effect>) {
         let Some(person) = self.people.get_mut(user) else { return };
         match person.talk {

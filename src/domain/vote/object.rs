@@ -109,7 +109,8 @@ impl<'de> Deserialize<'de> for Object {
 ///
 /// An object begins with a brace and a quotation mark or the name of a vote's field, because a brace alone is common in prose.
 /// Frequent mistakes of models are tolerated: other quotation marks or none, a quotation mark inside a text, a comment, an extra
-/// comma, a line break inside a text, a bare word, Python's `True`, or a number out of range. The last two count as text.
+/// comma, a line break inside a text, a bare word, Python's `True`, or a number out of range. A bare word and a number out of
+/// range count as text.
 pub(super) fn find(text: &str) -> Found<'_> {
     let mut found = Found::default();
     let (mut from, mut at) = (0, 0);
