@@ -1,7 +1,7 @@
 //! Measures what recall finds, and how long it takes.
 //!
 //! `cargo bench --bench recall -- FILE` reads long dialogues with questions in the public format of LoCoMo (`locomo10.json`), and prints which share of
-//! the labelled messages fits into so many tokens if the newest messages are taken, the best by BM25, and the best with their neighbours. Without FILE it
+//! the labelled messages fits into so many tokens of a prompt if the newest messages are taken, the best by BM25, and those that recall takes. Without FILE it
 //! makes talks of its own. Then it looks something up in a room of 10,000 messages on sled, for the first time and again.
 
 #[path = "shared/system.rs"]
@@ -12,19 +12,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use jiff::tz::TimeZone;
 use ractor::Actor;
 use serde_json::{Value, json};
 use system::{context, millis, room, say};
-use tertulia::actors::recall::Stretch;
+use tertulia::actors::recall::{Question, Stretch};
 use tertulia::actors::runtime::root::Root;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::backend;
 use tertulia::backend::loading::load_rooms;
-use tertulia::domain::id::Seq;
+use tertulia::domain::id::{CompanionId, Seq};
 use tertulia::domain::message::{Author, Message};
-use tertulia::domain::prompt::tokens;
-use tertulia::domain::recall::Corpus;
+use tertulia::domain::moment::Moment;
+use tertulia::domain::prompt::{Said, shown_of_recalled};
 use tertulia::domain::recall::words::Words;
+use tertulia::domain::recall::{Corpus, Found};
 use tertulia::journal::channel_key::ChannelKey;
 use tertulia::settings::Settings;
 use tertulia::telemetry::instruments::Instruments;
@@ -128,29 +130,30 @@ fn own(number: usize) -> Dialogue {
 fn table(dialogues: &[Dialogue], words: &Words) {
     let mut sums: BTreeMap<&str, [f64; 3]> = BTreeMap::new();
     let questions: usize = dialogues.iter().map(|dialogue| dialogue.questions.len()).sum();
+    let (id, now) = (CompanionId::from("aria"), Moment::ZERO.zoned(&TimeZone::UTC));
     for dialogue in dialogues {
         let (mut corpus, mut reader) = (Corpus::default(), words.reader());
-        for (at, (speaker, text)) in dialogue.said.iter().enumerate() {
-            corpus.push(Seq(at as u64), speaker, text, &mut reader);
-        }
-        let sizes: Vec<usize> = dialogue.said.iter().map(|(speaker, text)| tokens(&format!("{speaker}: {text}"))).collect();
+        let said = dialogue.said.iter().enumerate().map(|(at, (speaker, text))| {
+            corpus.push(Seq(at as u64), Moment::ZERO, speaker, text, &mut reader);
+            let message = Message::new(Author::of_name(speaker.as_str().into()), text.as_str().into());
+            Said::new(Seq(at as u64), Moment::ZERO, message.into())
+        });
+        let said: Vec<Said> = said.collect();
         for (question, evidence) in &dialogue.questions {
-            let query = words.of(question);
-            let scores = corpus.scores(&query);
+            let query = words.query([("Eve", &**question)], &["Aria"], &now);
+            let scores = corpus.scores(&query, words);
             let mut plain: Vec<usize> = (0..scores.len()).filter(|at| scores[*at] > 0.0).collect();
             plain.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(b.cmp(a)));
-            let with_neighbours = corpus.search(&query).into_iter().flat_map(|found| {
-                let at = found.index;
-                [Some(at), at.checked_sub(1), (at + 1 < sizes.len()).then_some(at + 1)].into_iter().flatten()
+            let mut known = BTreeSet::new();
+            let found = corpus.search(&query, words).into_iter().flat_map(|Found { index: at, .. }| {
+                [Some(at), at.checked_sub(1), (at + 1 < said.len()).then_some(at + 1)].into_iter().flatten()
             });
-            let ways = [
-                ("newest only", (0..sizes.len()).rev().collect()),
-                ("BM25", plain),
-                ("with neighbours", with_neighbours.collect::<Vec<_>>()),
-            ];
-            for (way, order) in ways {
+            let found = found.filter(|at| known.insert(*at)).collect();
+            for (way, order) in [("newest only", (0..said.len()).rev().collect()), ("BM25", plain), ("as recalled", found)] {
+                let order: Vec<Said> = order.iter().map(|at| said[*at].clone()).collect();
                 for (sum, budget) in sums.entry(way).or_default().iter_mut().zip(BUDGETS) {
-                    let found = fitting(&order, &sizes, budget).intersection(evidence).count();
+                    let shown = shown_of_recalled(&order, &id, "Aria", &TimeZone::UTC, budget);
+                    let found = shown.iter().filter(|seq| evidence.contains(&(seq.0 as usize))).count();
                     *sum += found as f64 / evidence.len() as f64;
                 }
             }
@@ -159,24 +162,10 @@ fn table(dialogues: &[Dialogue], words: &Words) {
     let said: usize = dialogues.iter().map(|dialogue| dialogue.said.len()).sum();
     println!("{} dialogues, {said} messages, {questions} questions", dialogues.len());
     println!("| looked up | {} | {} | {} tokens |\n| --- | ---: | ---: | ---: |", BUDGETS[0], BUDGETS[1], BUDGETS[2]);
-    for (way, sums) in ["newest only", "BM25", "with neighbours"].map(|way| (way, sums.get(way).copied().unwrap_or_default())) {
+    for (way, sums) in ["newest only", "BM25", "as recalled"].map(|way| (way, sums.get(way).copied().unwrap_or_default())) {
         let [few, some, many] = sums.map(|sum| sum / questions.max(1) as f64);
         println!("| {way} | {few:.3} | {some:.3} | {many:.3} |");
     }
-}
-
-/// The messages that fit, in this order, until one does not.
-fn fitting(order: &[usize], sizes: &[usize], budget: usize) -> BTreeSet<usize> {
-    let (mut taken, mut left) = (BTreeSet::new(), budget);
-    for at in order {
-        if taken.contains(at) {
-            continue;
-        }
-        let Some(rest) = left.checked_sub(sizes[*at]) else { break };
-        left = rest;
-        taken.insert(*at);
-    }
-    taken
 }
 
 /// Times looking something up in a long room.
@@ -209,17 +198,16 @@ async fn time() -> anyhow::Result<()> {
         .map(|(question, _)| Arc::new(Message::new(from.clone(), question.as_str().into())))
         .collect();
     let stretch = Stretch { after: Seq::NONE, before: Seq(u64::MAX) };
+    let now = Moment::ZERO.zoned(&TimeZone::UTC);
+    let asked =
+        |question| Question { messages: std::slice::from_ref(question), names: &["Aria"], before: Vec::new(), now: now.clone() };
     let budget = 2 * context.settings.prompt.recall_tokens;
     let (mut first, mut again, mut found) = (Vec::new(), Vec::new(), 0);
     for question in questions.iter().cycle().take(LOOKUPS) {
         context.recall.forget(&channel_key);
         for times in [&mut first, &mut again] {
             let began = Instant::now();
-            found += context
-                .recall
-                .like(std::slice::from_ref(question), stretch, &channel_key, &*context.store, |_| true, budget)
-                .await?
-                .len();
+            found += context.recall.like(asked(question), stretch, &channel_key, &*context.store, |_| true, budget).await?.len();
             times.push(began.elapsed());
         }
     }

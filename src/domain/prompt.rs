@@ -291,6 +291,11 @@ pub fn statement_texts(
         .collect()
 }
 
+/// The recalled messages that a statement's prompt has room for within so many tokens, the best first, for measurements.
+pub fn shown_of_recalled(found: &[Said], id: &CompanionId, name: &str, zone: &TimeZone, tokens: usize) -> Vec<Seq> {
+    recalled::recalled(found, &[], line::Reader { id, name }, zone, tokens * 4).1
+}
+
 /// The message before which older ones may be recalled for a statement: the first one that its prompt shows. None if nothing is recalled, because the
 /// prompt shows all messages or recall is turned off.
 pub fn recalls_before(

@@ -31,7 +31,7 @@ const MOST_BEFORE: usize = 4;
 const FULL: usize = 8;
 
 /// The number of bits of a word that are compared before the word itself.
-const LAST_BITS: usize = 12;
+const LAST_BITS: usize = 16;
 
 const fn last_bits(word: Word) -> usize {
     word as usize & ((1 << LAST_BITS) - 1)
@@ -152,6 +152,8 @@ impl Corpus {
             .filter(|found| found.score > 0.0)
             .collect();
         found.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.index.cmp(&a.index)));
+        let least = found.first().map_or(0.0, |best| best.score * LEAST);
+        found.truncate(found.partition_point(|found| found.score >= least));
         let mut known = HashSet::new();
         found.retain(|found| {
             let is_new = |word: &Word| !query.words.contains(word);
@@ -159,8 +161,6 @@ impl Corpus {
             new.sort_unstable();
             !new.is_empty() && known.insert(new)
         });
-        let least = found.first().map_or(0.0, |best| best.score * LEAST);
-        found.retain(|found| found.score >= least);
         found
     }
 

@@ -57,7 +57,7 @@ async fn what_was_said_long_ago_is_in_the_prompt_and_on_record() {
 
     let prompt = asked(&world, QUESTION).await;
 
-    assert!(prompt.contains(CAT) && prompt.contains("looked up"), "{prompt}");
+    assert!(prompt.contains(CAT) && prompt.contains("found by words"), "{prompt}");
     let history = world.try_history(LOBBY).await.unwrap();
     let answer = history.messages.last().unwrap();
     assert!(answer.recalled.contains(&told), "{answer:?}");

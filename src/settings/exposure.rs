@@ -44,6 +44,8 @@ fn secret_files(settings: &Settings) -> impl Iterator<Item = (String, &Path)> {
         ("storage.url_file".to_owned(), settings.storage.url_file.as_deref()),
         ("models.side.api_key_file".to_owned(), models.side.api_key_file.as_deref()),
         ("models.main.api_key_file".to_owned(), models.main.api_key_file.as_deref()),
+        ("models.moderation.api_key_file".to_owned(), models.moderation.as_ref().and_then(|model| model.api_key_file.as_deref())),
+        ("cluster.secret_file".to_owned(), settings.cluster.secret_file.as_deref()),
     ];
     let named = models.named.iter().map(|(name, model)| (format!("models.{name}.api_key_file"), model.api_key_file.as_deref()));
     let services = settings.speech.services.iter();

@@ -25,7 +25,7 @@ type List = HashSet<&'static str>;
 /// The lists of a language in `words.txt`, which explains them.
 #[derive(Default)]
 pub(super) struct Lists {
-    /// The name of the language's stemming algorithm.
+    /// The name of the language's stemming algorithm, or `spaceless`.
     pub(super) language: &'static str,
     words: List,
     talk: List,
@@ -137,7 +137,7 @@ impl Words {
     /// The lists of the configured languages, and of those in which a text seems to be written.
     fn lists_of(&self, words: &[Surface]) -> Vec<&'static Lists> {
         let is_of = |lists: &Lists, word: &Surface| match word.is_spaceless {
-            true => lists.language == "japanese",
+            true => lists.language == "spaceless",
             false => lists.words.contains(&*word.plain) || lists.talk.contains(&*word.plain),
         };
         let count = |lists: &Lists| words.iter().filter(|word| is_of(lists, word)).count();

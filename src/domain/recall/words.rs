@@ -101,7 +101,8 @@ impl WordReader<'_> {
 /// given without them, and words with an apostrophe also without their shorter part.
 pub(super) fn each_word(text: &str, mut with: impl FnMut(&str, bool)) {
     if text.is_ascii() {
-        return each_spaced_word(&text.to_ascii_lowercase(), |word| with(word, false));
+        let text = text.to_ascii_lowercase();
+        return each_spaced_word(&text, text.unicode_word_indices(), |word| with(word, false));
     }
     let plain: String = text.nfkc().flat_map(char::to_lowercase).map(plain_char).collect();
     let mut rest = plain.as_str();
@@ -112,16 +113,17 @@ pub(super) fn each_word(text: &str, mut with: impl FnMut(&str, bool)) {
         rest = after;
         match is_spaceless {
             true => with(part, true),
-            false => each_spaced_word(part, |word| with(word, false)),
+            false => {
+                let is_word = |(_, word): &(usize, &str)| word.starts_with(is_emoji) || word.contains(char::is_alphanumeric);
+                each_spaced_word(part, part.split_word_bound_indices().filter(is_word), |word| with(word, false));
+            }
         }
     }
 }
 
-fn each_spaced_word(text: &str, mut with: impl FnMut(&str)) {
+fn each_spaced_word<'a>(text: &'a str, words: impl Iterator<Item = (usize, &'a str)>, mut with: impl FnMut(&str)) {
     let (mut number, mut parts, mut end, mut before) = (String::new(), 0, 0, "");
-    for (start, word) in
-        text.split_word_bound_indices().filter(|(_, word)| word.starts_with(is_emoji) || word.contains(char::is_alphanumeric))
-    {
+    for (start, word) in words {
         let gap = &text[end..start];
         end = start + word.len();
         with(word);

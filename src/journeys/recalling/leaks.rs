@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::tz::TimeZone;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
@@ -10,9 +11,10 @@ use super::super::world::{World, channel_key, of_json, room};
 use crate::actors::companion::history::is_heard;
 use crate::actors::erasure::retention;
 use crate::actors::membership::opt_out::OptOutService;
-use crate::actors::recall::Stretch;
+use crate::actors::recall::{Question, Stretch};
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Message};
+use crate::domain::moment::Moment;
 use crate::ports::opt_out::OptOut as _;
 
 const ROOMS: [&str; 2] = ["den", "lobby"];
@@ -38,12 +40,13 @@ fn allowed(said: &[Said], room: usize, ignored: &BTreeSet<usize>) -> BTreeSet<St
 }
 
 async fn found(world: &World, room: usize) -> BTreeSet<String> {
-    let question = Message::new(Author::of_name("Ben".into()), "Where is the zebra?".into());
+    let messages = [Message::new(Author::of_name("Ben".into()), "Where is the zebra?".into()).into()];
+    let question =
+        Question { messages: &messages, names: &["Aria"], before: Vec::new(), now: Moment::ZERO.zoned(&TimeZone::UTC) };
     let stretch = Stretch { after: Seq::NONE, before: Seq(u64::MAX) };
     let key = channel_key(ROOMS[room]);
     let is_heard = |from: &Author| is_heard(from, &world.context, &key.guild);
-    let found =
-        world.context.recall.like(&[question.into()], stretch, &key, &*world.context.store, is_heard, 100_000).await.unwrap();
+    let found = world.context.recall.like(question, stretch, &key, &*world.context.store, is_heard, 100_000).await.unwrap();
     found.iter().filter_map(|said| said.message.text.split(' ').next().map(str::to_owned)).collect()
 }
 

@@ -61,6 +61,7 @@ pub(super) const ERRORS: &[&str] = &[
     "empty",
     "only_thoughts",
     "no_statement",
+    "risk",
     "moderated",
     "moderation_failed",
     "post_refused",
