@@ -21,6 +21,8 @@ const LENGTH: f32 = 0.75;
 const NEIGHBOUR: f32 = 0.5;
 /// The weight of a variant of a word.
 const VARIANT: f32 = 0.7;
+/// The number of unknown words whose variants are looked up.
+const MOST_VARIED: usize = 8;
 /// The share of its score that a message keeps if it only asks.
 const ASKS: f32 = 0.4;
 /// Messages with a smaller share of the best score are left out.
@@ -63,7 +65,6 @@ struct Entry {
 pub struct Found {
     /// The index in the corpus.
     pub index: usize,
-    pub seq: Seq,
     pub score: f32,
 }
 
@@ -147,7 +148,7 @@ impl Corpus {
             .map(|index| {
                 let neighbour = at(index.checked_sub(1)).max(at(Some(index + 1)));
                 let asks = if self.messages[index].asks { ASKS } else { 1.0 };
-                Found { index, seq: self.messages[index].seq, score: (own[index] + NEIGHBOUR * neighbour) * asks }
+                Found { index, score: (own[index] + NEIGHBOUR * neighbour) * asks }
             })
             .filter(|found| found.score > 0.0)
             .collect();
@@ -169,7 +170,7 @@ impl Corpus {
         let mut scores = vec![0.0; self.messages.len()];
         let forms: Vec<(&[Word], f32)> = query.terms.iter().map(|term| (&*term.forms, term.weight)).collect();
         let found_in = self.add_scores(&forms, &mut scores);
-        let missing = query.terms.iter().zip(found_in).filter(|(_, found)| *found == 0).map(|(term, _)| term);
+        let missing = query.terms.iter().zip(found_in).filter(|(_, found)| *found == 0).map(|(term, _)| term).take(MOST_VARIED);
         let variants: Vec<_> = missing.map(|term: &Term| (words.variants(term), term.weight * VARIANT)).collect();
         if variants.iter().any(|(forms, _)| !forms.is_empty()) {
             self.add_scores(&variants.iter().map(|(forms, weight)| (&**forms, *weight)).collect::<Vec<_>>(), &mut scores);

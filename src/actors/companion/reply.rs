@@ -316,9 +316,7 @@ async fn add_history(
     let Some(before) = prompt::recalls_before(character(settings, None), scene, statement, words) else { return };
     let answered = statement.input.buffer.iter().map(|said| &said.message).filter(|message| !message.is_by(&settings.id));
     let answered: Vec<_> = answered.cloned().collect();
-    let present = context.memberships.present(&channel_key.channel).into_keys();
-    let present: Vec<_> = present.filter_map(|id| context.memberships.companion(&channel_key.channel, &id)).collect();
-    let names = settings.names().chain(present.iter().map(|companion| &*companion.name));
+    let names = settings.names().chain(scene.others.iter().map(|other| &*other.name));
     let own = statement.input.recent.iter().rev().find(|said| said.message.is_by(&settings.id));
     let question = Question {
         messages: &answered,

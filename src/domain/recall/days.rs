@@ -14,27 +14,27 @@ pub(super) fn named(words: &[Surface], lists: &[&Lists], today: Date) -> BTreeSe
     for (at, Surface { plain: word, is_spaceless, .. }) in words.iter().enumerate() {
         let near = |distance: isize| at.checked_add_signed(distance).and_then(|at| words.get(at)).map_or("", |word| &*word.plain);
         for list in lists {
-            let is_named = |name: &&str| match is_spaceless {
+            let is_named = |name: &str| match is_spaceless {
                 true => word.contains(name),
                 false => name.split('_').rev().enumerate().all(|(before, part)| near(-(before as isize)) == part),
             };
+            let place = |names| list.place(names, is_named);
             // "The day before yesterday" is not yesterday.
-            let back = list.relative.iter().rposition(|names| names.iter().any(is_named));
+            let back = ["day-0", "day-1", "day-2"].into_iter().rposition(|names| place(names).is_some());
             days.extend(back.map(|back| ago(back as i64)));
-            let place = |names: &[Vec<&str>]| names.iter().position(|names| names.iter().any(is_named));
-            if let Some(weekday) = place(&list.weekdays) {
-                let back = (i64::from(today.weekday().to_monday_zero_offset()) - weekday as i64 - 1).rem_euclid(7) + 1;
-                days.insert(ago(back));
+            if let Some(weekday) = place("weekdays") {
+                days.insert(ago((i64::from(today.weekday().to_monday_zero_offset()) - weekday as i64 - 1).rem_euclid(7) + 1));
             }
-            if let Some(month) = place(&list.months) {
+            if let Some(month) = place("months") {
                 let day = [near(-1), near(-2), near(1)].into_iter().find_map(leading_number);
                 let year = [near(1), near(2), near(3)].into_iter().filter_map(leading_number).find(|year| *year > 1_000);
                 days.extend(day.and_then(|day| latest(year, month as i16 + 1, day, today)));
             }
-            let is_ago = || [near(-2), near(-3), near(1)].iter().any(|word| list.ago.contains(word)) || word.ends_with('前');
-            if list.days.contains(&**word) && is_ago() {
-                let counted = list.numbers.iter().position(|number| *number == near(-1)).map(|place| place as i16 + 1);
-                days.extend(counted.or_else(|| leading_number(near(-1))).map(|count| ago(count.into())));
+            let is_ago =
+                || word.ends_with('前') || [-2, -3, 1].into_iter().any(|at| list.place("ago", |name| name == near(at)).is_some());
+            if place("days").is_some() && is_ago() {
+                let number = list.place("numbers", |number| number == near(-1)).map(|place| place as i16 + 1);
+                days.extend(number.or_else(|| leading_number(near(-1))).map(|number| ago(number.into())));
             }
         }
         if word == "月" {
@@ -42,17 +42,12 @@ pub(super) fn named(words: &[Surface], lists: &[&Lists], today: Date) -> BTreeSe
                 leading_number(near(-1)).zip(leading_number(near(1))).and_then(|(month, day)| latest(None, month, day, today)),
             );
         }
-        // A date in digits, which is also given without its separators.
+        // A date in digits: 20260503, 03052026 or 05032026. Its form with separators is given like that, too.
         if let (8, Ok(number)) = (word.len(), word.parse::<u32>()) {
-            let (first, second, third) = (number / 10_000, number / 100 % 100, number % 100);
-            let readings = [
-                (first, second, third),
-                (number % 10_000, number / 10_000 % 100, number / 1_000_000),
-                (number % 10_000, number / 1_000_000, number / 10_000 % 100),
-            ];
-            days.extend(readings.into_iter().filter_map(|(year, month, day)| {
-                latest(Some(year as i16).filter(|year| *year > 1_900), month as i16, day as i16, today)
-            }));
+            let [first, second, last, ending] = [number / 1_000_000, number / 10_000 % 100, number % 100, number % 10_000];
+            let readings = [(number / 10_000, ending / 100, last), (ending, second, first), (ending, first, second)];
+            let readings = readings.into_iter().filter(|(year, ..)| (1_900..2_200).contains(year));
+            days.extend(readings.filter_map(|(year, month, day)| latest(Some(year as i16), month as i16, day as i16, today)));
         }
     }
     days.retain(|day| *day <= today);

@@ -130,7 +130,7 @@ fn found(language: &Language, known: &[Algorithm]) -> usize {
     }
     let is_found = |at: usize| {
         let best = corpus.search(&query(&words, language.told[at].1), &words);
-        best.iter().take(5).any(|found| found.seq == Seq(at as u64 * 100 + 17))
+        best.iter().take(5).any(|found| found.index == at * 100 + 17)
     };
     (0..10).filter(|at| is_found(*at)).count()
 }
@@ -165,7 +165,7 @@ fn the_neighbour_of_a_question_is_found_with_it() {
         corpus.push(Seq(at as u64), Moment::ZERO, "Ana", text, &mut words.reader());
     }
 
-    let best: Vec<u64> = corpus.search(&query(&words, "cat"), &words).iter().map(|found| found.seq.0).collect();
+    let best: Vec<usize> = corpus.search(&query(&words, "cat"), &words).iter().map(|found| found.index).collect();
 
     assert_eq!(best, [2, 0, 1], "what was said beside the question, the newer one first, and then the question");
 }
@@ -178,8 +178,12 @@ fn a_corpus_keeps_the_newest_messages() {
         corpus.keep_newest(40);
     }
 
-    let has =
-        |at: u64| corpus.search(&query(&words, &format!("w{at}")), &words).first().is_some_and(|found| found.seq == Seq(at));
+    let has = |at: u64| {
+        corpus
+            .search(&query(&words, &format!("w{at}")), &words)
+            .first()
+            .is_some_and(|found| corpus.seq(found.index) == Some(Seq(at)))
+    };
     assert!((40..=45).contains(&corpus.len()), "{}", corpus.len());
     assert!(has(99) && has(60) && !has(10));
 }

@@ -1,6 +1,6 @@
 //! What a question is about: its words without those that say nothing about a topic.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -17,58 +17,43 @@ const AUTHOR: f32 = 0.3;
 const BEFORE: f32 = 0.4;
 /// A question with more words about its topic needs no others.
 const FEW: usize = 3;
+/// The number of a question's words that are looked up.
+const MOST_TERMS: usize = 100;
 /// A word with fewer letters has no variants.
 const SHORTEST_VARIED: usize = 4;
 
-type List = HashSet<&'static str>;
-
 /// The lists of a language in `words.txt`, which explains them.
-#[derive(Default)]
 pub(super) struct Lists {
     /// The name of the language's stemming algorithm, or `spaceless`.
-    pub(super) language: &'static str,
-    words: List,
-    talk: List,
-    author: List,
-    before: List,
-    /// The names of the days before today, by distance.
-    pub(super) relative: [List; 3],
-    pub(super) weekdays: Vec<Vec<&'static str>>,
-    pub(super) months: Vec<Vec<&'static str>>,
-    pub(super) days: List,
-    pub(super) ago: List,
-    pub(super) numbers: Vec<&'static str>,
+    language: &'static str,
+    /// The entries of each list, with their names.
+    lists: HashMap<&'static str, Vec<Vec<&'static str>>>,
+    /// The words without a topic that occur in every text, and those of talk.
+    words: HashSet<&'static str>,
+    talk: HashSet<&'static str>,
 }
 
 pub(super) static LISTS: LazyLock<Vec<Lists>> = LazyLock::new(|| {
     let sections = include_str!("words.txt").split("\n[").skip(1).filter_map(|section| section.split_once(']'));
-    sections.map(|(language, lines)| lists(language, lines)).collect()
+    let entries = |words: &'static str| words.split(' ').map(|names| names.split('/').collect::<Vec<_>>()).collect::<Vec<_>>();
+    let lists = |(language, lines): (_, &'static str)| {
+        let lists: HashMap<_, _> =
+            lines.lines().filter_map(|line| line.split_once(": ")).map(|(kind, words)| (kind, entries(words))).collect();
+        let set = |kind| lists.get(kind).into_iter().flatten().flatten().copied().collect();
+        Lists { language, words: set("words"), talk: set("talk"), lists }
+    };
+    sections.map(lists).collect()
 });
-
-fn lists(language: &'static str, lines: &'static str) -> Lists {
-    let of =
-        |kind: &str| lines.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(": ")).unwrap_or_default().split(' ');
-    let set = |kind: &str| of(kind).collect::<List>();
-    let ordered = |kind: &str| of(kind).map(|names| names.split('/').collect()).collect();
-    Lists {
-        language,
-        words: set("words"),
-        talk: set("talk"),
-        author: set("author"),
-        before: set("before"),
-        relative: ["day-0", "day-1", "day-2"].map(set),
-        weekdays: ordered("weekdays"),
-        months: ordered("months"),
-        days: set("days"),
-        ago: set("ago"),
-        numbers: of("numbers").collect(),
-    }
-}
 
 impl Lists {
     /// The words without a topic.
     pub(super) fn without_topic(&self) -> impl Iterator<Item = &'static str> {
         self.words.iter().chain(&self.talk).copied()
+    }
+
+    /// The place of the entry in a list that has a name with this property.
+    pub(super) fn place(&self, list: &str, is_named: impl Fn(&str) -> bool) -> Option<usize> {
+        self.lists.get(list)?.iter().position(|names| names.iter().any(|name| is_named(name)))
     }
 }
 
@@ -148,7 +133,7 @@ impl Words {
     }
 
     fn add(&self, author: &str, words: &[Surface], names: &HashSet<String>, lists: &[&Lists], query: &mut Query) {
-        let is_in = |list: fn(&Lists) -> &List, word: &str| lists.iter().any(|lists| list(lists).contains(word));
+        let has = |list, word: &str| lists.iter().any(|lists| lists.place(list, |name| name == word).is_some());
         let mut reader = self.reader();
         for Surface { word, plain, is_spaceless } in words {
             let mut forms = Vec::new();
@@ -157,18 +142,19 @@ impl Words {
                 false => reader.forms(word, &mut forms),
             }
             query.words.extend(&forms);
-            query.refers_back |= is_in(|lists| &lists.before, plain);
-            if names.contains(plain) || is_in(|lists| &lists.words, plain) {
+            query.refers_back |= has("before", plain);
+            if names.contains(plain) || lists.iter().any(|lists| lists.words.contains(&**plain)) {
                 continue;
             }
-            let weight = if is_laughter(plain) || is_in(|lists| &lists.talk, plain) { TALK } else { 1.0 };
+            let is_talk = is_laughter(plain) || lists.iter().any(|lists| lists.talk.contains(&**plain));
+            let weight = if is_talk { TALK } else { 1.0 };
             match is_spaceless {
                 // Each pair of characters counts by itself.
                 true => forms.into_iter().for_each(|form| query.add(vec![form], weight, "")),
                 false => query.add(forms, weight, plain),
             }
         }
-        if words.iter().any(|word| is_in(|lists| &lists.author, &word.plain)) {
+        if words.iter().any(|word| has("author", &word.plain)) {
             let mut forms = Vec::new();
             surface(author).iter().for_each(|name| reader.forms(&name.word, &mut forms));
             forms.into_iter().for_each(|form| query.add(vec![form], AUTHOR, ""));
@@ -182,12 +168,7 @@ impl Words {
         if letters.len() < SHORTEST_VARIED || letters.iter().any(|letter| !letter.is_alphabetic()) {
             return Vec::new();
         }
-        let alphabet = match letters[0] {
-            'a'..='z' => 'a'..='z',
-            'α'..='ω' => 'α'..='ω',
-            'а'..='я' => 'а'..='я',
-            _ => return Vec::new(),
-        };
+        let alphabet = if letters[0].is_ascii() { 'a'..='z' } else { 'а'..='я' };
         let (mut reader, mut forms) = (self.reader(), Vec::new());
         let mut add = |parts: [&[char]; 3]| reader.forms(&parts.concat().iter().collect::<String>(), &mut forms);
         for at in 1..=letters.len() {
@@ -222,7 +203,7 @@ impl Query {
     }
 
     fn add(&mut self, forms: Vec<Word>, weight: f32, text: &str) {
-        if !forms.is_empty() && !self.terms.iter().any(|known| known.forms == forms) {
+        if self.terms.len() < MOST_TERMS && !self.terms.iter().any(|known| known.forms == forms) {
             self.terms.push(Term { forms, weight, text: text.into() });
         }
     }
@@ -231,8 +212,7 @@ impl Query {
 /// Whether a word is written laughter, a drawn-out sound such as "hmm", or a smiley.
 fn is_laughter(word: &str) -> bool {
     let letters: HashSet<char> = word.chars().collect();
-    let is_smiley = |char: &char| matches!(char, '\u{2764}' | '\u{1f440}'..='\u{1f450}' | '\u{1f600}'..='\u{1f64f}' | '\u{1f90c}'..='\u{1f92f}' | '\u{1f970}'..='\u{1f97a}');
+    let is_smiley = |char| matches!(char, '❤' | '👀'..='👐' | '😀'..='🙏' | '🤌'..='🤯' | '🥰'..='🥺');
     let is_drawn_out = letters.len() == 1 || letters.len() == 2 && word.contains(['h', 'j', 'k', 'x', 'w']);
-    letters.iter().any(is_smiley)
-        || word.chars().count() > 2 && is_drawn_out && !word.contains(|char: char| char.is_ascii_digit())
+    word.contains(is_smiley) || word.chars().count() > 2 && is_drawn_out && !word.contains(|char: char| char.is_ascii_digit())
 }

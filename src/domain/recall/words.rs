@@ -17,8 +17,12 @@ pub type Word = u32;
 
 /// The characters that may separate the parts of one number.
 const IN_NUMBERS: &[char] = &[' ', '\u{a0}', '\u{202f}', '-', '.', ',', '/', '\'', '(', ')'];
+/// The most of these characters between two digits.
+const MAX_GAP: usize = 2;
 /// The fewest digits of a number that is also indexed without its separators.
 const LONG_NUMBER: usize = 4;
+/// The digits at the end of a telephone number that do not depend on how its country and its area are written.
+const SUBSCRIBER: usize = 9;
 
 /// The stemmers of the supported languages.
 pub struct Words {
@@ -122,46 +126,35 @@ pub(super) fn each_word(text: &str, mut with: impl FnMut(&str, bool)) {
 }
 
 fn each_spaced_word<'a>(text: &'a str, words: impl Iterator<Item = (usize, &'a str)>, mut with: impl FnMut(&str)) {
-    let (mut number, mut parts, mut end, mut before) = (String::new(), 0, 0, "");
+    let (mut end, mut before) = (0, "");
     for (start, word) in words {
-        let gap = &text[end..start];
-        end = start + word.len();
         with(word);
-        let has_digits = word.contains(|char: char| char.is_ascii_digit());
-        let is_number = has_digits && !word.contains(char::is_alphabetic);
-        if !(is_number && gap.len() <= 2 && gap.chars().all(|char| IN_NUMBERS.contains(&char))) {
-            end_number(&mut number, &mut parts, &mut with);
-        }
-        if has_digits {
-            let digits = word.chars().filter(char::is_ascii_digit);
-            // A number with letters, such as that of a flight, is also found by its digits.
-            parts += if is_number && word.bytes().all(|byte| byte.is_ascii_digit()) { 1 } else { 2 };
-            number.extend(digits);
-            if !is_number {
-                end_number(&mut number, &mut parts, &mut with);
-            }
-        } else if gap == "-" && !before.is_empty() {
+        if &text[end..start] == "-" && ![before, word].concat().contains(|char: char| char.is_ascii_digit()) {
             with(&[before, word].concat());
-        } else if let Some((article, noun)) = word.split_once('\'') {
-            // An elided article ("l'été"), and an ending after a name ("İstanbul'daki").
-            match (article.chars().count(), noun.chars().count()) {
-                (..=2, 3..) => with(noun),
-                (3.., 2..) => with(article),
-                _ => {}
-            }
         }
-        before = if has_digits { "" } else { word };
+        // An elided article ("l'été"), and an ending after a name ("İstanbul'daki").
+        match word.split_once('\'').map(|(article, noun)| (article, article.chars().count(), noun, noun.chars().count())) {
+            Some((_, ..=2, noun, 3..)) => with(noun),
+            Some((name, 3.., _, 2..)) => with(name),
+            _ => {}
+        }
+        (end, before) = (start + word.len(), word);
     }
-    end_number(&mut number, &mut parts, &mut with);
-}
-
-/// Gives a number of several parts without its separators.
-fn end_number(number: &mut String, parts: &mut usize, with: &mut impl FnMut(&str)) {
-    if *parts > 1 && number.len() >= LONG_NUMBER {
-        with(number);
+    // Numbers without their separators, and without the letters before or after them.
+    let (mut digits, mut gap) = (String::new(), 0);
+    for char in text.chars().chain(['\n']) {
+        gap = if char.is_ascii_digit() { 0 } else { gap + 1 };
+        if gap == 0 {
+            digits.push(char);
+        } else if gap > MAX_GAP || !IN_NUMBERS.contains(&char) {
+            if digits.len() >= LONG_NUMBER {
+                with(&digits);
+                // A telephone number is also found without its country code.
+                digits.len().checked_sub(SUBSCRIBER).filter(|code| *code > 0).into_iter().for_each(|code| with(&digits[code..]));
+            }
+            digits.clear();
+        }
     }
-    number.clear();
-    *parts = 0;
 }
 
 /// Appends the pairs of neighbouring characters, because word boundaries are not marked.
