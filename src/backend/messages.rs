@@ -99,7 +99,7 @@ impl MessageService for ActorBackend {
         let known = self.context.memberships.companion(&channel_key.channel, &companion);
         let known = known.filter(|_| membership.companions.contains(&companion));
         let known = known.ok_or_else(|| Refused::not_found(self.not_in_room(&companion, room)))?;
-        if self.context.memberships.keeps_out(&membership, &companion) {
+        if self.context.memberships.excludes(&membership, &companion) {
             return Err(Refused::conflict(self.adults_only(&companion)));
         }
         if !known.greetings.contains(&text) {
