@@ -41,7 +41,8 @@ pub struct Part {
     pub name: Arc<str>,
     /// The https URL of the companion's picture, if it has one.
     pub picture: Option<Arc<str>>,
-    /// The text. Together with the notice it has at most [`Capabilities::longest_part`] UTF-16 code units.
+    /// The text. Together with the notice it has at most [`Capabilities::longest_part`] UTF-16 code units. Empty: the notice of a statement that was
+    /// spoken, posted by the server's own account.
     pub text: Arc<str>,
     /// A plain-text notice of the server below the text, in the same message. The text is shorter by its length.
     pub notice: Option<Arc<str>>,
