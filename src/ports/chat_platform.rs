@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use tokio::time::sleep;
 
 use super::backend::room::{is_of_console, platform_in};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
@@ -150,6 +152,25 @@ pub trait ChatPlatform: Send + Sync + 'static {
 
     /// Shows a typing indicator for a companion. Failures are ignored.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
+}
+
+/// Sends a message of the server itself, at most five times. Sending it again after an error must be safe.
+///
+/// # Errors
+/// Returns the last error.
+pub async fn insist<'a>(send: impl Fn() -> BoxFuture<'a, Result<(), NotSent>>) -> Result<(), NotSent> {
+    const TRIES: u32 = 5;
+    const PAUSE: Duration = Duration::from_secs(2);
+    let mut tried = 1;
+    loop {
+        let after = match send().await {
+            Err(NotSent::Later { after, .. }) if tried < TRIES => after,
+            Err(NotSent::Unknown { .. }) if tried < TRIES => None,
+            outcome => return outcome,
+        };
+        sleep(after.unwrap_or_default().max(PAUSE * tried)).await;
+        tried += 1;
+    }
 }
 
 /// Help for a person who may be at risk.
