@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::time::timeout;
 
 use crate::actors::companion::drafts::DraftView;
 use crate::actors::companion::history;
@@ -193,8 +192,7 @@ async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure
     let Some(moderation) = &reply.context.moderation else { return Ok(words.into()) };
     let (guild, channel) = (Plain(reply.channel_key.guild.as_str()), Plain(reply.channel_key.channel.as_str()));
     let companion = Plain(reply.companion.as_str());
-    let answer = timeout(MODERATION_TIMEOUT, moderation.refusal_of(&words)).await;
-    match answer.unwrap_or(Err(NoAnswer::TimedOut { after: MODERATION_TIMEOUT })) {
+    match moderation.refusal_of(&words, MODERATION_TIMEOUT).await {
         Ok(None) => Ok(words.into()),
         Ok(Some(category)) => {
             tracing::warn!(%guild, %channel, %companion, %category, "the moderation service refused what a companion wrote, and it is not posted");
