@@ -229,8 +229,11 @@ async fn figures_are_counted_by_month_and_outlive_what_they_count() {
         json!(all)
     };
     let before = figures().await;
+    let (helped, numbered) = (r#""what":"help""#, r#""what":"help","message""#);
+    assert_eq!(left_of(numbered, &world).await, 2);
 
     world.forget("Ana", false).await.unwrap();
+    assert_eq!((left_of(helped, &world).await, left_of(numbered, &world).await), (1, 0), "which message it was is erased");
     retention::pass_older(&world.context, &|_| Some(Moment::from_micros(u64::MAX))).await;
 
     let sums = json!({ "told": { "first": 2, "day": 0, "interval": 0 }, "helped": 1, "refused": 0 });

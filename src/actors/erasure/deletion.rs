@@ -106,7 +106,7 @@ async fn delete_all_traces(
         let entries = traces.illegible.len();
         tracing::warn!(%guild, %channel, entries, "entries of this journal cannot be read: they may still quote deleted messages");
     }
-    let usage_writes = usage_without_person(context, channel_key, &deleted, &traces.asked_at).await?;
+    let usage_writes = usage_without_person(context, channel_key, &deleted, &traces.used_at).await?;
     redact_messages(context, channel_key, &messages, traces.redacted, usage_writes).await
 }
 
@@ -166,26 +166,33 @@ pub async fn redact_messages(
     Ok(())
 }
 
-/// Returns the writes that remove the person from the usage records of these moments, if one of these messages caused the usage.
-async fn usage_without_person(
+/// Returns the writes that remove the person, or the message, from the usage records of these moments, if one of these messages caused the usage.
+pub async fn usage_without_person(
     context: &ActorContext,
     channel_key: &ChannelKey,
     gone: &BTreeSet<Seq>,
-    asked_at: &BTreeSet<Moment>,
+    used_at: &BTreeSet<Moment>,
 ) -> Result<Vec<Write>, ReadError> {
-    let mut writes = Vec::new();
-    for at in asked_at {
+    let (mut writes, mut helped) = (Vec::new(), BTreeSet::new());
+    for at in used_at {
         let next = Moment::from_micros(at.as_micros().saturating_add(1));
         let (from, to) = (key::usage_from(&channel_key.guild, *at), key::usage_from(&channel_key.guild, next));
         for (key, value) in context.store.scan(from, to, false, usize::MAX).await? {
             // An unreadable record reveals no name, so it is skipped.
             let Ok(record) = decode::<UsageRecord>(&key, &value) else { continue };
-            if matches!(&record.used, Used::Address { message, .. } if gone.contains(message))
-                && record.channel == channel_key.channel
-                && let Some(record) = without_person(&record)
-            {
-                writes.push(Write::Put(key, encode(&record)));
-            }
+            let write = match &record.used {
+                _ if record.channel != channel_key.channel => None,
+                Used::Address { message, .. } if gone.contains(message) => without_person(&record),
+                Used::Help { message: Some(message) } if gone.contains(message) => {
+                    if !helped.insert(*message) {
+                        writes.push(Write::Remove(key));
+                        continue;
+                    }
+                    Some(UsageRecord { used: Used::Help { message: None }, ..record.clone() })
+                }
+                _ => None,
+            };
+            writes.extend(write.map(|record| Write::Put(key, encode(&record))));
         }
     }
     Ok(writes)
@@ -442,8 +449,9 @@ pub struct Traces {
     /// The events that contain the text, redacted: the messages themselves, their edits, and decisions, summaries and judgements
     /// that may quote them.
     pub redacted: Vec<Recorded>,
-    /// When companions were asked because one of the messages addressed them.
-    pub asked_at: BTreeSet<Moment>,
+    /// The times of usage records that may name the messages or their authors: when companions were asked because one of the messages addressed
+    /// them, and the months of decisions about people at risk.
+    pub used_at: BTreeSet<Moment>,
     /// Other messages that consist of segments among these and still have their text.
     pub handed_over: BTreeSet<Seq>,
     /// The numbers of later events that are unreadable and may quote the messages as well.
@@ -454,7 +462,7 @@ pub struct Traces {
 pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTreeSet<Seq>) -> Result<Traces, ReadError> {
     const PAGE: usize = 512;
     let Some(first) = gone.first() else { return Ok(Traces::default()) };
-    let (mut redacted, mut asked_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut redacted, mut used_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     let mut handed_over = BTreeSet::new();
     let mut after = Seq(first.0.saturating_sub(1));
     // Replies to deleted messages, and their spoken sentences. Such a reply may have ended without a statement.
@@ -481,6 +489,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 Event::Segment(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Disclosed(_) => {
                     gone.contains(&recorded.seq)
                 }
+                    used_at.extend(decided.at_risk.filter(|message| gone.contains(message)).map(|_| recorded.at.month(0)));
                 Event::Edited { message, .. } => gone.contains(message),
                 Event::Interrupted { .. } => gone.contains(&recorded.seq),
                 Event::SentenceStarting { ticket, text, .. } => {
@@ -491,7 +500,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 }
                 Event::Evaluated(evaluated) => {
                     if evaluated.trigger == Trigger::DirectAddress && gone.contains(&evaluated.message) {
-                        asked_at.insert(recorded.at);
+                        used_at.insert(recorded.at);
                     }
                     false
                 }
@@ -517,5 +526,5 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
     }
     // The sentences are redacted first, because they are found through their statement.
     redacted.extend(sentences.into_values());
-    Ok(Traces { redacted, asked_at, handed_over, illegible })
+    Ok(Traces { redacted, used_at, handed_over, illegible })
 }
