@@ -103,7 +103,7 @@ async fn without_an_answer_in_two_seconds_the_settings_say_whether_the_words_are
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_that_is_refused_is_told_by_why() {
+async fn a_replacement_that_is_refused_leaves_the_former_statement_and_is_told_by_why() {
     let world = lobby("Something kind, Ana.", "closed").await;
     world.say_then_pass("lobby", "Aria?", 100.0).await;
     let answer = world.recorded("lobby", "message").await.pop().unwrap()["seq"].as_u64().unwrap();
@@ -114,4 +114,9 @@ async fn a_replacement_that_is_refused_is_told_by_why() {
 
     let why = serde_json::to_string(&world.why("lobby", Some("aria"), None).await.unwrap()).unwrap();
     assert!(why.contains("Replace this answer") && why.contains("refused what Aria had written (harassment)"), "{why}");
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Aria?"), ("aria", "Something kind, Ana.")]));
+    world.main.answers([Ok("Something kinder, Ana.")]);
+    world.backend.messages.try_again(&room("lobby"), Seq(answer)).await.unwrap();
+    world.pass(100.0).await;
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Aria?"), ("aria", "Something kinder, Ana.")]));
 }

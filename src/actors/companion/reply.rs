@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
@@ -53,6 +54,8 @@ pub struct Arguments {
     pub statement: messages::Source<Statement>,
     /// With `answer_or_pass`, the call that is already streaming the answer.
     pub begun: Option<Box<Begun>>,
+    /// Deletes the statement that this one replaces, once there is a text to post.
+    pub replacing: Mutex<Option<BoxFuture<'static, ()>>>,
     /// Receives [`ChannelMessage::ReplyEnded`].
     pub channel: ActorRef<ChannelMessage>,
     pub context: ActorContext,
@@ -180,6 +183,10 @@ impl Actor for Reply {
             Ok(words) => moderated(words, reply).await,
             Err(code) => Err(code.into()),
         };
+        let replacing = reply.replacing.lock().take().filter(|_| text.is_ok());
+        if let Some(replacing) = replacing {
+            replacing.await;
+        }
         let ended = ChannelMessage::ReplyEnded { ticket: reply.ticket, text, asked: request, outcome: Box::new(outcome) };
         reply.channel.cast(ended)?;
         myself.stop(None);

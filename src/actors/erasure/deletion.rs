@@ -62,23 +62,9 @@ pub async fn delete_messages(
     channel_key: &ChannelKey,
     messages: &BTreeSet<Seq>,
 ) -> Result<(), RewriteError> {
-    delete(context, channel_key, messages.clone(), false).await
-}
-
-/// Deletes a statement like [`delete_messages`], and lets its companion write a new one in its place.
-pub async fn try_again(context: &ActorContext, channel_key: &ChannelKey, statement: Seq) -> Result<(), RewriteError> {
-    delete(context, channel_key, BTreeSet::from([statement]), true).await
-}
-
-async fn delete(
-    context: &ActorContext,
-    channel_key: &ChannelKey,
-    messages: BTreeSet<Seq>,
-    again: bool,
-) -> Result<(), RewriteError> {
-    let (context, channel_key) = (context.clone(), channel_key.clone());
+    let (context, channel_key, messages) = (context.clone(), channel_key.clone(), messages.clone());
     let deletion = tokio::spawn(async move {
-        let deleted = delete_all_traces(&context, &channel_key, &messages, again).await;
+        let deleted = delete_all_traces(&context, &channel_key, &messages).await;
         deleted.map_err(|error| error.of(&channel_key))
     });
     deletion.await.unwrap_or_else(|_| Err(WriteError::Unknown.into()))
@@ -88,7 +74,6 @@ async fn delete_all_traces(
     context: &ActorContext,
     channel_key: &ChannelKey,
     messages: &BTreeSet<Seq>,
-    again: bool,
 ) -> Result<(), RewriteError> {
     let _lock = context.rewrite_locks.lock(channel_key).await;
     let reader = Reader::new(&*context.store);
@@ -98,7 +83,7 @@ async fn delete_all_traces(
     let notes = messages.iter().map(|seq| Write::Put(key::index_removal(channel_key.ward(), no, *seq), encode(&())));
     write_meta(context, channel_key.ward(), notes.collect()).await?;
     let mut deleted: BTreeSet<Seq> = messages.iter().copied().collect();
-    accept_deletion(context, channel_key, Event::Deleted { messages: messages.clone(), unnamed: Vec::new(), again }).await?;
+    accept_deletion(context, channel_key, Event::deleted(messages)).await?;
     let traces = all_traces_of(context, channel_key, &mut deleted).await?;
     let messages: Vec<Seq> = deleted.iter().copied().collect();
     if !traces.illegible.is_empty() {
@@ -489,7 +474,6 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 Event::Segment(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Disclosed(_) => {
                     gone.contains(&recorded.seq)
                 }
-                    used_at.extend(decided.at_risk.filter(|message| gone.contains(message)).map(|_| recorded.at.month(0)));
                 Event::Edited { message, .. } => gone.contains(message),
                 Event::Interrupted { .. } => gone.contains(&recorded.seq),
                 Event::SentenceStarting { ticket, text, .. } => {
@@ -505,6 +489,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     false
                 }
                 Event::Decided(decided) => {
+                    used_at.extend(decided.at_risk.filter(|message| gone.contains(message)).map(|_| recorded.at.month(0)));
                     // The prompt of an external companion is unknown, so its decisions count as traces.
                     decided.call.as_ref().is_none_or(|call| call.showed(gone))
                         || decided.messages.iter().any(|seq| gone.contains(seq))
