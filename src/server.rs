@@ -35,6 +35,7 @@ use crate::actors::membership::changes;
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
+use crate::actors::runtime::moderator::Moderator;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
 use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
@@ -55,7 +56,6 @@ use crate::journal::record::NEWEST_VERSION;
 use crate::ports::backend::keeping::FailedReload;
 use crate::ports::clock::Clock as _;
 use crate::ports::language_model::ModelRole;
-use crate::ports::moderation::Moderation;
 use crate::ports::nodes::Nodes;
 use crate::ports::rng::Rng as _;
 use crate::ports::store::Store;
@@ -477,11 +477,14 @@ pub(crate) fn models(settings: &settings::models::Models, dialects: &Dialects) -
 }
 
 /// The moderation service, if one is configured.
-fn moderation(settings: &settings::models::Models) -> Result<Option<Arc<dyn Moderation>>, settings::Problem> {
+///
+/// # Errors
+/// Returns an error if its address, its key or the certificates cannot be used.
+pub fn moderation(settings: &settings::models::Models) -> Result<Option<Arc<Moderator>>, settings::Problem> {
     let Some(moderation) = &settings.moderation else { return Ok(None) };
     let service = OpenAiModeration::new(moderation, &settings.authorities()?);
     let service = service.map_err(|problem| settings::Problem { key: format!("moderation.{}", problem.key), ..problem })?;
-    Ok(Some(Arc::new(service)))
+    Ok(Some(Arc::new(Moderator::new(Arc::new(service)))))
 }
 
 fn context(

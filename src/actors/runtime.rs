@@ -8,6 +8,7 @@ pub mod guild;
 pub mod guilds;
 pub mod hub;
 pub mod in_flight;
+pub mod moderator;
 pub mod owned_task;
 mod pending;
 pub mod platforms;

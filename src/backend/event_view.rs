@@ -121,7 +121,10 @@ impl EventView {
             Event::Deleted { messages, unnamed, .. } => {
                 messages.iter().for_each(|seq| self.texts.insert(*seq, &Arc::from("")));
                 let unnamed = (!unnamed.is_empty()).then_some(unnamed);
-                vec![("deleted", with(json!({ "messages": messages }), json!({ "unnamed": unnamed })))]
+                // The request to replace a statement deletes nothing yet.
+                let is_visible = !messages.is_empty() || unnamed.is_some();
+                let deleted = is_visible.then(|| with(json!({ "messages": messages }), json!({ "unnamed": unnamed })));
+                deleted.map(|deleted| ("deleted", deleted)).into_iter().collect()
             }
             Event::Joined { companion, external } => {
                 vec![("joined", with(json!({ "companion": companion }), json!({ "external": external.then_some(true) })))]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ActorBackend;
 use crate::actors::erasure::deletion::{
-    Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces, traces_of,
+    Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces, traces_of, usage_without_person,
 };
 use crate::actors::erasure::named::forget_named;
 use crate::actors::erasure::retention::without_person;
@@ -117,13 +117,14 @@ impl ActorBackend {
             gone.extend(answers);
         }
         let traces = all_traces_of(&self.context, channel_key, &mut gone).await?;
+        let usage = usage_without_person(&self.context, channel_key, &gone, &traces.used_at).await?;
         let Traces { redacted: events, mut illegible, .. } = traces;
         if has_illegible_snapshot(&*self.context.store, channel_key).await? {
             // No event has this number, so it can stand for the snapshot.
             illegible.insert(Seq::NONE);
         }
         count(&events, forgotten);
-        redact_traces(&self.context, channel_key, events, Vec::new()).await?;
+        redact_traces(&self.context, channel_key, events, usage).await?;
         Ok(Some(illegible))
     }
 

@@ -262,6 +262,17 @@ impl MaintenanceService for ActorBackend {
             part("models", models_detail.is_empty(), models_detail),
         ];
         parts.extend(refused);
+        if let Some(moderation) = &self.context.moderation {
+            let meanwhile = self.context.settings.safety.moderation_fails.meanwhile();
+            let failed = moderation.failure().map(|code| format!("the service does not work ({code}): {meanwhile}"));
+            let detail = failed.unwrap_or_else(|| format!("when the service does not answer, {meanwhile}"));
+            parts.push(ReadyPart {
+                part: "moderation".into(),
+                ready: moderation.failure().is_none(),
+                detail,
+                ..ReadyPart::default()
+            });
+        }
         let mut is_held_up = false;
         for gateway in self.context.gateways.iter() {
             let Condition { ready, detail, since, servers, invitation, blocks_readiness } = gateway.condition();

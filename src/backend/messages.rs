@@ -9,7 +9,7 @@ use serde_json::json;
 use super::ActorBackend;
 use super::errors::invalid;
 use super::external::{Unanswered, answered, call, not_known};
-use crate::actors::erasure::deletion::{self, delete_messages, edit_message};
+use crate::actors::erasure::deletion::{delete_messages, edit_message};
 use crate::actors::inbound::Replied;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
@@ -89,7 +89,7 @@ impl MessageService for ActorBackend {
         self.said(room, &channel_key, statement).await?;
         let conversation = self.current_state(&channel_key).await?.inspection.conversation;
         conversation.check_again(statement).map_err(|not_again| Refused::conflict(Detail::key(not_again.text())))?;
-        deletion::try_again(&self.context, &channel_key, statement).await.map_err(Refused::from)
+        self.accept(&channel_key, Event::again(), None).await.map(drop)
     }
 
     async fn greet(&self, room: &RoomId, greeting: Greeting) -> Result<Seq, Refused> {
@@ -99,7 +99,7 @@ impl MessageService for ActorBackend {
         let known = self.context.memberships.companion(&channel_key.channel, &companion);
         let known = known.filter(|_| membership.companions.contains(&companion));
         let known = known.ok_or_else(|| Refused::not_found(self.not_in_room(&companion, room)))?;
-        if self.context.memberships.keeps_out(&membership, &companion) {
+        if self.context.memberships.excludes(&membership, &companion) {
             return Err(Refused::conflict(self.adults_only(&companion)));
         }
         if !known.greetings.contains(&text) {

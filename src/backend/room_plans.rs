@@ -39,9 +39,7 @@ impl ActorBackend {
         let membership = existing.cloned().unwrap_or_else(new);
         for (index, invited) in plan.companions.iter().enumerate() {
             let field = format!("companions[{index}]");
-            if !membership.companions.contains(&invited.id)
-                && !invited.external
-                && memberships.keeps_out(&membership, &invited.id)
+            if !membership.companions.contains(&invited.id) && !invited.external && memberships.excludes(&membership, &invited.id)
             {
                 return Err(Refused::conflict(self.adults_only(&invited.id)));
             }

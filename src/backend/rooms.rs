@@ -259,7 +259,7 @@ impl RoomService for ActorBackend {
         if !self.context.memberships.companions().contains_key(companion) {
             return Err(self.no_companion(companion));
         }
-        if self.context.memberships.keeps_out(&membership, companion) {
+        if self.context.memberships.excludes(&membership, companion) {
             return Err(Refused::conflict(self.adults_only(companion)));
         }
         let is_new = membership.companions.insert(companion.clone());
@@ -376,7 +376,7 @@ impl ActorBackend {
                 max_turns: settings.max_turns,
                 repetition: settings.repetition,
                 model: settings.model.clone(),
-                kept_out: self.context.memberships.keeps_out(membership, companion),
+                kept_out: self.context.memberships.excludes(membership, companion),
                 paused: membership.is_paused(companion),
                 picture: self.context.pictures.path(companion).filter(|_| !membership.is_external(companion)),
             })

@@ -146,6 +146,7 @@ pub fn as_json(loaded: &Loaded) -> serde_json::Value {
         "companions": companions,
         "rooms": rooms,
         "models": models(loaded).collect::<BTreeMap<_, _>>(),
+        "moderation": moderation(loaded),
         "turn_taking": loaded.settings.turn_taking,
         "closing": loaded.settings.closing,
         "repetition": loaded.settings.repetition,
@@ -190,6 +191,8 @@ fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
         writeln!(out, "  {:<12} {}", line(&name), line(&model))?;
     }
     writeln!(out, "  {:<12} {}", "prices", prices(loaded))?;
+    let unexamined = || "not used: statements are not examined (models.moderation)".to_owned();
+    writeln!(out, "  {:<12} {}", "moderation", line(&moderation(loaded).unwrap_or_else(unexamined)))?;
     writeln!(out, "\nspeech:")?;
     let speech = &loaded.settings.speech;
     let hears: Vec<_> = speech.recognition.iter().map(|name| service(loaded, name)).collect();
@@ -286,6 +289,15 @@ fn prices(loaded: &Loaded) -> String {
     format!("{} ({} for a million input and output tokens)", prices.join(", "), models.currency)
 }
 
+/// The moderation service, if one is configured. `tertulia models check` checks whether it works.
+fn moderation(loaded: &Loaded) -> Option<String> {
+    let Settings { models, safety, .. } = &loaded.settings;
+    let service = models.moderation.as_ref()?;
+    let model = service.model.as_deref().unwrap_or("the usual model");
+    let (url, meanwhile) = (without_credentials(&service.base_url), safety.moderation_fails.meanwhile());
+    Some(format!("{model} at {url} (`tertulia models check` tries it); when it does not answer, {meanwhile}"))
+}
+
 /// A speech service.
 fn service(loaded: &Loaded, name: &str) -> String {
     let Some(table) = loaded.settings.speech.services.get(name) else { return format!("{name} (built in)") };
@@ -352,6 +364,21 @@ mod tests {
         assert!(text.contains(turns), "{text}");
         assert!(text.contains("closing      reopens after"), "{text}");
         assert!(text.contains("repetition   measured by the similarity of the words"), "{text}");
+    }
+
+    #[test]
+    fn the_moderation_service_is_shown_with_what_happens_when_it_fails() {
+        let mut loaded = built_in();
+        assert!(as_text(&loaded).contains("moderation   not used: statements are not examined"), "{}", as_text(&loaded));
+        let service = json!({ "base_url": "https://mod.example/v1", "model": "omni" });
+        let overlay = json!({ "models": { "moderation": service }, "safety": { "moderation_fails": "closed" } });
+        loaded.settings = Settings::overlay(overlay).unwrap();
+
+        let (text, object) = (as_text(&loaded), as_json(&loaded));
+
+        let shown = "omni at https://mod.example/v1 (`tertulia models check` tries it); when it does not answer, no statements are posted";
+        assert!(text.contains(&format!("moderation   {shown}")), "{text}");
+        assert!(object["moderation"].as_str().unwrap().starts_with(shown), "{object}");
     }
 
     #[test]

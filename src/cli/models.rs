@@ -1,4 +1,4 @@
-//! `tertulia models check`: requests a decision, a statement, and a sample from each speech service, and reports problems.
+//! `tertulia models check`: requests a decision, a statement, and a sample from each other service, and reports problems.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::client::block_on;
 use super::command_io::{print, print_json, run_with_settings};
@@ -17,30 +18,33 @@ use crate::domain::service::Service;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::model_setup::{Trial, Tried};
 use crate::server::model_setup::try_configured;
-use crate::server::speech::{self, try_services};
+use crate::server::moderation;
+use crate::server::speech::{Tried as TriedService, try_services};
 use crate::settings::connection::Connection;
 use crate::settings::models::Models as Settings;
 use crate::settings::{Loaded, Sources};
 
 const EXAMPLES: &str = "\
 Examples:
-  tertulia models check          one decision and one statement, with time, tokens and cost; then each service for speech
+  tertulia models check          one decision and one statement, with time, tokens and cost; then each other service
   tertulia models check --json   the same as one JSON object
 
 The models are those of the settings, or those that were connected on the page. Services for speech are tried if they are used: a moment of silence
-is recognised, or a word is said. You can run this while the server runs.
+is recognised, or a word is said. The moderation service examines a word. You can run this while the server runs.
 
 Exit codes:
   0  all work
   1  one does not: its line names what to change
   2  wrong usage or wrong settings";
 
+/// The name of the moderation service.
+const MODERATION: &str = "moderation";
 /// The maximum number of model names in the output.
 const MOST_NAMES: usize = 20;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Models {
-    /// Try the models: one decision and one statement, and the services for speech
+    /// Try the models: one decision and one statement, and the services for speech and moderation
     Check(Check),
 }
 
@@ -63,24 +67,38 @@ fn run_check(loaded: &Loaded, options: &Check) -> Result<(), Failure> {
     let connection = Connection::read(&loaded.settings.storage.path).map_err(|problem| Failure::Usage(problem.to_string()))?;
     let settings = connection.map_or_else(|| loaded.settings.clone(), |connection| connection.applied_to(&loaded.settings));
     let models = &settings.models;
-    let (trial, names, speech) = block_on(async {
+    let (trial, names, speech, moderation) = block_on(async {
         let trial = try_configured(&settings, &loaded.companions).await;
         let trial = trial.ok_or_else(|| Failure::Usage("there is no companion to try the models with".to_owned()))?;
         let trial = trial.map_err(|problem| usage(&problem))?;
         let names = if trial.decision.works && trial.statement.works { Ok(Vec::new()) } else { names(models).await };
         let speech = try_services(&loaded.settings, &loaded.companions).await;
-        Ok((trial, names, speech.map_err(|problem| Failure::Usage(problem.to_string()))?))
+        let speech = speech.map_err(|problem| Failure::Usage(problem.to_string()))?;
+        let moderation = match moderation(models).map_err(|problem| usage(&problem))? {
+            Some(service) => {
+                let (began, outcome) = (Instant::now(), service.try_out().await);
+                Some(TriedService { name: MODERATION.into(), service: MODERATION, outcome, took: began.elapsed() })
+            }
+            None => None,
+        };
+        Ok((trial, names, speech, moderation))
     })?;
+    let services: Vec<_> = speech.iter().chain(&moderation).collect();
     if options.json {
         print_json(&format!(
             "{:#}",
-            json!({ "trial": trial, "models": names.as_deref().unwrap_or_default(), "speech": speech.iter().map(as_json).collect::<Vec<_>>() })
+            json!({
+                "trial": trial,
+                "models": names.as_deref().unwrap_or_default(),
+                "speech": speech.iter().map(as_json).collect::<Vec<_>>(),
+                "moderation": moderation.as_ref().map(as_json),
+            })
         ))?;
     } else {
-        print(&visible::lines(&as_text(&trial, &names, &models.currency, &speech)))?;
+        print(&visible::lines(&as_text(&trial, &names, &models.currency, &services)))?;
     }
     let failed_models = [&trial.decision, &trial.statement].iter().filter(|tried| !tried.works).count();
-    match failed_models + speech.iter().filter(|tried| tried.outcome.is_err()).count() {
+    match failed_models + services.iter().filter(|tried| tried.outcome.is_err()).count() {
         0 => Ok(()),
         1 => Err(Failure::Failed("1 model or service does not work".to_owned())),
         count => Err(Failure::Failed(format!("{count} models or services do not work"))),
@@ -97,7 +115,7 @@ async fn names(models: &Settings) -> Result<Vec<String>, NoAnswer> {
     server.names().await
 }
 
-fn as_json(tried: &speech::Tried) -> serde_json::Value {
+fn as_json(tried: &TriedService) -> serde_json::Value {
     let error = tried.outcome.as_ref().err();
     json!({
         "service": tried.service,
@@ -114,7 +132,7 @@ fn rounded(span: Duration) -> f64 {
     (span.as_secs_f64() * 100.0).round() / 100.0
 }
 
-fn as_text(trial: &Trial, names: &Result<Vec<String>, NoAnswer>, currency: &str, speech: &[speech::Tried]) -> String {
+fn as_text(trial: &Trial, names: &Result<Vec<String>, NoAnswer>, currency: &str, services: &[&TriedService]) -> String {
     let mut text = String::new();
     for (what, tried) in [("decides", &trial.decision), ("writes", &trial.statement)] {
         let Tried { model, works, adaptations, detail, secs, input_tokens, output_tokens, cost, .. } = tried;
@@ -138,8 +156,12 @@ fn as_text(trial: &Trial, names: &Result<Vec<String>, NoAnswer>, currency: &str,
             let _ = writeln!(text, "the server gives no list of models: {error}");
         }
     }
-    for speech::Tried { name, service, outcome, took } in speech {
-        let what = if *service == Service::SpeechRecognition { "hears" } else { "speaks" };
+    for TriedService { name, service, outcome, took } in services {
+        let what = match *service {
+            MODERATION => "examines",
+            service if service == Service::SpeechRecognition.as_str() => "hears",
+            _ => "speaks",
+        };
         let verdict = if outcome.is_ok() { "works" } else { "does not work" };
         let _ = writeln!(text, "{what:<8} {name}: {verdict}, {} s", rounded(*took));
         if let Err(error) = outcome {

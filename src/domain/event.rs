@@ -84,7 +84,8 @@ pub enum Event {
         /// cut them off, or is in a quote.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unnamed: Vec<Seq>,
-        /// A user requested a replacement of the only message, which is the newest one (docs/design/speaking.md S-17).
+        /// A user requested a replacement of the newest message (docs/design/speaking.md S-17), which is deleted once the new one is written. Older
+        /// versions deleted it with this event.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         again: bool,
     },
@@ -701,9 +702,9 @@ impl Event {
         Self::Deleted { messages, unnamed: Vec::new(), again: false }
     }
 
-    /// The event that a user requests a replacement of this statement.
-    pub fn again(statement: Seq) -> Self {
-        Self::Deleted { messages: vec![statement], unnamed: Vec::new(), again: true }
+    /// The event that a user requests a replacement of the newest statement.
+    pub const fn again() -> Self {
+        Self::Deleted { messages: Vec::new(), unnamed: Vec::new(), again: true }
     }
 
     /// Whether this is an inbound event: accepted first, then handled in the order of its number.

@@ -62,7 +62,9 @@ fn folded(text: &str) -> String {
     folded.push(' ');
     for c in text.chars().flat_map(char::to_lowercase) {
         match c {
-            '\'' | '’' | '`' | '´' => {}
+            // Apostrophes, accents of their own, and invisible characters.
+            '\'' | '‘' | '’' | '`' | '´' | 'ʼ' | '′' | '＇' | '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}' | '\u{ad}' =>
+                {}
             c if c.is_alphanumeric() => folded.push(plain(c)),
             _ if folded.ends_with(' ') => {}
             _ => folded.push(' '),
@@ -106,6 +108,19 @@ mod tests {
         ] {
             assert_eq!(sign(text), Some(Sign::Clear), "{text}");
         }
+    }
+
+    /// Messages that other programs' bug reports say were missed, or were wrongly taken for signs.
+    #[test]
+    fn reported_texts_are_read_rightly() {
+        for apostrophe in ["'", "\u{2018}", "\u{2019}", "\u{2bc}", "\u{2032}", "\u{ff07}"] {
+            let text = format!("I don{apostrophe}t want to live anymore");
+            assert_eq!(sign(&text), Some(Sign::Clear), "empathySync 191: {text}");
+        }
+        assert_eq!(sign("Ich mo\u{308}chte ster\u{ad}ben"), Some(Sign::Clear), "an accent of its own, and a soft hyphen");
+        let indirect = "I don't see the point anymore. Everything feels hopeless and I'm tired of fighting.";
+        assert_eq!(sign(indirect), Some(Sign::Possible), "empathySync 80");
+        assert_eq!(sign("I'm a skilled cook."), None, "report-a-cybercrime 1976");
     }
 
     #[test]

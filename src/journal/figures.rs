@@ -19,7 +19,7 @@ pub fn figure(event: &Event) -> Option<Used> {
             Some(Used::Notice { occasion: owed.occasion, people: owed.people.len() as u64 })
         }
         Event::ReplyFailed { error, .. } if **error == *MODERATED => Some(Used::Refusal),
-        Event::Decided(decided) => decided.at_risk.map(|message| Used::Help { message }),
+        Event::Decided(decided) => decided.at_risk.map(|message| Used::Help { message: Some(message) }),
         _ => None,
     }
 }
@@ -43,7 +43,7 @@ impl Figures {
                 } += people;
             }
             Used::Help { message } => {
-                self.sums.helped += u64::from(self.helped.insert((record.channel, message)));
+                self.sums.helped += u64::from(message.is_none_or(|message| self.helped.insert((record.channel, message))));
             }
             Used::Refusal => self.sums.refused += 1,
             _ => {}

@@ -409,7 +409,9 @@ pub enum Used {
     },
     /// The author of a message was shown where to find help.
     Help {
-        message: Seq,
+        /// Absent: it was deleted. Of several records about it, one stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Seq>,
     },
     /// The moderation service refused a statement.
     Refusal,

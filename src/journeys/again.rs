@@ -92,13 +92,15 @@ async fn a_press_survives_a_crash_and_is_answered_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn over_the_budget_nothing_is_said_in_its_place() {
+async fn over_the_budget_it_stays_and_may_be_tried_again_later() {
     let (world, statement) = answered(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
 
     try_again(&world, statement).await.unwrap();
     world.pass(60.0).await;
 
-    assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION)]));
+    assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION), ("aria", "It is far.")]));
+    assert_eq!(world.recorded(LOBBY, "deleted").await, [Value::Null; 0]);
+    assert!(try_again(&world, statement).await.is_ok());
     assert_eq!(world.recorded(LOBBY, "failed").await[0]["error"], "budget");
     assert_eq!(world.main.asked.lock().len(), 1);
 }

@@ -51,8 +51,8 @@ async fn a_companion_for_adults_leaves_a_room_with_minors_and_comes_back_after_t
     assert!(marked.minors && greeted.starts_with("velvet is for adults only"), "{greeted}");
     let waiting = "Velvet takes no part: Velvet is for adults only, and there are minors in this room.";
     assert!(serde_json::to_string(&why).unwrap().contains(waiting), "{why:?}");
-    let kept_out = marked.companions.iter().map(|companion| (companion.id.as_str(), companion.kept_out));
-    assert_eq!(kept_out.collect::<Vec<_>>(), [("aria", false), ("velvet", true)]);
+    let excluded = marked.companions.iter().map(|companion| (companion.id.as_str(), companion.kept_out));
+    assert_eq!(excluded.collect::<Vec<_>>(), [("aria", false), ("velvet", true)]);
     assert_eq!(world.side.asked_for("velvet"), 0);
     assert_eq!(state.companions.iter().map(|companion| companion.id.as_str()).collect::<Vec<_>>(), ["aria"]);
     assert_eq!(world.recorded(LOBBY, "left").await.len(), 1);

@@ -44,6 +44,13 @@ async fn seen(world: &World) -> Vec<Value> {
     seen
 }
 
+/// What readiness says of the service, without the name of the setting.
+async fn part(world: &World) -> (bool, String) {
+    let readiness = world.backend.maintenance.readiness().await;
+    let part = readiness.parts.into_iter().find(|part| &*part.part == "moderation").expect("the service is named");
+    (part.ready, part.detail.split(" (safety.").next().unwrap_or_default().to_owned())
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_the_service_refuses_is_seen_by_nobody_and_the_category_is_on_record() {
     let world = lobby("Something very rude, Ana.", "open").await;
@@ -84,10 +91,19 @@ async fn without_an_answer_in_two_seconds_the_settings_say_whether_the_words_are
     assert_eq!(open.history("lobby").await, lines(&[("Ana", "Aria?"), ("aria", "Something strange.")]));
     assert_eq!(closed.history("lobby").await, lines(&[("Ana", "Aria?")]));
     assert_eq!(closed.recorded("lobby", "failed").await[0]["error"], "moderation_failed");
+    assert_eq!(
+        part(&open).await,
+        (false, "the service does not work (timeout): statements are posted without being examined".into())
+    );
+    assert_eq!(part(&closed).await, (false, "the service does not work (timeout): no statements are posted".into()));
+    closed.main.answers([Ok("Something kind.")]);
+    seen(&closed).await;
+    assert_eq!(part(&closed).await, (true, "when the service does not answer, no statements are posted".into()));
+    assert!(closed.backend.maintenance.readiness().await.ready);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_that_is_refused_is_told_by_why() {
+async fn a_replacement_that_is_refused_leaves_the_former_statement_and_is_told_by_why() {
     let world = lobby("Something kind, Ana.", "closed").await;
     world.say_then_pass("lobby", "Aria?", 100.0).await;
     let answer = world.recorded("lobby", "message").await.pop().unwrap()["seq"].as_u64().unwrap();
@@ -98,4 +114,9 @@ async fn a_replacement_that_is_refused_is_told_by_why() {
 
     let why = serde_json::to_string(&world.why("lobby", Some("aria"), None).await.unwrap()).unwrap();
     assert!(why.contains("Replace this answer") && why.contains("refused what Aria had written (harassment)"), "{why}");
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Aria?"), ("aria", "Something kind, Ana.")]));
+    world.main.answers([Ok("Something kinder, Ana.")]);
+    world.backend.messages.try_again(&room("lobby"), Seq(answer)).await.unwrap();
+    world.pass(100.0).await;
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Aria?"), ("aria", "Something kinder, Ana.")]));
 }

@@ -6,6 +6,8 @@ use futures_util::StreamExt as _;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 
+use super::calling;
+use super::retaining::left_of;
 use super::world::{World, lines, room};
 use crate::actors::erasure::retention;
 use crate::actors::membership::opt_out::OptOutService;
@@ -173,6 +175,38 @@ async fn a_notice_survives_a_crash_while_its_part_is_posted() {
     assert_eq!(world.told().await, told(&[("first", "Ana")]));
 }
 
+#[tokio::test(start_paused = true)]
+async fn in_a_call_of_a_platform_the_notice_is_a_message_of_its_own_and_hourly_where_there_are_minors() {
+    let (platform, world) = on_platform().await;
+    world.patch(LOBBY, json!({ "minors": true })).await.unwrap();
+    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
+    calling::play_aloud(&world, Default::default());
+    calling::join(&world, LOBBY, "Ana").await;
+    let speak = async |text: &str| {
+        calling::says_in(&world, LOBBY, "Ana", text).await;
+        world.pass(60.0).await;
+        world.told().await.len()
+    };
+
+    let mut times = vec![speak("Ari, one").await];
+    platform.will([Fate::Fails(NotSent::Unpostable("no permission".into()))]);
+    for (secs, text) in [(3_300.0, "Ari, two"), (200.0, "Ari, three"), (0.0, "Ari, four")] {
+        world.pass(secs).await;
+        times.push(speak(text).await);
+    }
+
+    assert_eq!(times, [1, 1, 1, 2], "the third answer's notice is refused, and due with the next one");
+    assert_eq!((platform.posted(), platform.notices()), (lines(&[("Aria", ""); 2]), vec![Some(NOTICE.into()); 2]));
+    assert_eq!(world.told().await, told(&[("first", "Ana"), ("interval", "Ana")]));
+    let events = world.export(LOBBY, ExportForm::Json).await;
+    let events: Vec<Value> = events.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let said: Vec<_> = events.iter().filter(|event| event["event"] == "said" && event["reply"].is_number()).collect();
+    assert!(said.len() == 4 && said.iter().all(|said| said["message"]["modality"] == "voice"), "{said:?}");
+    assert!(said.iter().all(|said| said["message"].get("id").is_none()), "the notice is no part of them: {said:?}");
+    let parts = events.iter().filter(|event| event["event"] == "disclosed").map(|event| &event["part"]);
+    assert_eq!(parts.collect::<Vec<_>>(), ["1", "2"]);
+}
+
 async fn on_platform() -> (Arc<FakePlatform>, World) {
     let platform = Arc::<FakePlatform>::default();
     let world = World::with_platform_settings(platform.clone(), public("once")).await;
@@ -195,8 +229,11 @@ async fn figures_are_counted_by_month_and_outlive_what_they_count() {
         json!(all)
     };
     let before = figures().await;
+    let (helped, numbered) = (r#""what":"help""#, r#""what":"help","message""#);
+    assert_eq!(left_of(numbered, &world).await, 2);
 
     world.forget("Ana", false).await.unwrap();
+    assert_eq!((left_of(helped, &world).await, left_of(numbered, &world).await), (1, 0), "which message it was is erased");
     retention::pass_older(&world.context, &|_| Some(Moment::from_micros(u64::MAX))).await;
 
     let sums = json!({ "told": { "first": 2, "day": 0, "interval": 0 }, "helped": 1, "refused": 0 });

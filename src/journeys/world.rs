@@ -22,6 +22,7 @@ use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey};
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::directory::{ActorKey as Address, Directory, Registration};
+use crate::actors::runtime::moderator::Moderator;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
 use crate::actors::writer::requests::write_meta;
@@ -314,7 +315,7 @@ impl World {
             platforms: surviving.platforms.clone(),
             gateways: surviving.gateways.clone(),
             voice_calls: surviving.calls.clone(),
-            moderation: surviving.moderation.clone(),
+            moderation: surviving.moderation.clone().map(Moderator::new).map(Arc::new),
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
             ..ActorContext::new(Environment {
                 store: store.clone(),

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use tokio::time::sleep;
 
 use super::backend::room::{is_of_console, platform_in};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
@@ -41,7 +43,8 @@ pub struct Part {
     pub name: Arc<str>,
     /// The https URL of the companion's picture, if it has one.
     pub picture: Option<Arc<str>>,
-    /// The text. Together with the notice it has at most [`Capabilities::longest_part`] UTF-16 code units.
+    /// The text. Together with the notice it has at most [`Capabilities::longest_part`] UTF-16 code units. Empty: the notice of a statement that was
+    /// spoken, posted by the server's own account.
     pub text: Arc<str>,
     /// A plain-text notice of the server below the text, in the same message. The text is shorter by its length.
     pub notice: Option<Arc<str>>,
@@ -149,6 +152,25 @@ pub trait ChatPlatform: Send + Sync + 'static {
 
     /// Shows a typing indicator for a companion. Failures are ignored.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
+}
+
+/// Sends a message of the server itself, at most five times. Sending it again after an error must be safe.
+///
+/// # Errors
+/// Returns the last error.
+pub async fn insist<'a>(send: impl Fn() -> BoxFuture<'a, Result<(), NotSent>>) -> Result<(), NotSent> {
+    const TRIES: u32 = 5;
+    const PAUSE: Duration = Duration::from_secs(2);
+    let mut tried = 1;
+    loop {
+        let after = match send().await {
+            Err(NotSent::Later { after, .. }) if tried < TRIES => after,
+            Err(NotSent::Unknown { .. }) if tried < TRIES => None,
+            outcome => return outcome,
+        };
+        sleep(after.unwrap_or_default().max(PAUSE * tried)).await;
+        tried += 1;
+    }
 }
 
 /// Help for a person who may be at risk.

@@ -280,9 +280,9 @@ impl<'a> Run<'a> {
             Action::Again(companion) => {
                 let conversation = &self.channels[channel].conversation;
                 let newest = conversation.replaceable_of(companion).filter(|newest| conversation.check_again(*newest).is_ok());
-                let Some(statement) = newest else { return };
-                self.set_text(channel, statement, "".into());
-                self.apply_inbound(channel, Seq::NONE, Event::again(statement));
+                if newest.is_some() {
+                    self.apply_inbound(channel, Seq::NONE, Event::again());
+                }
             }
             Action::ReplaceModels => {
                 for channel in self.channels.keys().cloned().collect::<Vec<_>>() {
@@ -294,11 +294,13 @@ impl<'a> Run<'a> {
                 self.set_text(channel, *message, text.as_str().into());
                 self.apply_inbound(channel, Seq::NONE, Event::Edited { message: *message, text: text.as_str().into() });
             }
-            Action::Delete(message) => {
-                self.set_text(channel, *message, "".into());
-                self.apply_inbound(channel, Seq::NONE, Event::deleted(vec![*message]));
-            }
+            Action::Delete(message) => self.delete(channel, *message),
         }
+    }
+
+    fn delete(&mut self, channel: &str, message: Seq) {
+        self.set_text(channel, message, "".into());
+        self.apply_inbound(channel, Seq::NONE, Event::deleted(vec![message]));
     }
 
     fn say(&mut self, channel: &str, saying: &ScriptedMessage) {
@@ -437,7 +439,13 @@ impl<'a> Run<'a> {
             },
             Arrival::Main { ticket, answer } => match answer.outcome {
                 Ok(text) if text.trim().is_empty() => Input::ReplyFailed { ticket, error: "empty".into() },
-                Ok(text) => Input::Written { ticket, text: text.into() },
+                Ok(text) => {
+                    let reply = self.channels[channel].conversation.turns().owed_reply(ticket);
+                    if let Some(replaced) = reply.and_then(|reply| reply.again) {
+                        self.delete(channel, replaced);
+                    }
+                    Input::Written { ticket, text: text.into() }
+                }
                 Err(error) => Input::ReplyFailed { ticket, error: error.as_str().into() },
             },
             Arrival::FirstAudio(ticket) => return self.first_audio(channel, ticket),

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::kept_files::Copies;
 use crate::actors::companion::trial;
@@ -36,8 +36,6 @@ use crate::settings::models::{Endpoint, Models, names_a_secret};
 use crate::settings::storage::Engine;
 use crate::settings::{Problem, Settings};
 
-/// The timeout of the moderation request at the start.
-const MODERATION_TRIAL: Duration = Duration::from_secs(10);
 /// The longest base URL and the longest name of a model, in bytes.
 const MAX_TEXT_BYTES: usize = 2_048;
 /// The most concurrent trials of connections, and the most concurrent requests for lists of models. Each needs its own connections and buffers.
@@ -82,11 +80,10 @@ impl Setup {
         let models = self.context.pool.settings();
         if models.check_at_start
             && let Some(moderation) = &self.context.moderation
-            && let Err(error) = timeout(MODERATION_TRIAL, moderation.refusal_of("Hello!"))
-                .await
-                .unwrap_or(Err(NoAnswer::TimedOut { after: MODERATION_TRIAL }))
+            && let Err(error) = moderation.try_out().await
         {
-            tracing::error!(%error, "the moderation service does not work; safety.moderation_fails says what is done with statements meanwhile");
+            let meanwhile = self.context.settings.safety.moderation_fails.meanwhile();
+            tracing::error!(%error, "the moderation service does not work; {meanwhile}");
         }
         if !models.check_at_start || models.served(ModelRole::Main, &ModelRole::Main.into()).endpoint.is_none() {
             return;

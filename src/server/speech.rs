@@ -114,7 +114,8 @@ fn within<T>(name: &str, make: impl FnOnce() -> Result<T, Problem>) -> Result<T,
 pub struct Tried {
     /// The name of the service's table.
     pub name: Arc<str>,
-    pub service: Service,
+    /// The name of its kind.
+    pub service: &'static str,
     /// The error, if the service does not work.
     pub outcome: Result<(), NoAnswer>,
     pub took: Duration,
@@ -141,7 +142,7 @@ pub async fn try_services(settings: &Settings, companions: &CompanionSet) -> Res
                 trial::try_voice(&**provider.service(), provider.voice().cloned()).await
             }
         };
-        tried.push(Tried { name: name.clone(), service, outcome, took: began.elapsed() });
+        tried.push(Tried { name: name.clone(), service: service.as_str(), outcome, took: began.elapsed() });
     }
     Ok(tried)
 }

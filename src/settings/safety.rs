@@ -21,6 +21,16 @@ pub enum ModerationFails {
     Closed,
 }
 
+impl ModerationFails {
+    /// What happens to statements while the moderation service does not answer.
+    pub const fn meanwhile(self) -> &'static str {
+        match self {
+            Self::Open => "statements are posted without being examined (safety.moderation_fails = \"open\")",
+            Self::Closed => "no statements are posted (safety.moderation_fails = \"closed\")",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Safety {

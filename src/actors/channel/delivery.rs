@@ -101,7 +101,11 @@ impl Actor for Delivery {
         let _delivery_lock = delivery.delivery_lock.clone().lock_owned().await;
         let notice = delivery.owed.notice.as_ref().map_or(0, |notice| notice.text.encode_utf16().count());
         let longest = delivery.platform.capabilities().longest_part.saturating_sub(notice);
-        let texts = split(delivery.owed.text.as_deref().unwrap_or_default(), longest);
+        let mut texts = split(delivery.owed.text.as_deref().unwrap_or_default(), longest);
+        if texts.is_empty() && delivery.owed.notice.is_some() {
+            // The words were spoken, and only the notice is posted.
+            texts.push(String::new());
+        }
         delivery.recheck_parts_on_record().await;
         delivery.owed.parts.resize(texts.len(), PartRecord::Owed);
         let error = match AssertUnwindSafe(delivery.send_all(&texts)).catch_unwind().await {
@@ -332,8 +336,9 @@ impl Arguments {
         let is_sent = |part: &&PartRecord| matches!(part, PartRecord::Sent { .. } | PartRecord::Unconfirmed);
         let posted = self.owed.parts.iter().take_while(is_sent).count();
         let text = if posted == texts.len() { self.owed.text.clone() } else { Some(texts[..posted].join("\n").into()) };
-        let ids = self.owed.parts.iter().filter_map(|part| match part {
-            PartRecord::Sent { id } => Some(id.clone()),
+        // A message without words is no part of the statement, which may be edited.
+        let ids = self.owed.parts.iter().zip(texts).filter_map(|(part, text)| match part {
+            PartRecord::Sent { id } if !text.is_empty() => Some(id.clone()),
             _ => None,
         });
         let disclosed = match (&self.owed.notice, self.owed.parts.last()) {

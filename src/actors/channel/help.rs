@@ -3,20 +3,16 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::channel_context::ChannelContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::id::{PersonId, Seq};
-use crate::ports::chat_platform::{Help, NotSent, crisis_text};
+use crate::ports::chat_platform::{Help, crisis_text, insist};
 use crate::telemetry::plain::Plain;
 
 /// The time after which the same person is offered help again.
 const AGAIN: Duration = Duration::from_secs(10 * 60);
-/// The maximum number of attempts to offer it.
-const TRIES: u32 = 5;
-/// The pause after the first attempt.
-const PAUSE: Duration = Duration::from_secs(2);
 
 /// The offers of help since the channel was started.
 #[derive(Default)]
@@ -45,20 +41,9 @@ impl HelpOffers {
             let text = crisis_text(&settings.safety, language);
             let (guild, tell) = (&channel.key.guild, settings.safety.tell);
             let help = Help { guild, channel: &channel.key.channel, person: &person, message, text: &text, tell };
-            let mut tried = 1;
-            loop {
-                let after = match platform.offer_help(&help).await {
-                    Ok(()) => return,
-                    Err(NotSent::Later { after, .. }) if tried < TRIES => after,
-                    Err(NotSent::Unknown { .. }) if tried < TRIES => None,
-                    Err(error) => {
-                        let (guild, shown) = (Plain(guild.as_str()), channel.shown());
-                        tracing::error!(%guild, channel = %shown, message = message.0, %error, "help could not be offered to somebody who may be at risk: look after this person, and allow the bot to send messages there");
-                        return;
-                    }
-                };
-                sleep(after.unwrap_or_default().max(PAUSE * tried)).await;
-                tried += 1;
+            if let Err(error) = insist(|| platform.offer_help(&help)).await {
+                let (guild, shown) = (Plain(guild.as_str()), channel.shown());
+                tracing::error!(%guild, channel = %shown, message = message.0, %error, "help could not be offered to somebody who may be at risk: look after this person, and allow the bot to send messages there");
             }
         });
     }

@@ -1,11 +1,14 @@
 //! The replies that are being written, and their actors.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
+use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use ractor::{ActorCell, ActorId};
 
 use super::channel_context::ChannelContext;
 use crate::actors::companion::reply;
+use crate::actors::erasure::deletion::delete_messages;
 use crate::actors::messages::companion::{Begun, HistoryRange, Statement};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
@@ -50,6 +53,7 @@ impl Replies {
             begun: self.take_begun(owed, is_spoken),
             statement: channel
                 .source(move |conversation| conversation.turns().owed_reply(ticket).map(|owed| statement(owed, conversation))),
+            replacing: Mutex::new(owed.again.map(|statement| deletion_of(statement, channel.clone()).boxed())),
             channel: channel.actor.clone(),
             context: ActorContext::clone(&channel.context),
         };
@@ -125,10 +129,16 @@ impl Replies {
     }
 }
 
+async fn deletion_of(statement: Seq, channel: ChannelContext) {
+    if let Err(error) = delete_messages(&channel.context, &channel.key, &BTreeSet::from([statement])).await {
+        tracing::warn!(channel = %channel.shown(), %error, "a replaced statement could not be deleted; delete it by hand");
+    }
+}
+
 /// The input of the prompt for an owed reply.
 fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
-    let OwedReply { companion, messages, upto, trigger, why, tries, ticket, .. } = owed;
-    let of = Of { companion, messages, upto: *upto, trigger: *trigger };
+    let OwedReply { companion, messages, upto, trigger, why, tries, again, ticket, .. } = owed;
+    let of = Of { companion, messages, upto: *upto, trigger: *trigger, again: *again };
     let is_spoken = conversation.voice().spoken_reply() == Some(*ticket);
     let made = statement_of(&of, conversation);
     Statement { input: StatementInput { reason: why.clone(), tries: *tries, is_spoken, ..made.input }, ..made }
@@ -143,7 +153,7 @@ pub(super) fn statement_or_pass(
     let window = conversation.window();
     let messages: Vec<Seq> =
         conversation.buffer(companion).map(|entry| entry.seq).filter(|seq| *seq <= evaluation.upto).collect();
-    let of = Of { companion, messages: &messages, upto: evaluation.upto, trigger: evaluation.trigger };
+    let of = Of { companion, messages: &messages, upto: evaluation.upto, trigger: evaluation.trigger, again: None };
     let is_spoken = window.is_spoken(evaluation.message);
     let made = statement_of(&of, conversation);
     (!messages.is_empty()).then_some(Statement { input: StatementInput { is_spoken, may_pass: true, ..made.input }, ..made })
@@ -155,13 +165,16 @@ struct Of<'a> {
     messages: &'a [Seq],
     upto: Seq,
     trigger: Trigger,
+    /// The statement that it replaces.
+    again: Option<Seq>,
 }
 
 fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
     let window = conversation.window();
     let before = owed.messages.first().map_or(owed.upto, |first| Seq(first.0.saturating_sub(1)));
     // As for a question, the prompt also shows the companion's own statements between these messages.
-    let is_shown = |entry: &&window::Entry| owed.messages.contains(&entry.seq) || entry.message.is_by(owed.companion);
+    let is_own = |entry: &window::Entry| entry.message.is_by(owed.companion) && Some(entry.seq) != owed.again;
+    let is_shown = |entry: &&window::Entry| owed.messages.contains(&entry.seq) || is_own(entry);
     let buffer: Vec<Said> = window.after(before).filter(is_shown).map(|entry| conversation.said(entry)).collect();
     // The prompt mentions an event or a silence only if it still applies.
     let trigger = match owed.trigger {

@@ -89,9 +89,11 @@ impl State {
     /// Posts a statement: on the platform first, if the channel has one.
     pub(super) fn post(&mut self, posting: Posting) {
         let Posting { companion, ticket, text, spoken } = posting;
-        // Spoken words are not sent to the platform. Only the rest is.
+        let owed = || notices::owed(ticket, &self.conversation, &self.channel);
+        // Spoken words are not sent to the platform. Only the rest is, or else the notice, which a statement that was cut leaves to the next one.
         let to_post = match &spoken {
-            Some(spoken) => spoken.rest.clone(),
+            Some(spoken) if spoken.cut.is_none() => spoken.rest.clone().or_else(|| owed().map(|_| "".into())),
+            Some(_) => None,
             None => Some(text.clone()),
         };
         if let Some((platform, text)) = self.channel.platform().cloned().zip(to_post) {
@@ -103,8 +105,7 @@ impl State {
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
         let Written { truncated, recalled } = self.replies.take_written(ticket);
         let message = Message { modality, cut, truncated, recalled, ..statement(&companion, text, &self.channel) };
-        // A statement that is only spoken on a platform has no message to carry a notice.
-        let owed = self.channel.platform().is_none().then(|| notices::owed(ticket, &self.conversation, &self.channel)).flatten();
+        let owed = self.channel.platform().is_none().then(owed).flatten();
         let disclosed = owed.map(|owed| self.disclosed(owed, ticket, None));
         self.journal_statement(ticket, message, disclosed, Vec::new(), used, waiter);
     }
@@ -160,6 +161,9 @@ impl State {
         };
         self.traces.sent(ticket, began, self.channel.machine_time());
         let Delivered { text, ids, is_unconfirmed, error, disclosed } = delivered;
+        // The words that were already spoken come first.
+        let heard = self.conversation.turns().owed_reply(ticket).map(|floor| floor.heard()).unwrap_or_default();
+        let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).trim().into() };
         if text.is_empty() {
             self.delivery_failed(ticket, error.unwrap_or("empty"));
             return;
@@ -168,10 +172,7 @@ impl State {
             let (channel, companion) = (self.channel.shown(), Plain(companion.as_str()));
             tracing::warn!(%channel, %companion, "a statement was sent without a confirmation; it counts as posted");
         }
-        // The words that were already spoken come first.
-        let heard = self.conversation.turns().owed_reply(ticket).map(|floor| floor.heard()).unwrap_or_default();
         let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
-        let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
         let used = self.spending.take_of_reply(ticket);
         let message = Message { modality, truncated, recalled, ..statement(&companion, text, &self.channel) };
         // A person may have been forgotten during the delivery.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use tokio::time::timeout;
 
 use crate::actors::companion::drafts::DraftView;
 use crate::actors::companion::history;
@@ -54,6 +54,8 @@ pub struct Arguments {
     pub statement: messages::Source<Statement>,
     /// With `answer_or_pass`, the call that is already streaming the answer.
     pub begun: Option<Box<Begun>>,
+    /// Deletes the statement that this one replaces, once there is a text to post.
+    pub replacing: Mutex<Option<BoxFuture<'static, ()>>>,
     /// Receives [`ChannelMessage::ReplyEnded`].
     pub channel: ActorRef<ChannelMessage>,
     pub context: ActorContext,
@@ -181,6 +183,10 @@ impl Actor for Reply {
             Ok(words) => moderated(words, reply).await,
             Err(code) => Err(code.into()),
         };
+        let replacing = reply.replacing.lock().take().filter(|_| text.is_ok());
+        if let Some(replacing) = replacing {
+            replacing.await;
+        }
         let ended = ChannelMessage::ReplyEnded { ticket: reply.ticket, text, asked: request, outcome: Box::new(outcome) };
         reply.channel.cast(ended)?;
         myself.stop(None);
@@ -193,8 +199,7 @@ async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure
     let Some(moderation) = &reply.context.moderation else { return Ok(words.into()) };
     let (guild, channel) = (Plain(reply.channel_key.guild.as_str()), Plain(reply.channel_key.channel.as_str()));
     let companion = Plain(reply.companion.as_str());
-    let answer = timeout(MODERATION_TIMEOUT, moderation.refusal_of(&words)).await;
-    match answer.unwrap_or(Err(NoAnswer::TimedOut { after: MODERATION_TIMEOUT })) {
+    match moderation.refusal_of(&words, MODERATION_TIMEOUT).await {
         Ok(None) => Ok(words.into()),
         Ok(Some(category)) => {
             tracing::warn!(%guild, %channel, %companion, %category, "the moderation service refused what a companion wrote, and it is not posted");

@@ -62,23 +62,9 @@ pub async fn delete_messages(
     channel_key: &ChannelKey,
     messages: &BTreeSet<Seq>,
 ) -> Result<(), RewriteError> {
-    delete(context, channel_key, messages.clone(), false).await
-}
-
-/// Deletes a statement like [`delete_messages`], and lets its companion write a new one in its place.
-pub async fn try_again(context: &ActorContext, channel_key: &ChannelKey, statement: Seq) -> Result<(), RewriteError> {
-    delete(context, channel_key, BTreeSet::from([statement]), true).await
-}
-
-async fn delete(
-    context: &ActorContext,
-    channel_key: &ChannelKey,
-    messages: BTreeSet<Seq>,
-    again: bool,
-) -> Result<(), RewriteError> {
-    let (context, channel_key) = (context.clone(), channel_key.clone());
+    let (context, channel_key, messages) = (context.clone(), channel_key.clone(), messages.clone());
     let deletion = tokio::spawn(async move {
-        let deleted = delete_all_traces(&context, &channel_key, &messages, again).await;
+        let deleted = delete_all_traces(&context, &channel_key, &messages).await;
         deleted.map_err(|error| error.of(&channel_key))
     });
     deletion.await.unwrap_or_else(|_| Err(WriteError::Unknown.into()))
@@ -88,7 +74,6 @@ async fn delete_all_traces(
     context: &ActorContext,
     channel_key: &ChannelKey,
     messages: &BTreeSet<Seq>,
-    again: bool,
 ) -> Result<(), RewriteError> {
     let _lock = context.rewrite_locks.lock(channel_key).await;
     let reader = Reader::new(&*context.store);
@@ -98,7 +83,7 @@ async fn delete_all_traces(
     let notes = messages.iter().map(|seq| Write::Put(key::index_removal(channel_key.ward(), no, *seq), encode(&())));
     write_meta(context, channel_key.ward(), notes.collect()).await?;
     let mut deleted: BTreeSet<Seq> = messages.iter().copied().collect();
-    accept_deletion(context, channel_key, Event::Deleted { messages: messages.clone(), unnamed: Vec::new(), again }).await?;
+    accept_deletion(context, channel_key, Event::deleted(messages)).await?;
     let traces = all_traces_of(context, channel_key, &mut deleted).await?;
     let messages: Vec<Seq> = deleted.iter().copied().collect();
     if !traces.illegible.is_empty() {
@@ -106,7 +91,7 @@ async fn delete_all_traces(
         let entries = traces.illegible.len();
         tracing::warn!(%guild, %channel, entries, "entries of this journal cannot be read: they may still quote deleted messages");
     }
-    let usage_writes = usage_without_person(context, channel_key, &deleted, &traces.asked_at).await?;
+    let usage_writes = usage_without_person(context, channel_key, &deleted, &traces.used_at).await?;
     redact_messages(context, channel_key, &messages, traces.redacted, usage_writes).await
 }
 
@@ -166,26 +151,33 @@ pub async fn redact_messages(
     Ok(())
 }
 
-/// Returns the writes that remove the person from the usage records of these moments, if one of these messages caused the usage.
-async fn usage_without_person(
+/// Returns the writes that remove the person, or the message, from the usage records of these moments, if one of these messages caused the usage.
+pub async fn usage_without_person(
     context: &ActorContext,
     channel_key: &ChannelKey,
     gone: &BTreeSet<Seq>,
-    asked_at: &BTreeSet<Moment>,
+    used_at: &BTreeSet<Moment>,
 ) -> Result<Vec<Write>, ReadError> {
-    let mut writes = Vec::new();
-    for at in asked_at {
+    let (mut writes, mut helped) = (Vec::new(), BTreeSet::new());
+    for at in used_at {
         let next = Moment::from_micros(at.as_micros().saturating_add(1));
         let (from, to) = (key::usage_from(&channel_key.guild, *at), key::usage_from(&channel_key.guild, next));
         for (key, value) in context.store.scan(from, to, false, usize::MAX).await? {
             // An unreadable record reveals no name, so it is skipped.
             let Ok(record) = decode::<UsageRecord>(&key, &value) else { continue };
-            if matches!(&record.used, Used::Address { message, .. } if gone.contains(message))
-                && record.channel == channel_key.channel
-                && let Some(record) = without_person(&record)
-            {
-                writes.push(Write::Put(key, encode(&record)));
-            }
+            let write = match &record.used {
+                _ if record.channel != channel_key.channel => None,
+                Used::Address { message, .. } if gone.contains(message) => without_person(&record),
+                Used::Help { message: Some(message) } if gone.contains(message) => {
+                    if !helped.insert(*message) {
+                        writes.push(Write::Remove(key));
+                        continue;
+                    }
+                    Some(UsageRecord { used: Used::Help { message: None }, ..record.clone() })
+                }
+                _ => None,
+            };
+            writes.extend(write.map(|record| Write::Put(key, encode(&record))));
         }
     }
     Ok(writes)
@@ -442,8 +434,9 @@ pub struct Traces {
     /// The events that contain the text, redacted: the messages themselves, their edits and spoken sentences, and decisions,
     /// summaries and judgements that may quote them.
     pub redacted: Vec<Recorded>,
-    /// When companions were asked because one of the messages addressed them.
-    pub asked_at: BTreeSet<Moment>,
+    /// The times of usage records that may name the messages or their authors: when companions were asked because one of the messages addressed
+    /// them, and the months of decisions about people at risk.
+    pub used_at: BTreeSet<Moment>,
     /// Other messages that consist of segments among these and still have their text.
     pub handed_over: BTreeSet<Seq>,
     /// The numbers of later events that are unreadable and may quote the messages as well.
@@ -454,7 +447,7 @@ pub struct Traces {
 pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTreeSet<Seq>) -> Result<Traces, ReadError> {
     const PAGE: usize = 512;
     let Some(first) = gone.first() else { return Ok(Traces::default()) };
-    let (mut redacted, mut asked_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut redacted, mut used_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     let mut handed_over = BTreeSet::new();
     let mut after = Seq(first.0.saturating_sub(1));
     // Replies to deleted messages, and their spoken sentences. Such a reply may have ended without a statement.
@@ -491,11 +484,12 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 }
                 Event::Evaluated(evaluated) => {
                     if evaluated.trigger == Trigger::DirectAddress && gone.contains(&evaluated.message) {
-                        asked_at.insert(recorded.at);
+                        used_at.insert(recorded.at);
                     }
                     false
                 }
                 Event::Decided(decided) => {
+                    used_at.extend(decided.at_risk.filter(|message| gone.contains(message)).map(|_| recorded.at.month(0)));
                     // The prompt of an external companion is unknown, so its decisions count as traces.
                     decided.call.as_ref().is_none_or(|call| call.showed(gone))
                         || decided.messages.iter().any(|seq| gone.contains(seq))
@@ -517,5 +511,5 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
     }
     // The sentences are redacted first, because they are found through their statement.
     redacted.extend(sentences.into_values());
-    Ok(Traces { redacted, asked_at, handed_over, illegible })
+    Ok(Traces { redacted, used_at, handed_over, illegible })
 }

@@ -386,7 +386,7 @@ async fn record(context: &ActorContext, channel_key: &ChannelKey, events: Vec<Ev
 
 /// The events that turn one membership into another. Companions that minors exclude are left out.
 fn events(context: &ActorContext, before: Option<&Membership>, after: &Membership) -> Vec<Event> {
-    for companion in after.companions.iter().filter(|companion| context.memberships.keeps_out(after, companion)) {
+    for companion in after.companions.iter().filter(|companion| context.memberships.excludes(after, companion)) {
         tracing::info!(guild = %after.guild, companion = %Plain(companion.as_str()), "a companion for adults takes no part in a room, because there are minors");
     }
     let admitted = |membership| context.memberships.admitted(membership);

@@ -330,7 +330,7 @@ impl Memberships {
     pub fn admitted(&self, membership: &Membership) -> Membership {
         let register = self.0.register.read();
         let mut admitted = membership.clone();
-        admitted.companions.retain(|id| !register.keeps_out(membership, id));
+        admitted.companions.retain(|id| !register.excludes(membership, id));
         admitted
     }
 
@@ -340,8 +340,8 @@ impl Memberships {
     }
 
     /// Whether minors exclude a companion from a channel with this membership.
-    pub fn keeps_out(&self, membership: &Membership, companion: &CompanionId) -> bool {
-        self.0.register.read().keeps_out(membership, companion)
+    pub fn excludes(&self, membership: &Membership, companion: &CompanionId) -> bool {
+        self.0.register.read().excludes(membership, companion)
     }
 
     /// The language of a channel's voice calls. `None`: `speech.language`.
@@ -447,7 +447,7 @@ impl Register {
     /// The present members: configured or external, and not excluded because of minors.
     fn members<'a>(&'a self, membership: &'a Membership) -> impl Iterator<Item = &'a CompanionId> {
         let takes_part =
-            |id: &&CompanionId| membership.is_external(id) || (self.cast.contains_key(*id) && !self.keeps_out(membership, id));
+            |id: &&CompanionId| membership.is_external(id) || (self.cast.contains_key(*id) && !self.excludes(membership, id));
         membership.companions.iter().filter(takes_part)
     }
 
@@ -457,7 +457,7 @@ impl Register {
         membership.minors || parent.is_some_and(|parent| parent.minors) || self.minors.contains(&membership.guild)
     }
 
-    fn keeps_out(&self, membership: &Membership, companion: &CompanionId) -> bool {
+    fn excludes(&self, membership: &Membership, companion: &CompanionId) -> bool {
         let is_adult = || self.cast.get(companion).is_some_and(|companion| companion.adult) && !membership.is_external(companion);
         self.has_minors(membership) && is_adult()
     }

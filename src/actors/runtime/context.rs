@@ -20,6 +20,7 @@ use crate::actors::recall::Recall;
 use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::{ActorKey, Directory, Registration, Sort};
 use crate::actors::runtime::hub::Hub;
+use crate::actors::runtime::moderator::Moderator;
 use crate::actors::runtime::postings::Postings;
 use crate::domain::id::ChannelId;
 use crate::domain::text::one_line;
@@ -29,7 +30,6 @@ use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Gateways;
 use crate::ports::lease::{Lease, Unlimited};
-use crate::ports::moderation::Moderation;
 use crate::ports::rng::Rng;
 use crate::ports::store::Store;
 use crate::ports::voice_call::VoiceCalls;
@@ -58,7 +58,7 @@ pub struct ActorContext {
     pub voice_calls: Arc<dyn VoiceCalls>,
     pub pool: Pool,
     /// The moderation service for statements.
-    pub moderation: Option<Arc<dyn Moderation>>,
+    pub moderation: Option<Arc<Moderator>>,
     pub recorder: Recorder,
     /// The settings that the server started with.
     pub settings: Arc<Settings>,

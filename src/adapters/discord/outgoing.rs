@@ -50,7 +50,7 @@ pub struct Emoji {
 }
 
 /// One message of a statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// The content: 1 to 2,000 characters, at least one of them visible.
     pub content: String,
@@ -101,7 +101,8 @@ impl Part {
 
 /// Removes the notice that [`Part::with_notice`] appended.
 pub fn without_notice(content: &str) -> &str {
-    content.rsplit_once('\n').filter(|(_, last)| last.starts_with(NOTICE)).map_or(content, |(said, _)| said)
+    let (said, last) = content.rsplit_once('\n').unwrap_or(("", content));
+    if last.starts_with(NOTICE) { said } else { content }
 }
 
 /// Whether two contents are the same to Discord. Discord trims contents, drops invisible characters, and may rewrite a mention in the newer form.

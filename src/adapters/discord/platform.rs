@@ -206,6 +206,8 @@ impl Discord {
         }
         let mut parts = render(text, &mentionables);
         let is_one = parts.len() <= 1;
+        // The words of a spoken statement are not posted, only its notice.
+        parts.extend((text.is_empty() && notice.is_some()).then(outgoing::Part::default));
         let rendered = parts.pop()?.with_notice(notice).filter(|_| is_one);
         // With mentions and emojis rendered, the part is too long. The plain text is sent instead, which mentions no one.
         rendered.or_else(|| outgoing::Part { content: text.to_owned(), mentions: Vec::new() }.with_notice(notice))
@@ -255,7 +257,8 @@ impl ChatPlatform for Discord {
                 return sent;
             }
             Err(NotSent::Refused(why)) => (why, None),
-            Err(NotSent::Unpostable(why)) => (why, Some(POSTING_PAUSE)),
+            // Without the notice, companions can still speak in the call.
+            Err(NotSent::Unpostable(why)) => (why, (!part.text.is_empty()).then_some(POSTING_PAUSE)),
             // The caller retries.
             Err(NotSent::Later { .. } | NotSent::Unknown { .. }) => return sent,
         };
@@ -328,9 +331,9 @@ impl ChatPlatform for Discord {
 
 impl Discord {
     async fn post(&self, channel: Snowflake, part: &Part, rendered: &outgoing::Part) -> Result<Arc<str>, NotSent> {
-        let message = match Snowflake::of_direct_guild(&part.guild) {
-            Some(_) => self.send_directly(channel, rendered, &part.nonce).await?,
-            None => self.send_by_webhook(channel, part, rendered).await?,
+        let message = match is_by_bot(part) {
+            true => self.send_directly(channel, rendered, &part.nonce).await?,
+            false => self.send_by_webhook(channel, part, rendered).await?,
         };
         self.cache.message_seen(channel, message);
         Ok(message.to_string().into())
@@ -356,6 +359,11 @@ impl Discord {
     pub(super) fn clear_typing_refusal(&self, channel: Snowflake) {
         self.typing_refusals.lock().remove(&channel);
     }
+}
+
+/// Whether a part is a message of the bot itself.
+fn is_by_bot(part: &Part) -> bool {
+    Snowflake::of_direct_guild(&part.guild).is_some() || part.text.is_empty()
 }
 
 impl fmt::Debug for Discord {

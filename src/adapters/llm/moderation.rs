@@ -53,6 +53,9 @@ struct Verdict {
     /// An object with a boolean for each category, or a list of the categories that apply.
     #[serde(default)]
     categories: Value,
+    /// The categories that apply, in Llama's API.
+    #[serde(default)]
+    flagged_categories: Value,
     #[serde(default)]
     category_scores: Value,
 }
@@ -85,7 +88,7 @@ impl Moderation for OpenAiModeration {
         let answer = body::whole(response, MAX_ANSWER_BYTES, IDLE, failures).await?;
         let garbled = |why: String| failures.in_answer(Broken::garbled(why, &answer));
         let Answer { results } = serde_json::from_slice(&answer).map_err(|error| garbled(error.to_string()))?;
-        if results.is_empty() || results.iter().any(|verdict| verdict.flagged.is_none() && verdict.categories.is_null()) {
+        if results.is_empty() || results.iter().any(|verdict| verdict.flagged.is_none() && verdict.listed().is_null()) {
             return Err(garbled("it has no verdict".to_owned()));
         }
         Ok(results.iter().find_map(Verdict::category))
@@ -93,10 +96,14 @@ impl Moderation for OpenAiModeration {
 }
 
 impl Verdict {
+    fn listed(&self) -> &Value {
+        if self.categories.is_null() { &self.flagged_categories } else { &self.categories }
+    }
+
     /// The category with the highest score. `None`: the text is accepted.
     fn category(&self) -> Option<Arc<str>> {
         let score = |name: &str| self.category_scores[name].as_f64().unwrap_or_default();
-        let refused: Vec<&str> = match &self.categories {
+        let refused: Vec<&str> = match self.listed() {
             Value::Object(all) => all.iter().filter(|(_, is_refused)| **is_refused == true).map(|(name, _)| &**name).collect(),
             Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
@@ -157,7 +164,14 @@ mod tests {
         assert_eq!(asked(200, r#"{"results": [{"flagged": false}]}"#).await.0.unwrap(), None);
         for (status, answer, error) in [
             (401, r#"{"error": {"message": "Incorrect API key: sk-mod"}}"#, "key_rejected"),
+            // anything-llm 251.
             (429, "{}", "overloaded"),
+            (429, r#"{"error": {"code": "insufficient_quota", "message": "You exceeded your current quota"}}"#, "no_credit"),
+            (
+                400,
+                r#"{"error": {"code": "context_length_exceeded", "message": "maximum context length is 32768 tokens"}}"#,
+                "refused",
+            ),
             (404, "Not Found", "unknown_model"),
             (200, r#"{"results": []}"#, "refused"),
             (200, r#"{"results": [{"verdict": "bad"}]}"#, "refused"),
@@ -182,6 +196,17 @@ mod tests {
         });
         let mistral = json!({ "categories": { "pii": true, "law": false }, "category_scores": { "pii": 0.8, "law": 0.1 } });
 
+        // openai-python 1786 (categories without a verdict), openai-node 223 (unknown categories).
+        let unrated = json!({
+            "flagged": true,
+            "categories": { "illicit": null, "new/kind": true, "illicit/violent": true },
+            "category_scores": { "illicit": null, "new/kind": null, "illicit/violent": 0.6 },
+        });
+        assert_eq!(category(unrated).as_deref(), Some("illicit/violent"));
+        // llama-api-python 33.
+        assert_eq!(category(json!({ "flagged": false, "flagged_categories": null })), None);
+        let llama = json!({ "flagged": true, "flagged_categories": ["indiscriminate-weapons"] });
+        assert_eq!(category(llama).as_deref(), Some("indiscriminate-weapons"));
         assert_eq!(category(openai).as_deref(), Some("violence"));
         assert_eq!(category(mistral).as_deref(), Some("pii"));
         assert_eq!(category(json!({ "flagged": true })).as_deref(), Some(UNNAMED));

@@ -34,8 +34,8 @@ impl Scene<'_> {
         let waits = |text: String| Some(WaitingFor { text, messages: None, lull_at: None, retry_at: None, unsettled });
         let says = |key: &str| waits(who.say(key, &[]));
         let says_in = |key: &str, until: Moment| waits(who.say(key, &[("time", &span(until.since(now), who.language))]));
-        if self.backend.context.memberships.keeps_out(&self.membership, companion) {
-            return says("why.waiting.kept_out");
+        if self.backend.context.memberships.excludes(&self.membership, companion) {
+            return says("why.waiting.excluded");
         }
         if self.membership.is_paused(companion) {
             return says("why.waiting.paused");

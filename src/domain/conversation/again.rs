@@ -27,13 +27,13 @@ impl Replaceable {
         Box::new(Self { companion, statement, trigger: *trigger, messages, message: *message, tries: *tries, is_due: false })
     }
 
-    /// The state after messages were deleted. `again`: a replacement for them was requested. None if the statement was deleted without such a
-    /// request.
+    /// The state after messages were deleted. `again`: a replacement was requested, before which older versions deleted the statement. None if the
+    /// statement was deleted without such a request.
     pub(super) fn without(mut self: Box<Self>, deleted: &[Seq], again: bool) -> Option<Box<Self>> {
         self.messages.retain(|seq| !deleted.contains(seq));
         self.message.take_if(|seq| deleted.contains(seq));
         let is_deleted = deleted.contains(&self.statement);
-        self.is_due |= is_deleted && again;
+        self.is_due |= again && (is_deleted || deleted.is_empty());
         (!is_deleted || self.is_due).then_some(self)
     }
 }
@@ -95,14 +95,20 @@ impl Conversation {
         self.replaceable.as_ref().filter(|newest| newest.companion == *companion).map(|newest| newest.statement)
     }
 
-    /// Subtracts the replaced statement from the counters. Returns the number of statements that the new one replaces.
-    pub(super) fn uncount_replaced(&mut self, companion: &CompanionId) -> u32 {
+    /// Begins a requested replacement. Returns the number of statements that the new one replaces.
+    pub(super) fn begin_replacement(&mut self) -> u32 {
+        let Some(newest) = &mut self.replaceable else { return 0 };
+        newest.is_due = false;
+        newest.tries.saturating_add(1)
+    }
+
+    /// Subtracts a replaced statement from the counters.
+    pub(super) fn uncount_replaced(&mut self, companion: &CompanionId) {
         self.closing.tally.streak = self.closing.tally.streak.saturating_sub(1);
         self.closing.tally.turns = self.closing.tally.turns.saturating_sub(1);
         if let Some(gate) = self.gates.get_mut(companion) {
             gate.turns = gate.turns.saturating_sub(1);
         }
-        self.replaceable.take().map_or(0, |replaced| replaced.tries.saturating_add(1))
     }
 }
 

@@ -235,16 +235,6 @@ impl Step<'_, '_> {
         was_said
     }
 
-    /// Handles the failure of a reply whose rest could not be posted: its heard part becomes the statement. Returns false if nothing was heard.
-    pub(super) fn keep_heard(&mut self, ticket: Ticket) -> bool {
-        let heard =
-            self.state.turns.floor.as_ref().filter(|floor| floor.ticket == ticket).map(|floor| floor.heard()).unwrap_or_default();
-        if !heard.trim().is_empty() {
-            self.conclude_spoken(ticket, heard.clone(), None, None);
-        }
-        !heard.trim().is_empty()
-    }
-
     /// Handles a change in the call that is not journaled.
     pub(super) fn handle_notice(&mut self, notice: Notice) {
         match notice {

@@ -149,7 +149,7 @@ impl Conversation {
                 modality,
                 again,
             } => {
-                let tries = again.map_or(0, |_| self.uncount_replaced(companion));
+                let tries = again.map_or(0, |_| self.begin_replacement());
                 self.position.tickets = self.position.tickets.max(*ticket);
                 if !trigger.needs_a_message() {
                     self.gates.apply_started();
@@ -178,6 +178,7 @@ impl Conversation {
                     expires_at: *expires_at,
                     replans: 0,
                     tries,
+                    again: *again,
                     replan_at: None,
                     was_late: false,
                     is_farewell: *is_farewell,

@@ -208,6 +208,9 @@ impl Conversation {
         let snapshot = floor.iter().flat_map(|floor| &floor.messages).filter_map(|seq| self.window.get(*seq));
         let answers = Audience::of_answer(snapshot);
         self.replaceable = floor.as_deref().map(|floor| Replaceable::new(seq, floor));
+        if floor.as_ref().is_some_and(|floor| floor.again.is_some()) {
+            self.uncount_replaced(&companion);
+        }
         let (is_farewell, is_unjudged, forced) =
             floor.as_ref().map_or_else(Default::default, |floor| (floor.is_farewell, floor.is_unjudged, floor.forced));
         // A statement for an event is not judged. A statement that answers a person is not part of a loop, so earlier statements do not count any
@@ -242,6 +245,8 @@ impl Conversation {
         self.window.delete(deleted);
         self.voice.call.delete(deleted);
         self.closing.delete_recent_statements(deleted);
+        // Of two requests at once, the first one counts.
+        let again = again && !self.is_busy();
         self.replaceable = self.replaceable.take().and_then(|replaceable| replaceable.without(deleted, again));
         self.cancel_replies_to_deleted(deleted, &present, notes);
         self.summary.delete(deleted);

@@ -89,7 +89,7 @@ impl Step<'_, '_> {
             Input::ReplyFailed { ticket, error } => {
                 // The failure of a stopped attempt is ignored.
                 let is_stopped = self.state.turns.owed_reply(ticket).is_some_and(|floor| floor.replan_at.is_some());
-                if !self.end_lost_answer(ticket) && !self.keep_heard(ticket) && !is_stopped {
+                if !self.end_lost_answer(ticket) && !is_stopped {
                     self.fail_reply(ticket, error);
                 }
             }

@@ -43,6 +43,9 @@ pub struct OwedReply {
     /// The number of statements that this one replaces at a user's request.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tries: u32,
+    /// The newest of them. It stays until this one is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Seq>,
     /// When the next attempt starts. Until then, no call is made. None: no restart is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replan_at: Option<Moment>,

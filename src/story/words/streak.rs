@@ -10,12 +10,15 @@ use crate::domain::turn::bids::Bids;
 /// already in progress when a person spoke does not count.
 pub(super) fn in_a_row(before: &[Recorded]) -> (u64, bool) {
     let (mut bids, mut newest_human) = (Bids::default(), Seq::NONE);
-    let (mut said, mut counted) = (0_u64, 0_u64);
+    let (mut said, mut counted, mut replacing) = (0_u64, 0_u64, None);
     for recorded in before {
         let is_human = |message: &Message| message.from.role == Role::Person && !message.is_event() && !message.is_backchannel();
         if matches!(&recorded.event, Event::Said { message, .. } if is_human(message)) {
             (said, counted, newest_human) = (0, 0, recorded.seq);
-        } else if matches!(recorded.event, Event::ReplyOwed { again: Some(_), .. }) {
+        }
+        if let Event::ReplyOwed { ticket, again: Some(_), .. } = &recorded.event {
+            replacing = Some(*ticket);
+        } else if matches!(&recorded.event, Event::Said { reply: Some(ticket), .. } if replacing == Some(*ticket)) {
             // A replaced statement does not count.
             (said, counted) = (said.saturating_sub(1), counted.saturating_sub(1));
         }

@@ -73,6 +73,18 @@ async fn each_service_that_is_used_is_tried() {
 }
 
 #[tokio::test]
+async fn the_moderation_service_is_tried() {
+    let services = Services::new().await;
+    let premises = services.premises().with("models.moderation.base_url", &services.openai.url);
+
+    let text = premises.run(&["models", "check"]).await.exits_with(1).stdout;
+    let json = premises.run(&["models", "check", "--json"]).await.exits_with(1).object();
+
+    assert!(text.contains("examines moderation: does not work"), "{text}");
+    assert_eq!((&json["moderation"]["works"], &json["moderation"]["error"]), (&false.into(), &"key_rejected".into()), "{json}");
+}
+
+#[tokio::test]
 async fn a_key_a_model_or_a_voice_that_is_wrong_is_named_with_the_way_out() {
     let services = Services::new().await;
     // The services in the order in which they are tried, with the error and words of the advice.

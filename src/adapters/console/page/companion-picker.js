@@ -37,7 +37,7 @@ export function companionPicker(configured, members, { allowsExternal = true, de
   function box(c, isExternal) {
     const input = el('input', { type: 'checkbox', value: c.id, 'data-external': isExternal });
     input.checked = memberById.has(c.id);
-    const label = el('label', { class: 'box' }, input, ' ', isExternal ? null : face(c.name ?? c.id, { path: pictureOf(c.id), tone: desk.tone(c.id) }), ' ', name(c.name ?? c.id), ' ', ai(), memberById.get(c.id)?.kept_out ? [' ', el('small', { class: 'muted' }, t('doings.kept_out'))] : null, isExternal ? [' ', el('span', { class: 'external' }, t('picker.external'))] : null);
+    const label = el('label', { class: 'box' }, input, ' ', isExternal ? null : face(c.name ?? c.id, { path: pictureOf(c.id), tone: desk.tone(c.id) }), ' ', name(c.name ?? c.id), ' ', ai(), memberById.get(c.id)?.kept_out ? [' ', el('small', { class: 'muted' }, t('doings.excluded'))] : null, isExternal ? [' ', el('span', { class: 'external' }, t('picker.external'))] : null);
     return isExternal ? label : el('div', { class: 'box-row' }, label, el('button', { type: 'button', class: 'quiet-button', onclick: () => desk.open(c.id) }, t('profile.open'), el('span', { class: 'visually-hidden' }, ` ${c.name ?? c.id}`)));
   }
 

@@ -189,7 +189,7 @@ function replanOf(room, e, ticket) {
   return room.seen.get(entry.key) ?? entry;
 }
 
-// A companion writes another message in the place of a deleted one.
+// A companion writes another message in the place of one that is deleted then.
 function replaces(room, { again, companion }) {
   room.replaced.set(again, companion);
   const entry = room.seen.get(`x${again}`);
@@ -300,7 +300,7 @@ const RULES = {
     redrawQuotes(room, new Set([e.message]));
     return TALK;
   },
-  deleted(room, e) {
+  deleted(room, e, now) {
     const deleted = new Set(list(e.messages));
     for (const seq of list(e.unnamed)) {
       const entry = room.entries.find(other => other.key === `m${seq}`);
@@ -309,6 +309,7 @@ const RULES = {
     const loaded = room.complete ? 0 : (oldestMessage(room) ?? Infinity);
     for (const seq of deleted) {
       room.deleted.add(seq);
+      if (now && room.replaced.has(seq)) statementReplaced(room.guard);
       // With the messages of a person what was said in calls is deleted, too, which is no message. One number alone is a message.
       if (room.seen.has(`m${seq}`) || (deleted.size === 1 && seq < loaded)) room.tombstones.add(seq);
     }
@@ -420,7 +421,6 @@ const RULES = {
     const isAgain = number(e.again) !== null;
     if (isAgain) replaces(room, e);
     if (!now) return isAgain ? TALK : NOTHING;
-    if (isAgain) statementReplaced(room.guard);
     room.asked.delete(e.companion);
     room.drafts.set(e.companion, newDraft(e.ticket ?? null, e.at, e.modality === 'voice'));
     Object.assign(companionIn(room, e.companion), { lullAt: null });
@@ -500,6 +500,8 @@ const RULES = {
   },
   failed(room, e, now) {
     const draft = endReply(room, e, true);
+    // The message that it was to replace stays.
+    for (const [seq, companion] of room.replaced) if (companion === e.companion && !room.deleted.has(seq)) room.replaced.delete(seq);
     insert(room, failedEntry(e, isStopped(e) ? '' : draft?.text));
     if (now) setDoing(companionIn(room, e.companion), 'listening');
     return BOTH;

@@ -2,9 +2,8 @@
 //! once per call.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::sleep;
+use futures_util::FutureExt as _;
 
 use super::super::commands::words::listed;
 use super::super::snowflake::Snowflake;
@@ -13,12 +12,10 @@ use super::kept::ToldPeople;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::call_room::{Description, Trouble};
-use crate::ports::chat_platform::NotSent;
+use crate::ports::chat_platform::{NotSent, insist};
 
 /// The notice is not repeated in a channel within this time, even after a restart, unless the bot has left the call since.
 const HOLDS_SECS: u64 = 6 * 3_600;
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_secs(2);
 
 impl Shared {
     /// Posts the notice that companions listen, unless it was posted recently.
@@ -58,17 +55,8 @@ impl Shared {
     }
 
     async fn post_in_text(&self, channel: Snowflake, text: &str, nonce: &str) -> Result<(), NotSent> {
-        let mut tried = 1;
-        loop {
-            let after = match self.parts.discord.post_as_bot(channel, text, nonce).await {
-                Err(NotSent::Later { after, .. }) if tried < TRIES => after,
-                Err(NotSent::Unknown { .. }) if tried < TRIES => None,
-                outcome => return outcome,
-            };
-            // Retrying is safe: Discord accepts only one message with the same nonce.
-            sleep(after.unwrap_or_default().max(PAUSE * tried)).await;
-            tried += 1;
-        }
+        // Discord accepts only one message with the same nonce.
+        insist(|| self.parts.discord.post_as_bot(channel, text, nonce).boxed()).await
     }
 
     /// Posts once per call that a speech service fails, unless another service has taken over.

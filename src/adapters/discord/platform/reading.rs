@@ -10,7 +10,7 @@ use super::super::refusals::code;
 use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
 use super::super::wire::{Bot, Message};
-use super::Discord;
+use super::{Discord, is_by_bot};
 use crate::ports::chat_platform::{NotRead, Part};
 
 /// The size of a full page of messages.
@@ -42,7 +42,7 @@ impl Discord {
             None => None,
         };
         let name = names::username(&part.name);
-        let speaker = if is_direct { Speaker::Bot(bot.user) } else { Speaker::Webhook(bot.application, &name) };
+        let speaker = if is_by_bot(part) { Speaker::Bot(bot.user) } else { Speaker::Webhook(bot.application, &name) };
         let own = |message: &Message| match message.webhook_id {
             Some(id) => message.application_id == Some(bot.application) || webhook == Some(id),
             None => message.author.id == bot.user,

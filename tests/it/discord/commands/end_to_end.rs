@@ -105,7 +105,7 @@ async fn who_exports_the_own_data_gets_the_own_words_and_nobody_elses() {
 }
 
 #[tokio::test]
-async fn somebody_at_risk_alone_reads_where_to_find_help() {
+async fn somebody_at_risk_alone_reads_where_to_find_help_also_after_a_crash() {
     let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
     let server = premises.start().await;
     discord.wait_for("the command", |state| !state.world.commands.is_empty()).await;
@@ -114,6 +114,9 @@ async fn somebody_at_risk_alone_reads_where_to_find_help() {
 
     discord.say(ana, general, "hey aria, i want to die");
     let line = discord.post_in(general).await;
+    server.kill().await;
+    let server = premises.start().await;
+    discord.resumes(1).await;
     let read = async |user| {
         let pressed = discord.press(user, general, &format!("help:discord:{ana}"));
         discord.answer_to(pressed).await

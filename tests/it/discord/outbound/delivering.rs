@@ -28,7 +28,7 @@ use tertulia::telemetry::recorder::Recorder;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::super::counterpart::{Does, Intents, On};
+use super::super::counterpart::{Author, Does, Intents, On};
 use super::super::home::{Home, part};
 use super::client_with;
 use crate::harness::PATIENCE;
@@ -85,18 +85,22 @@ async fn without_the_content_intent_a_statement_whose_response_is_lost_is_posted
 }
 
 #[tokio::test]
-async fn a_notice_stands_in_small_print_below_the_statement_and_is_found_with_it() {
-    let Home { discord, general, .. } = Home::new().await;
+async fn a_notice_stands_in_small_print_below_the_statement_or_alone_and_is_found() {
+    let Home { discord, general, bot, .. } = Home::new().await;
     let client = client_with(&discord, |section| section.request_timeout_secs = 1.0);
     discord.spoil_next(1, On::route("execute_webhook"), Does::CutAfterwards);
     let notice = "You are talking with AI here. It is run by @everyone. Privacy: https://club.example/privacy";
 
-    let delivered = deliver(client, &Part { notice: Some(notice.into()), ..part(general, "Here I am.") }).await;
+    let delivered = deliver(client.clone(), &Part { notice: Some(notice.into()), ..part(general, "Here I am.") }).await;
+    discord.spoil_next(1, On::route("create_message"), Does::CutAfterwards);
+    let spoken = deliver(client, &Part { notice: Some(notice.into()), ..part(general, "") }).await;
 
-    let [post] = &discord.posts()[..] else { panic!("one message") };
+    let [post, alone] = &discord.posts()[..] else { panic!("two messages: {:?}", discord.posts()) };
     let line = "-# \u{24d8} You are talking with AI here. It is run by @\u{200b}everyone. Privacy: https://club.example/privacy";
     assert_eq!(post.content, format!("Here I am.\n{line}"));
     assert_eq!((&*delivered.text, delivered.disclosed), ("Here I am.", Some((told(), post.message.to_string().into()))));
+    assert_eq!((alone.content.trim(), matches!(alone.author, Author::User(user) if user == bot)), (line, true));
+    assert_eq!((spoken.ids, spoken.disclosed), (Vec::new(), Some((told(), alone.message.to_string().into()))));
 }
 
 fn told() -> Owed {
