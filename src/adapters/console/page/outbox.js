@@ -20,7 +20,10 @@ const again = message => {
 // Each window has its messages, and holds a lock while it is open, so that others know which windows were closed. Only secure pages have locks; on others each
 // window has its own messages alone.
 const ours = load('window') ?? api.newId();
-store('window', ours);
+const isGone = gone => store('window', gone ? ours : null);
+isGone(false);
+addEventListener('pagehide', () => isGone(true));
+addEventListener('pageshow', () => isGone(false));
 const lock = of => `outbox.${of}`;
 navigator.locks?.request(lock(ours), () => new Promise(() => {}));
 const withClosedWindows = adopt =>
