@@ -175,6 +175,17 @@ test('one line tells how many others listened, and opens into one reason for eac
   await page.locator('.happened ul').waitFor({ state: 'detached' });
 });
 
+test('who answers after others have answered did not only listen', async t => {
+  const room = await it.server.room({ companions: ['aria', 'bruno', 'cleo'] });
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  await it.server.say(room, 'aria, bruno, cleo: what do you think of tea?');
+
+  await page.locator('.chat-message.companion:not(.draft)').nth(2).waitFor();
+
+  // The talk itself says that all of them have answered.
+  await page.locator('.happened').waitFor({ state: 'detached' });
+});
+
 // Letters of lines for each letter of talk: the share does not grow with the number of companions.
 for (const count of [3, 8]) test(`with ${count} companions the lines are less than a fifth of the talk`, async t => {
   const ids = ['s', 't', 'u', 'v', 'w', 'x', 'y', 'z'].slice(-count).map(letter => `${letter}en`);

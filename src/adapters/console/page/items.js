@@ -3,7 +3,7 @@
 import { ai, notice } from './ai.js';
 import { el, glyph, name } from './dom.js';
 import { isStopped, messageOf, stopReason } from './floor.js';
-import { drawHappened, gather, happened, outcomes, sentence } from './happened.js';
+import { answerOf, drawHappened, gather, happened, outcomes, sentence } from './happened.js';
 import { draw as drawMarkdown } from './markdown.js';
 import { face, pictureOf } from './pictures.js';
 import { postedAt } from './platforms.js';
@@ -37,7 +37,9 @@ function lineOf(room, message) {
   if (!did.size && !message.whilePaused) return null;
   const decided = [...did.values()];
   const doing = next ? '' : [...room.companions.values()].map(companion => companion.doing).join();
-  const mark = `${decided.map(one => `${one.key}${one.version}${one.answer?.seq}${one.next?.key}`)} ${next?.seq} ${next?.whilePaused} ${room.companions.size} ${doing} ${message.version}`;
+  // A wish to speak may be renewed after other messages, and answered then.
+  const cameOf = one => answerOf(one)?.seq ?? (one.yes ? room.companions.get(one.companion)?.doing : '');
+  const mark = `${decided.map(one => `${one.key}${one.version}${cameOf(one)}`)} ${next?.seq} ${next?.whilePaused} ${room.companions.size} ${doing} ${message.version}`;
   if (message.line?.mark !== mark) {
     const key = `h${message.key}`;
     const line = happened(room, message);
