@@ -111,6 +111,17 @@ fn a_text_is_filled_in_once() {
 }
 
 #[test]
+fn a_sentence_about_a_suspended_room_has_the_word_of_the_button_that_restarts_it() {
+    let stems = [(Language::English, "restart"), (Language::German, "neu start"), (Language::Spanish, "reinici")];
+    for (language, stem) in stems {
+        for key in ["attention.restart", "why.waiting.suspended"] {
+            let text = language.say(key, &[]).to_lowercase();
+            assert!(text.contains(stem), "{key}: {text}");
+        }
+    }
+}
+
+#[test]
 fn the_language_is_chosen_by_weight() {
     for (header, language) in [
         ("de-AT,de;q=0.9,en;q=0.5", Language::German),

@@ -17,7 +17,7 @@ const LANGUAGES = [
     shared: ['aria has the name “Aria” too, so the two cannot be in rooms of one server.'],
     discord: 'Not connected yet; Discord cannot be reached: no route to host; something new.',
     store: 'Nothing can be stored at the moment, try again.',
-    aloud: 'Not said. The message has no visible characters; write something.',
+    aloud: 'Your words were not said. The message has no visible characters; write something.',
   },
   {
     locale: 'de-DE',
@@ -25,7 +25,7 @@ const LANGUAGES = [
     shared: ['Aria heißt auch „Aria“; deshalb können die beiden nicht in Räumen eines Servers sein.'],
     discord: 'Noch nicht verbunden; Discord ist nicht erreichbar: no route to host; something new.',
     store: 'Gerade lässt sich nichts speichern; versuch es noch einmal.',
-    aloud: 'Nicht gesagt. Die Nachricht hat keine sichtbaren Zeichen; schreib etwas.',
+    aloud: 'Deine Worte wurden nicht gesagt. Die Nachricht hat keine sichtbaren Zeichen; schreib etwas.',
   },
   {
     locale: 'es-ES',
@@ -33,7 +33,7 @@ const LANGUAGES = [
     shared: ['Aria también se llama “Aria”, así que los dos no pueden estar en salas del mismo servidor.'],
     discord: 'Aún sin conectar; no se puede conectar con Discord: no route to host; something new.',
     store: 'Ahora mismo no se puede guardar nada; inténtalo de nuevo.',
-    aloud: 'No se pudo decir. El mensaje no tiene caracteres visibles; escribe algo.',
+    aloud: 'Tus palabras no se dijeron. El mensaje no tiene caracteres visibles; escribe algo.',
   },
 ];
 
