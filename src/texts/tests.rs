@@ -121,6 +121,21 @@ fn a_sentence_about_a_suspended_room_has_the_word_of_the_button_that_restarts_it
     }
 }
 
+/// What somebody reads in the first minutes names what it does, and nothing that only the program's documents explain.
+#[test]
+fn the_first_dialogs_have_no_words_that_a_newcomer_cannot_know() {
+    let texts = &TEXTS[&Language::English];
+    let first = |key: &str| {
+        let names_experts = "ai.extra_ ai.experts ai.limits_set".split(' ').any(|part| key.starts_with(part));
+        ["ai.", "invite.", "maker.", "people.", "welcome.", "tokens.about"].iter().any(|part| key.starts_with(part))
+            && !names_experts
+    };
+    for unknown in ["Prometheus", "round", "public address", "https", "Pretend", "lull", "interjection", "endpoint"] {
+        let with: Vec<_> = texts.iter().filter(|(key, text)| first(key) && text.contains(unknown)).collect();
+        assert!(with.is_empty(), "{unknown}: {with:?}");
+    }
+}
+
 #[test]
 fn the_language_is_chosen_by_weight() {
     for (header, language) in [
