@@ -152,7 +152,7 @@ test('once a link is revoked, its guests are told at once, and it leads nowhere'
   await host.locator('#invite').click();
   await dialog(host).getByText('Ben (here now)').waitFor();
   await dialog(host).getByRole('button', { name: 'Revoke' }).click();
-  await dialog(host).getByText('Ben is out at once').waitFor();
+  await dialog(host).getByText('Ben must leave at once').waitFor();
   await dialog(host).locator('button.danger:enabled').click();
 
   await ben.getByRole('heading', { name: 'Your visit has ended' }).waitFor();
