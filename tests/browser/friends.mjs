@@ -188,7 +188,7 @@ test('who pretends to be somebody else is here under that name', async t => {
   const { host, ben } = await visit(t, { externals: ['zed'], people: ['Ana', 'Dora', 'Eva'] });
 
   await openMenu(host);
-  await host.getByRole('button', { name: 'Be Eva again' }).waitFor();
+  await host.getByRole('button', { name: 'Write as Eva again' }).waitFor();
   await host.getByRole('button', { name: 'Write as Dora' }).click();
 
   await ben.locator('#here', { hasText: 'Dora' }).waitFor();
