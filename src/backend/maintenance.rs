@@ -234,10 +234,11 @@ impl MaintenanceService for ActorBackend {
             let identity = self.context.pool.identity(role);
             ReadyModel { provider: identity.provider.clone(), model: identity.model.clone() }
         };
-        let part = |part: &str, ready: bool, detail: &str| ReadyPart {
+        let part = |part: &str, ready: bool, detail: Detail| ReadyPart {
             part: part.into(),
             ready,
-            detail: if ready { String::new() } else { detail.to_owned() },
+            detail: if ready { String::new() } else { detail.to_string() },
+            why: if ready { Vec::new() } else { vec![detail.why()] },
             ..ReadyPart::default()
         };
         let pool = self.context.pool.report().await;
@@ -256,9 +257,10 @@ impl MaintenanceService for ActorBackend {
                 ..ReadyPart::default()
             })
             .collect();
-        let models_detail = failures.as_deref().unwrap_or("no model can be called at the moment");
+        let models_detail = failures.map_or_else(|| Detail::key("refusals.no_model_now"), Detail::from);
+        let not_stored = Detail::from("messages cannot be stored at the moment").coded("refusals.not_stored", json!({}));
         let mut parts = vec![
-            part("store", self.context.directory.find(&WriterKey()).is_some(), "messages cannot be stored at the moment"),
+            part("store", self.context.directory.find(&WriterKey()).is_some(), not_stored),
             part("models", models_detail.is_empty(), models_detail),
         ];
         parts.extend(refused);
@@ -275,9 +277,10 @@ impl MaintenanceService for ActorBackend {
         }
         let mut is_held_up = false;
         for gateway in self.context.gateways.iter() {
-            let Condition { ready, detail, since, servers, invitation, blocks_readiness } = gateway.condition();
+            let Condition { ready, detail, why, since, servers, invitation, blocks_readiness } = gateway.condition();
             is_held_up |= blocks_readiness;
-            parts.push(ReadyPart { part: gateway.name().into(), ready, detail, since: since.map(Stamp), servers, invitation });
+            let part = gateway.name().into();
+            parts.push(ReadyPart { part, ready, detail, why, since: since.map(Stamp), servers, invitation });
         }
         // The server accepts messages without a model, and companions answer once a model is available. Without a platform it still serves the
         // console, unless the settings require the platform.

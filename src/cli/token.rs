@@ -39,7 +39,7 @@ pub enum Token {
         #[arg(long)]
         json: bool,
     },
-    /// End a token: it opens nothing any more
+    /// Revoke a token: it opens nothing any more
     End {
         /// The name of the token
         name: String,
@@ -98,5 +98,21 @@ fn carry_out(command: &Token, loaded: &Loaded) -> Result<(), Failure> {
             tokens.end(name)?;
             report(*json, &json!({ "ended": name }), &format!("the token {name} opens nothing any more"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, Subcommand as _};
+
+    use super::*;
+    use crate::texts::Language;
+
+    #[test]
+    fn the_help_calls_the_end_of_a_token_as_the_page_does() {
+        let command = Token::augment_subcommands(Command::new("token"));
+        let about = command.find_subcommand("end").and_then(Command::get_about).unwrap().to_string();
+
+        assert!(about.starts_with(&Language::English.say("tokens.end", &[])), "{about}");
     }
 }

@@ -32,7 +32,7 @@ use self::message_service::MessageService;
 use self::record_service::RecordService;
 use self::room_service::RoomService;
 use super::call_room::CallRooms;
-pub use refused::{Detail, Refused};
+pub use refused::{Detail, Refused, Why};
 
 /// The core, as the console sees it. Cheap to clone.
 #[derive(Clone)]

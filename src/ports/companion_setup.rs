@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::backend::refused::Refused;
+use super::backend::refused::{Refused, Why};
 use super::backend::room::RoomId;
 use super::model_setup::Trial;
 use crate::domain::id::{CompanionId, ModelName};
@@ -259,6 +259,8 @@ pub struct CompanionProfile {
     pub rooms: Vec<ProfileRoom>,
     /// Warnings, one sentence each, for example about a name that another companion elsewhere also has.
     pub warnings: Vec<String>,
+    /// The warnings for programs that word them themselves, in the same order.
+    pub warning_codes: Vec<Why>,
 }
 
 /// The data for an export of a companion.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::backend::{Detail, Why};
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 
@@ -20,12 +21,12 @@ pub enum Disconnected {
     Later {
         /// The delay that the platform asked for, if it did.
         after: Option<Duration>,
-        /// The error, for logs.
-        detail: String,
+        /// The error.
+        detail: Detail,
     },
     /// Connecting is not possible until a person has fixed the problem that the text describes.
     #[error("{0}")]
-    Never(String),
+    Never(Detail),
 }
 
 /// The state of a platform's connections.
@@ -35,6 +36,8 @@ pub struct Condition {
     pub ready: bool,
     /// The number of connections, or the problem and how to fix it, in plain words.
     pub detail: String,
+    /// The sentences of `detail`, for programs that word them themselves.
+    pub why: Vec<Why>,
     /// Since when a connection is missing. `None`: all are up, or the time is unknown.
     pub since: Option<Moment>,
     /// The known names of the platform's servers that the bot is a member of, in alphabetical order.

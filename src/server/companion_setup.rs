@@ -108,6 +108,7 @@ impl Setup {
             },
         };
         let rooms = self.rooms_of(&id);
+        let warnings = self.warnings(&id);
         Ok(CompanionProfile {
             revision: written.revision(),
             kept: self.kept(written),
@@ -115,7 +116,8 @@ impl Setup {
             picture,
             discord_picture,
             has_card: written.card.is_some(),
-            warnings: self.warnings(&id),
+            warnings: warnings.iter().map(ToString::to_string).collect(),
+            warning_codes: warnings.iter().map(Detail::why).collect(),
             rooms,
             companion,
             id,
@@ -132,12 +134,13 @@ impl Setup {
         rooms.collect()
     }
 
-    fn warnings(&self, id: &CompanionId) -> Vec<String> {
+    fn warnings(&self, id: &CompanionId) -> Vec<Detail> {
         let companions = self.context.memberships.companions();
         let shared = shared_names(companions.values()).into_iter().filter(|shared| shared.first == *id || shared.second == *id);
         let warning = |SharedName { name, first, second }: SharedName| {
             let other = if first == *id { second } else { first };
-            format!("It shares the name {name:?} with {other}, so the two cannot be in rooms of one server.")
+            let text = format!("It shares the name {name:?} with {other}, so the two cannot be in rooms of one server.");
+            Detail::from(text).coded("refusals.warn_shared_name", json!({ "name": name, "other": other }))
         };
         let mut warnings: Vec<_> = shared.map(warning).collect();
         if let Some(companion) = companions.get(id) {
@@ -146,19 +149,27 @@ impl Setup {
                 let mut alike =
                     pairs.filter(|(mine, theirs)| mine.to_lowercase() != theirs.to_lowercase() && look_alike(mine, theirs));
                 if let Some((mine, theirs)) = alike.next() {
-                    warnings.push(format!(
+                    let text = format!(
                         "Its name {mine:?} looks like {theirs:?}, a name of {}: people cannot tell the two apart.",
                         other.id
-                    ));
+                    );
+                    let values = json!({ "name": mine, "taken": theirs, "other": other.id });
+                    warnings.push(Detail::from(text).coded("refusals.warn_looks_alike", values));
                 }
             }
             let prompt = &self.context.in_force().prompt;
             if companion.brief.is_none() && tokens(companion.persona.trim()) > persona_room(prompt).decision {
                 let shorter = "Its persona is long: when it decides whether to speak, the AI is given a shorter version of it.";
-                warnings.push(shorter.to_owned());
+                warnings.push(Detail::from(shorter).coded("refusals.warn_long_persona", json!({})));
             }
-            warnings.extend(silence_note(companion));
-            warnings.extend(common_name_note(companion, self.context.settings.names.common));
+            warnings.extend(silence_note(companion).map(|note| {
+                let values = json!({ "silence": companion.starts_after, "lull": companion.text_lull_timeout });
+                Detail::from(note).coded("refusals.warn_short_silence", values)
+            }));
+            warnings.extend(
+                common_name_note(companion, self.context.settings.names.common)
+                    .map(|note| Detail::from(note).coded("refusals.warn_everyday_name", json!({ "name": companion.name }))),
+            );
         }
         warnings
     }

@@ -111,6 +111,32 @@ fn a_text_is_filled_in_once() {
 }
 
 #[test]
+fn a_sentence_about_a_suspended_room_has_the_word_of_the_button_that_restarts_it() {
+    let stems = [(Language::English, "restart"), (Language::German, "neu start"), (Language::Spanish, "reinici")];
+    for (language, stem) in stems {
+        for key in ["attention.restart", "why.waiting.suspended"] {
+            let text = language.say(key, &[]).to_lowercase();
+            assert!(text.contains(stem), "{key}: {text}");
+        }
+    }
+}
+
+/// What somebody reads in the first minutes names what it does, and nothing that only the program's documents explain.
+#[test]
+fn the_first_dialogs_have_no_words_that_a_newcomer_cannot_know() {
+    let texts = &TEXTS[&Language::English];
+    let first = |key: &str| {
+        let names_experts = "ai.extra_ ai.experts ai.limits_set".split(' ').any(|part| key.starts_with(part));
+        ["ai.", "invite.", "maker.", "people.", "welcome.", "tokens.about"].iter().any(|part| key.starts_with(part))
+            && !names_experts
+    };
+    for unknown in ["Prometheus", "round", "public address", "https", "Pretend", "lull", "interjection", "endpoint"] {
+        let with: Vec<_> = texts.iter().filter(|(key, text)| first(key) && text.contains(unknown)).collect();
+        assert!(with.is_empty(), "{unknown}: {with:?}");
+    }
+}
+
+#[test]
 fn the_language_is_chosen_by_weight() {
     for (header, language) in [
         ("de-AT,de;q=0.9,en;q=0.5", Language::German),

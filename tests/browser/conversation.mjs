@@ -152,6 +152,34 @@ test('words that could not be sent outlive their window, and another one sends t
   assert.equal(await other.evaluate(id => localStorage.getItem(`tertulia.outbox.${id}`), room), null);
 });
 
+test('a duplicated tab neither sends nor drops the messages of the tab that it was copied from', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  const isPost = request => request.method() === 'POST' && request.url().endsWith('/messages');
+  await page.route(/\/messages$/u, route => (isPost(route.request()) ? route.abort() : route.continue()));
+  await page.locator('#message').fill('Later, then.');
+  await page.keyboard.press('Enter');
+  await page.locator('.pending.waiting').waitFor();
+
+  // The browser copies what is stored for the tab.
+  const copy = await page.context().newPage();
+  await copy.addInitScript(entries => entries.forEach(([key, value]) => sessionStorage.setItem(key, value)), await page.evaluate(() => Object.entries(sessionStorage)));
+  const posts = [];
+  copy.on('request', request => isPost(request) && posts.push(JSON.parse(request.postData()).text));
+  await copy.goto(page.url());
+  await copy.locator('#connection[data-state=live]').waitFor();
+  await copy.locator('#message').fill('And I?');
+  await copy.keyboard.press('Enter');
+  await copy.locator('.chat-message:not(.pending)', { hasText: 'And I?' }).waitFor();
+
+  assert.deepEqual([posts, await texts(copy.locator('.chat-message .words'))], [['And I?'], ['And I?']]);
+  await page.unroute(/\/messages$/u);
+  await page.reload();
+  await page.locator('.chat-message:not(.pending)', { hasText: 'Later, then.' }).waitFor();
+  assert.deepEqual((await it.server.call('GET', `/api/rooms/${room}/history`)).messages.map(({ text }) => text), ['And I?', 'Later, then.']);
+});
+
 test('a button that is pressed right after another name was typed is pressed once', async t => {
   const room = await it.server.room({ externals: ['zed'] });
   const page = await it.open(t, room);

@@ -152,7 +152,7 @@ test('once a link is revoked, its guests are told at once, and it leads nowhere'
   await host.locator('#invite').click();
   await dialog(host).getByText('Ben (here now)').waitFor();
   await dialog(host).getByRole('button', { name: 'Revoke' }).click();
-  await dialog(host).getByText('Ben is out at once').waitFor();
+  await dialog(host).getByText('Ben must leave at once').waitFor();
   await dialog(host).locator('button.danger:enabled').click();
 
   await ben.getByRole('heading', { name: 'Your visit has ended' }).waitFor();
@@ -166,7 +166,7 @@ test('once a link is revoked, its guests are told at once, and it leads nowhere'
 test('an operator does not write under the name of a guest', async t => {
   const { host } = await visit(t, { externals: ['zed'], people: ['Ana', 'Ben'] });
 
-  await host.getByRole('button', { name: 'Pretend to be Ben' }).waitFor({ state: 'detached' });
+  await host.getByRole('button', { name: 'Write as Ben' }).waitFor({ state: 'detached' });
   await openMenu(host);
   await host.locator('#me').fill('ben');
   await host.keyboard.press('Enter');
@@ -188,8 +188,8 @@ test('who pretends to be somebody else is here under that name', async t => {
   const { host, ben } = await visit(t, { externals: ['zed'], people: ['Ana', 'Dora', 'Eva'] });
 
   await openMenu(host);
-  await host.getByRole('button', { name: 'Be Eva again' }).waitFor();
-  await host.getByRole('button', { name: 'Pretend to be Dora' }).click();
+  await host.getByRole('button', { name: 'Write as Eva again' }).waitFor();
+  await host.getByRole('button', { name: 'Write as Dora' }).click();
 
   await ben.locator('#here', { hasText: 'Dora' }).waitFor();
   await until(ben, () => !document.querySelector('#here').textContent.includes('Ana'));

@@ -85,6 +85,37 @@ test('a first message, and why it was answered', async t => {
   await hasFocus(page, /^Why\?$/u);
 });
 
+test('few keys lead to the newest message, and bring back what was deleted', async t => {
+  const page = await open(t, { externals: ['una', 'vic', 'wim', 'xia', 'yan', 'zed'] });
+  await page.keyboard.type('Good morning!');
+  await page.keyboard.press('Enter');
+  await page.locator('.chat-message.user:not(.pending)').waitFor();
+
+  await page.keyboard.press('Alt+ArrowUp');
+  await page.locator('.chat-message.user:focus').waitFor();
+  for (let step = 0; step < 4 && (await focused(page)).name !== 'Delete'; step += 1) await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Enter');
+  await page.locator('.chat-message').waitFor({ state: 'detached' });
+  await page.keyboard.press('Control+z');
+  await page.locator('.chat-message', { hasText: 'Good morning!' }).waitFor();
+
+  // In a text the keys undo what was typed.
+  await page.locator('.chat-message.user').focus();
+  for (let step = 0; step < 4 && (await focused(page)).name !== 'Delete'; step += 1) await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Enter');
+  await page.locator('.chat-message').waitFor({ state: 'detached' });
+  await page.locator('#message').focus();
+  await page.keyboard.type('a');
+  await page.keyboard.press('Control+z');
+  assert.equal(await page.locator('.notice').count(), 1);
+});
+
+test('an invitation begins with its first field', async t => {
+  const page = await open(t);
+  await press(page, /^Invite$/u);
+  await page.locator('#invite-ends:focus').waitFor();
+});
+
 test('dialogs have names for everything, and give the focus back', async t => {
   const page = await open(t);
   for (const name of [/^Rename/u, /^Invite$/u, /^Keyboard shortcuts/u, /^\+ New companion$/u]) {

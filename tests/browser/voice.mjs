@@ -27,7 +27,7 @@ test('words that cannot be said aloud are refused in whole sentences, and come b
   await page.getByRole('button', { name: 'Send', exact: true }).click();
   await page.locator('.voice-trouble').waitFor();
 
-  assert.deepEqual(await texts(page.locator('.voice-trouble')), ['Not said. The text has no visible characters; write something.']);
+  assert.deepEqual(await texts(page.locator('.voice-trouble')), ['Your words were not said. The message has no visible characters; write something.']);
   assert.equal(await page.locator('#message').inputValue(), '\u200b');
 });
 

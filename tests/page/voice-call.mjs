@@ -128,7 +128,7 @@ test('only echoes of the own microphone are counted', () => {
 });
 
 test('a trouble goes after a while, and once the own words are recognised', () => {
-  const trouble = { type: 'error', code: 'recognition_failed', fix: 'Try again.' };
+  const trouble = { type: 'error', code: 'recognition_failed', fix: 'Try again.', why: { code: 'other', text: 'Try again.' } };
   const call = callWith(trouble);
   assert.equal(shownTrouble(call, 29_000).fix, 'Try again.');
   assert.equal(shownTrouble(call, 30_000), null);

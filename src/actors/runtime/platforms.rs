@@ -123,7 +123,7 @@ impl State {
                 self.connect(platform);
             }
             Err(Disconnected::Later { after, detail }) => self.ask_later(platform, after, &detail),
-            Err(Disconnected::Never(reason)) => self.give_up(platform, reason, false),
+            Err(Disconnected::Never(reason)) => self.give_up(platform, reason.to_string(), false),
         }
     }
 
@@ -215,7 +215,7 @@ fn address((platform, shard): &ShardName) -> String {
 fn ask(gateway: Arc<dyn Gateway>, supervisor: ActorRef<PlatformsMessage>) -> OwnedTask {
     let task = tokio::spawn(async move {
         let request = AssertUnwindSafe(gateway.shards()).catch_unwind();
-        let not_now = |detail: &str| Err(Disconnected::Later { after: None, detail: detail.to_owned() });
+        let not_now = |detail: &str| Err(Disconnected::Later { after: None, detail: detail.into() });
         let count = match tokio::time::timeout(SHARD_COUNT_TIMEOUT, request).await {
             Ok(Ok(count)) => count,
             Ok(Err(_panic)) => not_now("asking panicked"),

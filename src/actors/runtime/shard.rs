@@ -66,7 +66,8 @@ impl Actor for Connection {
             ShardMessage::Ended(Some(Disconnected::Never(reason))) => {
                 let (platform, was_up) = (state.arguments.gateway.name(), state.end_connection());
                 // A supervisor that is being restarted has killed this actor, and asks again when it starts.
-                let _ = state.arguments.supervisor.cast(PlatformsMessage::Blocked { platform, reason, was_up });
+                let _ =
+                    state.arguments.supervisor.cast(PlatformsMessage::Blocked { platform, reason: reason.to_string(), was_up });
                 myself.stop(None);
             }
         }

@@ -16,10 +16,10 @@ use super::problem::Problem;
 use super::{validation, visitor};
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
-use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::{Amount, Visit};
 use crate::ports::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, SearchQuery};
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Why};
 use crate::ports::inbound_events::InboundMessage;
 
 const MAX_MENTIONS: usize = 64;
@@ -32,11 +32,14 @@ pub(super) struct Accepted {
     /// Warnings about a message that is accepted nevertheless.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+    /// The warnings for programs that word them themselves, in the same order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warning_codes: Vec<Why>,
 }
 
 impl From<Seq> for Accepted {
     fn from(seq: Seq) -> Self {
-        Self { seq, warnings: Vec::new() }
+        Self { seq, warnings: Vec::new(), warning_codes: Vec::new() }
     }
 }
 
@@ -69,12 +72,15 @@ pub(super) async fn say(
     }
     let warning = console.backend()?.messages.namesake(&room, &message.from.name).await?.map(|companion| {
         let from = &message.from.name;
-        format!(
+        let text = format!(
             "from: {from:?} is a name of the companion {companion}, or looks like one; send another name, so that people can tell the two apart"
-        )
+        );
+        Detail::from(text).coded("refusals.warn_your_name", json!({ "name": from, "companion": companion }))
     });
     let seq = console.backend()?.messages.say(&room, message).await?;
-    Ok((StatusCode::ACCEPTED, Answer(Accepted { seq, warnings: warning.into_iter().collect() })))
+    let warning_codes = warning.iter().map(Detail::why).collect();
+    let warnings = warning.iter().map(ToString::to_string).collect();
+    Ok((StatusCode::ACCEPTED, Answer(Accepted { seq, warnings, warning_codes })))
 }
 
 /// An event that a companion must acknowledge, such as a raid or a new subscription (docs/design/gate.md G-33).

@@ -31,9 +31,9 @@ use super::validation;
 use super::visitor;
 use super::web_socket::{self, Requested};
 use crate::domain::message::{Author, Role};
-use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::{Amount, Visit};
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Why};
 use crate::ports::call_room::{self, Entrance, Line, PersonAction};
 use outbox::{Out, Outbox};
 use protocol::{
@@ -243,9 +243,9 @@ impl Session {
                     let passed = number.zip(last).map_or(1, |(number, last)| number.wrapping_sub(last).clamp(1, MOST_FILLED_IN));
                     (spoken, last) = (spoken + FRAME * passed, number.or(last));
                     if spoken >= COUNTED_AT_ONCE
-                        && let Err(reason) = self.count(Amount::Voice(std::mem::take(&mut spoken))).await
+                        && let Err(problem) = self.count(Amount::Voice(std::mem::take(&mut spoken))).await
                     {
-                        return Ending::Close(Close::Refused, reason);
+                        return Ending::Close(Close::Refused, problem.detail().to_string());
                     }
                     read.map(|MicrophoneFrame { number, packet }| self.line.push_packet(number, packet))
                         .map_err(|refused| refused.reason())
@@ -264,12 +264,13 @@ impl Session {
                         };
                         match counted {
                             Ok(()) => self.handle_message(message),
-                            Err(reason) => self.refuse(format!("{reason}.")),
+                            Err(problem) => self.refuse(format!("{}.", problem.detail()), problem.detail().why()),
                         }
                         Ok(())
                     }
                     Err(Refused::Text { chars, max, .. }) => {
-                        self.refuse_words(&format!("has {chars} characters, from 1 to {max} are accepted; split it"));
+                        let text = format!("has {chars} characters, from 1 to {max} are accepted; split it");
+                        self.refuse_words(&Detail::from(text).coded("refusals.length", json!({ "chars": chars, "most": max })));
                         Ok(())
                     }
                     Err(refused) => Err(refused.reason()),
@@ -288,10 +289,9 @@ impl Session {
     }
 
     /// Counts the usage of a guest. The error names the limit that is reached.
-    async fn count(&self, amount: Amount) -> Result<(), String> {
+    async fn count(&self, amount: Amount) -> Result<(), Problem> {
         let Some(visit) = &self.visit else { return Ok(()) };
-        let backend = self.console.backend().map_err(|refused| refused.to_string())?;
-        backend.guests.consume_quota(visit, amount).await.map_err(|refused| refused.to_string())
+        Ok(self.console.backend()?.guests.consume_quota(visit, amount).await?)
     }
 
     fn handle_message(&self, message: PageMessage) {
@@ -313,12 +313,12 @@ impl Session {
     }
 
     /// Refuses the text of a `say` message. `problem` begins with a verb.
-    fn refuse_words(&self, problem: &str) {
-        self.refuse(format!("The text {problem}."));
+    fn refuse_words(&self, problem: &Detail) {
+        self.refuse(format!("The text {problem}."), problem.why().about("text"));
     }
 
-    fn refuse(&self, fix: String) {
-        self.outbox.push(ServerMessage::Error { code: Trouble::SayRefused, fix });
+    fn refuse(&self, fix: String, why: Why) {
+        self.outbox.push(ServerMessage::Error { code: Trouble::SayRefused, fix, why });
     }
 }
 

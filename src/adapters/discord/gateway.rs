@@ -40,6 +40,7 @@ use super::dispatch::Intake;
 use super::identify;
 use super::platform::Discord;
 use super::rest::Failed;
+use crate::ports::backend::Detail;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::{Command, Condition, Disconnected, Gateway as Port, Shard, Unsent};
 use crate::ports::notes::Notes;
@@ -197,7 +198,7 @@ impl Port for Gateway {
 
     fn condition(&self) -> Condition {
         let shared = &self.0;
-        let condition = shared.statuses.condition(shared.intents.lacks_content().then_some(intents::WITHOUT_CONTENT));
+        let condition = shared.statuses.condition(shared.intents.lacks_content().then(intents::without_content));
         Condition {
             servers: shared.parts.discord.cache().guild_names(),
             invitation: shared.intents.application().map(check::invitation),
@@ -211,7 +212,7 @@ impl Shared {
     /// Returns an error if another node is connected, so this server must not be.
     fn forbidden(&self) -> Option<Disconnected> {
         let is_permitted = self.parts.discord.rest().is_permitted();
-        let later = || Disconnected::Later { after: None, detail: "another node is connected to Discord".to_owned() };
+        let later = || Disconnected::Later { after: None, detail: Detail::key("refusals.discord_elsewhere") };
         (!is_permitted).then(later)
     }
 

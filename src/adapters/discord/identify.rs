@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use twilight_model::gateway::CloseCode;
 
 use crate::domain::moment::Moment;
+use crate::ports::backend::Detail;
 
 /// The limit of identifies per day, for all shards and across restarts. At one more, Discord ends every session and resets the token (Discord's
 /// documentation, "Gateway", "Identifying").
@@ -131,25 +132,15 @@ pub enum NextStep {
 }
 
 /// The problem and its fix after a close code that stops a shard, for the operator.
-pub const fn advice(code: CloseCode) -> &'static str {
-    match code {
-        CloseCode::AuthenticationFailed => {
-            "Discord does not know the bot's token: copy it again from the Bot page of the developer portal (Reset Token), and give \
-             it as TERTULIA__DISCORD__TOKEN"
-        }
-        CloseCode::InvalidShard => {
-            "Discord refuses the shard's number: leave discord.shards out, so that Discord's own recommendation is used"
-        }
-        CloseCode::ShardingRequired => {
-            "the bot is in more guilds than this number of shards may serve: leave discord.shards out, or raise it, and restart"
-        }
-        CloseCode::InvalidIntents => "Discord does not know the requested intents: install a newer tertulia",
-        CloseCode::DisallowedIntents => {
-            "the Message Content intent is not enabled: turn it on at the Bot page of the developer portal (Privileged Gateway \
-             Intents), or set discord.message_content = \"off\""
-        }
-        _ => "Discord no longer supports this version of its gateway: install a newer tertulia",
-    }
+pub fn advice(code: CloseCode) -> Detail {
+    Detail::key(match code {
+        CloseCode::AuthenticationFailed => "refusals.discord_token",
+        CloseCode::InvalidShard => "refusals.discord_shard_number",
+        CloseCode::ShardingRequired => "refusals.discord_more_shards",
+        CloseCode::InvalidIntents => "refusals.discord_intents",
+        CloseCode::DisallowedIntents => "refusals.discord_content_off",
+        _ => "refusals.discord_version",
+    })
 }
 
 /// Decides the next step after a connection ended with this close code, or without one (Discord's documentation, "Opcodes and Status Codes",

@@ -77,6 +77,9 @@ pub enum Failed {
     Refused(Refusal),
 }
 
+/// Begins the detail of an error of the network.
+pub const UNREACHABLE: &str = "Discord cannot be reached: ";
+
 /// The client of Discord's REST API for one bot.
 pub struct Rest {
     client: Client,
@@ -344,7 +347,7 @@ where
 fn connection_failure(error: http_client::Failed, within: Duration) -> Failed {
     let reason = error.reason;
     if error.is_connect {
-        return Failed::NotNow { after: None, detail: format!("Discord cannot be reached: {reason}") };
+        return Failed::NotNow { after: None, detail: format!("{UNREACHABLE}{reason}") };
     }
     if error.is_builder {
         return Failed::NotNow { after: None, detail: format!("{reason} cannot be sent") };

@@ -7,7 +7,7 @@ use futures_util::Stream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::refused::Refused;
+use super::refused::{Refused, Why};
 use super::room::RoomId;
 use super::stamp::Stamp;
 use crate::domain::id::{CompanionId, GuildId, Seq};
@@ -192,6 +192,9 @@ pub struct ReadyPart {
     pub ready: bool,
     /// Why the part is not ready. For a ready part: further information, which may be empty.
     pub detail: String,
+    /// The sentences of `detail` for programs that word them themselves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<Why>,
     /// For a platform that is not ready: since when.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Stamp>,

@@ -1,9 +1,13 @@
 //! Why the core rejects a request.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::ops::Deref;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::domain::error_code::ErrorCode;
@@ -44,6 +48,11 @@ impl Detail {
     pub fn with(self, code: Option<ErrorCode>) -> Self {
         Self { code, ..self }
     }
+
+    /// The code and its values. A text that exists only in English has the code `other`.
+    pub fn why(&self) -> Why {
+        Why(self.code.as_ref().map_or_else(|| json!({ "code": Why::OTHER, "text": self.text }), |code| json!(code)))
+    }
 }
 
 fn said(code: &ErrorCode, language: Language) -> String {
@@ -51,6 +60,39 @@ fn said(code: &ErrorCode, language: Language) -> String {
     let values: Vec<_> = code.values().map(|(name, value)| (name, shown(value))).collect();
     let values: Vec<_> = values.iter().map(|(name, value)| (*name, value as &dyn Display)).collect();
     language.say(&code.key(), &values)
+}
+
+/// A sentence for programs that word it themselves, in another language: a code and values, such as `{"code": "not_stored"}`. With the code `other`, `text`
+/// is the sentence, in English.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(transparent)]
+pub struct Why(Value);
+
+impl Why {
+    const OTHER: &str = "other";
+
+    /// Names the field that the sentence is about, because it begins with a verb.
+    #[must_use]
+    pub fn about(mut self, field: &str) -> Self {
+        self.0["field"] = field.into();
+        self
+    }
+}
+
+impl JsonSchema for Why {
+    fn schema_name() -> Cow<'static, str> {
+        "Why".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let codes: BTreeSet<_> = Language::keys(ErrorCode::SECTION).into_iter().chain([Self::OTHER]).collect();
+        json_schema!({
+            "description": "A sentence for programs that word it themselves, in another language: a code and values.",
+            "type": "object",
+            "required": ["code"],
+            "properties": { "code": { "type": "string", "enum": codes } },
+        })
+    }
 }
 
 impl<T: Into<String>> From<T> for Detail {

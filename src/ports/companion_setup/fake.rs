@@ -38,6 +38,7 @@ impl Made {
             has_card: self.card.is_some(),
             rooms: Vec::new(),
             warnings: Vec::new(),
+            warning_codes: Vec::new(),
         }
     }
 }

@@ -236,6 +236,8 @@ async fn names_that_clash_in_a_guild_are_refused_before_anything_is_written() {
     let other = world.create("Aria").await.unwrap();
     assert_eq!(other.id.as_str(), "aria-2");
     assert!(other.warnings.iter().any(|warning| warning.contains("shares the name")), "{:?}", other.warnings);
+    let codes = json!([{ "code": "warn_shared_name", "name": "Aria", "other": "aria" }]);
+    assert_eq!(json!(other.warning_codes), codes, "the same for programs that word it themselves");
     let alike = world.create("\u{410}ria").await.unwrap();
     assert!(alike.warnings.iter().any(|warning| warning.contains("looks like")), "{:?}", alike.warnings);
 }

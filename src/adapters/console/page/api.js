@@ -1,15 +1,7 @@
 // The server's HTTP interface, one function for each request.
 
-import { has, loadRefusals, t } from './texts.js';
+import { has, loadRefusals, subject, t } from './texts.js';
 import { upper } from './words.js';
-
-// A refusal of these fields starts with a verb.
-const FIELDS = { text: 'message', from: 'name', base_url: 'address', api_key: 'key', 'main.model': 'model' };
-
-function subject(field) {
-  if (Object.hasOwn(FIELDS, field)) return `${t(`fields.${FIELDS[field]}`)} `;
-  return /\bextra_/u.test(field) ? `${field} ` : '';
-}
 
 // A refusal, in the words of its code, or in the server's own in English. Status 0 means that there was no answer.
 export class Problem extends Error {

@@ -160,7 +160,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     if (event.key === 'Enter' && !event.shiftKey && !onPhone) {
       event.preventDefault();
       send();
-    } else if (event.key === 'ArrowUp' && !field.value && !editing) {
+    } else if (event.key === 'ArrowUp' && !event.altKey && !field.value && !editing) {
       const last = room()?.entries.findLast(entry => entry.kind === 'message' && entry.role === 'user' && entry.from === me() && !room().hidden.has(entry.seq));
       if (last) {
         event.preventDefault();

@@ -89,7 +89,7 @@ export function gather(room) {
 }
 
 // What came of a wish to speak: the answer, or null. It may have been renewed before it was its turn.
-function answerOf(entry) {
+export function answerOf(entry) {
   let last = entry;
   while (last?.next && !last.answer) last = last.next;
   return last?.answer ?? null;

@@ -113,6 +113,8 @@ export function invitations({ room, showProblem }) {
       const answer = await api.invitations(target.id);
       if (!box.open) return;
       top.replaceChildren(...(answer.reach.problem ? [paragraph(t('invite.nowhere'), 'form-problem')] : form(answer)));
+      // Unless somebody went elsewhere meanwhile.
+      if (box.querySelector('header button') === document.activeElement) box.querySelector('select')?.focus();
       drawList(answer);
     } catch (problem) {
       top.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, t('base.not_loaded', { problem: problem.message })));

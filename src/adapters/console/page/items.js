@@ -3,7 +3,7 @@
 import { ai, notice } from './ai.js';
 import { el, glyph, name } from './dom.js';
 import { isStopped, messageOf, stopReason } from './floor.js';
-import { drawHappened, gather, happened, outcomes, sentence } from './happened.js';
+import { answerOf, drawHappened, gather, happened, outcomes, sentence } from './happened.js';
 import { draw as drawMarkdown } from './markdown.js';
 import { face, pictureOf } from './pictures.js';
 import { postedAt } from './platforms.js';
@@ -37,7 +37,9 @@ function lineOf(room, message) {
   if (!did.size && !message.whilePaused) return null;
   const decided = [...did.values()];
   const doing = next ? '' : [...room.companions.values()].map(companion => companion.doing).join();
-  const mark = `${decided.map(one => `${one.key}${one.version}${one.answer?.seq}${one.next?.key}`)} ${next?.seq} ${next?.whilePaused} ${room.companions.size} ${doing} ${message.version}`;
+  // A wish to speak may be renewed after other messages, and answered then.
+  const cameOf = one => answerOf(one)?.seq ?? (one.yes ? room.companions.get(one.companion)?.doing : '');
+  const mark = `${decided.map(one => `${one.key}${one.version}${cameOf(one)}`)} ${next?.seq} ${next?.whilePaused} ${room.companions.size} ${doing} ${message.version}`;
   if (message.line?.mark !== mark) {
     const key = `h${message.key}`;
     const line = happened(room, message);
@@ -210,7 +212,7 @@ function message(view, { entry, follows, canBeReplaced }) {
         { class: 'tools' },
         view.act.open && el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: t('messages.why_about'), 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, whyOrClose(story)),
         room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, t('messages.reply')),
-        canBeReplaced && view.act.replace ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, t('messages.answer_again')) : null,
+        canBeReplaced && view.act.replace ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, el('span', { class: 'where-wide' }, t('messages.answer_again')), el('span', { class: 'where-narrow' }, t('messages.answer_again_short'))) : null,
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, t('base.edit')) : null,
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, t('base.delete')) : null,
       ),

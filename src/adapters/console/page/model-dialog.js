@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
 import { fieldsOf, jsonOf, linesOf, valuesOf } from './model-extra.js';
-import { LOCALE, has, t } from './texts.js';
+import { LOCALE, allInWords, has, t } from './texts.js';
 import * as words from './words.js';
 
 const SERVERS = [
@@ -38,7 +38,7 @@ function inForce({ ready, current }) {
       const isShared = current.troubles.filter(other => other.error === error).length > 1;
       return failure(error, detail, isShared ? '' : t(role === 'side' ? 'ai.decisions' : 'ai.answers'));
     })),
-    parts.length ? [el('h3', null, t('ai.not_ready')), el('dl', { class: 'facts' }, parts.map(({ part, detail }) => [el('dt', null, words.upper(words.part(part))), el('dd', { class: 'danger', dir: 'auto' }, detail)]))] : null,
+    parts.length ? [el('h3', null, t('ai.not_ready')), el('dl', { class: 'facts' }, parts.map(({ part, detail, why }) => [el('dt', null, words.upper(words.part(part))), el('dd', { class: 'danger', dir: 'auto' }, words.sentence(allInWords(why, detail)))]))] : null,
   ];
 }
 

@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { once } from './dialogs.js';
 import { byId, el, plain, say } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
-import { listed, t } from './texts.js';
+import { listed, loadRefusals, t } from './texts.js';
 import * as words from './words.js';
 
 const POLL_MS = 30_000;
@@ -29,6 +29,7 @@ export function models({ nameOf, announce, showProblem, checked }) {
 
   const open = () =>
     once(async () => {
+      if (ready?.parts?.some(({ why }) => why)) await loadRefusals();
       const { modelDialog } = await api.loaded(import('./model-dialog.js'));
       return document.querySelector('dialog[open]') ?? modelDialog({ ready, current, changed: shown });
     }).catch(showProblem);

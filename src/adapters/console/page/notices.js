@@ -7,6 +7,8 @@ const SHOWN_MS = 12_000;
 const MOST = 3;
 const ANNOUNCE_EVERY_MS = 1500;
 
+const isField = node => node?.matches?.('input, textarea, select') && node.value !== '';
+
 export function notices() {
   const root = byId('notices');
   const announcements = byId('announcements');
@@ -26,6 +28,15 @@ export function notices() {
     node.remove();
     node.dismissed?.();
   }
+
+  // What was deleted last comes back, unless the keys are meant for typed text.
+  document.addEventListener('keydown', event => {
+    if (event.key.toLowerCase() !== 'z' || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey || isField(event.target) || document.querySelector('dialog[open]')) return;
+    const undo = [...root.querySelectorAll('.notice > button.solid')].at(-1);
+    if (!undo) return;
+    event.preventDefault();
+    undo.click();
+  });
 
   return {
     // `action` is a button in the notice: its `label`, `act` when it is pressed, for how long it is offered (`ms`), and `dismissed` when the notice is closed.

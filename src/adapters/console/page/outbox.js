@@ -3,7 +3,8 @@
 
 import * as api from './api.js';
 import { load, loadForAll, store, storeForAll } from './storage.js';
-import { t } from './texts.js';
+import { inWords, loadRefusals, t } from './texts.js';
+import { upper } from './words.js';
 
 const AGAIN_MS = 4000;
 const OLD_MS = 86_400_000;
@@ -19,8 +20,12 @@ const again = message => {
 
 // Each window has its messages, and holds a lock while it is open, so that others know which windows were closed. Only secure pages have locks; on others each
 // window has its own messages alone.
+// A reloaded window finds the id that it left. A duplicated tab finds none, because the one that it was copied from still uses it, and takes one of its own.
 const ours = load('window') ?? api.newId();
-store('window', ours);
+const isGone = gone => store('window', gone ? ours : null);
+isGone(false);
+addEventListener('pagehide', () => isGone(true));
+addEventListener('pageshow', () => isGone(false));
 const lock = of => `outbox.${of}`;
 navigator.locks?.request(lock(ours), () => new Promise(() => {}));
 const withClosedWindows = adopt =>
@@ -57,8 +62,8 @@ export function outbox(room, change, warn, nameRefused = () => {}) {
     const body = { from: message.from, text: message.text, id: message.id };
     if (message.replyTo) body.reply_to = message.replyTo;
     try {
-      const { seq, warnings } = await api.postMessage(room.id, body);
-      warnings?.forEach(warn);
+      const { seq, warnings = [], warning_codes: codes = [] } = await api.postMessage(room.id, body);
+      if (warnings.length) loadRefusals().then(() => warnings.forEach((text, i) => warn(upper(inWords(codes[i], text)))));
       // The live event may have arrived first.
       Object.assign(message, { state: 'accepted', seq });
       if (room.seen.has(`m${seq}`)) room.pending = room.pending.filter(other => other !== message);

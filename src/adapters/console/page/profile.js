@@ -7,7 +7,7 @@ import { span } from './companion-form.js';
 import { confirmed, dialog } from './dialogs.js';
 import { el, glyph, name, plain } from './dom.js';
 import { face } from './pictures.js';
-import { listed, t } from './texts.js';
+import { inWords, listed, loadRefusals, t } from './texts.js';
 import { sentences } from './story.js';
 import * as words from './words.js';
 
@@ -50,6 +50,7 @@ export async function profileDialog(desk, id, who, told = '') {
   let profile;
   try {
     profile = await api.companion(id);
+    if (profile.warnings.length) await loadRefusals();
   } catch (problem) {
     return desk.tell(problem.status === 404 ? t('profile.gone', { who }) : problem.message, 'problem');
   }
@@ -105,7 +106,7 @@ export async function profileDialog(desk, id, who, told = '') {
     ),
     el('p', { class: 'actions' }, button(t('base.edit'), () => (box.close(), desk.edit(profile)), 'solid'), button(t('base.copy'), () => (box.close(), desk.copy(profile))), el('a', { class: 'outlined', href: api.cardUrl(id, 'json'), download: '' }, t('profile.export_json')), profile.picture ? button(t('profile.export_png'), attempt(savePng)) : null, button(t('base.delete'), attempt(remove), 'outlined danger')),
     problem,
-    profile.warnings.length ? el('ul', { class: 'danger' }, profile.warnings.map(text => el('li', { dir: 'auto' }, plain(text)))) : null,
+    profile.warnings.length ? el('ul', { class: 'danger' }, profile.warnings.map((text, i) => el('li', { dir: 'auto' }, plain(words.sentence(inWords(profile.warning_codes[i], text)))))) : null,
     el('h3', null, t('profile.persona', { who: companion.name })),
     personaNode(companion.persona),
     el(

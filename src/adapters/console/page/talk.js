@@ -234,6 +234,15 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     act();
   });
 
+  // From anywhere else on the page, however many companions and rooms lie between.
+  document.addEventListener('keydown', event => {
+    if (event.key !== 'ArrowUp' || !event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented || log.contains(event.target) || document.querySelector('dialog[open]')) return;
+    event.preventDefault();
+    if (!log.checkVisibility()) return;
+    log.focus({ preventScroll: true });
+    moveFocus(-1);
+  });
+
   let width = 0;
   new ResizeObserver(() => {
     const position = anchor();

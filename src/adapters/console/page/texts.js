@@ -29,8 +29,24 @@ const conjunction = new Intl.ListFormat(LOCALE, { type: 'conjunction' });
 export const listed = items => conjunction.formatToParts(items.map(String)).map(({ type, value }, i) => (type === 'element' ? items[i / 2] : value));
 
 let refusals = null;
-// Few visits need the words of refusals: they are loaded with the first one. Without them the server's own words are shown.
+// Few visits need the words of refusals and warnings: they are loaded with the first one. Without them the server's own words are shown.
 export const loadRefusals = () => (refusals ??= fetch(`/page/refusals.${LANGUAGE}.json`).then(response => response.ok && response.json().then(words => Object.assign(texts, { refusals: words }))).catch(() => (refusals = null)));
+
+// A sentence about these fields starts with a verb.
+const FIELDS = { text: 'message', from: 'name', base_url: 'address', api_key: 'key', 'main.model': 'model' };
+export function subject(field) {
+  if (Object.hasOwn(FIELDS, field)) return `${t(`fields.${FIELDS[field]}`)} `;
+  return /\bextra_/u.test(field) ? `${field} ` : '';
+}
+
+// A sentence of the server in the words of the page. `why` is its code, with values; one without a text here is shown as the server words it, in English.
+export function inWords(why, english = '') {
+  const { code, field = '', ...values } = why ?? {};
+  if (!has(`refusals.${code}`)) return why?.text ?? english;
+  return subject(field) + t(`refusals.${code}`, values);
+}
+// The same of sentences that stand in a row.
+export const allInWords = (whys, english) => (whys?.length ? whys.map(why => inWords(why)).join('; ') : english);
 
 // Asks the server for the page in another language, from now on.
 export function speak(language) {

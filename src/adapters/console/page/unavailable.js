@@ -6,8 +6,6 @@ import { byId, el, plain, say } from './dom.js';
 import { t } from './texts.js';
 import * as words from './words.js';
 
-const sentence = text => `${words.upper(text)}${/[.!?…]$/u.test(text) ? '' : '.'}`;
-
 // `room()` is the room shown; `released()` is called after a release was tried; `showProblem(problem)` shows a refusal.
 export function unavailable({ room, released, showProblem, announce }) {
   const root = byId('unavailable');
@@ -39,7 +37,7 @@ export function unavailable({ room, released, showProblem, announce }) {
       if (key && key !== shown) announce(t('unavailable.announced', { why: reason.detail }));
       shown = key;
       if (!reason) return;
-      say(detail, plain(sentence(reason.detail)));
+      say(detail, plain(words.sentence(reason.detail)));
       say(retry, reason.until ? t('attention.retry', { when: words.until(reason.until, now), time: words.time(reason.until) }) : '');
       releaseButton.hidden = !reason.id;
     },

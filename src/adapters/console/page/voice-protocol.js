@@ -56,6 +56,8 @@ const isListOf = isItem => value => Array.isArray(value) && value.every(isItem);
 const isObject = value => typeof value === 'object' && value !== null && !Array.isArray(value);
 const has = fields => value => isObject(value) && Object.keys(fields).length === Object.keys(value).length && Object.entries(fields).every(([field, isValid]) => Object.hasOwn(value, field) && isValid(value[field]));
 
+const isWhy = value => isObject(value) && isText(value.code);
+
 const PERSON = { user: isText, muted: isFlag, listening: isFlag, ignored: isFlag, talking: isFlag };
 const SERVICE = { provider: isText, host: value => value === null || isText(value) };
 
@@ -77,7 +79,7 @@ const FROM_SERVER = new Map(
     done: { reply: isNumber },
     cut: { reply: isNumber, heard: isText },
     pulse: {},
-    error: { code: isOneOf('recognition_failed', 'recognition_full', 'recognition_used_up', 'synthesis_failed', 'synthesis_used_up', 'say_refused', 'call_too_long'), fix: isText },
+    error: { code: isOneOf('recognition_failed', 'recognition_full', 'recognition_used_up', 'synthesis_failed', 'synthesis_used_up', 'say_refused', 'call_too_long'), fix: isText, why: isWhy },
   }).map(([type, fields]) => [type, has({ type: isText, ...fields })]),
 );
 

@@ -5,11 +5,12 @@ import * as api from './api.js';
 import { byId, el, name, plain, say } from './dom.js';
 import { face, pictureOf } from './pictures.js';
 import { nameOf } from './state.js';
-import { listed, pieces, t } from './texts.js';
+import { inWords, listed, pieces, t } from './texts.js';
 import { MOST_ECHOES, isQuiet, shownCaptions, shownTrouble } from './voice-call.js';
 import { askConsent, chooseSound, explainObstacle, explainRecognition, explainSetUp, hasConsent, hasVoices } from './voice-dialogs.js';
 import { isDescription } from './voice-protocol.js';
 import { obstacle, voice } from './voice.js';
+import { sentence } from './words.js';
 
 const TICK_MS = 1000;
 const MOST_WORDS = 500; // that the server takes at once
@@ -21,6 +22,9 @@ const QUIET_DB = -60; // the left end of the level meter
 
 const isField = node => node instanceof HTMLElement && (node.matches('input:not([type="checkbox"]):not([type="range"]), textarea, select') || node.isContentEditable);
 const isControl = node => node instanceof HTMLElement && node.matches('button, summary, a[href], input, select');
+
+// What to do about what does not work in the call.
+const advice = ({ why, fix }) => sentence(inWords(why, fix));
 
 const button = (label, attributes) => el('button', { type: 'button', class: 'outlined', ...attributes }, label);
 
@@ -168,7 +172,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     const { call } = view;
     const trouble = shownTrouble(call, Date.now());
     return [
-      trouble ? el('p', { class: 'voice-trouble' }, `${t(`troubles.${trouble.code}`)} ${plain(trouble.fix)}`) : null,
+      trouble ? el('p', { class: 'voice-trouble' }, `${t(`troubles.${trouble.code}`)} ${plain(advice(trouble))}`) : null,
       call.echoes >= MOST_ECHOES ? el('p', null, t('call.hears_companions')) : null,
       view.ignored ? el('p', null, t('call.ignored')) : knowsNoWords() && !view.listening ? el('p', null, `${t('call.no_words')} `, button(t('call.why'), { class: 'quiet-button', onclick: explainRecognition })) : null,
       saidWaits() ? el('p', null, t('call.hears_all')) : null,
@@ -261,7 +265,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     else if (message.type === 'joined' && message.user !== call.you) notice.announce(t('call.joined', { who: message.user }));
     else if (message.type === 'left') notice.announce(t('call.left', { who: message.user }));
     else if (message.type === 'cut') notice.announce(t('call.cut_said'));
-    else if (message.type === 'error') notice.announce(`${t(`troubles.${message.code}`)} ${message.fix}`);
+    else if (message.type === 'error') notice.announce(`${t(`troubles.${message.code}`)} ${advice(message)}`);
   }
 
   let said = ''; // the last words that were said aloud

@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { openLoudspeaker } from './loudspeaker.js';
 import { ENCODER, openMicrophone } from './microphone.js';
 import { loadForAll, storeForAll } from './storage.js';
-import { t } from './texts.js';
+import { inWords, loadRefusals, t } from './texts.js';
 import * as state from './voice-call.js';
 import * as protocol from './voice-protocol.js';
 
@@ -126,7 +126,7 @@ export function voice({ changed, told, warn }) {
     const endings = new Map([[CLOSE.moved, 'moved'], [CLOSE.ended, 'ended'], [CLOSE.refused, 'refused'], [CLOSE.unknown_version, 'version']]);
     if (code === CLOSE.left) return end(null);
     // Why a call has ended was told before.
-    const why = code === CLOSE.ended ? (view.call.trouble?.code === 'call_too_long' ? view.call.trouble.fix : '') : reason;
+    const why = code === CLOSE.ended ? (view.call.trouble?.code === 'call_too_long' ? inWords(view.call.trouble.why, view.call.trouble.fix) : '') : reason;
     if (endings.has(code)) return end(endings.get(code), why);
     if (opened) return retryLater();
     const mine = visit;
@@ -174,6 +174,8 @@ export function voice({ changed, told, warn }) {
     state.fold(call, message, Date.now());
     switch (message.type) {
       case 'hello':
+        // Words for what may fail in the call.
+        loadRefusals();
         failures = 0;
         heartbeatMs = message.heartbeat_secs * 1000;
         watch();

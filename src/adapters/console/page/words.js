@@ -16,6 +16,7 @@ export const isUnknownHost = detail => detail.includes('failed to lookup address
 export const ofModel = detail => (isUnknownHost(detail) ? t('fixes.unknown_host') : detail.replaceAll('base_url', 'the address'));
 
 export const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
+export const sentence = text => `${upper(text)}${/[.!?…]$/u.test(text) ? '' : '.'}`;
 
 // A code in words, where nothing better is known.
 export const spaced = code => String(code ?? '').replaceAll('_', ' ');

@@ -151,6 +151,7 @@ async fn a_person_called_like_a_companion_is_accepted_with_a_warning() {
     assert_eq!((aria.0, &aria.1["seq"]), (202, &json!(2)));
     let warning = "from: \"Aria\" is a name of the companion aria, or looks like one; send another name, so that people can tell the two apart";
     assert_eq!(aria.1["warnings"], json!([warning]));
+    assert_eq!(aria.1["warning_codes"], json!([{ "code": "warn_your_name", "name": "Aria", "companion": "aria" }]));
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use super::protocol::{
     self, Close, CompanionFrame, FRAME_MS, MAX_UNSENT_FRAMES, SAMPLE_RATE, SampleRates, ServerMessage, Trouble, VERSION,
 };
 use crate::domain::voice::segment::Kind;
+use crate::ports::backend::Detail;
 use crate::ports::call_room::{self, End, Listener, Packet, View};
 use crate::telemetry::instruments::{Instruments, NONE};
 use crate::visitor;
@@ -157,32 +158,19 @@ fn message(view: &View) -> ServerMessage {
 }
 
 fn trouble_message(trouble: call_room::Trouble) -> ServerMessage {
-    let (code, fix) = match trouble {
-        call_room::Trouble::RecognitionFailed => {
-            (Trouble::RecognitionFailed, "What you say is not recognised now, and it is tried again. You can type meanwhile.")
-        }
-        call_room::Trouble::RecognitionFull => {
-            (Trouble::RecognitionFull, "Too many people talk at once. What you say is recognised when somebody else is silent.")
-        }
-        call_room::Trouble::RecognitionUsedUp => {
-            (Trouble::RecognitionUsedUp, "What you say is not recognised any more today. Type it instead.")
-        }
-        call_room::Trouble::NotHeard => {
-            (Trouble::RecognitionFailed, "You are not heard any more. Leave the call and enter it again.")
-        }
-        call_room::Trouble::SaysAlready => (Trouble::SayRefused, "You still say something. Wait until it is said."),
-        call_room::Trouble::SaysTooMuch => (Trouble::SayRefused, "These are too many words to say at once. Say them in parts."),
-        call_room::Trouble::CallTooLong => {
-            (Trouble::CallTooLong, "It has lasted for as long as calls may here. Press Talk to enter again.")
-        }
-        call_room::Trouble::SynthesisFailed => {
-            (Trouble::SynthesisFailed, "A sentence could not be spoken. If nothing after it can be, the rest is posted as text.")
-        }
-        call_room::Trouble::SynthesisUsedUp => {
-            (Trouble::SynthesisUsedUp, "No more is spoken today. What the companions say is posted as text.")
-        }
+    let (code, advice) = match trouble {
+        call_room::Trouble::RecognitionFailed => (Trouble::RecognitionFailed, "refusals.not_recognised"),
+        call_room::Trouble::RecognitionFull => (Trouble::RecognitionFull, "refusals.recognised_later"),
+        call_room::Trouble::RecognitionUsedUp => (Trouble::RecognitionUsedUp, "refusals.recognised_no_more"),
+        call_room::Trouble::NotHeard => (Trouble::RecognitionFailed, "refusals.not_heard"),
+        call_room::Trouble::SaysAlready => (Trouble::SayRefused, "refusals.says_already"),
+        call_room::Trouble::SaysTooMuch => (Trouble::SayRefused, "refusals.says_too_much"),
+        call_room::Trouble::CallTooLong => (Trouble::CallTooLong, "refusals.call_was_long"),
+        call_room::Trouble::SynthesisFailed => (Trouble::SynthesisFailed, "refusals.not_spoken"),
+        call_room::Trouble::SynthesisUsedUp => (Trouble::SynthesisUsedUp, "refusals.spoken_no_more"),
     };
-    ServerMessage::Error { code, fix: fix.to_owned() }
+    let advice = Detail::key(advice);
+    ServerMessage::Error { code, fix: advice.to_string(), why: advice.why() }
 }
 
 /// A person as the page sees it.
@@ -198,4 +186,20 @@ pub fn person(person: &call_room::Person) -> protocol::Person {
 
 fn samples(position: Duration) -> u64 {
     (position.as_micros() * u128::from(SAMPLE_RATE) / 1_000_000).try_into().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn advice_about_what_fails_is_sent_as_text_and_as_a_code() {
+        let ServerMessage::Error { code, fix, why } = trouble_message(call_room::Trouble::NotHeard) else { panic!("an error") };
+
+        assert_eq!(code, Trouble::RecognitionFailed);
+        assert_eq!(fix, "You are not heard any more. Leave the call and enter it again.");
+        assert_eq!(json!(why), json!({ "code": "not_heard" }));
+    }
 }

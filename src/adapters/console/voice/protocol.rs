@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::text::{first, first_bytes, last};
 use crate::domain::voice::segment::Kind;
+use crate::ports::backend::Why;
 use frames::{COMPANION, MICROPHONE};
 pub use frames::{CompanionFrame, MicrophoneFrame};
 
@@ -343,6 +344,8 @@ pub enum ServerMessage {
         code: Trouble,
         /// The advice for the person.
         fix: String,
+        /// The advice for programs that word it themselves.
+        why: Why,
     },
 }
 

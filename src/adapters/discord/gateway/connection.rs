@@ -318,7 +318,7 @@ impl<'a> Connection<'a> {
     /// Records a connection attempt that ended without a session.
     fn attempt_failed(&self, end: &End) {
         if self.established.is_none() {
-            self.shared.parts.recorder.attempted(&Attempt { error: Some(end.description()), ..self.attempt() });
+            self.shared.parts.recorder.attempted(&Attempt { error: Some(end.description().to_string()), ..self.attempt() });
         }
     }
 

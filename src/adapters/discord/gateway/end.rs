@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::super::identify::{self, NextStep};
 use super::session::Session;
+use crate::ports::backend::Detail;
 use crate::ports::gateway::Disconnected;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,20 +86,21 @@ impl End {
     }
 
     /// A description for the operator.
-    pub fn description(&self) -> String {
+    pub fn description(&self) -> Detail {
         match self {
-            Self::Unreachable(detail) => format!("Discord's gateway cannot be reached: {detail}"),
-            Self::Silent => "Discord's gateway does not answer".to_owned(),
-            Self::NoSession => "Discord's gateway answers, but no session begins".to_owned(),
-            Self::Closed(Some(code)) => format!("Discord closed the connection (code {code})"),
-            Self::Closed(None) => "the connection to Discord's gateway was cut".to_owned(),
-            Self::Zombie => "Discord does not acknowledge heartbeats any more".to_owned(),
-            Self::ReconnectRequested => "Discord requests a new connection".to_owned(),
-            Self::InvalidSession { .. } => "Discord does not know the session any more".to_owned(),
-            Self::Lost => "an event could not be journaled".to_owned(),
-            Self::Stuck => "events are no longer accepted: this server is overloaded".to_owned(),
-            Self::InvalidData => "Discord's gateway sent invalid data".to_owned(),
-            Self::NotPermitted(why) => why.to_string(),
+            Self::Unreachable(detail) => Detail::from(format!("Discord's gateway cannot be reached: {detail}"))
+                .coded("refusals.discord_unreachable", json!({ "error": detail })),
+            Self::Silent => Detail::key("refusals.discord_silent"),
+            Self::NoSession => Detail::key("refusals.discord_no_session"),
+            Self::Closed(Some(code)) => Detail::of("refusals.discord_closed", json!({ "number": code })),
+            Self::Closed(None) => Detail::key("refusals.discord_cut"),
+            Self::Zombie => Detail::key("refusals.discord_heartbeats"),
+            Self::ReconnectRequested => Detail::key("refusals.discord_reconnect"),
+            Self::InvalidSession { .. } => Detail::key("refusals.discord_session_gone"),
+            Self::Lost => Detail::key("refusals.discord_not_journaled"),
+            Self::Stuck => Detail::key("refusals.discord_overloaded"),
+            Self::InvalidData => Detail::key("refusals.discord_invalid"),
+            Self::NotPermitted(Disconnected::Never(why) | Disconnected::Later { detail: why, .. }) => why.clone(),
         }
     }
 }

@@ -7,12 +7,13 @@ use super::super::platform::Discord;
 use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
 use super::super::wire::Application;
+use crate::ports::backend::Detail;
 use crate::settings::discord::MessageContent;
 
-/// What does not work without the intent, for the operator.
-pub const WITHOUT_CONTENT: &str = "the Message Content intent is not enabled, so companions read only direct messages and text that mentions \
-     the bot; they cannot read other messages, replies to companions, or companions' names without a mention: turn it on at the Bot page of \
-     the developer portal (Privileged Gateway Intents) and restart, or set discord.message_content = \"off\" to keep it this way";
+/// What companions cannot read without message content, and how to enable it.
+pub fn without_content() -> Detail {
+    Detail::key("refusals.discord_no_content")
+}
 
 /// The intents without message content, presences and members.
 pub const BASE: Bits = Bits::GUILDS
@@ -58,7 +59,7 @@ impl Intents {
             state.is_enabled = Some(application.reads_content());
         });
         if self.lacks_content() {
-            tracing::warn!(platform = "discord", "{WITHOUT_CONTENT}");
+            tracing::warn!(platform = "discord", "{}", without_content());
         }
         Ok(())
     }
@@ -86,7 +87,7 @@ impl Intents {
             return self.setting == MessageContent::Auto && self.get().is_refused;
         }
         self.change(|state| state.is_refused = true);
-        tracing::warn!(platform = "discord", "{WITHOUT_CONTENT}");
+        tracing::warn!(platform = "discord", "{}", without_content());
         true
     }
 

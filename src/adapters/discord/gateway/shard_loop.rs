@@ -13,6 +13,7 @@ use super::intents;
 use super::session::{Session, SessionStore};
 use super::starts::{Slot, disconnected};
 use super::status::ShardStatus;
+use crate::ports::backend::Detail;
 use crate::ports::gateway::{Disconnected, Shard};
 
 /// The limit of attempts to resume at the session's own address. Later attempts use the default address.
@@ -132,9 +133,7 @@ impl<'a> ShardLoop<'a> {
                 self.shared.parts.discord.set_reads_all(intents::has_content(intents));
                 Ok(Plan { url: self.shared.url(), intents, session: None, slot: Some(slot), lost: self.lost })
             }
-            (Ok(()), None) => {
-                Err(Disconnected::Later { after: None, detail: "Discord sent no information about the application".to_owned() })
-            }
+            (Ok(()), None) => Err(Disconnected::Later { after: None, detail: Detail::key("refusals.discord_no_application") }),
         }
     }
 
@@ -163,7 +162,7 @@ impl<'a> ShardLoop<'a> {
             NextStep::Stop(code) => {
                 let why = advice(code);
                 tracing::error!(platform = "discord", shard = self.shard.number, "{why}");
-                return Some(Disconnected::Never(why.to_owned()));
+                return Some(Disconnected::Never(why));
             }
         };
         let session = session.filter(|session| self.can_resume(session));

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex as SyncMutex;
+use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::sleep;
 use twilight_model::gateway::CloseCode;
@@ -15,12 +16,13 @@ pub use self::slots::Slot;
 use self::slots::Slots;
 use super::super::identify::{IdentifyHistory, IdentifyLimit, Permission, advice};
 use super::super::platform::Discord;
-use super::super::rest::{Failed, Request};
+use super::super::rest::{Failed, Request, UNREACHABLE};
 use super::super::wire::{GatewayBot, SessionStartLimit};
 use super::Times;
 use super::frame;
 use super::status::timestamp;
 use crate::domain::moment::Moment;
+use crate::ports::backend::Detail;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Disconnected;
 use crate::ports::notes::Notes;
@@ -129,7 +131,7 @@ impl Starts {
     ///
     /// # Errors
     /// Returns an error if the limits cannot be requested, or the stored identifies cannot be read.
-    pub async fn wait_for_slot(&self, shard: u32, report: impl Fn(String)) -> Result<Slot<'_>, Disconnected> {
+    pub async fn wait_for_slot(&self, shard: u32, report: impl Fn(Detail)) -> Result<Slot<'_>, Disconnected> {
         let max_concurrency = {
             let mut state = self.state.lock().await;
             self.load(&mut state).await?.limit.max_concurrency
@@ -172,11 +174,11 @@ impl Starts {
             match permission {
                 Permission::Now => {
                     let left = history.left(&limit, now);
-                    let bytes = serde_json::to_vec(history).map_err(|error| later(error.to_string()))?;
+                    let bytes = serde_json::to_vec(history).map_err(|error| later(error.to_string().into()))?;
                     self.notes
                         .write(None, vec![(NOTE.to_owned(), Some(bytes))])
                         .await
-                        .map_err(|error| later(error.to_string()))?;
+                        .map_err(|error| later(error.to_string().into()))?;
                     self.instruments.discord_identifies_left.set(left.into(), NONE);
                     return Ok(());
                 }
@@ -192,7 +194,7 @@ impl Starts {
     /// Loads the stored identifies if needed, and requests Discord's limits if they are outdated.
     async fn load<'a>(&self, state: &'a mut MutexGuard<'_, State>) -> Result<&'a GatewayInfo, Disconnected> {
         if state.history.is_none() {
-            let read = self.notes.read(None, NOTE).await.map_err(|error| later(error.to_string()))?;
+            let read = self.notes.read(None, NOTE).await.map_err(|error| later(error.to_string().into()))?;
             // An invalid note counts as empty. Discord's own count applies anyway.
             let history: IdentifyHistory = read.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
             state.history = Some(history);
@@ -206,7 +208,7 @@ impl Starts {
             }
             state.info = Some(info);
         }
-        state.info.as_ref().ok_or_else(|| later("Discord's limits are unknown".to_owned()))
+        state.info.as_ref().ok_or_else(|| later(Detail::key("refusals.discord_limits")))
     }
 
     async fn request_gateway(&self) -> Result<GatewayInfo, Disconnected> {
@@ -232,22 +234,26 @@ impl Starts {
 /// Converts a failed request for the gateway's limits to a reason for the operator.
 pub(super) fn disconnected(failed: Failed) -> Disconnected {
     match failed {
-        Failed::Refused(refusal) if refusal.status == 401 => {
-            Disconnected::Never(advice(CloseCode::AuthenticationFailed).to_owned())
-        }
-        Failed::NotNow { after, detail } => Disconnected::Later { after, detail },
-        other => later(other.to_string()),
+        Failed::Refused(refusal) if refusal.status == 401 => Disconnected::Never(advice(CloseCode::AuthenticationFailed)),
+        Failed::NotNow { after, detail } => Disconnected::Later { after, detail: unreachable(detail) },
+        other => later(other.to_string().into()),
     }
 }
 
-fn later(detail: String) -> Disconnected {
+/// An error of the network has a code.
+fn unreachable(detail: String) -> Detail {
+    let error = detail.strip_prefix(UNREACHABLE).map(str::to_owned);
+    let detail = Detail::from(detail);
+    match error {
+        Some(error) => detail.coded("refusals.discord_unreachable", json!({ "error": error })),
+        None => detail,
+    }
+}
+
+fn later(detail: Detail) -> Disconnected {
     Disconnected::Later { after: None, detail }
 }
 
-fn none_left(until: Moment) -> String {
-    format!(
-        "so many new sessions were started that Discord would reset the token after a few more: no new session before {}. Find out what \
-         ends the connections; is another program running with the same token?",
-        timestamp(until)
-    )
+fn none_left(until: Moment) -> Detail {
+    Detail::of("refusals.discord_resets", json!({ "until": timestamp(until) }))
 }

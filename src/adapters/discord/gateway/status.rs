@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
+use serde_json::json;
 
 use crate::domain::moment::Moment;
+use crate::ports::backend::Detail;
 use crate::ports::gateway::{Condition, Disconnected, Shard};
 use crate::telemetry::instruments::Instruments;
 use crate::telemetry::instruments::kinds::Counted;
@@ -18,11 +20,11 @@ pub enum ShardStatus {
     /// The shard is connecting or reconnecting.
     Connecting,
     /// The shard waits before the next attempt, for this reason.
-    Waiting(String),
+    Waiting(Detail),
     /// The shard has a session.
     Connected,
     /// The shard has stopped until the operator acts. The text says what to do.
-    Stopped(String),
+    Stopped(Detail),
 }
 
 impl ShardStatus {
@@ -92,38 +94,44 @@ impl Statuses {
     }
 
     /// Describes the connections, followed by `note`.
-    pub fn condition(&self, note: Option<&str>) -> Condition {
+    pub fn condition(&self, note: Option<Detail>) -> Condition {
         let shards = self.shards.lock();
         let of = shards.values().next().map_or(0, |entry| entry.of);
         let connected = shards.values().filter(|entry| entry.status == ShardStatus::Connected).count();
         let ready = is_complete(&shards);
+        let some = json!({ "connected": connected, "of": of });
         let count = match of {
-            0 => "not connected yet".to_owned(),
-            1 => format!("{connected} of 1 connection"),
-            of => format!("{connected} of {of} connections"),
+            0 => Detail::key("refusals.discord_unconnected"),
+            1 => Detail::from(format!("{connected} of 1 connection")).coded("refusals.discord_connections", some),
+            _ => Detail::of("refusals.discord_connections", some),
         };
-        let mut texts = vec![count];
-        let mut reasons: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
+        let mut why = vec![count.why()];
+        let mut texts = vec![count.to_string()];
+        let mut reasons: BTreeMap<&str, (&Detail, Vec<u32>)> = BTreeMap::new();
         for (number, entry) in &*shards {
             if let ShardStatus::Waiting(why) | ShardStatus::Stopped(why) = &entry.status {
-                reasons.entry(why).or_default().push(*number);
+                reasons.entry(why).or_insert((why, Vec::new())).1.push(*number);
             }
         }
         // Usually, all connections have the same reason.
-        texts.extend(reasons.iter().take(MOST_REASONS).map(|(why, numbers)| match numbers.as_slice() {
+        why.extend(reasons.values().take(MOST_REASONS).map(|(reason, _)| reason.why()));
+        texts.extend(reasons.iter().take(MOST_REASONS).map(|(why, (_, numbers))| match numbers.as_slice() {
             _ if numbers.len() == of as usize => (*why).to_owned(),
             [number] => format!("connection {number}: {why}"),
             numbers => format!("{} of them: {why}", numbers.len()),
         }));
         if of == 0 {
             let error = self.gateway_error.lock();
-            texts.extend(error.as_ref().map(|error| match error {
-                Disconnected::Later { detail, .. } => detail.clone(),
-                Disconnected::Never(why) => why.clone(),
-            }));
+            if let Some(Disconnected::Later { detail, .. } | Disconnected::Never(detail)) = &*error {
+                why.push(detail.why());
+                texts.push(detail.to_string());
+            }
         }
-        texts.extend(note.map(str::to_owned));
-        Condition { ready, detail: texts.join("; "), since: *self.since.lock(), ..Condition::default() }
+        if let Some(note) = note {
+            why.push(note.why());
+            texts.push(note.to_string());
+        }
+        Condition { ready, detail: texts.join("; "), why, since: *self.since.lock(), ..Condition::default() }
     }
 }
 
@@ -152,49 +160,79 @@ mod tests {
     #[test]
     fn the_connections_are_described() {
         let statuses = Statuses::default();
-        assert_eq!(statuses.condition(None), condition(false, "not connected yet"));
+        assert_eq!(described(&statuses, None), condition(false, "not connected yet"));
 
         set(&statuses, 0, ShardStatus::Connected);
-        set(&statuses, 1, ShardStatus::Waiting("Discord cannot be reached".to_owned()));
-        assert_eq!(statuses.condition(None), condition(false, "1 of 2 connections; connection 1: Discord cannot be reached"));
+        set(&statuses, 1, ShardStatus::Waiting("Discord cannot be reached".into()));
+        assert_eq!(described(&statuses, None), condition(false, "1 of 2 connections; connection 1: Discord cannot be reached"));
 
-        set(&statuses, 0, ShardStatus::Waiting("Discord cannot be reached".to_owned()));
-        assert_eq!(statuses.condition(None), condition(false, "0 of 2 connections; Discord cannot be reached"));
+        set(&statuses, 0, ShardStatus::Waiting("Discord cannot be reached".into()));
+        assert_eq!(described(&statuses, None), condition(false, "0 of 2 connections; Discord cannot be reached"));
 
         set(&statuses, 0, ShardStatus::Connected);
         set(&statuses, 1, ShardStatus::Connected);
-        assert_eq!(statuses.condition(Some("without content")), condition(true, "2 of 2 connections; without content"));
+        assert_eq!(described(&statuses, Some("without content".into())), condition(true, "2 of 2 connections; without content"));
+    }
+
+    #[test]
+    fn each_sentence_has_a_code_and_one_without_is_told_as_it_is() {
+        let statuses = Statuses::default();
+        let codes = |note: Option<Detail>| serde_json::to_value(statuses.condition(note).why).unwrap();
+        assert_eq!(codes(None), json!([{ "code": "discord_unconnected" }]));
+
+        set(&statuses, 0, ShardStatus::Waiting(Detail::of("refusals.discord_closed", json!({ "number": 4000 }))));
+        set(&statuses, 1, ShardStatus::Waiting("an error".into()));
+        assert_eq!(
+            codes(Some(Detail::key("refusals.discord_no_content"))),
+            json!([
+                { "code": "discord_connections", "connected": 0, "of": 2 },
+                { "code": "discord_closed", "number": 4000 },
+                { "code": "other", "text": "an error" },
+                { "code": "discord_no_content" },
+            ])
+        );
     }
 
     #[test]
     fn a_stopped_shard_stays_in_the_description_and_a_removed_one_does_not() {
         let statuses = Statuses::default();
         set(&statuses, 0, ShardStatus::Connected);
-        set(&statuses, 1, ShardStatus::Stopped("bad token".to_owned()));
+        set(&statuses, 1, ShardStatus::Stopped("bad token".into()));
 
         statuses.remove(shard(0));
         statuses.remove(shard(1));
 
-        assert_eq!(statuses.condition(None), condition(false, "0 of 2 connections; connection 1: bad token"));
+        assert_eq!(described(&statuses, None), condition(false, "0 of 2 connections; connection 1: bad token"));
     }
 
     #[test]
     fn a_gateway_error_is_described_until_it_is_cleared() {
         let statuses = Statuses::default();
 
-        statuses.set_gateway_error(Some(Disconnected::Never("bad token".to_owned())), AT);
-        assert_eq!((statuses.condition(None), statuses.has_stopped()), (condition(false, "not connected yet; bad token"), true));
-        statuses.set_gateway_error(Some(Disconnected::Later { after: None, detail: "no answer".to_owned() }), AT);
-        assert_eq!((statuses.condition(None), statuses.has_stopped()), (condition(false, "not connected yet; no answer"), false));
+        statuses.set_gateway_error(Some(Disconnected::Never("bad token".into())), AT);
+        assert_eq!(
+            (described(&statuses, None), statuses.has_stopped()),
+            (condition(false, "not connected yet; bad token"), true)
+        );
+        statuses.set_gateway_error(Some(Disconnected::Later { after: None, detail: "no answer".into() }), AT);
+        assert_eq!(
+            (described(&statuses, None), statuses.has_stopped()),
+            (condition(false, "not connected yet; no answer"), false)
+        );
         statuses.set_gateway_error(None, AT);
-        assert_eq!((statuses.condition(None).detail, statuses.has_stopped()), ("not connected yet".to_owned(), false));
-        assert_eq!(statuses.condition(None).since, Some(AT), "it is not connected all the same");
+        assert_eq!((described(&statuses, None).detail, statuses.has_stopped()), ("not connected yet".to_owned(), false));
+        assert_eq!(described(&statuses, None).since, Some(AT), "it is not connected all the same");
     }
 
     #[test]
     fn a_timestamp_has_whole_seconds() {
         assert_eq!(timestamp(Moment::from_micros(1_800_000_000_999_999)), "2027-01-15T08:00:00Z");
         assert!(timestamp(Moment::from_micros(u64::MAX)).starts_with("9999-12-3"));
+    }
+
+    /// Without the codes.
+    fn described(statuses: &Statuses, note: Option<Detail>) -> Condition {
+        Condition { why: Vec::new(), ..statuses.condition(note) }
     }
 
     fn set(statuses: &Statuses, number: u32, status: ShardStatus) {

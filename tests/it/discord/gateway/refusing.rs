@@ -18,7 +18,7 @@ async fn a_bad_token_is_reported_before_connecting() {
     let Disconnected::Never(reason) = why else { panic!("{why:?}") };
     assert!(reason.contains("TERTULIA__DISCORD__TOKEN") && !reason.contains("MTA"), "{reason}");
     let condition = client.gateway.condition();
-    assert!(!condition.ready && condition.detail.contains(&reason), "{condition:?}");
+    assert!(!condition.ready && condition.detail.contains(&*reason), "{condition:?}");
     assert_eq!(discord.look(|state| state.journal.connections.len()), 0);
 }
 

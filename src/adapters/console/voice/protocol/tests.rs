@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::ports::backend::Detail;
 
 const MAX_TEXT_CHARS: usize = 8_000;
 
@@ -196,7 +197,7 @@ fn texts_of_the_server_are_bounded() {
     let long = "ä".repeat(20_000) + "end";
     let caption = ServerMessage::Caption { user: "Ana".into(), text: long.clone(), is_final: false, kind: Kind::Words };
     let cut = ServerMessage::Cut { reply: 1, heard: long.clone() };
-    let error = ServerMessage::Error { code: Trouble::SayRefused, fix: long };
+    let error = ServerMessage::Error { code: Trouble::SayRefused, why: Detail::from("long").why(), fix: long };
 
     let [caption, cut, error] = [caption, cut, error].map(|message| serde_json::from_str::<Value>(&message.write()).unwrap());
 

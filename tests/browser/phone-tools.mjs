@@ -1,0 +1,30 @@
+// The tools of a message on a phone: what they cover.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { world } from './support/world.mjs';
+
+const it = world();
+
+// Between them, the longest names of tools, and the smallest phones.
+for (const [locale, width] of [['en-GB', 320], ['de-DE', 320], ['de-DE', 360], ['es-ES', 320], ['es-ES', 360]]) {
+  test(`the tools of a message cover neither its author nor its words, ${width} px wide, in ${locale}`, async t => {
+    const room = await it.server.room({ externals: ['zed'] });
+    const live = await it.watch(t, room);
+    const number = await it.server.say(room, 'zed, are you there?', 'Magdalena');
+    await live.vote('zed', number, { state: 'speak', importance: 4 });
+    await live.speak('zed', number, 'I am.');
+    const page = await it.open(t, room, { locale, viewport: { width, height: 640 }, hasTouch: true, isMobile: true, storage: { decisions: 'hidden', people: ['Magdalena'] } });
+    await page.locator('.chat-message.companion:not(.draft)').waitFor();
+    await page.locator('.card').first().waitFor({ state: 'attached' });
+
+    for (const who of ['user', 'companion']) {
+      await page.locator(`.chat-message.${who} .words`).tap();
+      await page.locator(`.chat-message.${who}:focus-within [data-focus=delete]`).waitFor();
+      const [tools, author, words] = await page.locator(`.chat-message.${who}`).evaluate(node => ['.tools', 'header .who', '.words'].map(part => node.querySelector(part).getBoundingClientRect().toJSON()));
+      assert.ok(tools.left >= 0 && tools.right <= width, `they reach from ${tools.left} to ${tools.right}`);
+      for (const part of [author, words]) assert.ok(tools.bottom <= part.top + 1 || tools.right <= part.left || tools.left >= part.right, `${who}: they end at ${tools.bottom}, what they cover begins at ${part.top}`);
+    }
+  });
+}
