@@ -25,17 +25,17 @@ use crate::journal::redaction::is_redacted;
 use crate::ports::store::Store;
 use crate::settings::memory::Memory;
 
-/// How long the search index of a room stays in memory after its last use.
+/// An index that was unused for this long is dropped by the next sweep. Sweeps are this far apart.
 const KEPT: Duration = Duration::from_secs(60);
 /// The number of events that are read per page.
 const PAGE: usize = 2_048;
-/// A page with more new messages than this is indexed on a blocking thread. A search of an index with more bytes than `LARGE`
-/// runs there as well.
+/// A page with more new messages than this is indexed on a blocking thread. A search runs there as well if the index has
+/// more bytes than `LARGE`, or if more than one page is new.
 const MANY: usize = 64;
 const LARGE: usize = 256 << 10;
 /// The estimated tokens of a message besides its text: role, name and time.
 const FRAME_TOKENS: usize = 20;
-/// The most messages that one lookup reads.
+/// A lookup takes no further match once it has this many messages, neighbours included.
 const MOST_READ: usize = 96;
 
 /// The range of events that a lookup searches.
@@ -99,8 +99,9 @@ impl Recall {
     }
 
     /// Returns the messages that have the most words in common with a question, best match first. Each match is followed by its
-    /// neighbours. Nothing is found for a question without a topic. Matches are added until they have about `max_tokens` tokens in all. Messages whose author fails `is_heard` are
-    /// left out. The caller must hold the rewrite lock of the channel, so that nothing is erased in the meantime.
+    /// neighbours. Nothing is found for a question without a topic. Matches are added until they have about `max_tokens` tokens in
+    /// all. Messages whose author fails `is_heard` are left out. The caller must hold the rewrite lock of the channel, so that
+    /// nothing is erased in the meantime.
     ///
     /// # Errors
     /// Returns an error if the journal cannot be read.
@@ -191,7 +192,7 @@ impl Recall {
         kept.index.clone()
     }
 
-    /// Records the size of a room's index. If all indexes exceed the limit, drops the least recently used ones.
+    /// Records the size of a room's index. If the indexes together exceed the limit, drops the least recently used ones.
     fn count(&self, channel_key: &ChannelKey, bytes: usize) {
         let mut rooms = self.rooms.lock();
         if let Some(kept) = rooms.known.get_mut(channel_key) {
@@ -223,7 +224,7 @@ impl Recall {
                 let Some(seq) = key.last_number().map(Seq) else { continue };
                 (before, upto) = (Some(seq), upto.max(seq));
                 match decode_searched(key, value) {
-                    // Opt-outs are applied when messages are read, not here, because people can opt in again.
+                    // Opt-outs are applied to the search results, not to the index, because people can opt in again.
                     Ok(Searched::Words { at, name, text }) if !text.is_empty() => said.push((seq, at, name, text)),
                     Ok(Searched::Cleared) => is_clear = true,
                     Ok(Searched::Words { .. } | Searched::Other) | Err(_) => {}

@@ -1,4 +1,5 @@
-//! Events of voice calls: joins, leaves and speech. Each is journaled before its channel handles it.
+//! Events of voice calls: joins, leaves and speech. Joins, leaves and words are journaled before the
+//! channel handles them; notices and empty segments are not.
 
 use std::sync::Arc;
 
@@ -81,7 +82,7 @@ impl Inbound {
         }
         let message = InboundMessage {
             id: Some(id),
-            // A person's name addresses no companion.
+            // Own words are empty, so that the person's name in the text addresses no companion.
             own_words: Some("".into()),
             modality: Modality::Voice,
             kind: Some("voice_call".into()),
@@ -103,7 +104,7 @@ impl Inbound {
         };
         let is_invented = match segment.is_verbatim {
             true => is_invented(&segment.text, ended.since(started), &self.context().settings.speech.noise),
-            // Only `rehearsal` can answer a segment without words. For a real model it counts as noise.
+            // Only `rehearsal` can answer a segment without words. If any model has an endpoint, it counts as noise.
             false => self.context().pool.settings().has_endpoint(),
         };
         let heard = Heard {
@@ -140,7 +141,7 @@ impl Inbound {
     }
 }
 
-/// Speech of bots is ignored.
+/// Whether the author is a person with an id. What others do in a call is ignored.
 fn is_person(from: &Author) -> bool {
     from.role == Role::Person && !from.id.is_empty()
 }

@@ -33,7 +33,7 @@ pub(super) fn brief_of(context: &ActorContext, companion: &Settings) -> Option<A
     companion.brief.clone().or_else(made)
 }
 
-/// Requests the brief of a companion, if it needs one that neither exists nor is being written.
+/// Requests the brief of a companion, if it needs one that does not exist, is not being written, and does not wait after a failure.
 pub(super) fn write_if_missing(context: &Arc<ActorContext>, companion: &Settings, asking: &DecisionRequest) {
     if !needs_brief(companion, context) {
         return;
@@ -73,7 +73,7 @@ pub async fn load(context: &ActorContext) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Whether decisions cannot show the whole persona, and the side model can write a brief. `rehearsal` cannot.
+/// Whether no brief is configured, decisions cannot show the whole persona, and the side model has an endpoint.
 fn needs_brief(companion: &Settings, context: &ActorContext) -> bool {
     companion.brief.is_none()
         && tokens(companion.persona.trim()) > persona_room(&context.in_force().prompt).decision

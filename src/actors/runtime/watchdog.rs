@@ -3,7 +3,7 @@
 //!
 //! A task sends heartbeats, and a separate thread counts ticks without a heartbeat. A handler that never ends does not always
 //! stall the whole runtime, because the other threads continue. So each thread also registers its [current work](at_work). A
-//! thread that stays on the same work for as many ticks is a stall as well. Ticks are counted instead of time: a suspended
+//! thread that stays on the same work for the same number of ticks is a stall as well. Ticks are counted instead of time: a suspended
 //! machine or a stopped process produces neither ticks nor heartbeats, so it does not count as a hang.
 
 use std::io;
@@ -28,7 +28,7 @@ pub const STALLED_AFTER_TICKS: u32 = 30;
 /// The exit status of a process that was ended because its runtime stalled (`EX_SOFTWARE`).
 pub const STALLED_EXIT_STATUS: i32 = 70;
 
-/// The current work of a thread, if it must not take long.
+/// The current work of a thread. Only work that must not take long is registered.
 #[derive(Debug, Default)]
 struct Activity {
     /// Incremented at the start and at the end of each piece of work, so it is odd while the thread is working.
@@ -79,7 +79,7 @@ impl Drop for AtWork {
 /// A stall that was detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// Ticks (seconds) since the last heartbeat or change.
+    /// Ticks (seconds) since the last heartbeat, or since the thread last began or ended work.
     pub silent: u32,
     /// The actor whose handler never ends. None: the whole runtime is stalled.
     pub at: Option<Address>,
@@ -96,8 +96,8 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Watches the current runtime. Ends the process with status 70 after `limit` seconds without a heartbeat, or with a thread
-    /// that stays on the same work.
+    /// Watches the current runtime. Ends the process with status 70 if for `limit` seconds no heartbeat arrives, or a thread
+    /// stays on the same work.
     ///
     /// # Errors
     /// Returns an error if the operating system cannot create a thread.

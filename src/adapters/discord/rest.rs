@@ -44,11 +44,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// The limit of characters shown of a parse error.
 const MAX_ERROR_CHARS: usize = 200;
-/// A server error that arrives sooner than this is not the timeout of a proxy in front of Discord. Then the request has ended or ends soon.
+/// A server error that arrives sooner than this is not the timeout of a proxy in front of Discord. So the request has ended, or ends soon.
 const QUICK_FAILURE: Duration = Duration::from_secs(3);
 /// After such a quick server error, the request may take effect for at most this long.
 const LATE_EFFECT: Duration = Duration::from_secs(5);
-/// The system gives up data sent under a lease if the data is not acknowledged within this time.
+/// The operating system closes a connection made under a lease if sent data is not acknowledged within this time.
 const SENT_WITHIN: Duration = Duration::from_secs(3);
 /// The error of a request without the lease.
 const NOT_OURS: &str = "another node posts now";
@@ -77,7 +77,7 @@ pub enum Failed {
     Refused(Refusal),
 }
 
-/// Begins the detail of an error of the network.
+/// The detail of a failure begins with this if no connection to Discord could be made.
 pub const UNREACHABLE: &str = "Discord cannot be reached: ";
 
 /// The client of Discord's REST API for one bot.
@@ -97,7 +97,7 @@ pub struct Rest {
     metrics: Metrics,
 }
 
-/// A response, read as far as it arrived.
+/// A response whose headers arrived. Its body may be missing.
 struct RawResponse {
     limits: Answer,
     /// Its `Date` header.
@@ -293,7 +293,7 @@ impl fmt::Debug for Rest {
 
 fn client(url: &Url, timeout: Duration, lease: &Arc<dyn Lease>) -> reqwest::Result<Client> {
     let builder = http_client::builder(url, &[]);
-    // The lease may run out while connecting. The system soon gives up data that was sent before.
+    // The lease may run out while connecting. The operating system soon gives up unacknowledged data that was sent while the lease was held.
     let builder = if lease.holder().is_some() {
         builder.tcp_user_timeout(SENT_WITHIN).connector_layer(OnlyWhileHeld(lease.clone()))
     } else {

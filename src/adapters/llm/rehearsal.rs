@@ -32,7 +32,7 @@ const DECISION_SECS: (f64, f64) = (0.4, 0.9);
 /// The time that a quick person takes for a statement, in seconds.
 const STATEMENT_SECS: (f64, f64) = (1.5, 3.0);
 
-/// The fraction of a statement's time that passes before its first word.
+/// The fraction of an answer's time that passes before its words begin.
 const THINKING: f64 = 0.3;
 
 pub struct Rehearsal {
@@ -117,7 +117,7 @@ fn judgement(context: &QuestionContext) -> String {
     format!("{verdict}\n{score}")
 }
 
-/// A few of the lines, evenly spaced from the first to the last, each truncated.
+/// A few of the lines, evenly spaced from the first, each truncated.
 fn summary(text: &str) -> String {
     const LINES: usize = 5;
     const CHARS: usize = 120;

@@ -14,11 +14,11 @@ use super::report::span;
 use super::{Checking, Line, Named, is_out_of_reach};
 use crate::settings::discord::MessageContent;
 
-/// The limit of guilds per session. Above it, Discord refuses the session ("Gateway", "Sharding").
+/// The limit of guilds per session. Above it, Discord refuses the session (its documentation, "Gateway", "Sharding").
 const GUILDS_PER_SHARD: u64 = 2_500;
-/// The check warns if the remaining identifies do not suffice for this many starts of all shards.
+/// The check warns if the remaining identifies above `RESERVE` do not suffice for this many starts of all shards.
 const STARTS_TO_SPARE: u32 = 5;
-/// Required since June 2026 ("Getting Started with Privileged Intent Review").
+/// Discord requires this approval since June 2026 ("Getting Started with Privileged Intent Review").
 const REVIEW_DUE: &str = "once 10,000 users share a server with the bot, Discord has to approve it, again every year";
 const WITHOUT_CONTENT: &str = "only messages that mention the bot and direct messages have a text; companions do not notice their names or \
                                replies to them, and never speak unasked; people write \"@bot name, ...\" or use /tertulia say";

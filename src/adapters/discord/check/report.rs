@@ -1,4 +1,4 @@
-//! The results of a check: a line for each subject, and the figures behind them.
+//! The results of a check: lines about each subject, and the figures behind them.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct Report {
 pub struct Figures {
     pub bot: Option<Named>,
     pub application: Option<Named>,
-    /// The number of servers that the bot is in. Discord's own count is approximate.
+    /// The number of servers that the bot is in. It is approximate if they fill a page of Discord's list.
     pub servers: Option<u64>,
     /// The number of connections that Discord recommends.
     pub shards: Option<u32>,
@@ -167,7 +167,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Formats a duration in whole numbers of its largest units.
+/// Formats a duration in seconds (rounded up), from a minute in whole minutes, and from an hour in hours and minutes.
 pub(super) fn span(time: Duration) -> String {
     let secs = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     match (secs / 3_600, secs / 60 % 60) {

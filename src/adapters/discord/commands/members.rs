@@ -106,7 +106,7 @@ impl CommandHandler {
             Some(Level::Default) => Override::Reset,
             Some(Level::SpokenTo) | None => Override::Keep,
         };
-        // Choosing a level removes the quiet hours `always`, but keeps hours such as 23:00-08:00.
+        // Choosing a tier removes the quiet hours `always`, but keeps hours such as 23:00-08:00.
         let ends_always = |now: QuietHours, end: Override<QuietHours>| match (level, quiet_hours, now) {
             (Some(Level::Tier(_)), Override::Keep, QuietHours::Always) => end,
             _ => Override::Keep,
@@ -162,7 +162,7 @@ impl CommandHandler {
         })
     }
 
-    /// Changes the room and one companion if `typed` names one, otherwise all companions. Returns the room with the changed companions.
+    /// Changes the room and its companions: the one that `typed` names, or all without a name. Returns the room with the changed companions.
     async fn patch(
         &self,
         typed: Option<&str>,

@@ -1,4 +1,5 @@
-//! Tracks the receipts of one connection's events. The next connection resumes after the last accepted event.
+//! Tracks the receipts of one connection's events. The next connection resumes after the last event up to which all events are
+//! accepted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// The last event up to which all events are accepted.
+    /// The highest number up to which no event is open or lost.
     pub fn accepted(&self) -> u64 {
         let open = self.open.first_key_value().map(|(sequence, _)| *sequence);
         let before = open.into_iter().chain(self.lost).min();
@@ -63,7 +64,7 @@ impl Ledger {
         self.0.subscribe()
     }
 
-    /// The last event up to which all events are accepted.
+    /// The highest number up to which no event is open or lost.
     pub fn accepted(&self) -> u64 {
         self.0.borrow().accepted()
     }

@@ -12,12 +12,12 @@ const MAX_NAME_CHARS: usize = 60;
 /// estimate, and the limit leaves a margin.
 const MOST_TOKENS: usize = 450;
 
-/// The names that are likely to be said.
+/// The `keyterm` parameters: the expected names that can be said, without duplicates and within the limits.
 pub(in crate::adapters::speech) fn names(expectation: &Expectation) -> impl Iterator<Item = (&'static str, String)> {
     likely(expectation.names.iter().map(AsRef::as_ref)).into_iter().map(|name| ("keyterm", name.to_owned()))
 }
 
-/// The language, if its name is a language tag that a service may know, such as `en` or `pt-BR`.
+/// The language, if it is `multi` or looks like a language tag, such as `en` or `pt-BR`.
 pub(in crate::adapters::speech) fn language(expectation: &Expectation) -> Option<&str> {
     let mut parts = expectation.language.split('-');
     let is_language =
@@ -52,7 +52,8 @@ fn likely<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         .collect()
 }
 
-/// An upper estimate of a name's tokens: one for two Latin letters, and one for each byte of other characters.
+/// An upper estimate of a name's tokens: one for two ASCII letters or digits, and one for each byte of other
+/// characters.
 fn most_tokens(name: &str) -> usize {
     name.split(|char: char| !char.is_ascii_alphanumeric()).map(|word| word.len().div_ceil(2)).sum::<usize>()
         + name.chars().filter(|char| !char.is_ascii_alphanumeric()).map(char::len_utf8).sum::<usize>()
