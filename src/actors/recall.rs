@@ -212,7 +212,7 @@ impl Recall {
     }
 
     /// Reads and indexes the messages since `index.upto`: at most `recall_window` messages, and none before the newest `clear`. A
-    /// page is indexed while the next one is read.
+    /// page of more than `MANY` messages is indexed while the next one is read.
     async fn new_messages(&self, index: &Index, journal: &Journal<'_>) -> Result<New, ReadError> {
         let (mut upto, mut count, mut pages, mut before) = (index.upto, 0, Vec::new(), None);
         let begins_anew = loop {

@@ -104,7 +104,7 @@ impl Inbound {
         };
         let is_invented = match segment.is_verbatim {
             true => is_invented(&segment.text, ended.since(started), &self.context().settings.speech.noise),
-            // Only `rehearsal` can answer a segment without words. If any model has an endpoint, it counts as noise.
+            // Only `rehearsal` can answer a segment without a transcript, so such a segment is noise if any model has an endpoint.
             false => self.context().pool.settings().has_endpoint(),
         };
         let heard = Heard {

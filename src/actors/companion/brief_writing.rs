@@ -26,14 +26,13 @@ use crate::ports::store::key::Key;
 use crate::settings::companion::{Companion as Settings, MAX_BRIEF_BYTES};
 use crate::telemetry::plain::Plain;
 
-/// The brief of a companion: the configured one, or the one that the side model wrote. None if there is none, or if none is
-/// needed.
+/// The configured brief of a companion, or else the one that the side model wrote, if the companion needs one and it exists.
 pub(super) fn brief_of(context: &ActorContext, companion: &Settings) -> Option<Arc<str>> {
     let made = || needs_brief(companion, context).then(|| context.briefs.of(companion.persona.trim())).flatten();
     companion.brief.clone().or_else(made)
 }
 
-/// Requests the brief of a companion, if it needs one that does not exist, is not being written, and does not wait after a failure.
+/// Requests the brief of a companion that needs one, unless it exists, is being written, or failed too recently.
 pub(super) fn write_if_missing(context: &Arc<ActorContext>, companion: &Settings, asking: &DecisionRequest) {
     if !needs_brief(companion, context) {
         return;

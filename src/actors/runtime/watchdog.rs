@@ -1,10 +1,10 @@
 //! Ends the process when the runtime stalls. A synchronous hang cannot be killed from inside, so the service manager has to
 //! restart the process.
 //!
-//! A task sends heartbeats, and a separate thread counts ticks without a heartbeat. A handler that never ends does not always
+//! A task sends heartbeats, and a separate thread counts ticks without a heartbeat up to a limit. A handler that never ends does not always
 //! stall the whole runtime, because the other threads continue. So each thread also registers its [current work](at_work). A
-//! thread that stays on the same work for the same number of ticks is a stall as well. Ticks are counted instead of time: a suspended
-//! machine or a stopped process produces neither ticks nor heartbeats, so it does not count as a hang.
+//! thread that stays on one piece of work until that limit of ticks is a stall as well. Ticks are counted instead of time: a
+//! suspended machine or a stopped process produces neither ticks nor heartbeats, so it does not count as a hang.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +34,7 @@ struct Activity {
     /// Incremented at the start and at the end of each piece of work, so it is odd while the thread is working.
     generation: AtomicU64,
     work: Mutex<Option<Address>>,
-    /// The number of the message that is being handled; 0: none.
+    /// The number of the event that is being handled; 0: none.
     message: AtomicU64,
 }
 
@@ -65,7 +65,7 @@ pub fn at_work(actor: Address) -> AtWork {
     AtWork(activity)
 }
 
-/// Names the message that this thread is handling. [`Seq::NONE`]: no message.
+/// Names the event that this thread is handling. [`Seq::NONE`]: no event.
 pub fn at_message(seq: Seq) {
     ACTIVITY.with(|activity| activity.message.store(seq.0, Ordering::Relaxed));
 }
@@ -79,11 +79,11 @@ impl Drop for AtWork {
 /// A stall that was detected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// Ticks (seconds) since the last heartbeat, or since the thread last began or ended work.
+    /// Ticks (seconds) since the last heartbeat, or since the thread began its current work.
     pub silent: u32,
     /// The actor whose handler never ends. None: the whole runtime is stalled.
     pub at: Option<Address>,
-    /// The message that it was handling, if that is known.
+    /// The event that it was handling, if that is known.
     pub message: Option<Seq>,
 }
 
@@ -148,7 +148,7 @@ impl Drop for Watchdog {
         // The thread ends first, so that the end of the heartbeat does not look like a stall.
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // The thread waits only for the sender that was just dropped. If its action on a stall panicked, the panic was logged.
+            // Without the sender, the thread's wait ends at once. If its action on a stall panicked, the panic was logged.
             let _ = thread.join();
         }
         self.heartbeat.abort();

@@ -1,4 +1,5 @@
-//! The client of Discord's REST API. It obeys the rate limits, sends each request once, and fails after the request timeout.
+//! The client of Discord's REST API. It obeys the rate limits, and sends each request once. The wait for the limits and the
+//! exchange each have the request timeout.
 //!
 //! The client does not retry: only the caller knows whether a request may safely arrive twice. [`Failed`] says whether the request may have
 //! arrived.
@@ -38,7 +39,7 @@ use crate::telemetry::instruments::Instruments;
 
 /// The version of the API (Discord's documentation, "API Reference", "API Versioning").
 const VERSION: &str = "v10";
-/// Connecting fails after this time.
+/// Connecting fails after this time, or after half of the request timeout if that is shorter.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The size limit of a response. A hundred messages with all their embeds are smaller.
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
@@ -52,7 +53,7 @@ const LATE_EFFECT: Duration = Duration::from_secs(5);
 const SENT_WITHIN: Duration = Duration::from_secs(3);
 /// The error of a request without the lease.
 const NOT_OURS: &str = "another node posts now";
-/// A connection is closed when a keep-alive ping is unanswered for this long.
+/// The interval of keep-alive pings (HTTP/2). A connection is closed when a ping is unanswered for this long.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// Why a request failed, and whether it can have taken effect.
@@ -293,7 +294,7 @@ impl fmt::Debug for Rest {
 
 fn client(url: &Url, timeout: Duration, lease: &Arc<dyn Lease>) -> reqwest::Result<Client> {
     let builder = http_client::builder(url, &[]);
-    // The lease may run out while connecting. The operating system soon gives up unacknowledged data that was sent while the lease was held.
+    // `OnlyWhileHeld` fails a connect that outlasts the lease. The TCP timeout soon gives up unacknowledged data that was sent under the lease.
     let builder = if lease.holder().is_some() {
         builder.tcp_user_timeout(SENT_WITHIN).connector_layer(OnlyWhileHeld(lease.clone()))
     } else {
@@ -303,7 +304,7 @@ fn client(url: &Url, timeout: Duration, lease: &Arc<dyn Lease>) -> reqwest::Resu
     Client::new(url, builder.connect_timeout(CONNECT_TIMEOUT.min(timeout / 2)), Some(KEEP_ALIVE))
 }
 
-/// Fails connection attempts without a lease.
+/// Fails a connection attempt if the lease is not held when the connection is made.
 #[derive(Clone)]
 struct OnlyWhileHeld(Arc<dyn Lease>);
 
@@ -342,7 +343,7 @@ where
     }
 }
 
-/// Converts the failure of a connection. If the connection broke, the request may still arrive `within` this time. The URL is omitted, because a
+/// Converts the failure of a connection. If the connection broke, the request may still arrive for as long as `within`. The URL is omitted, because a
 /// webhook's URL contains its token.
 fn connection_failure(error: http_client::Failed, within: Duration) -> Failed {
     let reason = error.reason;

@@ -28,7 +28,8 @@ pub struct Report {
 pub struct Figures {
     pub bot: Option<Named>,
     pub application: Option<Named>,
-    /// The number of servers that the bot is in. It is approximate if they fill a page of Discord's list.
+    /// The number of servers that the bot is in. It is approximate if Discord's list of them fills a page or
+    /// cannot be read.
     pub servers: Option<u64>,
     /// The number of connections that Discord recommends.
     pub shards: Option<u32>,
@@ -167,7 +168,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Formats a duration in seconds (rounded up), from a minute in whole minutes, and from an hour in hours and minutes.
+/// Formats a duration: below a minute in seconds (rounded up), below an hour in whole minutes, otherwise in hours and minutes.
 pub(super) fn span(time: Duration) -> String {
     let secs = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     match (secs / 3_600, secs / 60 % 60) {

@@ -162,7 +162,7 @@ impl CommandHandler {
         })
     }
 
-    /// Changes the room and its companions: the one that `typed` names, or all without a name. Returns the room with the changed companions.
+    /// Changes the room and the companion that `typed` names, or all if it is `None`. Returns the room with only these companions.
     async fn patch(
         &self,
         typed: Option<&str>,

@@ -1,5 +1,5 @@
-//! Tracks the receipts of one connection's events. The next connection resumes after the last event up to which all events are
-//! accepted.
+//! Tracks the receipts of one connection's events. The next connection resumes after the last event before the
+//! oldest one that is open or lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct Ledger(Arc<watch::Sender<Entries>>);
 pub struct Entries {
     /// The newest event that arrived.
     received: u64,
-    /// Events without a reported fate, with their numbers of open receipts. A replayed event may have two.
+    /// Events with open receipts, and the number of these. A replayed event may have two.
     open: BTreeMap<u64, u32>,
     /// The number of open receipts.
     waiting: usize,

@@ -8,7 +8,7 @@ const SHORTEST: usize = 8;
 pub(super) struct Pieces {
     count: usize,
     last: String,
-    /// Whether each chunk so far began with the previous one, and continued it.
+    /// Whether each chunk so far began with the previous one, and continued it. False from a third chunk shorter than `SHORTEST` on.
     grows: bool,
 }
 
