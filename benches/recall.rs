@@ -25,8 +25,8 @@ use tertulia::domain::id::{CompanionId, Seq};
 use tertulia::domain::message::{Author, Message};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::prompt::{Said, shown_of_recalled};
+use tertulia::domain::recall::Corpus;
 use tertulia::domain::recall::words::Words;
-use tertulia::domain::recall::{Corpus, Found};
 use tertulia::journal::channel_key::ChannelKey;
 use tertulia::settings::Settings;
 use tertulia::telemetry::instruments::Instruments;
@@ -145,9 +145,8 @@ fn table(dialogues: &[Dialogue], words: &Words) {
             let mut plain: Vec<usize> = (0..scores.len()).filter(|at| scores[*at] > 0.0).collect();
             plain.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(b.cmp(a)));
             let mut known = BTreeSet::new();
-            let found = corpus.search(&query, words).into_iter().flat_map(|Found { index: at, .. }| {
-                [Some(at), at.checked_sub(1), (at + 1 < said.len()).then_some(at + 1)].into_iter().flatten()
-            });
+            let found = corpus.search(&query, words);
+            let found = found.iter().flat_map(|found| corpus.passage(found.index, &query, words));
             let found = found.filter(|at| known.insert(*at)).collect();
             for (way, order) in [("newest only", (0..said.len()).rev().collect()), ("BM25", plain), ("as recalled", found)] {
                 let order: Vec<Said> = order.iter().map(|at| said[*at].clone()).collect();

@@ -33,8 +33,8 @@ const PAGE: usize = 2_048;
 /// more bytes than `LARGE`, or if more than one page is new.
 const MANY: usize = 64;
 const LARGE: usize = 256 << 10;
-/// The estimated tokens of a message besides its text: role, name and time.
-const FRAME_TOKENS: usize = 20;
+/// The estimated tokens of a message besides its text: name and punctuation.
+const FRAME_TOKENS: usize = 8;
 /// A lookup takes no further match once it has this many messages, neighbours included.
 const MOST_READ: usize = 96;
 
@@ -123,11 +123,9 @@ impl Recall {
             let found = if query.has_topic() { corpus.search(&query, &words) } else { Vec::new() };
             let (mut passages, mut known) = (Vec::new(), HashSet::new());
             for Found { index, .. } in found {
-                let with_neighbours = [Some(index), index.checked_sub(1), Some(index + 1)];
                 let is_new = |seq: &Seq| *seq > stretch.after && *seq < stretch.before && known.insert(*seq);
-                let passage: Vec<Seq> =
-                    with_neighbours.into_iter().flatten().filter_map(|at| corpus.seq(at)).filter(is_new).collect();
-                passages.push(passage);
+                let passage = corpus.passage(index, &query, &words).filter_map(|at| corpus.seq(at)).filter(is_new);
+                passages.push(passage.collect::<Vec<Seq>>());
                 if known.len() >= MOST_READ {
                     break;
                 }

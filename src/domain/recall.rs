@@ -128,6 +128,17 @@ impl Corpus {
         self.text_of(index).iter().copied().filter(|word| !words.without_topic.contains(word))
     }
 
+    /// A message, and its neighbours that say something new.
+    pub fn passage(&self, index: usize, query: &Query, words: &Words) -> impl Iterator<Item = usize> {
+        let neighbours = [index.checked_sub(1), Some(index + 1).filter(|next| *next < self.len())].into_iter().flatten();
+        [index].into_iter().chain(neighbours.filter(move |at| self.beyond(*at, query, words).next().is_some()))
+    }
+
+    /// The words of a message about a topic that the query does not have. Without any, the message says nothing new.
+    fn beyond(&self, index: usize, query: &Query, words: &Words) -> impl Iterator<Item = Word> {
+        self.topic(index, words).filter(|word| !query.words.contains(word))
+    }
+
     /// Adds the words of messages that were recalled before, if the query refers to them.
     pub fn add_before(&self, recalled: &[Seq], query: &mut Query, words: &Words) {
         if query.refers_back() {
@@ -157,8 +168,7 @@ impl Corpus {
         found.truncate(found.partition_point(|found| found.score >= least));
         let mut known = HashSet::new();
         found.retain(|found| {
-            let is_new = |word: &Word| !query.words.contains(word);
-            let mut new: Vec<Word> = self.topic(found.index, words).filter(is_new).collect();
+            let mut new: Vec<Word> = self.beyond(found.index, query, words).collect();
             new.sort_unstable();
             !new.is_empty() && known.insert(new)
         });

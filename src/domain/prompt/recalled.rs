@@ -13,7 +13,7 @@ use crate::id::Seq;
 /// One message takes at most the room divided by this number. A longer one is cut in its middle.
 const SHARE: usize = 3;
 /// An upper bound of the weight of the texts around the lines.
-const DELIMITERS_WEIGHT: usize = 60;
+const DELIMITERS_WEIGHT: usize = 44;
 
 /// The lines of the best messages that fit, oldest first, below the days on which they were said, and their numbers, the best first. `found` is ordered
 /// by quality, the best first. Messages that the prompt shows anyway, from `talk` on, are skipped.
