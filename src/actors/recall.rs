@@ -116,6 +116,7 @@ impl Recall {
     ) -> Result<Vec<Said>, ReadError> {
         let questions = messages.iter().map(|message| (&*message.from.name, &*message.text));
         let mut query = self.words.query(questions, names, &now);
+        query.before = Some(stretch.before);
         let journal = Reader::new(store).journal(channel_key).await?;
         let words = self.words.clone();
         let found = self.search(channel_key, &journal, move |corpus| {

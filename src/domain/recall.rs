@@ -179,11 +179,12 @@ impl Corpus {
     pub fn scores(&self, query: &Query, words: &Words) -> Vec<f32> {
         let mut scores = vec![0.0; self.messages.len()];
         let forms: Vec<(&[Word], f32)> = query.terms.iter().map(|term| (&*term.forms, term.weight)).collect();
-        let found_in = self.add_scores(&forms, &mut scores);
+        let found_in = self.add_scores(&forms, query.before, &mut scores);
         let missing = query.terms.iter().zip(found_in).filter(|(_, found)| *found == 0).map(|(term, _)| term).take(MOST_VARIED);
         let variants: Vec<_> = missing.map(|term: &Term| (words.variants(term), term.weight * VARIANT)).collect();
         if variants.iter().any(|(forms, _)| !forms.is_empty()) {
-            self.add_scores(&variants.iter().map(|(forms, weight)| (&**forms, *weight)).collect::<Vec<_>>(), &mut scores);
+            let variants: Vec<_> = variants.iter().map(|(forms, weight)| (&**forms, *weight)).collect();
+            self.add_scores(&variants, query.before, &mut scores);
         }
         for day in &query.days {
             let of_day = || (0..self.messages.len()).filter(|index| day.contains(&self.messages[*index].at));
@@ -203,7 +204,7 @@ impl Corpus {
     }
 
     /// Adds the BM25 score of each message for terms, each with its forms and its weight. Returns in how many messages each term occurs.
-    fn add_scores(&self, query: &[(&[Word], f32)], scores: &mut [f32]) -> Vec<u32> {
+    fn add_scores(&self, query: &[(&[Word], f32)], before: Option<Seq>, scores: &mut [f32]) -> Vec<u32> {
         let mut terms: HashMap<Word, usize> = HashMap::new();
         // Most words are not in the query. A comparison of their last bits shows that fastest.
         let mut may_be = vec![false; 1 << LAST_BITS];
@@ -220,7 +221,8 @@ impl Corpus {
         let mut begin = 0;
         for (index, entry) in self.messages.iter().enumerate() {
             let of_message = counts.len();
-            for word in &self.words[begin..entry.end as usize] {
+            let is_older = before.is_none_or(|before| entry.seq < before);
+            for word in self.words[begin..entry.end as usize].iter().filter(|_| is_older) {
                 let Some(term) = Some(word).filter(|word| may_be[last_bits(**word)]).and_then(|word| terms.get(word)) else {
                     continue;
                 };

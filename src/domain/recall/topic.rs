@@ -8,6 +8,7 @@ use jiff::Zoned;
 
 use super::days::named;
 use super::words::{Word, Words, each_word, folded, pairs};
+use crate::id::Seq;
 use crate::moment::Moment;
 
 /// The weights of words of talk without a topic, of the author's name if the author asks about itself, and of words of what was recalled before if
@@ -81,6 +82,8 @@ pub struct Query {
     pub(super) terms: Vec<Term>,
     /// The days that are named.
     pub(super) days: Vec<Range<Moment>>,
+    /// Messages from this one on do not count. They contain the question itself.
+    pub before: Option<Seq>,
     /// All words of the question, also those without a topic.
     pub(super) words: HashSet<Word>,
     /// Whether the question refers to what was named before.
