@@ -39,11 +39,6 @@ impl Moment {
         time.to_zoned(zone.clone())
     }
 
-    /// The moment of a time on a calendar. None before 1970.
-    pub fn of(zoned: &Zoned) -> Option<Self> {
-        u64::try_from(zoned.timestamp().as_microsecond()).ok().map(Self)
-    }
-
     /// The beginning of its month in UTC, plus `later` months.
     pub fn month(self, later: i32) -> Self {
         let date = self.zoned(&TimeZone::UTC).date().first_of_month().saturating_add(later.months());

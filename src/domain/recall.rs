@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use super::id::Seq;
 use super::moment::Moment;
 pub use topic::Query;
-use topic::Term;
+use topic::{BEFORE, Term};
 use words::{Word, WordReader, Words};
 
 /// BM25 parameters with their usual values: the saturation of repeated words (k1), and the penalty for long messages (b).
@@ -116,16 +116,12 @@ impl Corpus {
         self.messages.capacity() * size_of::<Entry>() + self.words.capacity() * size_of::<Word>()
     }
 
-    /// The words of a message's text, without its speaker's name.
-    fn text_of(&self, index: usize) -> &[Word] {
+    /// The words of a message's text about a topic.
+    fn topic(&self, index: usize, words: &Words) -> impl Iterator<Item = Word> {
         let begin = index.checked_sub(1).map_or(0, |before| self.messages[before].end) as usize;
         let Entry { end, name, .. } = self.messages[index];
-        &self.words[(begin + usize::from(name)).min(end as usize)..end as usize]
-    }
-
-    /// The words of a message about a topic.
-    fn topic(&self, index: usize, words: &Words) -> impl Iterator<Item = Word> {
-        self.text_of(index).iter().copied().filter(|word| !words.without_topic.contains(word))
+        let text = &self.words[(begin + usize::from(name)).min(end as usize)..end as usize];
+        text.iter().copied().filter(|word| !words.without_topic.contains(word))
     }
 
     /// A message, and its neighbours that say something new.
@@ -146,7 +142,8 @@ impl Corpus {
                 .iter()
                 .take(MOST_BEFORE)
                 .filter_map(|seq| self.messages.binary_search_by_key(seq, |entry| entry.seq).ok());
-            indexes.for_each(|index| query.add_before(self.topic(index, words)));
+            let recalled: Vec<Word> = indexes.flat_map(|index| self.topic(index, words)).collect();
+            recalled.into_iter().for_each(|word| query.add(vec![word], BEFORE, ""));
         }
     }
 

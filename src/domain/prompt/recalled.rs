@@ -36,12 +36,9 @@ pub(super) fn recalled(found: &[Said], talk: &[&Said], reader: Reader<'_>, zone:
     }
     let numbers = lines.iter().map(|(seq, ..)| *seq).collect();
     lines.sort_by_key(|(seq, ..)| *seq);
-    let mut text = String::new();
-    for (at, (_, day, line)) in lines.iter().enumerate() {
-        if at == 0 || lines[at - 1].1 != *day {
-            text.push_str(day);
-        }
-        text.push_str(line);
-    }
+    let text = lines
+        .chunk_by(|(_, day, _), (_, next, _)| day == next)
+        .flat_map(|lines| [&lines[0].1].into_iter().chain(lines.iter().map(|(.., line)| line)));
+    let text = text.map(String::as_str).collect();
     (text, numbers)
 }

@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use jiff::Zoned;
+use jiff::civil::Date;
 
 use super::days::named;
-use super::words::{Word, Words, each_word, folded, pairs};
+use super::words::{Word, Words, each_word, folded};
 use crate::id::Seq;
 use crate::moment::Moment;
 
@@ -15,7 +16,7 @@ use crate::moment::Moment;
 /// the question refers to that. Other words have the weight 1.
 const TALK: f32 = 0.5;
 const AUTHOR: f32 = 0.3;
-const BEFORE: f32 = 0.4;
+pub(super) const BEFORE: f32 = 0.4;
 /// A question with more words about its topic needs no others.
 const FEW: usize = 3;
 /// The number of a question's words that are looked up.
@@ -30,8 +31,8 @@ pub(super) struct Lists {
     /// The entries of each list, with their names.
     lists: HashMap<&'static str, Vec<Vec<&'static str>>>,
     /// The words without a topic that occur in every text, and those of talk.
-    words: HashSet<&'static str>,
-    talk: HashSet<&'static str>,
+    pub(super) words: HashSet<&'static str>,
+    pub(super) talk: HashSet<&'static str>,
 }
 
 pub(super) static LISTS: LazyLock<Vec<Lists>> = LazyLock::new(|| {
@@ -47,11 +48,6 @@ pub(super) static LISTS: LazyLock<Vec<Lists>> = LazyLock::new(|| {
 });
 
 impl Lists {
-    /// The words without a topic.
-    pub(super) fn without_topic(&self) -> impl Iterator<Item = &'static str> {
-        self.words.iter().chain(&self.talk).copied()
-    }
-
     /// The place of the entry in a list that has a name with this property.
     pub(super) fn place(&self, list: &str, is_named: impl Fn(&str) -> bool) -> Option<usize> {
         self.lists.get(list)?.iter().position(|names| names.iter().any(|name| is_named(name)))
@@ -99,12 +95,6 @@ pub(super) struct Term {
     text: Box<str>,
 }
 
-impl Term {
-    const fn has_topic(&self) -> bool {
-        self.weight != TALK && self.weight != AUTHOR
-    }
-}
-
 impl Words {
     /// The query for questions, each with its author, which are asked `now`. The names in `addressed` do not count.
     pub fn query<'a>(&self, questions: impl IntoIterator<Item = (&'a str, &'a str)>, addressed: &[&str], now: &Zoned) -> Query {
@@ -117,7 +107,8 @@ impl Words {
             self.add(author, &words, &names, &lists, &mut query);
             days.extend(named(&words, &lists, now.date()));
         }
-        let moment = |date: jiff::civil::Date| date.to_zoned(now.time_zone().clone()).ok().and_then(|day| Moment::of(&day));
+        let micros = |date: Date| u64::try_from(date.to_zoned(now.time_zone().clone()).ok()?.timestamp().as_microsecond()).ok();
+        let moment = |date| micros(date).map(Moment::from_micros);
         query.days = days.into_iter().filter_map(|day| Some(moment(day)?..moment(day.tomorrow().ok()?)?)).collect();
         query
     }
@@ -130,8 +121,7 @@ impl Words {
         };
         let count = |lists: &Lists| words.iter().filter(|word| is_of(lists, word)).count();
         let most = LISTS.iter().map(count).max().filter(|most| *most > 0);
-        let is_used =
-            |lists: &&Lists| self.languages.iter().any(|language| *language == lists.language) || Some(count(lists)) == most;
+        let is_used = |lists: &&Lists| self.languages.contains(&lists.language) || Some(count(lists)) == most;
         LISTS.iter().filter(is_used).collect()
     }
 
@@ -140,10 +130,7 @@ impl Words {
         let mut reader = self.reader();
         for Surface { word, plain, is_spaceless } in words {
             let mut forms = Vec::new();
-            match is_spaceless {
-                true => pairs(word, &mut forms),
-                false => reader.forms(word, &mut forms),
-            }
+            reader.forms_of(word, *is_spaceless, &mut forms);
             query.words.extend(&forms);
             query.refers_back |= has("before", plain);
             if names.contains(plain) || lists.iter().any(|lists| lists.words.contains(&**plain)) {
@@ -159,7 +146,7 @@ impl Words {
         }
         if words.iter().any(|word| has("author", &word.plain)) {
             let mut forms = Vec::new();
-            surface(author).iter().for_each(|name| reader.forms(&name.word, &mut forms));
+            reader.read(author, &mut forms);
             forms.into_iter().for_each(|form| query.add(vec![form], AUTHOR, ""));
         }
     }
@@ -173,13 +160,12 @@ impl Words {
         }
         let alphabet = if letters[0].is_ascii() { 'a'..='z' } else { 'а'..='я' };
         let (mut reader, mut forms) = (self.reader(), Vec::new());
-        let mut add = |parts: [&[char]; 3]| reader.forms(&parts.concat().iter().collect::<String>(), &mut forms);
+        let mut add = |parts: [&[char]; 3]| reader.forms_of(&parts.concat().iter().collect::<String>(), false, &mut forms);
         for at in 1..=letters.len() {
             let (before, after) = letters.split_at(at);
-            alphabet.clone().for_each(|letter| add([before, &[letter], after]));
-            if let [_, rest @ ..] = after {
-                add([before, &[], rest]);
-                alphabet.clone().for_each(|letter| add([before, &[letter], rest]));
+            for letter in alphabet.clone().map(Some).chain([None]) {
+                add([before, letter.as_slice(), after]);
+                add([before, letter.as_slice(), after.get(1..).unwrap_or_default()]);
             }
             if let [first, second, rest @ ..] = after {
                 add([before, &[*second, *first], rest]);
@@ -192,20 +178,20 @@ impl Words {
 impl Query {
     /// Whether the query has words about a topic, or a day.
     pub fn has_topic(&self) -> bool {
-        !self.days.is_empty() || self.terms.iter().any(Term::has_topic)
+        !self.days.is_empty() || self.topics() > 0
     }
 
     /// Whether the question refers to what was named before and says little about it.
     pub(super) fn refers_back(&self) -> bool {
-        self.refers_back && self.terms.iter().filter(|term| term.has_topic()).count() <= FEW
+        self.refers_back && self.topics() <= FEW
     }
 
-    /// Adds the words of a message that was recalled before.
-    pub(super) fn add_before(&mut self, words: impl Iterator<Item = Word>) {
-        words.for_each(|word| self.add(vec![word], BEFORE, ""));
+    /// The number of words about a topic.
+    fn topics(&self) -> usize {
+        self.terms.iter().filter(|term| term.weight != TALK && term.weight != AUTHOR).count()
     }
 
-    fn add(&mut self, forms: Vec<Word>, weight: f32, text: &str) {
+    pub(super) fn add(&mut self, forms: Vec<Word>, weight: f32, text: &str) {
         if self.terms.len() < MOST_TERMS && !self.terms.iter().any(|known| known.forms == forms) {
             self.terms.push(Term { forms, weight, text: text.into() });
         }

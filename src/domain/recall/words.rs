@@ -6,11 +6,10 @@ use std::collections::{HashMap, HashSet};
 use any_ascii::any_ascii_char;
 use frostem::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
-use unicode_normalization::char::decompose_canonical;
 use unicode_script::{Script, UnicodeScript as _};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::topic::{LISTS, Lists};
+use super::topic::LISTS;
 
 /// The hash of a word. Collisions are rare.
 pub type Word = u32;
@@ -37,19 +36,10 @@ impl Words {
     pub fn new(languages: &[Algorithm]) -> Self {
         let stemmers: Vec<_> = languages.iter().map(|language| Stemmer::new(*language)).collect();
         let languages = languages.iter().map(|language| language.name()).collect();
-        let mut words = Self { stemmers, languages, without_topic: HashSet::new() };
         let mut forms = Vec::new();
-        let mut reader = words.reader();
-        LISTS.iter().flat_map(Lists::without_topic).for_each(|word| reader.read(word, &mut forms));
-        words.without_topic = forms.into_iter().collect();
-        words
-    }
-
-    /// The forms of the words of a text.
-    pub fn of(&self, text: &str) -> Vec<Word> {
-        let mut words = Vec::new();
-        self.reader().read(text, &mut words);
-        words
+        let mut reader = WordReader { stemmers: &stemmers, known: HashMap::new() };
+        LISTS.iter().flat_map(|lists| lists.words.iter().chain(&lists.talk)).for_each(|word| reader.read(word, &mut forms));
+        Self { stemmers, languages, without_topic: forms.into_iter().collect() }
     }
 
     /// A reader for several texts.
@@ -67,14 +57,16 @@ pub struct WordReader<'a> {
 impl WordReader<'_> {
     /// Appends the forms of the words of a text.
     pub(super) fn read(&mut self, text: &str, words: &mut Vec<Word>) {
-        each_word(text, |word, is_spaceless| match is_spaceless {
-            true => pairs(word, words),
-            false => self.forms(word, words),
-        });
+        each_word(text, |word, is_spaceless| self.forms_of(word, is_spaceless, words));
+    }
+
+    /// Appends the forms of a word, or the pairs of a run without spaces.
+    pub(super) fn forms_of(&mut self, word: &str, is_spaceless: bool, words: &mut Vec<Word>) {
+        if is_spaceless { pairs(word, words) } else { self.forms(word, words) }
     }
 
     /// Appends the forms of a word: its stems in each language without accents, and the stems of the word without accents.
-    pub(super) fn forms(&mut self, word: &str, words: &mut Vec<Word>) {
+    fn forms(&mut self, word: &str, words: &mut Vec<Word>) {
         if let Some(known) = self.known.get(word) {
             return words.extend(known);
         }
@@ -158,7 +150,7 @@ fn each_spaced_word<'a>(text: &'a str, words: impl Iterator<Item = (usize, &'a s
 }
 
 /// Appends the pairs of neighbouring characters, because word boundaries are not marked.
-pub(super) fn pairs(run: &str, words: &mut Vec<Word>) {
+fn pairs(run: &str, words: &mut Vec<Word>) {
     let mut starts = run.char_indices().map(|(at, _)| at).chain([run.len()]);
     let (mut first, mut second) = (starts.next().unwrap_or_default(), starts.next().unwrap_or_default());
     let mut is_alone = true;
@@ -189,15 +181,10 @@ pub(super) fn folded(word: &str) -> Cow<'_, str> {
     if word.is_ascii() {
         return Cow::Borrowed(word);
     }
-    let mut plain = String::with_capacity(word.len());
-    for char in word.chars() {
-        if char.script() == Script::Latin {
-            plain.push_str(&any_ascii_char(char).to_ascii_lowercase());
-        } else {
-            decompose_canonical(char, |part| plain.extend(Some(part).filter(|part| !('\u{300}'..='\u{36f}').contains(part))));
-        }
-    }
-    Cow::Owned(plain)
+    let unmarked = word.nfd().filter(|char| !('\u{300}'..='\u{36f}').contains(char)).nfc();
+    let is_latin = |char: char| char.script() == Script::Latin;
+    let plain = |char| if is_latin(char) { any_ascii_char(char).to_lowercase() } else { String::from(char) };
+    Cow::Owned(unmarked.map(plain).collect())
 }
 
 fn is_emoji(char: char) -> bool {
