@@ -24,7 +24,7 @@ const VARIANT: f32 = 0.7;
 /// The number of unknown words whose variants are looked up.
 const MOST_VARIED: usize = 8;
 /// The share of its score that a message keeps if it only asks.
-const ASKS: f32 = 0.4;
+const ASKS: f32 = 0.15;
 /// Messages with a smaller share of the best score are left out.
 const LEAST: f32 = 0.2;
 /// The number of recalled messages whose words a question can refer to.
