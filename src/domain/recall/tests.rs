@@ -199,7 +199,13 @@ fn search(said: &[&str], question: &str) -> Vec<usize> {
     let (words, mut corpus) = (Words::new(&[Algorithm::English]), Corpus::default());
     for (at, text) in said.iter().enumerate() {
         let day = now().saturating_sub(((said.len() - 1 - at) as i64).days());
-        corpus.push(Seq(at as u64), Moment::from_micros(day.timestamp().as_microsecond() as u64), ["Ana", "Ben"][at % 2], text, &mut words.reader());
+        corpus.push(
+            Seq(at as u64),
+            Moment::from_micros(day.timestamp().as_microsecond() as u64),
+            ["Ana", "Ben"][at % 2],
+            text,
+            &mut words.reader(),
+        );
     }
     let asked = said.iter().position(|text| *text == question).map(|at| Seq(at as u64));
     let mut query = query(&words, question);
