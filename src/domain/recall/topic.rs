@@ -18,7 +18,7 @@ const TALK: f32 = 0.5;
 const AUTHOR: f32 = 0.3;
 pub(super) const BEFORE: f32 = 0.4;
 /// A question with more words about its topic needs no others.
-const FEW: usize = 3;
+const FEW: usize = 1;
 /// The number of a question's words that are looked up.
 const MOST_TERMS: usize = 100;
 /// A word with fewer letters has no variants.
