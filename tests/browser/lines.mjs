@@ -1,0 +1,32 @@
+// The lines below messages, measured against the talk.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { texts, world } from './support/world.mjs';
+
+const it = world();
+
+// Letters of lines for each letter of talk: the share does not grow with the number of companions.
+const measured = count => async t => {
+  const ids = ['s', 't', 'u', 'v', 'w', 'x', 'y', 'z'].slice(-count).map(letter => `${letter}en`);
+  const room = await it.server.room({ externals: ids });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  for (const [speaker, text] of [['xen', 'The ferry was late again this morning, because the wind turned.'], ['yen', 'At least the coffee on board has got better since they bought the new machine.']]) {
+    const message = await it.server.say(room, `${ids.join(', ')}: what do you think of the ferry this morning?`);
+    for (const id of ids.filter(one => one !== speaker)) await live.vote(id, message);
+    await live.vote(speaker, message, { state: 'speak', importance: 4 });
+    await live.speak(speaker, message, text);
+  }
+  await page.locator('.happened', { hasText: `${count - 1} others listened` }).nth(1).waitFor();
+
+  const letters = async selector => (await texts(page.locator(selector))).join('').replace(/\s/gu, '').length;
+  const [lines, talk] = [await letters('.log :is(.happened, .line, .remark, .round)'), await letters('.log .chat-message .words')];
+
+  t.diagnostic(`${count} companions: ${lines} letters of lines, ${talk} of talk, ${Math.round((100 * lines) / talk)} %`);
+  assert.ok(lines * 5 < talk, `${lines} letters of lines, ${talk} of talk`);
+};
+
+test('the lines are less than a fifth of the talk', { concurrency: true }, t =>
+  Promise.all([3, 8].map(count => t.test(`with ${count} companions`, measured(count)))));
