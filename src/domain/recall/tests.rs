@@ -227,6 +227,8 @@ fn talk_without_a_topic_looks_nothing_up() {
         "good morning everybody",
         "hello aria!",
         "lol",
+        "see you later",
+        "see you tomorrow",
         "aria?",
         "are you there",
         "thanks, good night",
