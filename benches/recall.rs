@@ -198,8 +198,12 @@ async fn time() -> anyhow::Result<()> {
         .collect();
     let stretch = Stretch { after: Seq::NONE, before: Seq(u64::MAX) };
     let now = Moment::ZERO.zoned(&TimeZone::UTC);
-    let asked =
-        |question| Question { messages: std::slice::from_ref(question), names: &["Aria"], before: Vec::new(), now: now.clone() };
+    let asked = |question| Question {
+        messages: std::slice::from_ref(question),
+        names: &["Aria"],
+        recalled: Vec::new(),
+        now: now.clone(),
+    };
     let budget = 2 * context.settings.prompt.recall_tokens;
     let (mut first, mut again, mut found) = (Vec::new(), Vec::new(), 0);
     for question in questions.iter().cycle().take(LOOKUPS) {

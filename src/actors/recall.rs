@@ -47,13 +47,13 @@ pub struct Stretch {
     pub before: Seq,
 }
 
-/// What older messages are looked up for.
+/// A question for which older messages are looked up.
 pub struct Question<'a> {
     pub messages: &'a [Arc<Message>],
-    /// The names of companions. They do not count, because they only address somebody.
+    /// Names of companions. They only address a companion, so they are not searched for.
     pub names: &'a [&'a str],
-    /// What was recalled for the previous answer, best match first.
-    pub before: Vec<Seq>,
+    /// The messages that were recalled for the previous answer, best match first.
+    pub recalled: Vec<Seq>,
     /// The present, on the calendar of the room.
     pub now: Zoned,
 }
@@ -107,7 +107,7 @@ impl Recall {
     /// Returns an error if the journal cannot be read.
     pub async fn like(
         &self,
-        Question { messages, names, before, now }: Question<'_>,
+        Question { messages, names, recalled, now }: Question<'_>,
         stretch: Stretch,
         channel_key: &ChannelKey,
         store: &dyn Store,
@@ -120,7 +120,7 @@ impl Recall {
         let journal = Reader::new(store).journal(channel_key).await?;
         let words = self.words.clone();
         let found = self.search(channel_key, &journal, move |corpus| {
-            corpus.add_before(&before, &mut query, &words);
+            corpus.add_recalled(&recalled, &mut query, &words);
             let found = if query.has_topic() { corpus.search(&query, &words) } else { Vec::new() };
             let (mut passages, mut known) = (Vec::new(), HashSet::new());
             for Found { index, .. } in found {

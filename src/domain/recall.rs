@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use super::id::Seq;
 use super::moment::Moment;
 pub use topic::Query;
-use topic::{BEFORE, Term};
+use topic::{REFERENCE, Term};
 use words::{Word, WordReader, Words};
 
 /// BM25 parameters with their usual values: the saturation of repeated words (k1), and the penalty for long messages (b).
@@ -27,8 +27,8 @@ const MOST_VARIED: usize = 8;
 const ASKS: f32 = 0.15;
 /// Messages with a smaller share of the best score are left out.
 const LEAST: f32 = 0.2;
-/// The number of recalled messages whose words a question can refer to.
-const MOST_BEFORE: usize = 4;
+/// The number of recalled messages whose words are added to a query.
+const MOST_REFERENCES: usize = 4;
 /// The words about a topic by which a message counts in full for a day that is named.
 const FULL: usize = 8;
 
@@ -135,15 +135,15 @@ impl Corpus {
         self.topic(index, words).filter(|word| !query.words.contains(word))
     }
 
-    /// Adds the words of messages that were recalled before, if the query refers to them.
-    pub fn add_before(&self, recalled: &[Seq], query: &mut Query, words: &Words) {
+    /// Adds the topical words of the messages that were recalled for the previous answer, if the query refers to them.
+    pub fn add_recalled(&self, recalled: &[Seq], query: &mut Query, words: &Words) {
         if query.refers_back() {
             let indexes = recalled
                 .iter()
-                .take(MOST_BEFORE)
+                .take(MOST_REFERENCES)
                 .filter_map(|seq| self.messages.binary_search_by_key(seq, |entry| entry.seq).ok());
             let recalled: Vec<Word> = indexes.flat_map(|index| self.topic(index, words)).collect();
-            recalled.into_iter().for_each(|word| query.add(vec![word], BEFORE, ""));
+            recalled.into_iter().for_each(|word| query.add(vec![word], REFERENCE, ""));
         }
     }
 

@@ -225,7 +225,7 @@ impl State {
         }));
     }
 
-    /// Ends a reply of which no part was posted.
+    /// Ends a reply that was not posted at all.
     fn delivery_failed(&mut self, ticket: Ticket, error: &str) {
         if self.is_owed(ticket) {
             self.fail_reply(ticket, error);

@@ -326,7 +326,7 @@ async fn add_history(
     let question = Question {
         messages: &answered,
         names: &names.collect::<Vec<_>>(),
-        before: own.map(|own| own.message.recalled.clone()).unwrap_or_default(),
+        recalled: own.map(|own| own.message.recalled.clone()).unwrap_or_default(),
         now: scene.now.zoned(&scene.zone),
     };
     let stretch = Stretch { after: range.after, before };

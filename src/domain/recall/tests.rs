@@ -368,7 +368,7 @@ fn a_question_about_her_finds_what_the_answer_before_was_about() {
     }
     let best = |question, before: &[Seq]| {
         let mut query = query(&words, question);
-        corpus.add_before(before, &mut query, &words);
+        corpus.add_recalled(before, &mut query, &words);
         let found = if query.has_topic() { corpus.search(&query, &words) } else { Vec::new() };
         found.iter().take(3).map(|found| found.index).collect::<BTreeSet<_>>()
     };

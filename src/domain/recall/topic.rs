@@ -1,4 +1,4 @@
-//! What a question is about: its words without those that say nothing about a topic.
+//! Builds queries from questions: their topical words, without function words and small talk.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
@@ -12,14 +12,14 @@ use super::words::{Word, Words, each_word, folded};
 use crate::id::Seq;
 use crate::moment::Moment;
 
-/// The weights of words of talk without a topic, of the author's name if the author asks about itself, and of words of what was recalled before if
-/// the question refers to that. Other words have the weight 1.
+/// The weights of a query's terms: small talk, the author's name in a question about the author, and words from the previous answer's recalled
+/// messages in a question that refers to them. All other terms weigh 1.
 const TALK: f32 = 0.5;
 const AUTHOR: f32 = 0.3;
-pub(super) const BEFORE: f32 = 0.4;
-/// A question with more words about its topic needs no others.
+pub(super) const REFERENCE: f32 = 0.4;
+/// A question with more topical words than this gets none from the previous answer's recalled messages.
 const FEW: usize = 1;
-/// The number of a question's words that are looked up.
+/// The maximum number of a query's terms.
 const MOST_TERMS: usize = 100;
 /// A word with fewer letters has no variants.
 const SHORTEST_VARIED: usize = 4;
@@ -30,7 +30,7 @@ pub(super) struct Lists {
     language: &'static str,
     /// The entries of each list, with their names.
     lists: HashMap<&'static str, Vec<Vec<&'static str>>>,
-    /// The words without a topic that occur in every text, and those of talk.
+    /// Function words, and words of small talk.
     pub(super) words: HashSet<&'static str>,
     pub(super) talk: HashSet<&'static str>,
 }
@@ -72,18 +72,18 @@ fn surface(text: &str) -> Vec<Surface> {
     words
 }
 
-/// What is searched for.
+/// A query: weighted words, and days.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     pub(super) terms: Vec<Term>,
     /// The days that are named.
     pub(super) days: Vec<Range<Moment>>,
-    /// Messages from this one on do not count. They contain the question itself.
+    /// Exclusive upper bound of the searched messages. It excludes the question itself.
     pub before: Option<Seq>,
     /// All words of the question, also those without a topic.
     pub(super) words: HashSet<Word>,
-    /// Whether the question refers to what was named before.
-    refers_back: bool,
+    /// Whether the question contains a pronoun.
+    has_pronoun: bool,
 }
 
 /// A word of a query.
@@ -91,7 +91,7 @@ pub struct Query {
 pub(super) struct Term {
     pub(super) forms: Vec<Word>,
     pub(super) weight: f32,
-    /// The word itself, of which variants are searched for if it does not occur. Empty if it has none.
+    /// The word itself. If it does not occur, its variants are searched for. Empty: it has no variants.
     text: Box<str>,
 }
 
@@ -132,7 +132,7 @@ impl Words {
             let mut forms = Vec::new();
             reader.forms_of(word, *is_spaceless, &mut forms);
             query.words.extend(&forms);
-            query.refers_back |= has("before", plain);
+            query.has_pronoun |= has("pronouns", plain);
             if names.contains(plain) || lists.iter().any(|lists| lists.words.contains(&**plain)) {
                 continue;
             }
@@ -181,9 +181,9 @@ impl Query {
         !self.days.is_empty() || self.topics() > 0
     }
 
-    /// Whether the question refers to what was named before and says little about it.
+    /// Whether the question refers to the previous answer: it contains a pronoun, and few words of its own.
     pub(super) fn refers_back(&self) -> bool {
-        self.refers_back && self.topics() <= FEW
+        self.has_pronoun && self.topics() <= FEW
     }
 
     /// The number of words about a topic.

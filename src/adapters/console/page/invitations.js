@@ -113,7 +113,7 @@ export function invitations({ room, showProblem }) {
       const answer = await api.invitations(target.id);
       if (!box.open) return;
       top.replaceChildren(...(answer.reach.problem ? [paragraph(t('invite.nowhere'), 'form-problem')] : form(answer)));
-      // Unless somebody went elsewhere meanwhile.
+      // The focus stays where the user has put it meanwhile.
       if (box.querySelector('header button') === document.activeElement) box.querySelector('select')?.focus();
       drawList(answer);
     } catch (problem) {

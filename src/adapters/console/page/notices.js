@@ -29,7 +29,7 @@ export function notices() {
     node.dismissed?.();
   }
 
-  // What was deleted last comes back, unless the keys are meant for typed text.
+  // Undoes the last deletion, unless the keys are meant for typed text.
   document.addEventListener('keydown', event => {
     if (event.key.toLowerCase() !== 'z' || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey || isField(event.target) || document.querySelector('dialog[open]')) return;
     const undo = [...root.querySelectorAll('.notice > button.solid')].at(-1);

@@ -1,5 +1,7 @@
 //! Finds an earlier message that shares words with a question.
 
+use std::sync::LazyLock;
+
 use frostem::Algorithm;
 use jiff::tz::TimeZone;
 
@@ -14,6 +16,8 @@ use crate::domain::recall::words::Words;
 use crate::domain::text::one_line;
 use crate::ports::language_model::Request;
 
+static ENGLISH: LazyLock<Words> = LazyLock::new(|| Words::new(&[Algorithm::English]));
+
 /// The longest quotation, in characters.
 const MAX_QUOTED: usize = 200;
 
@@ -24,7 +28,7 @@ pub(super) fn remembered(request: &Request, context: &QuestionContext, situation
     if situation.kind != Kind::Question {
         return None;
     }
-    let words = Words::new(&[Algorithm::English]);
+    let words = &*ENGLISH;
     let me = request.companion.as_ref().map(|companion| &*companion.name).unwrap_or_default();
     let now = Moment::ZERO.zoned(&TimeZone::UTC);
     let query = words.query([("", &*question.text)], &[me], &now);
@@ -35,8 +39,8 @@ pub(super) fn remembered(request: &Request, context: &QuestionContext, situation
         corpus.push(Seq(at as u64), Moment::ZERO, "", &line.text, &mut reader);
     }
     // A message that only stands beside one about the topic is no answer.
-    let scores = corpus.scores(&query, &words);
-    let best = corpus.search(&query, &words).into_iter().find(|found| query.has_topic() && scores[found.index] > 0.0)?;
+    let scores = corpus.scores(&query, words);
+    let best = corpus.search(&query, words).into_iter().find(|found| query.has_topic() && scores[found.index] > 0.0)?;
     let (line, Day(day)) = told.get(best.index)?;
     // A parser of answers would read these characters as a thought or an object.
     let text = one_line(&line.text.replace(['<', '>', '{', '}'], ""), MAX_QUOTED);

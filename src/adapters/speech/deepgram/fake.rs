@@ -1,8 +1,8 @@
 //! A Deepgram for tests, as its documentation and its own clients describe it, with everything that goes wrong there.
 //!
 //! It knows what is said from the audio itself: a frame of 20 ms names the word that it belongs to ([`frame`]). The connection that hears the middle
-//! of a word recognises it. So if a connection begins within a word, either it or the one before recognises the word. It keeps a book of what it
-//! heard.
+//! of a word recognises it. So if a connection begins within a word, either it or the one before recognises the word. It records what it
+//! recognised.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
