@@ -145,8 +145,7 @@ fn table(dialogues: &[Dialogue], words: &Words) {
             let mut plain: Vec<usize> = (0..scores.len()).filter(|at| scores[*at] > 0.0).collect();
             plain.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(b.cmp(a)));
             let mut known = BTreeSet::new();
-            let found = corpus.search(&query, words);
-            let found = found.iter().flat_map(|found| corpus.passage(found.index, &query, words));
+            let found = corpus.search(&query, words).flat_map(|found| corpus.passage(found.index, &query, words));
             let found = found.filter(|at| known.insert(*at)).collect();
             for (way, order) in [("newest only", (0..said.len()).rev().collect()), ("BM25", plain), ("as recalled", found)] {
                 let order: Vec<Said> = order.iter().map(|at| said[*at].clone()).collect();

@@ -3,9 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::resume_unwind;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Zoned;
 use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
@@ -22,19 +24,22 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Journal, Range, ReadError, Reader};
 use crate::journal::record::{Searched, decode_searched};
 use crate::journal::redaction::is_redacted;
-use crate::ports::store::Store;
+use crate::ports::store::key::Key;
+use crate::ports::store::{Store, Value};
 use crate::settings::memory::Memory;
 
 /// An index that was unused for this long is dropped by the next sweep. Sweeps are this far apart.
 const KEPT: Duration = Duration::from_secs(60);
 /// The number of events that are read per page.
 const PAGE: usize = 2_048;
-/// A page with more new messages than this is indexed on a blocking thread. A search runs there as well if the index has
+/// A page with more new events than this is indexed on a blocking thread. A search runs there as well if the index has
 /// more bytes than `LARGE`, or if more than one page is new.
 const MANY: usize = 64;
 const LARGE: usize = 256 << 10;
 /// The estimated tokens of a message besides its text: name and punctuation.
 const FRAME_TOKENS: usize = 8;
+/// The number of matches that are read at the same time.
+const AT_ONCE: usize = 8;
 /// A lookup takes no further match once it has this many messages, neighbours included.
 const MOST_READ: usize = 96;
 
@@ -121,9 +126,8 @@ impl Recall {
         let words = self.words.clone();
         let found = self.search(channel_key, &journal, move |corpus| {
             corpus.add_recalled(&recalled, &mut query, &words);
-            let found = if query.has_topic() { corpus.search(&query, &words) } else { Vec::new() };
             let (mut passages, mut known) = (Vec::new(), HashSet::new());
-            for Found { index, .. } in found {
+            for Found { index, .. } in corpus.search(&query, &words) {
                 let is_new = |seq: &Seq| *seq > stretch.after && *seq < stretch.before && known.insert(*seq);
                 let passage = corpus.passage(index, &query, &words).filter_map(|at| corpus.seq(at)).filter(is_new);
                 passages.push(passage.collect::<Vec<Seq>>());
@@ -133,22 +137,27 @@ impl Recall {
             }
             passages
         });
-        let (mut used, mut read) = (0, Vec::new());
-        for passage in found.await? {
-            if used >= max_tokens {
-                break;
-            }
-            let (Some(first), Some(last)) = (passage.iter().min(), passage.iter().max()) else { continue };
+        let read = async |passage: Vec<Seq>| {
+            let (Some(first), Some(last)) = (passage.iter().min(), passage.iter().max()) else {
+                return Ok::<_, ReadError>(Vec::new());
+            };
             let range =
                 Range { after: Seq(first.0.saturating_sub(1)), before: Some(last.next()), limit: PAGE, newest_first: false };
             let said = journal.legible(range).await?.events.into_iter().filter_map(message_of);
             let mut said: Vec<Said> = said.filter(|said| passage.contains(&said.seq) && is_heard(&said.message.from)).collect();
             // The match itself comes first, as in the passage.
             said.sort_by_key(|said| passage.iter().position(|seq| *seq == said.seq));
+            Ok(said)
+        };
+        let mut passages = pin!(stream::iter(found.await?).map(read).buffered(AT_ONCE));
+        let (mut used, mut found) = (0, Vec::new());
+        while used < max_tokens
+            && let Some(said) = passages.try_next().await?
+        {
             used += said.iter().map(|said| tokens(&said.message.text) + FRAME_TOKENS).sum::<usize>();
-            read.extend(said);
+            found.extend(said);
         }
-        Ok(read)
+        Ok(found)
     }
 
     /// The splitter of texts into words, with the languages that it can stem.
@@ -210,60 +219,71 @@ impl Recall {
         }
     }
 
-    /// Reads and indexes the messages since `index.upto`: at most `recall_window` messages, and none before the newest `clear`. A
-    /// page of more than `MANY` messages is indexed while the next one is read.
+    /// Reads and indexes the messages since `index.upto`, and none before the newest `clear`, until there are `recall_window` of them. A page is
+    /// indexed while the next one is read.
     async fn new_messages(&self, index: &Index, journal: &Journal<'_>) -> Result<New, ReadError> {
-        let (mut upto, mut count, mut pages, mut before) = (index.upto, 0, Vec::new(), None);
+        let (mut upto, mut before, mut pages, mut waiting) = (index.upto, None, Vec::new(), None);
+        let is_enough = |pages: &[Page]| {
+            let count: usize = pages.iter().map(|page| page.corpus.len()).sum();
+            count >= self.window || pages.last().is_some_and(|page| page.is_clear)
+        };
         let begins_anew = loop {
-            let page = Range { after: index.upto, before, limit: PAGE, newest_first: true };
-            let page = journal.stored(page).await?;
-            let is_last = page.len() < PAGE;
-            let (mut said, mut is_clear) = (Vec::new(), false);
-            for (key, value) in &page {
-                let Some(seq) = key.last_number().map(Seq) else { continue };
-                (before, upto) = (Some(seq), upto.max(seq));
-                match decode_searched(key, value) {
-                    // Opt-outs are applied to the search results, not to the index, because people can opt in again.
-                    Ok(Searched::Words { at, name, text }) if !text.is_empty() => said.push((seq, at, name, text)),
-                    Ok(Searched::Cleared) => is_clear = true,
-                    Ok(Searched::Words { .. } | Searched::Other) | Err(_) => {}
-                }
-                if is_clear || count + said.len() >= self.window {
-                    break;
+            let events = journal.stored(Range { after: index.upto, before, limit: PAGE, newest_first: true }).await?;
+            if let Some(page) = waiting.take() {
+                pages.push(finished(page).await);
+                if is_enough(&pages) {
+                    break true;
                 }
             }
-            count += said.len();
-            let (words, is_many) = (self.words.clone(), said.len() > MANY);
-            let work = move || {
-                let (mut corpus, mut reader) = (Corpus::default(), words.reader());
-                for (seq, at, name, text) in said.iter().rev() {
-                    corpus.push(*seq, *at, name, text, &mut reader);
-                }
-                corpus
-            };
-            pages.push(if is_many { Page::Elsewhere(spawn_blocking(work)) } else { Page::Read(work()) });
-            if is_clear || count >= self.window {
-                break true;
+            let numbers = || events.iter().filter_map(|(key, _)| key.last_number().map(Seq));
+            (before, upto) = (numbers().last(), numbers().next().map_or(upto, |newest| newest.max(upto)));
+            let (words, count) = (self.words.clone(), events.len());
+            let work = move || Page::new(&events, &words);
+            if count > MANY {
+                waiting = Some(spawn_blocking(work));
+            } else {
+                pages.push(work());
             }
-            if is_last {
-                break false;
+            if count < PAGE {
+                if let Some(page) = waiting {
+                    pages.push(finished(page).await);
+                }
+                break is_enough(&pages);
             }
         };
-        let mut read = Vec::new();
-        for page in pages {
-            read.push(match page {
-                Page::Elsewhere(page) => finished(page).await,
-                Page::Read(page) => page,
-            });
-        }
-        Ok(New { pages: read, upto, begins_anew })
+        Ok(New { pages, upto, begins_anew })
     }
 }
 
-/// A page of messages: still being indexed on a blocking thread, or indexed.
-enum Page {
-    Elsewhere(JoinHandle<Corpus>),
-    Read(Corpus),
+/// A page of messages, indexed.
+struct Page {
+    corpus: Corpus,
+    /// Whether the page has a `clear`. The corpus begins after it.
+    is_clear: bool,
+}
+
+impl Page {
+    /// Indexes the events of a page, which has the newest one first.
+    fn new(events: &[(Key, Value)], words: &Words) -> Self {
+        let (mut said, mut is_clear) = (Vec::new(), false);
+        for (key, value) in events {
+            let Some(seq) = key.last_number().map(Seq) else { continue };
+            match decode_searched(key, value) {
+                // Opt-outs are applied to the search results, not to the index, because people can opt in again.
+                Ok(Searched::Words { at, name, text }) if !text.is_empty() => said.push((seq, at, name, text)),
+                Ok(Searched::Cleared) => is_clear = true,
+                Ok(Searched::Words { .. } | Searched::Other) | Err(_) => {}
+            }
+            if is_clear {
+                break;
+            }
+        }
+        let (mut corpus, mut reader) = (Corpus::default(), words.reader());
+        for (seq, at, name, text) in said.iter().rev() {
+            corpus.push(*seq, *at, name, text, &mut reader);
+        }
+        Self { corpus, is_clear }
+    }
 }
 
 /// Waits for a blocking task. A panic in the task is resumed in the caller, as if the work had run there.
@@ -274,7 +294,7 @@ async fn finished<T>(work: JoinHandle<T>) -> T {
 /// The new messages of a room, indexed.
 struct New {
     /// The newest page first.
-    pages: Vec<Corpus>,
+    pages: Vec<Page>,
     upto: Seq,
     /// Whether the old content of the index is dropped, because a `clear` or the window excludes it.
     begins_anew: bool,
@@ -285,7 +305,7 @@ impl New {
         if self.begins_anew {
             index.corpus = Corpus::default();
         }
-        self.pages.into_iter().rev().for_each(|page| index.corpus.append(page));
+        self.pages.into_iter().rev().for_each(|page| index.corpus.append(page.corpus));
         index.corpus.keep_newest(window);
         index.upto = self.upto;
     }

@@ -48,12 +48,13 @@ impl AnswerEnd {
         }
     }
 
-    /// Whether the end of this answer is missing. For an unknown reason, the end is present if the answer ends with a whole sentence or is JSON.
+    /// Whether the end of this answer is missing. For an unknown reason, and for a filter's, the end is present if the answer ends with a whole
+    /// sentence or is JSON.
     pub fn is_missing(self, answer: &str) -> bool {
         match self {
             Self::Limit | Self::Endless => true,
-            Self::Other => !is_whole(answer) && !answer.trim_end().ends_with(['}', ']']),
-            Self::Done | Self::Withheld | Self::Failed => false,
+            Self::Other | Self::Withheld => !is_whole(answer) && !answer.trim_end().ends_with(['}', ']']),
+            Self::Done | Self::Failed => false,
         }
     }
 }
@@ -170,6 +171,16 @@ mod tests {
         ] {
             assert_eq!(AnswerEnd::of(reason), end, "{reason}");
         }
+    }
+
+    #[test]
+    fn the_end_of_half_a_sentence_is_missing_unless_the_model_is_done() {
+        let missing = ["stop", "length", "content_filter", "whatever", "error"].map(|reason| {
+            let end = AnswerEnd::of(reason);
+            [end.is_missing("It opens. The ferry to"), end.is_missing("It opens."), end.is_missing("{\"decision\": \"NO\"}")]
+        });
+
+        assert_eq!(missing, [[false; 3], [true; 3], [true, false, false], [true, false, false], [false; 3]]);
     }
 
     proptest! {

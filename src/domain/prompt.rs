@@ -278,6 +278,8 @@ pub fn statement_texts(
         texts::REASON,
         texts::RECALLED,
         texts::MINORS,
+        scene::SPOKE_LATELY,
+        REPEAT_WORDS,
     ];
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
     let form = statement_form(&unmarked_name(name), statement.is_spoken);

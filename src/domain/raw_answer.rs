@@ -183,19 +183,6 @@ pub fn prose(text: &str) -> Option<String> {
     (!form::begins_transcript(seen) && words.contains(char::is_alphanumeric)).then_some(words)
 }
 
-/// Reads a summary. `None` if the answer is none, or refuses to write one.
-pub fn summary(text: &str) -> Option<String> {
-    let words = prose(text)?.trim().to_owned();
-    let begin = words.to_lowercase().replace('’', "'");
-    let is_refusal = words.len() < MAX_REFUSAL && REFUSALS.iter().any(|refusal| begin.starts_with(refusal));
-    (!is_refusal).then_some(words)
-}
-
-/// The beginnings of refusals, and the maximum length of a refusal in bytes.
-const REFUSALS: [&str; 8] =
-    ["i'm sorry", "i am sorry", "sorry,", "i can't", "i cannot", "i'm not able", "i am not able", "as an ai"];
-const MAX_REFUSAL: usize = 200;
-
 fn unveiled(text: &str, purpose: Purpose) -> Unveiled<'_> {
     let mut chain = Chain::new(Visible::new(purpose), String::new());
     chain.push_text(text, true);

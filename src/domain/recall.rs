@@ -148,9 +148,9 @@ impl Corpus {
     }
 
     /// Messages with words of the query, or whose neighbour has them, best first. With equal scores, the newer one comes first. Messages that say
-    /// nothing beyond the query or beyond a better message are left out.
-    pub fn search(&self, query: &Query, words: &Words) -> Vec<Found> {
-        let own = self.scores(query, words);
+    /// nothing beyond the query or beyond a better message are left out. Nothing is found without a topic.
+    pub fn search<'a>(&'a self, query: &'a Query, words: &'a Words) -> impl Iterator<Item = Found> + 'a {
+        let own = if query.has_topic() { self.scores(query, words) } else { Vec::new() };
         let at = |index: Option<usize>| index.and_then(|index| own.get(index)).copied().unwrap_or_default();
         let mut found: Vec<Found> = (0..own.len())
             .map(|index| {
@@ -164,12 +164,11 @@ impl Corpus {
         let least = found.first().map_or(0.0, |best| best.score * LEAST);
         found.truncate(found.partition_point(|found| found.score >= least));
         let mut known = HashSet::new();
-        found.retain(|found| {
+        found.into_iter().filter(move |found| {
             let mut new: Vec<Word> = self.beyond(found.index, query, words).collect();
             new.sort_unstable();
             !new.is_empty() && known.insert(new)
-        });
-        found
+        })
     }
 
     /// The BM25 score of each message, without neighbours.

@@ -59,7 +59,11 @@ pub fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
 
 /// A text in one line, without invisible characters, cut to `most` characters plus `…`. Empty if no visible text is left.
 pub fn one_line(text: &str, most: usize) -> String {
-    let visible: String = seen(text).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    let visible: Cow<'_, str> = match is_plain {
+        true => text.into(),
+        false => seen(text).map(|c| if c.is_control() { ' ' } else { c }).collect(),
+    };
     let words = visible.split_whitespace().collect::<Vec<_>>().join(" ");
     shortened(&words, most).into_owned()
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::world::{World, ballot, channel_key, lines, room};
 use crate::domain::event::Event;
 use crate::domain::filter::ALL_FILTERED;
+use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::messages::Edit;
 use crate::ports::language_model::{NoAnswer, Request};
 
@@ -51,6 +52,9 @@ async fn a_message_that_a_filter_refuses_silences_nobody_also_after_a_restart_un
     let answers: Vec<_> = world.history("lobby").await.into_iter().filter(|(from, _)| from == "aria").collect();
     assert_eq!(answers, lines(&[("aria", "All right."); 3]));
     assert_eq!(filtered(&world).await, [bad.0]);
+    let later = world.why("lobby", Some("aria"), Some(WhyAt::Message(bad.0.to_string().into()))).await.expect("a story");
+    let told: Vec<_> = later.story.iter().filter(|line| &*line.event == "filter").map(|line| &*line.text).collect();
+    assert!(told.iter().any(|text| text.starts_with("The filter of ")), "{told:?}");
     let asked = world.side.asked.lock().len();
     world.say_then_pass("lobby", "Ari, and tea?", 5.0).await;
     assert_eq!(world.side.asked.lock().len(), asked + 1, "nothing is searched any more");

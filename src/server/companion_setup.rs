@@ -26,7 +26,7 @@ use crate::domain::id::{CompanionId, id_of_title};
 use crate::domain::lookalike::look_alike;
 use crate::domain::names::SharedName;
 use crate::domain::policy::names::CommonNames;
-use crate::domain::prompt::room::{persona_room, tokens};
+use crate::domain::prompt::room::{decision_room, tokens};
 use crate::domain::service::Service;
 use crate::journal::key;
 use crate::journal::reader::Reader;
@@ -158,7 +158,7 @@ impl Setup {
                 }
             }
             let prompt = &self.context.in_force().prompt;
-            if companion.brief.is_none() && tokens(companion.persona.trim()) > persona_room(prompt).decision {
+            if companion.brief.is_none() && tokens(companion.persona.trim()) > decision_room(prompt).persona {
                 let shorter = "Its persona is long: when it decides whether to speak, the AI is given a shorter version of it.";
                 warnings.push(Detail::from(shorter).coded("refusals.warn_long_persona", json!({})));
             }

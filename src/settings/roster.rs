@@ -25,7 +25,7 @@ use crate::domain::id::CompanionId;
 use crate::domain::model_role::ModelRole;
 use crate::domain::names::{SharedName, is_everyday_word};
 use crate::domain::policy::names::CommonNames;
-use crate::domain::prompt::room::{persona_room, tokens};
+use crate::domain::prompt::room::{decision_room, statement_room, tokens};
 use crate::domain::service::Service;
 use crate::domain::text::{is_invisible, is_joining};
 
@@ -106,7 +106,7 @@ pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> 
 
 /// A note about a persona that decisions do not show in full, or about a brief that is not needed.
 fn persona_note(companion: &Companion, prompt: &Prompt, models: &Models) -> Option<String> {
-    let room = persona_room(prompt).decision;
+    let room = decision_room(prompt).persona;
     let (id, persona) = (&companion.id, tokens(companion.persona.trim()));
     let has_side_model = models.served(ModelRole::Side, &companion.model.side).endpoint.is_some();
     let (source, advice) = match prompt.is_short() {
@@ -424,10 +424,14 @@ fn companion_in(
 
 /// The problems of a persona that does not fit into a statement's prompt, and of a brief that does not fit into a decision's.
 fn oversized(companion: &Companion, prompt: &Prompt) -> Vec<Problem> {
-    let room = persona_room(prompt);
     let texts = [
-        ("persona", &*companion.persona, room.statement, ("statement", prompt.statement_tokens)),
-        ("brief", companion.brief.as_deref().unwrap_or_default(), room.brief, ("decision", prompt.decision_tokens)),
+        ("persona", &*companion.persona, statement_room(prompt), ("statement", prompt.statement_tokens)),
+        (
+            "brief",
+            companion.brief.as_deref().unwrap_or_default(),
+            decision_room(prompt).brief,
+            ("decision", prompt.decision_tokens),
+        ),
     ];
     let oversized = texts.into_iter().filter(|(_, text, room, _)| tokens(text.trim()) > *room);
     let problem = oversized.map(|(key, text, room, (what, all))| {

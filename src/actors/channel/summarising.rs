@@ -17,8 +17,8 @@ use crate::domain::filter::{Asked, Filtered, Search};
 use crate::domain::id::Seq;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, Said};
+use crate::domain::prose::clean_summary;
 use crate::domain::question_context::{Line, Purpose, QuestionContext};
-use crate::domain::raw_answer::summary;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{LazyRequest, ModelRole, Request};
 use crate::settings::prompt::Prompt;
@@ -57,7 +57,7 @@ pub(super) fn summarise(after: Seq, upto: Seq, channel: &ChannelContext) {
         let Written { upto, messages, outcome, is_partial } = written.unwrap_or(nothing);
         let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
         let answer = answer.filter(|answer| !is_partial && answer.finish_reason.as_deref() != Some(ENDLESS));
-        let text = answer.and_then(|answer| summary(&answer.text())).map(Arc::from);
+        let text = answer.and_then(|answer| clean_summary(&answer.text())).map(Arc::from);
         let _ = channel.actor.cast(ChannelMessage::Summarised { upto, messages, text, outcome });
     });
 }

@@ -14,9 +14,9 @@ use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{GuildId, Ward};
 use crate::domain::priority::Priority;
 use crate::domain::prompt;
-use crate::domain::prompt::room::{persona_room, tokens};
+use crate::domain::prompt::room::{decision_room, tokens};
+use crate::domain::prose::clean_brief;
 use crate::domain::question_context::{Purpose, QuestionContext};
-use crate::domain::statement::clean_brief;
 use crate::journal::key;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::{BriefRecord, encode};
@@ -75,7 +75,7 @@ pub async fn load(context: &ActorContext) -> Result<(), ReadError> {
 /// Whether no brief is configured, decisions cannot show the whole persona, and the side model has an endpoint.
 fn needs_brief(companion: &Settings, context: &ActorContext) -> bool {
     companion.brief.is_none()
-        && tokens(companion.persona.trim()) > persona_room(&context.in_force().prompt).decision
+        && tokens(companion.persona.trim()) > decision_room(&context.in_force().prompt).persona
         && context.pool.settings().served(ModelRole::Side, &companion.model.side).endpoint.is_some()
 }
 

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use reqwest::{Certificate, Method, Response, Url};
 use secrecy::ExposeSecret as _;
 use serde::de::IgnoredAny;
@@ -141,9 +141,16 @@ impl OpenAi {
             match self.attempt(request, &attempt, &mut partial, within).await {
                 Ok(()) => {
                     self.dialect.worked(&attempt);
-                    let counted = partial.prompt_tokens();
-                    let answer = partial.finish(request, attempt.parameters.limit);
-                    let answer = answer.map_err(|error| self.service.failures.in_answer(error))?;
+                    let (counted, is_full) = (partial.prompt_tokens(), partial.context_reason());
+                    let limit = attempt.parameters.limit;
+                    let answer = partial.finish(request, limit).map_err(|error| match (error, &is_full) {
+                        (Broken::OutOfTokens(_), Some(reason))
+                            if context.refused(reason, prompt, limit, &self.identity).is_some() =>
+                        {
+                            self.too_long(format!("it answered nothing, because its context is full (finish_reason “{reason}”)"))
+                        }
+                        (error, _) => self.service.failures.in_answer(error),
+                    })?;
                     if let Some(reason) = &answer.finish_reason {
                         self.dialect.ended(reason);
                     }
@@ -208,6 +215,11 @@ impl OpenAi {
             let no_answer = self.service.failures.of_status(status, &headers, &body);
             let refusal = String::from_utf8_lossy(&body).into_owned();
             return Err(Failed::Told(Some(status.as_u16()), refusal, Box::new(no_answer)));
+        }
+        if let Some(encoding) = response.headers().get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
+            let encoding = encoding.to_str().unwrap_or("unknown");
+            let why = format!("it is compressed ({encoding}); have the endpoint, or the proxy before it, send it uncompressed");
+            return Err(self.failed(Broken::Unreadable(why)));
         }
         let declared = media_type(&response);
         let begun = body::begin(&mut response, &declared, within.first_token_deadline(), within.idle).await;

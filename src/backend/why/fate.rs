@@ -29,6 +29,8 @@ struct Found {
     dead_letter: Option<Arc<str>>,
     /// The number of its copy, if the message is a dead letter that was retried.
     retried_as: Option<Seq>,
+    /// The models whose filters refuse it.
+    refused_by: BTreeSet<Arc<str>>,
 }
 
 impl Scene<'_> {
@@ -38,14 +40,17 @@ impl Scene<'_> {
         let message = self.message_of(id).await?;
         let seq = message.seq;
         let companions = companion.as_ref().map_or_else(|| self.membership.companions.clone(), |id| BTreeSet::from([id.clone()]));
-        let found = self.follow(message, companions, companion.is_some()).await?;
+        let mut found = self.follow(message, companions, companion.is_some()).await?;
         let current = self.backend.current_state(&self.channel_key).await?;
+        let filtered = current.inspection.conversation.filtered().found().filter(|(_, _, refused)| *refused == seq);
+        found.refused_by = filtered.map(|(_, model, _)| model.clone()).collect();
         let mut briefs = Vec::new();
         for id in found.fates.companions() {
             briefs.push(self.brief_fate(&self.who(id), &found, &current).await?);
         }
         let [brief] = &briefs[..] else {
-            let story = self.around(&found).await?;
+            let mut story = self.around(&found).await?;
+            story.extend(self.refusals(&found));
             return Ok(Why { message: Some(seq), story, companions: briefs, ..Why::default() });
         };
         let id = brief.companion.clone();
@@ -71,6 +76,7 @@ impl Scene<'_> {
         if !why.story.iter().any(|line| line.seq == Some(seq)) {
             why.story.splice(..0, self.around(&found).await?);
         }
+        why.story.extend(self.refusals(&found));
         in_order(&mut why.story);
         (why.message, why.name, why.companion, why.companions) = (Some(seq), Some(who.name), Some(id), briefs);
         Ok(why)
@@ -120,7 +126,7 @@ impl Scene<'_> {
             }
             _ => None,
         };
-        Ok(Found { message, fates, is_read: search.is_read, dead_letter, retried_as })
+        Ok(Found { message, fates, is_read: search.is_read, dead_letter, retried_as, refused_by: BTreeSet::new() })
     }
 
     /// The message itself, and its outcome.
@@ -137,6 +143,12 @@ impl Scene<'_> {
             story.extend(self.recalled(&message.recalled).await?);
         }
         Ok(story)
+    }
+
+    /// A line for each model whose filter refuses the message.
+    fn refusals<'a>(&'a self, found: &'a Found) -> impl Iterator<Item = StoryLine> + 'a {
+        let told = |model: &Arc<str>| Told::new(self.language, "why.message.filtered", &[("model", model)]);
+        found.refused_by.iter().map(move |model| StoryLine { seq: None, ..told(model).line(&found.message, "filter") })
     }
 
     async fn brief_fate(&self, who: &Subject, found: &Found, current: &CurrentState) -> Result<Brief, ReadError> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::data::{beginning, unseparated, weight};
 use super::frame::{block, paragraphs, sizes};
-use super::room::{persona_room, tokens};
+use super::room::{decision_room, statement_room, tokens};
 use super::texts::FRAME_WEIGHT;
 use super::{Character, Prompt};
 use crate::policy::prompt::Prompt as Words;
@@ -24,11 +24,11 @@ pub(super) struct Card<'a> {
 
 /// For a decision: the whole persona if it fits, otherwise its brief, otherwise its beginning. A short decision prefers a brief.
 pub(super) fn for_decision<'a>(character: &Character<'a>, words: &'a Words) -> Card<'a> {
-    let room = persona_room(words);
+    let room = decision_room(words);
     let persona = character.persona.trim();
     let (part, text, room) = match character.brief.map(str::trim) {
-        Some(brief) if words.is_short() || tokens(persona) > room.decision => ("brief", brief, room.brief),
-        _ => ("persona", persona, room.decision),
+        Some(brief) if words.is_short() || tokens(persona) > room.persona => ("brief", brief, room.brief),
+        _ => ("persona", persona, room.persona),
     };
     let text = described(text, room);
     Card { part, text, tier: words.tone.of(character.tier), tone: "" }
@@ -36,7 +36,7 @@ pub(super) fn for_decision<'a>(character: &Character<'a>, words: &'a Words) -> C
 
 /// For a statement: the whole persona. Settings with a persona that does not fit are refused.
 pub(super) fn for_statement<'a>(character: &Character<'a>, words: &'a Words) -> Card<'a> {
-    let text = described(character.persona.trim(), persona_room(words).statement);
+    let text = described(character.persona.trim(), statement_room(words));
     Card { part: "persona", text, tier: words.tone.of(character.tier), tone: character.tone.trim() }
 }
 
@@ -48,7 +48,7 @@ fn described(persona: &str, room: usize) -> Cow<'_, str> {
     }
 }
 
-/// The prompt that asks for the brief of a persona. [`clean_brief`](crate::statement::clean_brief) cleans the answer.
+/// The prompt that asks for the brief of a persona. [`clean_brief`](crate::prose::clean_brief) cleans the answer.
 pub fn brief(persona: &str, words: &Words) -> Prompt {
     let system = "You shorten descriptions of characters.".to_owned();
     let ending = "Write this description again in at most 200 words, addressed to the character as it is now. Keep who the character \

@@ -18,7 +18,15 @@ pub(super) fn escape_into(line: &mut String, text: &str) {
     crate::conversation::poison::check_prompt_text(text);
     let mut rest = text.chars();
     let mut before = None;
-    while let Some(c) = rest.next() {
+    loop {
+        // Most characters need no attention.
+        let unread = rest.as_str();
+        let plain = unread.bytes().position(|byte| !is_plain(byte)).unwrap_or(unread.len());
+        if let Some(last) = plain.checked_sub(1) {
+            line.push_str(&unread[..plain]);
+            (before, rest) = (Some(char::from(unread.as_bytes()[last])), unread[plain..].chars());
+        }
+        let Some(c) = rest.next() else { break };
         let is_hidden = is_hidden(before, c, rest.clone().next());
         before = Some(c);
         match c {
@@ -36,6 +44,11 @@ pub(super) fn escape_into(line: &mut String, text: &str) {
             c => line.push(c),
         }
     }
+}
+
+/// Whether a byte is a visible ASCII character that is never escaped.
+const fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\' | b'<' | b'[' | b']')
 }
 
 /// The maximum weight of a character in a JSON string. See `weight`.
@@ -59,8 +72,8 @@ pub(super) const fn char_weight(c: char) -> usize {
 
 /// Cuts the middle out of a text so that it has at most this weight, and inserts a mark. Empty if not even the mark fits.
 pub(super) fn cut_middle(text: &str, most: usize, weigh: impl Fn(char) -> usize) -> Cow<'_, str> {
-    let total: usize = text.chars().map(&weigh).sum();
-    if total <= most {
+    // No character weighs more than six for each of its bytes.
+    if text.len() * 6 <= most || text.chars().map(&weigh).sum::<usize>() <= most {
         return Cow::Borrowed(text);
     }
     let mark = |left_out: usize| format!(" [{left_out} characters left out] ");
@@ -122,7 +135,8 @@ pub(super) fn plain_words(text: &str) -> String {
 /// parts of a prompt in it begins with a round bracket instead.
 pub(super) fn unseparated(text: &str) -> Cow<'_, str> {
     let begins = |(at, c): (usize, char)| begins_separator(c, &text[at + c.len_utf8()..]);
-    if !text.char_indices().any(begins) {
+    let may_begin = |byte: u8| !byte.is_ascii() || matches!(byte, b'<' | b'&' | b'[' | b']');
+    if !text.bytes().any(may_begin) || !text.char_indices().any(begins) {
         return Cow::Borrowed(text);
     }
     text.char_indices().map(|(at, c)| if begins((at, c)) { '(' } else { c }).collect()

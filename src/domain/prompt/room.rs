@@ -10,32 +10,32 @@ use crate::trigger::Trigger;
 
 /// The maximum weight of a name of 64 characters.
 const NAME_WEIGHT: usize = 128;
-/// The maximum size of a persona that is shown in full, in tokens.
+/// The maximum size of a persona and of a brief that decisions show in full, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PersonaRoom {
-    /// In decisions: half of the room that the rest of the prompt leaves, and in short decisions at most 200. A longer persona is replaced by its
-    /// brief.
-    pub decision: usize,
-    /// The maximum size of a brief that decisions show in full.
+pub struct DecisionRoom {
+    /// Half of the room that the rest of the prompt leaves, and in short decisions at most 200. A longer persona is replaced by its brief.
+    pub persona: usize,
     pub brief: usize,
-    /// In statements: four fifths of the room that the rest of the prompt leaves.
-    pub statement: usize,
 }
 
-/// The room for personas. It depends only on the settings, so all decisions show a companion in the same way.
-pub fn persona_room(words: &Words) -> PersonaRoom {
-    let tones = ["very_quiet", "quiet", "average", "eager", "very_eager"].map(|tier| words.tone.of(tier));
-    let frame = weight("You are .") + NAME_WEIGHT + longest(&tones) + FRAME_WEIGHT;
+/// The room for personas in decisions. It depends only on the settings, so all decisions show a companion in the same way.
+pub fn decision_room(words: &Words) -> DecisionRoom {
     let questions = longest(&Trigger::ALL.map(|trigger| words.question_for(trigger)));
     let form = weight(&vote_form("", Stage::PreClosing, Extra { is_call: true, about_risk: true }, words)) + NAME_WEIGHT;
-    let decision = frame + weight(HOW_TO_READ) + longest_context(words) + questions + form;
-    let statement = frame + weight(HOW_TO_READ_TURNS) + statement_ending_weight(words);
-    let brief = (words.decision_tokens * 4).saturating_sub(decision) / 8;
-    PersonaRoom {
-        decision: if words.is_short() { brief.min(SHORT_PERSONA) } else { brief },
-        brief,
-        statement: (words.statement_tokens * 4).saturating_sub(statement) / 5,
-    }
+    let rest = frame_weight(words) + weight(HOW_TO_READ) + longest_context(words) + questions + form;
+    let brief = (words.decision_tokens * 4).saturating_sub(rest) / 8;
+    DecisionRoom { persona: if words.is_short() { brief.min(SHORT_PERSONA) } else { brief }, brief }
+}
+
+/// The maximum size of a persona, in tokens: four fifths of the room that the rest of a statement's prompt leaves.
+pub fn statement_room(words: &Words) -> usize {
+    let rest = frame_weight(words) + weight(HOW_TO_READ_TURNS) + statement_ending_weight(words);
+    (words.statement_tokens * 4).saturating_sub(rest) / 5
+}
+
+fn frame_weight(words: &Words) -> usize {
+    let tones = ["very_quiet", "quiet", "average", "eager", "very_eager"].map(|tier| words.tone.of(tier));
+    weight("You are .") + NAME_WEIGHT + longest(&tones) + FRAME_WEIGHT
 }
 
 /// The maximum weight of the fixed texts at the end of a statement's prompt, for any trigger.

@@ -21,6 +21,8 @@ const MAX_TOPIC_CHARS: usize = 300;
 const OLD_SECS: u64 = 600;
 /// The duration in seconds from which a silence before the new messages is mentioned.
 const GAP_SECS: u64 = 3_600;
+/// Begins the sentence about recent speakers.
+pub(super) const SPOKE_LATELY: &str = "Who spoke lately:";
 
 impl Scene {
     /// The instruction about minors. Empty if there are none.
@@ -55,7 +57,7 @@ impl Scene {
         add(self.gap(earlier, new));
         add((now.since(newest).as_secs() >= OLD_SECS).then(|| format!("The last message is from {}.", self.when(newest, now))));
         add(list(&companions(&self.others), room * 2 / 3).map(|companions| format!("Other companions here: {companions}.")));
-        add(list(&people(spoken, reader), room / 3).map(|people| format!("Who spoke lately: {people}.")));
+        add(list(&people(spoken, reader), room / 3).map(|people| format!("{SPOKE_LATELY} {people}.")));
         text
     }
 

@@ -2,7 +2,7 @@ use jiff::tz::TimeZone;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::room::persona_room;
+use super::room::{decision_room, statement_room};
 use super::*;
 use crate::filter::Filtered;
 use crate::message::{Author, Cut, HandedOver, Modality, Quoted, Role, Speech};

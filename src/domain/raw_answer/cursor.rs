@@ -105,11 +105,9 @@ impl<'a> Cursor<'a> {
 }
 
 /// The first match of several.
-pub(super) fn first<'a, T>(items: impl IntoIterator<Item = T>, mut find: impl FnMut(T) -> Found<'a>) -> Found<'a> {
-    for item in items {
-        if let Some(end) = find(item)? {
-            return Ok(Some(end));
-        }
-    }
-    Ok(None)
+pub(super) fn first<T, F>(
+    items: impl IntoIterator<Item = T>,
+    find: impl FnMut(T) -> Result<Option<F>, More>,
+) -> Result<Option<F>, More> {
+    items.into_iter().map(find).find_map(Result::transpose).transpose()
 }

@@ -3,30 +3,36 @@
 
 use std::sync::Arc;
 
+use unicode_segmentation::UnicodeSegmentation as _;
+
 use super::Trimmed;
 use super::cursor::{Cursor, Found, More, first};
 use super::stages::{Stage, Step};
 
 /// The minimum length of a copied sentence. Shorter ones may occur by chance.
-const LEAST_WORDS: usize = 4;
-const LEAST_BYTES: usize = 24;
+const LEAST_WORDS: usize = 3;
+const LEAST_BYTES: usize = 16;
 /// The minimum length of a copied message, in words. It is greater because people do repeat greetings or lines of songs.
-const LEAST_WORDS_OF_MESSAGE: usize = 8;
+const LEAST_WORDS_OF_MESSAGE: usize = 5;
+/// The signs that may surround a copy or end it, and the maximum number of them on a side.
+const SIGNS: [char; 19] = ['"', '“', '”', '„', '«', '»', '「', '」', '*', '_', '#', '.', '!', '?', ':', '…', '。', '！', '？'];
+const MAX_SIGNS: usize = 12;
 
 /// The texts of a prompt that an answer must not copy, longest first, each with a flag for messages. They are sentences of the
-/// instructions and of the decision's reason, and other authors' messages. A message counts as copied only if the line ends after
-/// it.
+/// instructions and of the decision's reason, and other authors' messages. Case and the signs around them do not matter. A message
+/// counts as copied only if the line ends after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Known(Vec<(Arc<str>, bool)>);
 
 impl Known {
     /// Collects the sentences of `texts`, and whole `messages`.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, messages: impl IntoIterator<Item = Arc<str>>) -> Self {
-        let sentences = texts.into_iter().flat_map(sentences).map(|text| (Arc::from(text), false));
-        let messages = messages.into_iter().map(|text| (Arc::from(text.trim()), true));
+        let bare = |text: &str| Arc::from(text.trim_matches(|c: char| SIGNS.contains(&c) || c.is_whitespace()));
+        let sentences = texts.into_iter().flat_map(sentences).map(|text| (bare(text), false));
+        let messages = messages.into_iter().map(|text| (bare(&text), true));
         let is_long = |(text, is_message): &(Arc<str>, bool)| {
             let least_words = if *is_message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS };
-            text.len() >= LEAST_BYTES && text.split_whitespace().count() >= least_words
+            text.len() >= LEAST_BYTES && words(text) >= least_words
         };
         let mut known: Vec<_> = sentences.chain(messages).filter(is_long).collect();
         known.sort_unstable_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then(one.cmp(other)));
@@ -36,12 +42,21 @@ impl Known {
 
     /// The position after a copied text, if one begins here.
     fn copied<'a>(&self, text: Cursor<'a>) -> Found<'a> {
+        let is_sign = |c| SIGNS.contains(&c);
+        let begin = text.past(is_sign, MAX_SIGNS)?;
         first(&self.0, |(known, is_message)| {
-            let Some(end) = text.after(known)? else { return Ok(None) };
+            let Some(end) = begin.after_any_case(known)? else { return Ok(None) };
+            let end = end.past(is_sign, MAX_SIGNS)?;
             let is_end = |c: char| c == '\n' || !is_message && c.is_whitespace();
             Ok(end.next()?.is_none_or(is_end).then_some(end))
         })
     }
+}
+
+/// The number of words. In scripts without spaces, two characters count as a word.
+fn words(text: &str) -> usize {
+    let is_character = |word: &str| !word.is_ascii() && word.chars().nth(1).is_none();
+    text.unicode_words().map(|word| if is_character(word) { 1 } else { 2 }).sum::<usize>() / 2
 }
 
 /// The sentences of a text, each with its final punctuation.

@@ -70,12 +70,7 @@ type FoundMark<'a> = Result<Option<(Mark, Cursor<'a>)>, More>;
 
 /// The marker that begins here.
 pub(super) fn mark(text: Cursor<'_>) -> FoundMark<'_> {
-    for find in [channel, tag, literal, turn] {
-        if let Some(found) = find(text)? {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
+    first([channel, tag, literal, turn], |find| find(text))
 }
 
 /// The beginning of an answer in Harmony channels without markers. A channel's name alone is an ordinary word, so it counts only
@@ -138,12 +133,8 @@ fn literal(text: Cursor<'_>) -> FoundMark<'_> {
         [(*open, Mark::Open(Family::Pair(at))), (*close, Mark::Close(Family::Pair(at)))]
     };
     let marks = PAIRS.iter().enumerate().flat_map(of_pair).chain(TURNS.map(|turn| (turn, Mark::Turn)));
-    for (literal, mark) in marks.filter(|(literal, _)| !literal.is_empty() && *literal != END_OF_DETAILS) {
-        if let Some(end) = text.after_any_case(literal)? {
-            return Ok(Some((mark, end)));
-        }
-    }
-    Ok(None)
+    let marks = marks.filter(|(literal, _)| !literal.is_empty() && *literal != END_OF_DETAILS);
+    first(marks, |(literal, mark)| Ok(text.after_any_case(literal)?.map(|end| (mark, end))))
 }
 
 /// A marker that begins or ends a turn, with any name inside. At the end of the answer it may be truncated.

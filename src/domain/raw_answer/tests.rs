@@ -448,22 +448,6 @@ fn decisions_keep_marks_in_objects_and_lose_thoughts_anywhere() {
     assert_eq!((&*seen.text, seen.unopened), ("{\"decision\":\"YES\"}", None));
 
     assert_eq!(decision("I say NO.</think>YES").unopened, Some("I say NO."));
-    for text in [
-        "<think>hm</think>They talked.",
-        "Here is the summary:\n\nThey talked.",
-        "Here is the summary:\n```json\n{\"summary\": \"They talked.\"}\n```",
-    ] {
-        assert_eq!(summary(text).as_deref(), Some("They talked."), "{text}");
-    }
-    for text in [
-        "{\"who\":\"#4\",\"role\":\"person\",\"from\":\"Ana\",\"text\":\"Hi\"}",
-        "{\"from\":\"Ana\",\"text\":\"Hi\"}\n{\"from\":\"Bob\",\"text\":\"Ho\"}",
-        "{\"decision\": \"NO\"}",
-        "I'm sorry, but I can't do that.",
-        "<think>Hm.</think>",
-    ] {
-        assert_eq!(summary(text), None, "{text}");
-    }
 }
 
 #[test]
@@ -653,8 +637,14 @@ mod copies {
 
     fn read(answer: &str) -> Reading {
         let known = Known::new(
-            [FRAME, "They asked me about the old harbour."],
-            ["We went along the shore and counted boats.".into(), "Good morning!".into()],
+            [FRAME, "They asked me about the old harbour.", "Ana has just spoken."],
+            [
+                "We went along the shore and counted boats.",
+                "Good morning!",
+                "今日は海の方へ長い散歩に行きました。",
+                "ありがとうございます",
+            ]
+            .map(Into::into),
         );
         let whole = statement(answer, Speakers::new("Aria", []).knowing(known.clone()));
         for size in [1, 3, 7] {
@@ -673,6 +663,12 @@ mod copies {
             ("They asked me about the old harbour. It is lovely at night.", "It is lovely at night."),
             ("We went along the shore and counted boats.\nYes, at six.", "Yes, at six."),
             ("Hello Ana!\nThey asked me about the old harbour.", "Hello Ana!"),
+            // In another dress.
+            ("\"They asked me about the old harbour\" Hello Ana!", "Hello Ana!"),
+            ("**They asked me about the old harbour:** Hello Ana!", "Hello Ana!"),
+            ("they asked me about the old harbour. Hello Ana!", "Hello Ana!"),
+            ("Ana has just spoken.\nHello Ana!", "Hello Ana!"),
+            ("今日は海の方へ長い散歩に行きました\nHello Ana!", "Hello Ana!"),
         ] {
             let reading = read(answer);
 
@@ -686,6 +682,7 @@ mod copies {
     fn short_words_and_words_of_others_within_a_line_are_said() {
         for answer in [
             "Good morning!",
+            "ありがとうございます",
             "You said: “We went along the shore and counted boats.” I like that.",
             "We went along the shore and counted boats. So did I.",
             "They asked me about the old harbours.",

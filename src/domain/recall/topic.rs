@@ -177,7 +177,7 @@ impl Words {
 
 impl Query {
     /// Whether the query has words about a topic, or a day.
-    pub fn has_topic(&self) -> bool {
+    pub(super) fn has_topic(&self) -> bool {
         !self.days.is_empty() || self.topics() > 0
     }
 

@@ -132,6 +132,9 @@ fn each_spaced_word<'a>(text: &'a str, words: impl Iterator<Item = (usize, &'a s
         }
         (end, before) = (start + word.len(), word);
     }
+    if !text.contains(|char: char| char.is_ascii_digit()) {
+        return;
+    }
     // Numbers without their separators, and without the letters before or after them.
     let (mut digits, mut gap) = (String::new(), 0);
     for char in text.chars().chain(['\n']) {

@@ -23,7 +23,7 @@ pub(super) struct PartialAnswer<'a> {
     text: String,
     joiner: Joiner,
     pieces: Pieces,
-    /// The length of the text at the next check for an endless repetition.
+    /// The length of thought and text at the next check for an endless repetition.
     checked_at: usize,
     /// The text of the thought. It is used only if there is no other output.
     thoughts: String,
@@ -140,6 +140,11 @@ impl<'a> PartialAnswer<'a> {
         self.tokens.and_then(|tokens| tokens.prompt)
     }
 
+    /// The finish reason, if it says that the context is full.
+    pub fn context_reason(&self) -> Option<String> {
+        self.finish_reason.clone().filter(|reason| reason.contains("context"))
+    }
+
     /// Adds one event of a stream.
     pub fn take_event(&mut self, data: &[u8], is_error: bool) -> Result<(), Broken> {
         if data.trim_ascii() == b"[DONE]" {
@@ -167,9 +172,14 @@ impl<'a> PartialAnswer<'a> {
     /// The finished answer. Tokens that the endpoint did not report are estimated. Reported counts are limited to the maximum
     /// that the text can have.
     pub fn finish(mut self, request: &Request, limit: u32) -> Result<Answer, Broken> {
-        let end = self.finish_reason.as_deref().map(AnswerEnd::of);
         if let Some(text) = self.pieces.at_end(&self.text).map(str::to_owned) {
             self.replace(text);
+        }
+        self.stop_if_endless();
+        let end = self.finish_reason.as_deref().map(AnswerEnd::of);
+        // Some servers send a thought that was cut off as the answer, too.
+        if end == Some(AnswerEnd::Limit) && self.text.trim() == self.thoughts.trim() {
+            self.text.clear();
         }
         let has_only_thoughts = self.text.trim().is_empty() && self.calls.is_empty() && self.refusal.trim().is_empty();
         if has_only_thoughts && end == Some(AnswerEnd::Done) && !self.thoughts.trim().is_empty() {
@@ -239,7 +249,10 @@ impl<'a> PartialAnswer<'a> {
             }
             self.thoughts.push_str(&self.thought_joiner.push(&choice.thoughts));
             self.thoughts.truncate(first_bytes(&self.thoughts, MAX_THOUGHT_BYTES).len());
-            self.stop_if_endless();
+            if self.text.len() + self.thoughts.len() >= self.checked_at {
+                self.checked_at = self.text.len() + self.thoughts.len() + CHECKED_EVERY;
+                self.stop_if_endless();
+            }
             self.refusal.push_str(&self.refusal_joiner.push(&choice.refusal));
             self.refusal.truncate(first_bytes(&self.refusal, MAX_REFUSAL_BYTES).len());
             choice.tool_calls.into_iter().for_each(|piece| self.call(piece));
@@ -273,13 +286,11 @@ impl<'a> PartialAnswer<'a> {
         self.grow(text);
     }
 
+    /// Ends the answer if its text, or its thought before any text, repeats itself endlessly.
     fn stop_if_endless(&mut self) {
-        if self.text.len() < self.checked_at {
-            return;
-        }
-        self.checked_at = self.text.len() + CHECKED_EVERY;
-        if let Some(begin) = endless::repetition(&self.text) {
-            self.text.truncate(begin);
+        let written = if self.text.is_empty() { &mut self.thoughts } else { &mut self.text };
+        if let Some(begin) = endless::repetition(written) {
+            written.truncate(begin);
             self.finish_reason = Some(answer_end::ENDLESS.to_owned());
             self.cut = true;
         }

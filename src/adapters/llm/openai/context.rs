@@ -36,10 +36,12 @@ struct Known {
     ratio: Option<f64>,
     /// The estimated tokens of the longest answered prompt.
     answered: usize,
-    /// The highest count of a prompt.
-    highest: u64,
+    /// The prompt with the highest count: its estimate and its count.
+    highest: (usize, u64),
     /// The estimates and counts of the last prompts whose count was near the highest.
     near_highest: Vec<(usize, u64)>,
+    /// The same of the last prompts that are longer than that one and have a lower count. Some servers cut a long prompt to half of the context.
+    below_highest: Vec<(usize, u64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -130,10 +132,9 @@ impl Context {
         let mut known = self.0.lock();
         known.answered = known.answered.max(estimate);
         let Some(counted) = counted else { return };
-        if known.is_cut(estimate, counted) {
-            let highest = known.highest;
+        if let Some(size) = known.cut_size(estimate, counted) {
             known.ratio = None;
-            known.learn(highest, Source::Counted, identity);
+            known.learn(size, Source::Counted, identity);
         } else {
             known.count(estimate, counted);
         }
@@ -193,29 +194,32 @@ impl Known {
         }
     }
 
-    /// Whether a server silently truncates prompts: it reports the same count for growing prompts, or exactly the same count for
-    /// different ones.
-    fn is_cut(&mut self, estimate: usize, counted: u64) -> bool {
-        if counted < LEAST_CUT {
-            return false;
+    /// The size to which a server silently cuts prompts: it reports the same count for growing prompts, or exactly the same count for different ones.
+    fn cut_size(&mut self, estimate: usize, counted: u64) -> Option<u64> {
+        let is_near = |other: u64| counted.abs_diff(other) <= other / 100;
+        let (longest, highest) = self.highest;
+        let is_below = counted < highest && !is_near(highest);
+        if counted < LEAST_CUT || is_below && estimate <= longest {
+            return None;
         }
-        if counted > self.highest + self.highest / 100 {
-            (self.highest, self.near_highest) = (counted, Vec::new());
+        if counted > highest {
+            self.highest = (estimate, counted);
         }
-        if counted < self.highest - self.highest / 100 || self.near_highest.iter().any(|(before, _)| *before == estimate) {
-            return false;
+        let near = if is_below { &mut self.below_highest } else { &mut self.near_highest };
+        near.retain(|(_, before)| is_near(*before));
+        if near.iter().any(|(before, _)| *before == estimate) {
+            return None;
         }
-        self.highest = self.highest.max(counted);
-        self.near_highest.push((estimate, counted));
-        let Some(from) = self.near_highest.len().checked_sub(SAME_COUNTS) else { return false };
-        self.near_highest.drain(..from);
-        let (first, is_growing) = (self.near_highest[0], self.near_highest.is_sorted());
+        near.push((estimate, counted));
+        near.drain(..near.len().checked_sub(SAME_COUNTS)?);
+        let (first, is_growing) = (near[0], near.is_sorted());
         let is_less = (counted as f64) < 0.75 * estimate as f64;
-        let is_same = self.near_highest.iter().all(|near| near.1 == counted);
+        let is_same = near.iter().all(|near| near.1 == counted);
         // The added text should have increased the count. Text of few tokens may look like a truncation.
         let growth = estimate as f64 / first.0.max(1) as f64 - 1.0;
         let is_flat = counted as f64 - (first.1 as f64) < growth * first.1 as f64 / 4.0;
-        is_less && is_same || is_growing && is_flat && (is_less || growth > 0.05)
+        let size = near.iter().map(|near| near.1).max();
+        size.filter(|_| is_less && is_same || is_growing && is_flat && (is_less || growth > 0.05))
     }
 
     fn learn(&mut self, tokens: u64, source: Source, identity: &Identity) {

@@ -40,7 +40,7 @@ pub(super) fn remembered(request: &Request, context: &QuestionContext, situation
     }
     // A message that only stands beside one about the topic is no answer.
     let scores = corpus.scores(&query, words);
-    let best = corpus.search(&query, words).into_iter().find(|found| query.has_topic() && scores[found.index] > 0.0)?;
+    let best = corpus.search(&query, words).find(|found| scores[found.index] > 0.0)?;
     let (line, Day(day)) = told.get(best.index)?;
     // A parser of answers would read these characters as a thought or an object.
     let text = one_line(&line.text.replace(['<', '>', '{', '}'], ""), MAX_QUOTED);

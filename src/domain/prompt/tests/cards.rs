@@ -43,7 +43,7 @@ fn a_long_persona_without_a_brief_begins_at_its_beginning_and_ends_with_a_senten
     let (missing, _) = rest.split_once(" characters left out]\n\n").expect("the mark has its number");
     assert!(persona.starts_with(shown) && shown.ends_with("say so."), "{shown}");
     assert_eq!(missing.parse(), Ok(persona.trim().chars().count() - shown.chars().count()));
-    let room = persona_room(&words()).decision;
+    let room = decision_room(&words()).persona;
     assert!(tokens(shown) <= room && tokens(shown) > room * 9 / 10, "{} of {room}", tokens(shown));
 }
 

@@ -248,7 +248,6 @@ proptest! {
         words.interjection_question = sentence.clone();
         words.turn = format!("{{name}}{sentence}");
         words.tone.quiet = sentence;
-        let room = persona_room(&words);
         let cut = |room: usize| crate::prompt::data::beginning(persona.repeat(grown).trim(), room * 4).trim().to_owned();
         let trait_text = long.repeat(grown);
         let ask = |persona: &str| {
@@ -258,7 +257,7 @@ proptest! {
             [vote(character, scene(), &input, &words), statement(character, scene(), &speaking(input), &words)]
         };
 
-        let (deciding, speaking) = (cut(room.decision), cut(room.statement));
+        let (deciding, speaking) = (cut(decision_room(&words).persona), cut(statement_room(&words)));
         let described = |persona: &str| crate::prompt::data::unseparated(persona).into_owned();
 
         let [voted, _] = ask(&deciding);

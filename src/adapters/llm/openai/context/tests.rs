@@ -173,6 +173,19 @@ fn counts_that_stay_the_same_show_that_prompts_are_cut() {
 }
 
 #[test]
+fn prompts_that_count_less_than_shorter_ones_are_cut() {
+    let context = Context::default();
+    // A server that cuts prompts to half of its context of 4,096 tokens, and shorter ones between them.
+    for (estimate, counted) in [(3_971, 3_971), (5_194, 2_050), (3_500, 3_500), (7_050, 2_050), (3_600, 3_600), (8_517, 2_050)] {
+        assert_eq!(context.prompt_room(1_000), None);
+        context.answered(estimate, Some(counted), &identity());
+    }
+
+    let room = context.prompt_room(1_000).expect("it is known");
+    assert!((1_000..1_800).contains(&room), "{room}");
+}
+
+#[test]
 fn counts_of_whole_prompts_teach_no_size() {
     let context = Context::default();
     for (estimate, counted) in [(5_000, 5_100), (5_010, 5_108), (5_020, 5_115), (5_020, 5_115), (900, 1_000), (5_040, 5_130)] {

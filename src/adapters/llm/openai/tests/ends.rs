@@ -335,9 +335,33 @@ async fn a_model_that_repeats_itself_is_stopped() {
 
     let answer = ask_once(endless("The harbour opens at six.", " the")).await.expect("an answer");
     let nothing = ask_once(endless("", "\n")).await.expect_err("no word");
+    let thoughts = std::iter::repeat_n(choice(json!({ "delta": { "reasoning_content": "the " } })), 2_000);
+    let thinking = ask_once(streamed(thoughts, Then::Hangs)).await.expect_err("no word");
+    // The end comes before the next check.
+    let short = format!("The harbour opens at six.{}", " I am done.".repeat(40));
+    let short = ask_once(streamed([piece(&short), ended("length"), done()], Then::Ends)).await.expect("an answer");
 
     assert_eq!((&*answer.text(), answer.is_cut()), ("The harbour opens at six.", true));
-    assert!(nothing.to_string().contains("again and again"), "{nothing}");
+    assert_eq!((&*short.text(), short.is_cut()), ("The harbour opens at six.", true));
+    assert!([&nothing, &thinking].iter().all(|error| error.to_string().contains("again and again")), "{nothing} {thinking}");
+}
+
+#[tokio::test]
+async fn a_thought_that_is_sent_as_the_text_too_is_no_answer() {
+    let both = choice(json!({ "delta": { "content": "The user asks", "reasoning_content": "The user asks" } }));
+
+    let nothing = refusal(streamed([both, ended("length"), done()], Then::Ends)).await;
+
+    assert!(nothing.contains("on thinking"), "{nothing}");
+}
+
+#[tokio::test]
+async fn an_empty_answer_of_a_full_context_means_that_the_prompt_is_too_long() {
+    for reason in ["model_context_window_exceeded", "context_length"] {
+        let error = ask_once(streamed([ended(reason), done()], Then::Ends)).await.expect_err("nothing");
+
+        assert_eq!(error.code(), "too_long", "{error}");
+    }
 }
 
 #[tokio::test]
@@ -365,7 +389,11 @@ async fn compressed_bodies_are_read_although_none_is_asked_for() {
     let refused =
         ask_once(compressed(400, "application/json", r#"{"error": {"message": "no access"}}"#)).await.expect_err("refused");
     let bombed = ask_once(compressed(200, "application/json", &bomb)).await.expect_err("too long");
+    let Does::Answers(mut brotli) = plain(200, "text/event-stream", "\u{1}\u{2}") else { unreachable!() };
+    brotli.headers_mut().insert("content-encoding", "br".parse().expect("a value"));
+    let unread = refusal(Does::Answers(brotli)).await;
 
+    assert!(unread.contains("compressed (br)"), "{unread}");
     assert_eq!(streamed.text(), "Hello.");
     assert!(refused.to_string().contains("no access") && bombed.to_string().contains("too long"), "{refused} {bombed}");
 }
