@@ -236,7 +236,7 @@ impl Recall {
                 }
             }
             let numbers = || events.iter().filter_map(|(key, _)| key.last_number().map(Seq));
-            (before, upto) = (numbers().last(), numbers().next().map_or(upto, |newest| newest.max(upto)));
+            (before, upto) = (numbers().next_back(), numbers().next().map_or(upto, |newest| newest.max(upto)));
             let (words, count) = (self.words.clone(), events.len());
             let work = move || Page::new(&events, &words);
             if count > MANY {

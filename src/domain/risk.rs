@@ -46,7 +46,7 @@ static FINDER: LazyLock<(Vec<Option<Sign>>, Option<AhoCorasick>)> = LazyLock::ne
 pub fn sign(text: &str) -> Option<Sign> {
     let folded = folded(first(text, MOST_CHARS));
     let (signs, finder) = &*FINDER;
-    let (mut clearest, mut is_earnest) = (None, !text.contains(NOT_EARNEST_SIGNS));
+    let (mut clearest, mut is_earnest) = (None, text.is_ascii() || !text.contains(NOT_EARNEST_SIGNS));
     for found in finder.iter().flat_map(|finder| finder.find_overlapping_iter(&folded)) {
         match signs[found.pattern()] {
             Some(sign) => clearest = clearest.max(Some(sign)),
@@ -60,15 +60,16 @@ pub fn sign(text: &str) -> Option<Sign> {
 fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len() + 2);
     folded.push(' ');
-    for c in text.chars().flat_map(char::to_lowercase) {
-        match c {
-            // Apostrophes, accents of their own, and invisible characters.
-            '\'' | '‘' | '’' | '`' | '´' | 'ʼ' | '′' | '＇' | '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}' | '\u{ad}' =>
-                {}
-            c if c.is_alphanumeric() => folded.push(plain(c)),
-            _ if folded.ends_with(' ') => {}
-            _ => folded.push(' '),
+    let mut add = |c: char| match c {
+        // Apostrophes, accents of their own, and invisible characters.
+        '\'' | '‘' | '’' | '`' | '´' | 'ʼ' | '′' | '＇' | '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}' | '\u{ad}' => {
         }
+        c if c.is_alphanumeric() => folded.push(plain(c)),
+        _ if folded.ends_with(' ') => {}
+        _ => folded.push(' '),
+    };
+    for c in text.chars() {
+        if c.is_ascii() { add(c.to_ascii_lowercase()) } else { c.to_lowercase().for_each(&mut add) }
     }
     if !folded.ends_with(' ') {
         folded.push(' ');

@@ -53,10 +53,10 @@ impl Known {
     }
 }
 
-/// The number of words. In scripts without spaces, two characters count as a word.
+/// The number of words. In scripts without spaces, three characters count as a word.
 fn words(text: &str) -> usize {
     let is_character = |word: &str| !word.is_ascii() && word.chars().nth(1).is_none();
-    text.unicode_words().map(|word| if is_character(word) { 1 } else { 2 }).sum::<usize>() / 2
+    text.unicode_words().map(|word| if is_character(word) { 1 } else { 3 }).sum::<usize>() / 3
 }
 
 /// The sentences of a text, each with its final punctuation.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use any_ascii::any_ascii_char;
+use foldhash::fast::RandomState;
 use frostem::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 use unicode_script::{Script, UnicodeScript as _};
@@ -37,21 +38,21 @@ impl Words {
         let stemmers: Vec<_> = languages.iter().map(|language| Stemmer::new(*language)).collect();
         let languages = languages.iter().map(|language| language.name()).collect();
         let mut forms = Vec::new();
-        let mut reader = WordReader { stemmers: &stemmers, known: HashMap::new() };
+        let mut reader = WordReader { stemmers: &stemmers, known: HashMap::default() };
         LISTS.iter().flat_map(|lists| lists.words.iter().chain(&lists.talk)).for_each(|word| reader.read(word, &mut forms));
         Self { stemmers, languages, without_topic: forms.into_iter().collect() }
     }
 
     /// A reader for several texts.
     pub fn reader(&self) -> WordReader<'_> {
-        WordReader { stemmers: &self.stemmers, known: HashMap::new() }
+        WordReader { stemmers: &self.stemmers, known: HashMap::default() }
     }
 }
 
 /// Reads the words of texts. Caches the forms of each word.
 pub struct WordReader<'a> {
     stemmers: &'a [Stemmer],
-    known: HashMap<Box<str>, Box<[Word]>>,
+    known: HashMap<Box<str>, Box<[Word]>, RandomState>,
 }
 
 impl WordReader<'_> {
@@ -132,23 +133,22 @@ fn each_spaced_word<'a>(text: &'a str, words: impl Iterator<Item = (usize, &'a s
         }
         (end, before) = (start + word.len(), word);
     }
-    if !text.contains(|char: char| char.is_ascii_digit()) {
-        return;
-    }
     // Numbers without their separators, and without the letters before or after them.
-    let (mut digits, mut gap) = (String::new(), 0);
-    for char in text.chars().chain(['\n']) {
-        gap = if char.is_ascii_digit() { 0 } else { gap + 1 };
-        if gap == 0 {
-            digits.push(char);
-        } else if gap > MAX_GAP || !IN_NUMBERS.contains(&char) {
-            if digits.len() >= LONG_NUMBER {
-                with(&digits);
-                // A telephone number is also found without its country code.
-                digits.len().checked_sub(SUBSCRIBER).filter(|code| *code > 0).into_iter().for_each(|code| with(&digits[code..]));
-            }
-            digits.clear();
+    let mut rest = text;
+    while let Some(first) = rest.find(|char: char| char.is_ascii_digit()) {
+        let mut gap = 0;
+        let is_in_number = |(_, char): &(usize, char)| {
+            gap = if char.is_ascii_digit() { 0 } else { gap + 1 };
+            gap == 0 || gap <= MAX_GAP && IN_NUMBERS.contains(char)
+        };
+        let number = rest[first..].char_indices().take_while(is_in_number);
+        let (places, digits): (Vec<usize>, String) = number.filter(|(_, char)| char.is_ascii_digit()).unzip();
+        if digits.len() >= LONG_NUMBER {
+            with(&digits);
+            // A telephone number is also found without its country code.
+            digits.len().checked_sub(SUBSCRIBER).filter(|code| *code > 0).into_iter().for_each(|code| with(&digits[code..]));
         }
+        rest = &rest[first + places.last().map_or(0, |last| last + 1)..];
     }
 }
 
