@@ -14,7 +14,7 @@ const LEAST_WORDS: usize = 3;
 const LEAST_BYTES: usize = 16;
 /// The minimum length of a copied message, in words. It is greater because people do repeat greetings or lines of songs.
 const LEAST_WORDS_OF_MESSAGE: usize = 5;
-/// The signs that may surround a copy or end it, and the maximum number of them on a side.
+/// The signs that may surround a copy or end it, and their maximum length on a side, in bytes.
 const SIGNS: [char; 19] = ['"', '“', '”', '„', '«', '»', '「', '」', '*', '_', '#', '.', '!', '?', ':', '…', '。', '！', '？'];
 const MAX_SIGNS: usize = 12;
 
