@@ -36,6 +36,7 @@ mod live;
 pub mod loading;
 mod maintenance;
 mod membership;
+mod memory;
 mod messages;
 pub mod notes;
 mod quarantine;

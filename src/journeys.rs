@@ -39,6 +39,7 @@ mod rooms;
 mod rounds;
 mod stories;
 mod suspended;
+mod taking_notes;
 mod talking;
 mod talking_aloud;
 mod telling;

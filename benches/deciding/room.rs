@@ -130,6 +130,7 @@ impl Room {
             turn: &mut || TurnId(0),
             ledger: &mut self.ledger,
             summary: None,
+            notes: None,
             tokens_per_day: None,
             is_unpostable: false,
         };

@@ -99,6 +99,7 @@ async fn read(store: &dyn Store, channel_key: &ChannelKey, messages: usize) -> a
         turn: &mut || TurnId(0),
         ledger: &mut ledger,
         summary: None,
+        notes: None,
         tokens_per_day: None,
         is_unpostable: false,
     };

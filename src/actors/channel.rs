@@ -18,6 +18,7 @@ mod interjection_policies;
 mod journal_state;
 mod losses;
 mod members;
+mod note_taking;
 mod notes;
 mod notices;
 mod post_commit;
@@ -42,7 +43,7 @@ use std::sync::Arc;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
 use tokio::time::Instant;
 
-use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Inspection, Received};
+use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Inspection, Received, Taken};
 use crate::actors::messages::companion::Begun;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::{CallFacts, Outcome};
@@ -219,6 +220,7 @@ impl Actor for Channel {
             ChannelMessage::Summarised { upto, messages, text, outcome } => {
                 state.summarised(upto, messages, text, outcome.as_deref());
             }
+            ChannelMessage::NotesTaken { taken, outcome } => state.notes_taken(taken, outcome.as_deref()),
             // Rounds, and external companions.
             ChannelMessage::RoundDue(round) => state.round_due(round),
             ChannelMessage::ManagerGone(manager) => state.manager_stopped(manager),
@@ -626,6 +628,22 @@ impl State {
         self.step(Input::Summarised { upto, messages, text });
     }
 
+    fn notes_taken(&mut self, taken: Option<Taken>, outcome: Option<&Outcome>) {
+        if let Some(outcome) = outcome {
+            self.spending.count_tokens(outcome, &self.channel);
+            self.spending.note_summary(outcome, &self.channel);
+        }
+        let channel = Plain(self.channel.key.channel.as_str());
+        match &taken {
+            Some((notes, taken)) => {
+                let (made, dropped) = (notes.len(), taken.dropped.values().sum::<u32>());
+                tracing::info!(%channel, messages = taken.messages, made, dropped, "notes were taken");
+            }
+            None => tracing::debug!(%channel, "notes could not be taken; they are when more was said"),
+        }
+        self.step(Input::NotesTaken(taken));
+    }
+
     /// Handles the manager's report that the deadline of this round has passed. If it has not by the channel's clock, the manager must wait longer.
     fn round_due(&mut self, message: Seq) {
         let now = self.now();
@@ -757,7 +775,7 @@ impl State {
         if let Some(switchboard) = self.channel.context.directory.find(&SwitchboardKey()) {
             // A switchboard that is being restarted reads from the journals when channels wake.
             let ChannelKey { guild, channel } = self.channel.key.clone();
-            let _ = switchboard.cast(SwitchboardMessage::WakeAt(guild, channel, self.conversation.silence_at()));
+            let _ = switchboard.cast(SwitchboardMessage::WakeAt(guild, channel, self.conversation.due_at_rest()));
         }
         self.registration = None;
         self.channel.actor.drain()?;

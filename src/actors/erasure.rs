@@ -3,5 +3,6 @@
 pub mod cleanup;
 pub mod deletion;
 pub mod named;
+pub mod note_switches;
 pub mod retention;
 pub mod rewrite_locks;

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Message};
+use crate::domain::note::Note;
 use crate::domain::prompt::{Said, tokens};
 use crate::domain::recall::words::Words;
 use crate::domain::recall::{Corpus, Found};
@@ -91,6 +92,16 @@ struct Index {
     corpus: Corpus,
     /// The newest event in the index.
     upto: Seq,
+    /// The notes of the room, in the order of their corpus.
+    notes: Vec<(Seq, Arc<Note>)>,
+    of_notes: Corpus,
+}
+
+/// What was found, the best first. Each matching message is followed by its neighbours.
+#[derive(Clone, Debug, Default)]
+pub struct Older {
+    pub messages: Vec<Said>,
+    pub notes: Vec<(Seq, Arc<Note>)>,
 }
 
 impl Recall {
@@ -103,10 +114,10 @@ impl Recall {
         }
     }
 
-    /// Returns the messages that have the most words in common with a question, best match first. Each match is followed by its
-    /// neighbours. Nothing is found for a question without a topic. Matches are added until they have about `max_tokens` tokens in
-    /// all. Messages whose author fails `is_heard` are left out. The caller must hold the rewrite lock of the channel, so that
-    /// nothing is erased in the meantime.
+    /// Returns the messages and notes that have the most words in common with a question, best match first. Each matching message is
+    /// followed by its neighbours. Nothing is found for a question without a topic. Messages are added until they have about
+    /// `max_tokens` tokens in all. Messages whose author fails `is_heard` are left out, and so are notes that fail `is_usable`. The
+    /// caller must hold the rewrite lock of the channel, so that nothing is erased in the meantime.
     ///
     /// # Errors
     /// Returns an error if the journal cannot be read.
@@ -117,15 +128,19 @@ impl Recall {
         channel_key: &ChannelKey,
         store: &dyn Store,
         is_heard: impl Fn(&Author) -> bool,
+        is_usable: impl Fn(&Note) -> bool,
         max_tokens: usize,
-    ) -> Result<Vec<Said>, ReadError> {
+    ) -> Result<Older, ReadError> {
         let questions = messages.iter().map(|message| (&*message.from.name, &*message.text));
         let mut query = self.words.query(questions, names, &now);
         query.before = Some(stretch.before);
-        let journal = Reader::new(store).journal(channel_key).await?;
+        let reader = Reader::new(store);
+        let journal = reader.journal(channel_key).await?;
         let words = self.words.clone();
-        let found = self.search(channel_key, &journal, move |corpus| {
+        let found = self.search(channel_key, (&reader, &journal), move |Index { corpus, notes, of_notes, .. }| {
             corpus.add_recalled(&recalled, &mut query, &words);
+            let found_notes: Vec<_> = of_notes.matches(&query, &words).into_iter().map(|index| notes[index].clone()).collect();
+            let replaced: HashSet<Seq> = notes.iter().filter_map(|(_, note)| note.replaces).collect();
             let (mut passages, mut known) = (Vec::new(), HashSet::new());
             for Found { index, .. } in corpus.search(&query, &words) {
                 let is_new = |seq: &Seq| *seq > stretch.after && *seq < stretch.before && known.insert(*seq);
@@ -135,7 +150,7 @@ impl Recall {
                     break;
                 }
             }
-            passages
+            (passages, found_notes, replaced)
         });
         let read = async |passage: Vec<Seq>| {
             let (Some(first), Some(last)) = (passage.iter().min(), passage.iter().max()) else {
@@ -149,15 +164,19 @@ impl Recall {
             said.sort_by_key(|said| passage.iter().position(|seq| *seq == said.seq));
             Ok(said)
         };
-        let mut passages = pin!(stream::iter(found.await?).map(read).buffered(AT_ONCE));
-        let (mut used, mut found) = (0, Vec::new());
+        let (passages, mut notes, replaced) = found.await?;
+        // What was said before a `clear` is not used.
+        let is_within = |note: &Note| note.sources.iter().all(|source| *source > stretch.after);
+        notes.retain(|(seq, note)| !replaced.contains(seq) && is_within(note) && is_usable(note));
+        let mut passages = pin!(stream::iter(passages).map(read).buffered(AT_ONCE));
+        let (mut used, mut messages) = (0, Vec::new());
         while used < max_tokens
             && let Some(said) = passages.try_next().await?
         {
             used += said.iter().map(|said| tokens(&said.message.text) + FRAME_TOKENS).sum::<usize>();
-            found.extend(said);
+            messages.extend(said);
         }
-        Ok(found)
+        Ok(Older { messages, notes })
     }
 
     /// The splitter of texts into words, with the languages that it can stem.
@@ -173,16 +192,18 @@ impl Recall {
     async fn search<T: Send + 'static>(
         &self,
         channel_key: &ChannelKey,
-        journal: &Journal<'_>,
-        search: impl FnOnce(&Corpus) -> T + Send + 'static,
+        (reader, journal): (&Reader<'_>, &Journal<'_>),
+        search: impl FnOnce(&Index) -> T + Send + 'static,
     ) -> Result<T, ReadError> {
         let index = self.index(channel_key);
         let mut index = index.lock_owned().await;
+        let new_notes = reader.notes(channel_key, index.notes.last().map_or(Seq::NONE, |(seq, _)| *seq)).await?;
+        index.add_notes(new_notes, &self.words);
         let new = self.new_messages(&index, journal).await?;
         let (is_large, window) = (index.corpus.bytes() > LARGE || new.pages.len() > 1, self.window);
         let work = move || {
             new.add_to(&mut index, window);
-            (search(&index.corpus), index.corpus.bytes())
+            (search(&index), index.corpus.bytes() + index.of_notes.bytes())
         };
         let (found, bytes) = if is_large { finished(spawn_blocking(work)).await } else { work() };
         self.count(channel_key, bytes);
@@ -308,6 +329,20 @@ impl New {
         self.pages.into_iter().rev().for_each(|page| index.corpus.append(page.corpus));
         index.corpus.keep_newest(window);
         index.upto = self.upto;
+    }
+}
+
+impl Index {
+    fn add_notes(&mut self, notes: Vec<(Seq, Arc<Note>)>, words: &Words) {
+        let mut reader = words.reader();
+        for (seq, note) in &notes {
+            let about = note.about.as_ref().filter(|_| note.is_hearsay()).map_or("", |about| &*about.name);
+            let who = format!("{} {about}", note.said_by.name);
+            // A note is as old as what was said.
+            let said = note.sources.last().copied().unwrap_or(*seq);
+            self.of_notes.push(said, note.said_at, &who, &note.text, &mut reader);
+        }
+        self.notes.extend(notes);
     }
 }
 

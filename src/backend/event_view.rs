@@ -170,6 +170,15 @@ impl EventView {
                 let accepted = finding.accepted.iter().chain(&finding.cleared);
                 refused.chain(accepted.filter_map(|seq| of("unfiltered", seq))).collect()
             }
+            Event::Noted(note) if note.is_redacted() => Vec::new(),
+            Event::Noted(note) => {
+                let about = note.about.as_ref().map(|about| &about.name);
+                let object = json!({ "said_by": note.said_by.name, "text": note.text, "sources": note.sources });
+                vec![("noted", with(object, json!({ "about": about })))]
+            }
+            Event::NotesTaken(taken) => {
+                vec![("notes_taken", json!({ "messages": taken.messages, "made": taken.made, "dropped": taken.dropped }))]
+            }
             Event::Evaluated(evaluated) => {
                 let buffer = self.texts(reader, &evaluated.messages).await?;
                 let object = json!({

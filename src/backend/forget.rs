@@ -194,6 +194,7 @@ fn count(redacted: &[Recorded], forgotten: &mut Forgotten) {
             Event::Said { .. } => forgotten.messages += 1,
             Event::Decided(_) => forgotten.decisions += 1,
             Event::Summarised { .. } => forgotten.summaries += 1,
+            Event::Noted(_) => forgotten.notes += 1,
             _ => {}
         }
     }

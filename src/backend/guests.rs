@@ -68,6 +68,7 @@ impl GuestService for ActorBackend {
                 Ends::Never => None,
             },
             most_guests: new.most_guests,
+            knows_before: new.knows_before,
         };
         let added = change(&self.context, move |all| {
             let mut changed = all.remove_old(now);

@@ -4,13 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
+use crate::actors::erasure::deletion::RewriteError;
+use crate::actors::erasure::note_switches;
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::membership::memberships::{CompanionSet, ReloadError};
 use crate::actors::membership::people;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::runtime::actor_keys::GuildKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::id::{ChannelId, CompanionId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::moment::Moment;
 use crate::domain::names::SharedName;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::{self, Membership};
@@ -25,6 +28,9 @@ pub enum LoadRoomsError {
     /// Stored records of the rooms cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// A record could not be written.
+    #[error(transparent)]
+    Rewrite(#[from] RewriteError),
     /// Two companions of one guild share a name.
     #[error("room {room}: {shared}; give one of them another name, or remove it from the guild")]
     SharedName { room: ChannelId, shared: SharedName },
@@ -45,11 +51,15 @@ pub enum LoadRoomsError {
 /// Returns a [`LoadRoomsError`]. A stored room that cannot be loaded because of a shared name is logged and skipped.
 pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room], are_set: bool) -> Result<(), LoadRoomsError> {
     let reader = Reader::new(&*context.store);
-    people::load(&context.opt_outs, &context.told, &*context.store).await?;
+    people::load(&context.opt_outs, &context.told, &context.note_switches, &*context.store).await?;
     context.guests.load(&*context.store).await?;
     let cast = context.memberships.companions();
     // One read per ward: one read per room would need a disk access for each.
     let stored = reader.rooms().await?;
+    if stored.is_empty() && reader.starts(Moment::ZERO, context.clock.now(), 1).await?.is_empty() && !rooms.is_empty() {
+        // A new store. In older ones, people turn notes on.
+        note_switches::switch(context, &GuildId::from(""), None, true).await?;
+    }
     let wards: BTreeSet<_> = stored.iter().map(|record| ChannelKey::new(&record.guild, &record.room).ward()).collect();
     let read = stream::iter(wards).map(|ward| reader.memberships(ward)).buffer_unordered(context.store.reads_at_once());
     let mut memberships: BTreeMap<_, _> = read.try_concat().await?;

@@ -18,6 +18,7 @@ mod events;
 mod floor;
 mod gates;
 mod inbound;
+mod noting;
 mod parts;
 mod prompt_input;
 mod replanning;
@@ -47,6 +48,8 @@ pub use closing::{Episode, Tally};
 use events::Acknowledgements;
 pub use floor::CLOSED;
 use gates::Gates;
+pub use noting::NoteRules;
+use noting::Noting;
 use parts::{Announced, Position};
 use step::Step;
 pub use summary::{Summary, SummaryLimits};
@@ -58,11 +61,12 @@ use super::budget::{Ledger, Use, UsedUp};
 pub use super::call::{Aloud, CallEffect, Notice};
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
-use super::event::{Call, Event, Failure, Made, Recorded};
+use super::event::{Call, Event, Failure, Made, NotesTaken, Recorded};
 use super::filter::{Filtered, Finding};
 use super::gate::{Gate, InterjectionPolicy};
 use super::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::moment::Moment;
+use super::note::Note;
 use super::trigger::Trigger;
 use super::turn::{Candidate, Judgement, OwedReply, PostedStatement, Selected, Selection, Turns};
 use super::voice::interruption;
@@ -138,6 +142,8 @@ pub enum Input {
         /// The summary. None if it failed.
         text: Option<Arc<str>>,
     },
+    /// The side model was asked for notes. None: it failed.
+    NotesTaken(Option<(Vec<Note>, NotesTaken)>),
     /// The filter of a model's endpoint refused a prompt. The search for the cause ended with this finding.
     Filtered(Finding),
     /// The models were replaced. Back-offs end at once, because they belong to the previous models.
@@ -202,6 +208,8 @@ pub enum Output {
         /// The newest event that the new summary should cover.
         upto: Seq,
     },
+    /// Notes are due about the messages after `after`, up to `upto`.
+    TakeNotes { after: Seq, upto: Seq },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -232,6 +240,8 @@ pub struct World<'a> {
     pub ledger: &'a mut Ledger,
     /// When the rolling summary is due. None: never.
     pub summary: Option<SummaryLimits>,
+    /// Whether and how notes are taken. None: none are.
+    pub notes: Option<NoteRules<'a>>,
     /// The tokens that the guild may use in a day. None: no limit.
     pub tokens_per_day: Option<u64>,
     /// The channel cannot be posted to at the moment, so no question is asked.
@@ -301,6 +311,8 @@ pub struct Conversation {
     #[serde(flatten)]
     closing: ClosingState,
     summary: Summary,
+    #[serde(default, skip_serializing_if = "Noting::is_default")]
+    noting: Noting,
     #[serde(flatten)]
     filtered: Filtered,
     #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
@@ -408,22 +420,22 @@ impl Conversation {
 
     /// The earliest deadline, at which `Input::Woken` is due.
     pub fn wake_at(&self) -> Option<Moment> {
-        self.deadlines_of_work().chain(self.silence_at()).min()
+        self.deadlines_of_work().chain(self.due_at_rest()).min()
     }
 
     /// The earliest deadline other than the end of a back-off.
     pub fn wake_at_except_retries(&self) -> Option<Moment> {
         let rounds = self.turns.rounds.iter().map(|round| round.deadline);
-        self.lull_and_turn_deadlines().chain(rounds).chain(self.silence_at()).min()
+        self.lull_and_turn_deadlines().chain(rounds).chain(self.due_at_rest()).min()
     }
 
     /// The earliest deadline other than those of the open rounds.
     pub fn wake_at_except_rounds(&self) -> Option<Moment> {
         let retries = self.gates.values().filter_map(Gate::retry_at);
-        retries.chain(self.lull_and_turn_deadlines()).chain(self.silence_at()).min()
+        retries.chain(self.lull_and_turn_deadlines()).chain(self.due_at_rest()).min()
     }
 
-    /// The deadlines of work in progress: all except those of silences.
+    /// The deadlines of work in progress: all except those of a channel at rest.
     fn deadlines_of_work(&self) -> impl Iterator<Item = Moment> {
         let rounds = self.turns.rounds.iter().map(|round| round.deadline);
         self.gates.values().filter_map(Gate::retry_at).chain(self.lull_and_turn_deadlines()).chain(rounds)
@@ -437,8 +449,8 @@ impl Conversation {
         lulls.chain(self.turns.deadlines()).chain(self.acknowledgements.deferred_until)
     }
 
-    /// Whether nothing is unsettled, in flight or owed, and no timer is armed except those of silences. The channel may sleep until
-    /// [`silence_at`](Self::silence_at).
+    /// Whether nothing is unsettled, in flight or owed, and no timer is armed except those of a channel at rest. The channel may sleep
+    /// until [`due_at_rest`](Self::due_at_rest).
     pub fn is_at_rest(&self) -> bool {
         !self.is_busy()
             && self.voice.call.is_default()

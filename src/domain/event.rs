@@ -4,7 +4,7 @@
 //! are made by the channel, and name the newest inbound event that it had handled by then. A fold in the order of [`order_of_handling`] restores the
 //! conversation.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use super::filter::Finding;
 use super::id::{CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::message::{Address, Author, Message, Modality};
 use super::moment::Moment;
+use super::note::{Dropped, Note};
 use super::notice::Owed;
 use super::relevance::Estimate;
 use super::trigger::Trigger;
@@ -392,6 +393,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "is_zero")]
         messages: u64,
     },
+    /// A note was made (docs/design/memory.md).
+    Noted(Box<Note>),
+    /// The side model was asked for notes about what was said. The notes precede this event.
+    NotesTaken(NotesTaken),
 }
 
 /// Reads an error code. Journals of older versions have other names for some codes.
@@ -442,6 +447,20 @@ pub struct Gap {
     pub before: Arc<str>,
     /// The cause, as a stable code: `too_many`, `too_old`, `refused`, `nothing_shown`, `unreachable`.
     pub why: Arc<str>,
+}
+
+/// The content of the event that the side model was asked for notes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotesTaken {
+    /// The number of the newest event that was read.
+    pub upto: Seq,
+    /// The number of messages that were read.
+    pub messages: u64,
+    /// The number of notes that were made.
+    pub made: u32,
+    /// The number of proposed notes that were dropped, by reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub dropped: BTreeMap<Dropped, u32>,
 }
 
 /// The content of the event that people were informed that companions are AI.
@@ -730,9 +749,12 @@ impl Event {
             | Self::EventsReleased
             | Self::BackOffEnded { .. }
             | Self::AddressRefused { .. } => Group::Occasion,
-            Self::EventsDeferred { .. } | Self::DeadlinesExtended { .. } | Self::Filtered(_) | Self::Summarised { .. } => {
-                Group::Upkeep
-            }
+            Self::EventsDeferred { .. }
+            | Self::DeadlinesExtended { .. }
+            | Self::Filtered(_)
+            | Self::Summarised { .. }
+            | Self::Noted(_)
+            | Self::NotesTaken(_) => Group::Upkeep,
             Self::Evaluated(_) | Self::Decided(_) | Self::Unanswered { .. } => Group::Question,
             Self::RoundOpened(_) | Self::RoundClosed(_) | Self::HeldSelected { .. } => Group::Round,
             Self::StageChanged { .. } | Self::RepetitionAsked { .. } | Self::RepetitionJudged { .. } => Group::Closing,

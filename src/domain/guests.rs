@@ -24,6 +24,10 @@ const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 const DAY_SECS: u64 = 24 * 60 * 60;
 
+const fn yes() -> bool {
+    true
+}
+
 /// The limits of guests per day (UTC).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,6 +117,9 @@ pub struct Invitation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_at: Option<Moment>,
     pub most_guests: u8,
+    /// Whether companions may use what was said before it, while its guests are in the room. Older invitations have no such field.
+    #[serde(default = "yes")]
+    pub knows_before: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Moment>,
     /// The use of all its guests together, including former ones.
@@ -175,6 +182,7 @@ pub struct InvitationPlan {
     pub ends_at: Option<Moment>,
     /// 1 to [`MOST_GUESTS`].
     pub most_guests: u8,
+    pub knows_before: bool,
 }
 
 /// A guest's stay in a room, while the invitation is open.
@@ -253,16 +261,35 @@ impl Invitations {
         of_room
     }
 
+    /// The newest event of a room that companions must not use, because a guest is there who may not know what was said before the invitation.
+    pub fn hidden_upto(&self, channel: &ChannelId, now: Moment) -> Seq {
+        let is_here = |one: &Invitation| one.is_open(now) && one.guests.iter().any(|guest| guest.left_at.is_none());
+        let hiding = self.0.values().filter(|one| one.channel == *channel && !one.knows_before && is_here(one));
+        hiding.map(|one| one.from).max().unwrap_or(Seq::NONE)
+    }
+
     /// Adds an invitation. Returns false if the room already has [`MOST_OPEN`] open ones.
     pub fn add(&mut self, id: Arc<str>, new: InvitationPlan, now: Moment) -> bool {
-        let InvitationPlan { guild, channel, secret, from, ends_at, most_guests } = new;
+        let InvitationPlan { guild, channel, secret, from, ends_at, most_guests, knows_before } = new;
         let open = self.of_room(&channel).iter().filter(|(_, one)| one.is_open(now)).count();
         if open >= MOST_OPEN {
             return false;
         }
         let (used, guests) = (UsedToday::default(), Vec::new());
         let most_guests = most_guests.clamp(1, MOST_GUESTS);
-        let new = Invitation { guild, channel, secret, made_at: now, from, ends_at, most_guests, revoked_at: None, used, guests };
+        let new = Invitation {
+            guild,
+            channel,
+            secret,
+            made_at: now,
+            from,
+            ends_at,
+            most_guests,
+            knows_before,
+            revoked_at: None,
+            used,
+            guests,
+        };
         self.0.insert(id, new);
         true
     }
@@ -488,6 +515,7 @@ mod tests {
             from: Seq(7),
             ends_at,
             most_guests,
+            knows_before: true,
         }
     }
 

@@ -11,6 +11,7 @@ mod form;
 mod frame;
 mod line;
 pub mod note;
+mod noting;
 mod recalled;
 pub mod room;
 mod scene;
@@ -32,6 +33,7 @@ use super::filter::Filtered;
 use super::id::{CompanionId, Seq};
 use super::message::{Message, Modality, Quoted};
 use super::moment::Moment;
+use super::note::Note;
 use super::trigger::Trigger;
 use crate::policy;
 pub use card::brief;
@@ -41,6 +43,7 @@ pub use form::{Extra, verdicts, vote_fields};
 use form::{pass_form, statement_form, vote_form};
 use frame::{block, context, paragraphs, quoted, sizes};
 use note::choose_note;
+pub use noting::labels;
 pub use room::tokens;
 use texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_TURNS};
 pub use together::{Asked, votes};
@@ -64,7 +67,7 @@ pub struct Prompt {
     pub turns: Vec<Turn>,
     /// The parts in order, with their estimated tokens.
     pub sizes: Vec<(&'static str, usize)>,
-    /// The recalled older messages in this prompt, the best first.
+    /// The recalled older messages and notes in this prompt, the best first.
     pub recalled: Vec<Seq>,
 }
 
@@ -197,6 +200,16 @@ impl PromptInput {
         Extra { is_call, about_risk: self.about_risk }
     }
 
+    /// Removes what was said up to an event, because a guest is in the room who may not know it. A summary that covers any of it is removed; it begins
+    /// after `summary_from`.
+    pub fn hide_upto(&mut self, hidden: Seq, summary_from: Seq) {
+        for messages in [&mut self.recent, &mut self.buffer] {
+            messages.retain(|said| said.seq > hidden);
+            messages.iter_mut().for_each(|said| said.reply_to = said.reply_to.filter(|seq| *seq > hidden));
+        }
+        self.summary = self.summary.take().filter(|_| summary_from >= hidden);
+    }
+
     /// The numbers of the first and the last message that are shown or quoted. A summary counts as showing all earlier messages.
     pub fn shown(&self) -> (Seq, Seq) {
         let mut numbers = self.recent.iter().chain(&self.buffer).map(|said| said.seq);
@@ -225,6 +238,8 @@ pub struct StatementInput {
     pub left_out: usize,
     /// Older messages that may be shown as recalled, the best first. They may include messages of `recent`.
     pub recalled: Vec<Said>,
+    /// Notes that may be shown with them, with their numbers, the best first.
+    pub notes: Vec<(Seq, Arc<Note>)>,
 }
 
 /// The prompt that asks whether to speak, for a combined decision and vote (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
@@ -277,6 +292,7 @@ pub fn statement_texts(
         texts::MISSED,
         texts::REASON,
         texts::RECALLED,
+        texts::RECALLED_WITH_NOTES,
         texts::MINORS,
         scene::SPOKE_LATELY,
         REPEAT_WORDS,
@@ -294,8 +310,8 @@ pub fn statement_texts(
 }
 
 /// The recalled messages that a statement's prompt has room for within so many tokens, the best first, for measurements.
-pub fn shown_of_recalled(found: &[Said], id: &CompanionId, name: &str, zone: &TimeZone, tokens: usize) -> Vec<Seq> {
-    recalled::recalled(found, &[], line::Reader { id, name }, zone, tokens * 4).1
+pub fn shown_of_recalled(messages: &[Said], id: &CompanionId, name: &str, zone: &TimeZone, tokens: usize) -> Vec<Seq> {
+    recalled::recalled(recalled::Found { messages, notes: &[] }, &[], line::Reader { id, name }, zone, tokens * 4).1
 }
 
 /// The message before which older ones may be recalled for a statement: the first one that its prompt shows. None if nothing is recalled, because the
@@ -322,6 +338,12 @@ pub fn summary(previous: Option<&str>, messages: &[Said], zone: &TimeZone, words
     let [lines] = transcript([&messages], None, Some(zone), room - weight(&previous));
     let sizes = sizes(&[("instructions", &system), ("summary", &previous), ("messages", &lines), ("question", ending)]);
     Prompt::new(system, paragraphs(&[&block("summary", &previous), &block("messages", &lines), ending]), sizes)
+}
+
+/// The prompt that asks for notes about these messages, oldest first. `known` are earlier notes. [`memory::read`](crate::memory::read) parses the
+/// answer.
+pub fn notes(messages: &[Said], known: &[(Seq, Arc<Note>)], zone: &TimeZone, words: &policy::prompt::Prompt) -> Prompt {
+    noting::notes(messages, known, zone, words)
 }
 
 /// The prompt that asks how much the last statements repeat each other. `messages` are ordered oldest first. `repetition::read_score` parses the

@@ -36,6 +36,8 @@ pub enum Purpose {
     },
     /// A summary of the messages.
     Summary,
+    /// Notes about the messages.
+    Notes,
     /// The brief of a persona.
     Brief,
     /// A score from 0 to 1: how much the last statements repeat each other.

@@ -171,6 +171,15 @@ impl Corpus {
         })
     }
 
+    /// The messages with words of the query, best first. Their neighbours do not count.
+    pub fn matches(&self, query: &Query, words: &Words) -> Vec<usize> {
+        let scores = if query.has_topic() { self.scores(query, words) } else { Vec::new() };
+        let least = scores.iter().copied().fold(0.0, f32::max) * LEAST;
+        let mut found: Vec<usize> = (0..scores.len()).filter(|index| scores[*index] > 0.0 && scores[*index] >= least).collect();
+        found.sort_by(|one, other| scores[*other].total_cmp(&scores[*one]).then(other.cmp(one)));
+        found
+    }
+
     /// The BM25 score of each message, without neighbours.
     pub fn scores(&self, query: &Query, words: &Words) -> Vec<f32> {
         let mut scores = vec![0.0; self.messages.len()];

@@ -4,8 +4,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
-
+use super::phrases::{self, Phrases};
 use super::text::first;
 
 /// The maximum number of characters of a message that are examined.
@@ -23,71 +22,21 @@ pub enum Sign {
 /// Characters that indicate jokes. If one of them, or a mark of the list, is present, no phrase is clear.
 const NOT_EARNEST_SIGNS: &[char] = &['💀', '😂', '🤣', '😆', '☠', '笑', '草'];
 
-/// The phrases with their signs and the marks without signs, and the automaton that finds all of them in one pass. Words must be surrounded by
-/// spaces, except in Japanese.
-static FINDER: LazyLock<(Vec<Option<Sign>>, Option<AhoCorasick>)> = LazyLock::new(|| {
-    let lines = include_str!("risk/words.txt").lines().map(str::trim);
-    let phrases = lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '[']));
-    let phrases = phrases.map(|line| match line.strip_prefix('!') {
+/// The phrases with their signs, and the marks without signs.
+static PHRASES: LazyLock<Phrases<Option<Sign>>> = LazyLock::new(|| {
+    Phrases::new(phrases::lines(include_str!("risk/words.txt")).map(|line| match line.strip_prefix('!') {
         Some(clear) => (Some(Sign::Clear), clear),
         None => line.strip_prefix('~').map_or((Some(Sign::Possible), line), |mark| (None, mark)),
-    });
-    let (signs, words): (Vec<_>, Vec<_>) = phrases.unzip();
-    let pattern = |words: &str| match words.strip_suffix('*') {
-        Some(beginning) => format!(" {beginning}"),
-        None if words.is_ascii() => format!(" {words} "),
-        None => words.to_owned(),
-    };
-    // The automaton can always be built, because the patterns are few texts.
-    (signs, AhoCorasick::new(words.into_iter().map(pattern)).ok())
+    }))
 });
 
 /// The clearest sign in the first 4,000 characters of a text.
 pub fn sign(text: &str) -> Option<Sign> {
-    let folded = folded(first(text, MOST_CHARS));
-    let (signs, finder) = &*FINDER;
-    let (mut clearest, mut is_earnest) = (None, text.is_ascii() || !text.contains(NOT_EARNEST_SIGNS));
-    for found in finder.iter().flat_map(|finder| finder.find_overlapping_iter(&folded)) {
-        match signs[found.pattern()] {
-            Some(sign) => clearest = clearest.max(Some(sign)),
-            None => is_earnest = false,
-        }
-    }
+    let text = first(text, MOST_CHARS);
+    let found = PHRASES.found_in(text);
+    let is_earnest = (text.is_ascii() || !text.contains(NOT_EARNEST_SIGNS)) && !found.contains(&None);
+    let clearest = found.into_iter().flatten().max();
     if is_earnest { clearest } else { clearest.map(|_| Sign::Possible) }
-}
-
-/// The words of a text in lower case, without accents and apostrophes, with one space before and after each.
-fn folded(text: &str) -> String {
-    let mut folded = String::with_capacity(text.len() + 2);
-    folded.push(' ');
-    let mut add = |c: char| match c {
-        // Apostrophes, accents of their own, and invisible characters.
-        '\'' | '‘' | '’' | '`' | '´' | 'ʼ' | '′' | '＇' | '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}' | '\u{ad}' => {
-        }
-        c if c.is_alphanumeric() => folded.push(plain(c)),
-        _ if folded.ends_with(' ') => {}
-        _ => folded.push(' '),
-    };
-    for c in text.chars() {
-        if c.is_ascii() { add(c.to_ascii_lowercase()) } else { c.to_lowercase().for_each(&mut add) }
-    }
-    if !folded.ends_with(' ') {
-        folded.push(' ');
-    }
-    folded
-}
-
-const fn plain(c: char) -> char {
-    match c {
-        'á' | 'à' | 'â' | 'ä' | 'ã' => 'a',
-        'é' | 'è' | 'ê' | 'ë' => 'e',
-        'í' | 'ì' | 'î' | 'ï' => 'i',
-        'ó' | 'ò' | 'ô' | 'ö' | 'õ' => 'o',
-        'ú' | 'ù' | 'û' | 'ü' => 'u',
-        'ñ' => 'n',
-        'ç' => 'c',
-        _ => c,
-    }
 }
 
 #[cfg(test)]

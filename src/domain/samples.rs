@@ -212,6 +212,7 @@ pub fn with_world<T>(run: impl FnOnce(&mut World<'_>) -> T) -> T {
         turn: &mut || TurnId(0),
         ledger: &mut Ledger::default(),
         summary: None,
+        notes: None,
         tokens_per_day: None,
         is_unpostable: false,
     })

@@ -82,6 +82,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         summary_upto: Seq(2),
         left_out: 0,
         recalled: Vec::new(),
+        notes: Vec::new(),
     };
     let is_own = |said: &&Said| said.message.is_by(&id);
     let settled = &recent[recent.len().saturating_sub(prompt::RECENT_TURNS)..];

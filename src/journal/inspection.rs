@@ -5,8 +5,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use super::channel_key::ChannelKey;
 use super::membership::Membership;
 use super::record::{
-    BriefRecord, ChannelRecord, ClockRecord, CompanionRecord, DeadLetterRecord, OptOutRecord, OutboxRecord, PendingRecord,
-    RecordError, RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event,
+    BriefRecord, ChannelRecord, ClockRecord, CompanionRecord, DeadLetterRecord, NoteSwitchRecord, OptOutRecord, OutboxRecord,
+    PendingRecord, RecordError, RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event,
 };
 use super::{erased, key};
 use crate::domain::guests::Invitation;
@@ -47,7 +47,7 @@ pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         Some(Kind::Outbox) => as_record::<OutboxRecord>(key, value),
         Some(Kind::MessageId) => as_record::<Seq>(key, value),
         // All information is in its key.
-        Some(Kind::Person) => as_record::<IgnoredAny>(key, value),
+        Some(Kind::Person | Kind::Note) => as_record::<IgnoredAny>(key, value),
         Some(Kind::ChannelName) => as_record::<u32>(key, value),
         Some(Kind::ChannelOf) => as_record::<ChannelRecord>(key, value),
         Some(Kind::Setting) => as_record::<Membership>(key, value),
@@ -59,6 +59,7 @@ pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         Some(Kind::Companion) => as_record::<CompanionRecord>(key, value),
         Some(Kind::Invitation) => as_record::<Invitation>(key, value),
         Some(Kind::Told) => as_record::<Moment>(key, value),
+        Some(Kind::NoteSwitch) => as_record::<NoteSwitchRecord>(key, value),
         Some(Kind::Session | Kind::Picture | Kind::Card) => decode_bytes(key, value).map(drop),
         Some(Kind::Meta) => metadata(key, value),
         Some(Kind::Head | Kind::Tombstone | Kind::Summary | Kind::Webhook) | None => Ok(()),
@@ -103,6 +104,7 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
         Some(Kind::Pending) => with_channel("the marker of unfinished work"),
         Some(Kind::Outbox) => with_channel(&format!("the owed reply {number}")),
         Some(Kind::MessageId) => with_channel("an entry of the index of messages"),
+        Some(Kind::Note) => with_channel("an entry of the index of notes"),
         Some(Kind::ChannelOf) => with_channel("the name"),
         Some(Kind::DeadLetter) => with_channel(&format!("the dead letter of event {number}")),
         Some(Kind::Head) => with_channel("the number of the last event"),
@@ -128,6 +130,7 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
         Some(Kind::Card) => without_channel(of_companion("the character card of", key)),
         Some(Kind::Invitation) => without_channel("an invitation".to_owned()),
         Some(Kind::Told) => without_channel("when a person was told that companions are AI".to_owned()),
+        Some(Kind::NoteSwitch) => without_channel("whether notes are taken".to_owned()),
         Some(Kind::Meta) => match (key::sweep_in(key), key::next_channel_in(key)) {
             (Some(channel), _) => ("the marker of a deletion in progress".to_owned(), Some(channel)),
             (None, Some(ward)) => without_channel(format!("the number that the next channel of ward {} gets", ward.0)),

@@ -223,6 +223,16 @@ pub fn disclosure_in(key: &Key) -> Option<(GuildId, PersonId)> {
     opt_out_in(key)
 }
 
+/// The key of the index entry of a note.
+pub fn noted(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
+    Key::new(ward, Kind::Note).channel(channel).number(seq.0)
+}
+
+/// The key of a guild's decision whether notes are taken, or of a person's in that guild. The server's own has neither.
+pub fn note_switch(guild: &GuildId, person: &PersonId) -> Key {
+    Key::new(Ward::of(guild), Kind::NoteSwitch).text(guild.as_str()).text(person.as_str())
+}
+
 /// The key of a persona's brief: a hash (128-bit FNV-1a) of the persona. Ward 0, because personas belong to no guild.
 pub fn brief(persona: &str) -> Key {
     let hash = persona.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {

@@ -18,13 +18,14 @@ use super::channel_key::ChannelKey;
 use super::key;
 use super::membership;
 use super::record::{
-    BriefRecord, ChannelRecord, CompanionRecord, DeadLetterRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord,
-    UsageRecord, decode, decode_bytes, decode_event, decode_number,
+    BriefRecord, ChannelRecord, CompanionRecord, DeadLetterRecord, NoteSwitchRecord, OutboxRecord, PendingRecord, RecordError,
+    RoomRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number,
 };
 use super::speakers::{after_stretch, speakers, stretch};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
+use crate::domain::note::Note;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{Store, Value};
 
@@ -143,6 +144,12 @@ impl Journal<'_> {
         let (from, to) = (Key::event(self.ward, no, from), Key::event(self.ward, no, to));
         self.reader.collect(from, to, range.limit, range.newest_first).await
     }
+}
+
+/// The note of an event, unless it was deleted.
+pub fn note_of(recorded: Recorded) -> Option<(Seq, Arc<Note>)> {
+    let Event::Noted(note) = recorded.event else { return None };
+    (!note.is_redacted()).then(|| (recorded.seq, Arc::from(note)))
 }
 
 /// Reads records from a store.
@@ -494,6 +501,33 @@ impl<'a> Reader<'a> {
         let stored = self.all(Key::new(ward, Kind::OptOut)).await?;
         let people = stored.iter().map(|(key, _)| key::opt_out_in(key).ok_or_else(|| nameless(key, "guild and person")));
         Ok(people.collect::<Result<_, _>>()?)
+    }
+
+    /// The notes of a channel after a number, in order, without deleted ones.
+    pub async fn notes(&self, channel_key: &ChannelKey, after: Seq) -> Result<Vec<(Seq, Arc<Note>)>, ReadError> {
+        let journal = self.journal(channel_key).await?;
+        let Some(no) = journal.no else { return Ok(Vec::new()) };
+        let (ward, first) = (channel_key.ward(), after.next().max(journal.swept_below));
+        let (mut pages, mut notes) = (self.pages(key::noted(ward, no, first), key::noted(ward, no, Seq(u64::MAX))), Vec::new());
+        while let Some(page) = pages.next().await? {
+            for seq in page.iter().filter_map(|(key, _)| key.last_number().map(Seq)) {
+                let range =
+                    Range { after: Seq(seq.0.saturating_sub(1)), before: Some(seq.next()), limit: 1, newest_first: false };
+                let events = journal.legible(range).await?.events;
+                notes.extend(events.into_iter().filter_map(note_of));
+            }
+        }
+        Ok(notes)
+    }
+
+    /// Whether notes are taken in a ward's guilds, and of their people.
+    pub async fn note_switches(&self, ward: Ward) -> Result<Vec<(GuildId, PersonId, NoteSwitchRecord)>, ReadError> {
+        let stored = self.all(Key::new(ward, Kind::NoteSwitch)).await?;
+        let switch = |(key, value): &(Key, Value)| {
+            let (guild, person) = key::disclosure_in(key).ok_or_else(|| nameless(key, "guild and person"))?;
+            Ok((guild, person, decode(key, value)?))
+        };
+        stored.iter().map(switch).collect::<Result<_, RecordError>>().map_err(ReadError::from)
     }
 
     /// When the people of a ward's guilds last received the disclosure that companions are AI. Records that cannot be decoded are

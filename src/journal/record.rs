@@ -472,6 +472,14 @@ pub struct OptOutRecord {
     pub since: Moment,
 }
 
+/// Whether notes are taken, in a guild or of a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoteSwitchRecord {
+    pub on: bool,
+    /// Since when.
+    pub since: Moment,
+}
+
 /// The brief of a persona, written by the side model. The persona's hash is in the key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BriefRecord {

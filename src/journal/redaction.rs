@@ -41,6 +41,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             }
         }
         Event::RepetitionJudged { call: Some(call), .. } => call.answer = empty,
+        Event::Noted(note) => note.redact(),
         Event::Deleted { .. }
         | Event::Joined { .. }
         | Event::Left { .. }
@@ -57,6 +58,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }
         | Event::Filtered(_)
+        | Event::NotesTaken(_)
         | Event::RoundOpened(_)
         | Event::Evaluated(_)
         | Event::Unanswered { .. }

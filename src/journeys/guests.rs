@@ -11,7 +11,7 @@ const LOBBY: &str = "lobby";
 
 impl World {
     async fn invite(&self, id: &str) -> (String, String) {
-        let new = NewInvitation { ends: Ends::Day, most_guests: 5 };
+        let new = NewInvitation { ends: Ends::Day, most_guests: 5, knows_before: true };
         let (view, secret) = self.backend.guests.invite(&room(id), new).await.unwrap();
         (secret.expose_secret().to_owned(), view.id.to_string())
     }
@@ -157,4 +157,29 @@ async fn who_is_forgotten_is_no_guest_any_more() {
     assert!(world.backend.guests.invitations(&room(LOBBY)).await.unwrap()[0].guests.is_empty());
     let stored = world.everything().await;
     assert!(!stored.iter().any(|(_, value)| String::from_utf8_lossy(value).contains("Ben")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_guest_is_there_who_may_not_know_it_nothing_from_before_is_in_a_prompt() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    world.main.answers([Ok("Hm.")]);
+    world.say_with(LOBBY, json!({ "from": "Ana", "text": "Ari, the code word is walrus." })).await;
+    world.pass(60.0).await;
+    let new = NewInvitation { ends: Ends::Day, most_guests: 5, knows_before: false };
+    let (_, secret) = world.backend.guests.invite(&room(LOBBY), new).await.unwrap();
+    let ask = async |who: &str| {
+        world.say_with(LOBBY, json!({ "from": who, "text": "Ari, what is the code word?" })).await;
+        world.pass(60.0).await;
+        let asked = [&world.side, &world.main].map(|model| model.asked.lock().last().unwrap().user().into_owned());
+        asked.map(|prompt| prompt.contains("walrus"))
+    };
+    assert_eq!(ask("Ana").await, [true; 2], "nobody has joined");
+
+    let (visit, _) = world.join(secret.expose_secret(), "Gus", &[]).await.unwrap();
+
+    assert_eq!(ask("Gus").await, [false; 2]);
+    assert_eq!(ask("Ana").await, [false; 2], "the guest reads it, too");
+    world.backend.guests.leave(&visit).await.unwrap();
+    assert_eq!(ask("Ana").await, [true; 2]);
 }

@@ -78,7 +78,12 @@ async fn each_person_is_told_once_with_the_first_answer_also_after_a_restart() {
 async fn the_operator_of_a_console_of_this_machine_is_not_told_and_a_guest_is() {
     let world = World::with_lobby().await;
     world.tell("Ana").await;
-    let (_, secret) = world.backend.guests.invite(&room(LOBBY), NewInvitation { ends: Ends::Day, most_guests: 5 }).await.unwrap();
+    let (_, secret) = world
+        .backend
+        .guests
+        .invite(&room(LOBBY), NewInvitation { ends: Ends::Day, most_guests: 5, knows_before: true })
+        .await
+        .unwrap();
     world.backend.guests.join(secret.expose_secret(), "Ben".into(), &[]).await.unwrap();
 
     world.tell("Ben").await;

@@ -1,4 +1,4 @@
-//! The core as the console and the HTTP API call it: five services, and the voice calls of rooms.
+//! The core as the console and the HTTP API call it: six services, and the voice calls of rooms.
 //!
 //! An operation has the same name here and in its HTTP handler.
 //!
@@ -11,6 +11,7 @@ pub mod guest_service;
 pub mod keeping;
 pub mod live;
 pub mod maintenance_service;
+pub mod memory_service;
 pub mod message_service;
 pub mod messages;
 pub mod record_service;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 use self::guest_service::GuestService;
 use self::maintenance_service::MaintenanceService;
+use self::memory_service::MemoryService;
 use self::message_service::MessageService;
 use self::record_service::RecordService;
 use self::room_service::RoomService;
@@ -42,6 +44,8 @@ pub struct Backend {
     pub messages: Arc<dyn MessageService>,
     /// Messages, decisions and usage on record.
     pub records: Arc<dyn RecordService>,
+    /// Notes about people and rooms.
+    pub memory: Arc<dyn MemoryService>,
     /// The tasks of operators.
     pub maintenance: Arc<dyn MaintenanceService>,
     /// The voice calls of rooms.
@@ -53,12 +57,15 @@ pub struct Backend {
 impl Backend {
     /// The services of one object that implements all of them.
     pub fn of(
-        core: Arc<impl RoomService + MessageService + RecordService + MaintenanceService + CallRooms + GuestService>,
+        core: Arc<
+            impl RoomService + MessageService + RecordService + MemoryService + MaintenanceService + CallRooms + GuestService,
+        >,
     ) -> Self {
         Self {
             rooms: core.clone(),
             messages: core.clone(),
             records: core.clone(),
+            memory: core.clone(),
             maintenance: core.clone(),
             calls: core.clone(),
             guests: core,

@@ -187,14 +187,15 @@ pub struct Help<'a> {
     pub tell: bool,
 }
 
-/// The notice for people on a platform: companions are AI, the operator of the server, and the address of the privacy text.
-pub fn notice(safety: &Safety, language: &str) -> String {
+/// The notice for people on a platform: companions are AI, whether they take notes, the operator of the server, and the address of the privacy text.
+pub fn notice(safety: &Safety, takes_notes: bool, language: &str) -> String {
     let language = Language::of_code(language).unwrap_or_default();
     let operator = safety.operator.as_ref().map(|operator| language.say("notice.operator", &[("operator", operator)]));
     // In angle brackets, the address is shown without a preview below the message.
     let privacy =
         safety.privacy.as_ref().map(|privacy| language.say("notice.privacy", &[("privacy", &format_args!("<{privacy}>"))]));
-    [Some(language.say("notice.ai", &[])), operator, privacy].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    let notes = takes_notes.then(|| language.say("notice.notes", &[]));
+    [Some(language.say("notice.ai", &[])), notes, operator, privacy].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
 /// The help text for a person at risk, in this language.

@@ -480,6 +480,7 @@ impl<'a> Run<'a> {
             turn: &mut || TurnId(0),
             ledger: &mut self.ledger,
             summary: None,
+            notes: None,
             tokens_per_day: None,
             is_unpostable: false,
         };
@@ -515,7 +516,11 @@ impl<'a> Run<'a> {
                     self.speak(channel, ticket, aloud);
                 }
             }
-            Output::Dropped { .. } | Output::Summarise { .. } | Output::HasLeft { .. } | Output::RedactSpeech { .. } => {}
+            Output::Dropped { .. }
+            | Output::Summarise { .. }
+            | Output::TakeNotes { .. }
+            | Output::HasLeft { .. }
+            | Output::RedactSpeech { .. } => {}
         }
     }
 

@@ -38,7 +38,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
         return Ok(context);
     };
     let instruments = context.recorder.instruments().clone();
-    let about = notice(&context.settings.safety, Language::English.code());
+    let about = notice(&context.settings.safety, false, Language::English.code());
     let discord = Discord::new(settings, token.clone(), context.clock.clone(), context.lease.clone())?;
     let discord = Arc::new(discord.measured(instruments.clone()).introduced(about, context.settings.safety.crisis_text.clone()));
     context.platforms = context.platforms.with(discord.clone());

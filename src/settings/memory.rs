@@ -1,4 +1,4 @@
-//! Section `memory`: recall of older messages of a room.
+//! Section `memory`: recall of older messages of a room, and notes.
 
 use frostem::Algorithm;
 
@@ -15,6 +15,10 @@ pub struct Memory {
     pub languages: Vec<String>,
     /// The number of a room's newest messages that recall searches (100 to 1,000,000).
     pub recall_window: usize,
+    /// Whether notes about people and rooms may be taken. A guild's people turn them on.
+    pub notes: bool,
+    /// The number of messages after which notes are taken (10 to 1,000).
+    pub notes_after: u64,
     /// The maximum memory for the search indexes of rooms, in megabytes (1 to 4,096).
     pub cache_mb: usize,
 }
@@ -22,6 +26,7 @@ pub struct Memory {
 impl Memory {
     pub(super) fn check(&self) -> Result<(), Problem> {
         within("recall_window", self.recall_window, 100..=1_000_000)?;
+        within("notes_after", self.notes_after, 10..=1_000)?;
         within("cache_mb", self.cache_mb, 1..=4_096)?;
         if self.languages.len() > MOST_LANGUAGES {
             let message = format!("has {} entries, at most {MOST_LANGUAGES} are allowed", self.languages.len());

@@ -128,6 +128,7 @@ impl SimModel {
                 serde_json::Value::Object(votes).to_string()
             }
             Purpose::Statement { .. } => self.statement(word, dice),
+            Purpose::Notes => String::new(),
             Purpose::Summary | Purpose::Brief => format!("They talked of {word}."),
             Purpose::Judgement => dice.pick(&["0.1", "It is.\n0.9", "1", "who knows", ""]).to_string(),
         }

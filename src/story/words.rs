@@ -162,8 +162,13 @@ pub(crate) fn quoted(recorded: &Recorded, name: Name<'_>, language: Language) ->
     Some(told.and(cut_off(message, language)).line(recorded, "message"))
 }
 
-/// Quotes an older message that was recalled for a statement. `None` if the event is not a message.
+/// Quotes an older message or a note that was recalled for a statement. `None` if the event is neither.
 pub(crate) fn recalled(recorded: &Recorded, language: Language) -> Option<StoryLine> {
+    if let Event::Noted(note) = &recorded.event {
+        let key = if note.is_redacted() { "why.recalled.note_gone" } else { "why.recalled.noted" };
+        let line = Told::new(language, key, &[("who", &name_of(&note.said_by, language)), ("text", &note.text)]);
+        return Some(line.line(recorded, "noted"));
+    }
     let Event::Said { message, said_at, .. } = &recorded.event else { return None };
     let key = if is_redacted(message) { "why.recalled.gone" } else { "why.recalled.said" };
     let (who, text) = (author(message, language), cut(&message.text));

@@ -77,6 +77,8 @@ pub const PLAYBACK_DROPPED: &str = "playback.dropped";
 pub const PLAYBACK_PLAYED_MS: &str = "playback.played_ms";
 /// The occasion of an AI disclosure: `first`, `day` or `interval`.
 pub const NOTICE_OCCASION: &str = "safety.notice.occasion";
+/// What became of a note: `made`, `asked`, `used`, or why it was dropped.
+pub const NOTE_FATE: &str = "note.fate";
 /// The number of people who received an AI disclosure.
 pub const NOTICE_PEOPLE: &str = "safety.notice.people";
 /// The recognised or synthesised audio, in seconds.

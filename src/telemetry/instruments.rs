@@ -114,6 +114,8 @@ instruments! {
         "Messages accepted, by platform and by who said them.";
     notices: Counter, "tertulia.notices", "{person}", [Label { name: name::NOTICE_OCCASION, values: values::OCCASIONS }],
         "People told that companions are AI, by why: for the first time, on another day, or after a while; each counts each time.";
+    notes: Counter, "tertulia.notes", "{note}", [Label { name: name::NOTE_FATE, values: values::NOTES }],
+        "Notes about people and rooms: made, asked for by a person, used in a prompt, or dropped and why.";
     statements_failed: Counter, "tertulia.statements.failed", "{statement}", [ERROR],
         "Statements that a companion had the floor for and that were never made.";
     answers_trimmed: Counter, "tertulia.answers.trimmed", "{answer}", [Label { name: name::TRIMMED_KIND, values: values::TRIMMED }],

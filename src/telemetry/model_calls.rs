@@ -83,7 +83,12 @@ pub fn record_trimmed(instruments: &Instruments, identity: &Identity, asked: &Re
 pub fn asked_together(request: &Request) -> Option<u32> {
     match &request.extensions.get::<QuestionContext>()?.purpose {
         Purpose::Votes { of } => u32::try_from(of.len()).ok().filter(|asked| *asked > 1),
-        Purpose::Vote { .. } | Purpose::Statement { .. } | Purpose::Summary | Purpose::Brief | Purpose::Judgement => None,
+        Purpose::Vote { .. }
+        | Purpose::Statement { .. }
+        | Purpose::Summary
+        | Purpose::Notes
+        | Purpose::Brief
+        | Purpose::Judgement => None,
     }
 }
 

@@ -117,6 +117,7 @@ for (const [language, locale] of [['English', 'en-GB'], ['German', 'de-DE']]) {
       name: () => item('room', 1),
       companions: () => item('room', 2),
       export: () => item('room', 7),
+      memory: () => item('room', 8),
       usage: () => item('server', 0),
       editor: () => item('server', 1),
       tokens: () => item('server', 3),

@@ -15,7 +15,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
 use crate::actors::writer::requests::send_to_writer;
 use crate::domain::conversation::Conversation;
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::chat_platform::ChatPlatform;
@@ -32,6 +32,11 @@ impl ChannelContext {
     /// The time of the machine's clock. Measurements use it. Decisions use the channel's own clock.
     pub(super) fn machine_time(&self) -> Moment {
         self.context.clock.now()
+    }
+
+    /// The newest event that companions must not use, because of a guest in the room.
+    pub(super) fn hidden_upto(&self) -> Seq {
+        self.context.guests.read(|guests| guests.hidden_upto(&self.key.channel, self.machine_time()))
     }
 
     /// The channel's id, for log lines.

@@ -7,7 +7,8 @@ use super::channel_context::ChannelContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::id::{PersonId, Ticket};
 use crate::domain::message::Role;
-use crate::domain::notice::Owed;
+use crate::domain::moment::Moment;
+use crate::domain::notice::{Notice, Owed};
 use crate::journal::record::NoticeRecord;
 use crate::ports::chat_platform::notice;
 
@@ -15,13 +16,16 @@ use crate::ports::chat_platform::notice;
 pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<Owed> {
     let (context, guild) = (&channel.context, &channel.key.guild);
     let has_minors = context.memberships.has_minors(&channel.key.channel);
-    let repeat = context.settings.safety.notice.repeat(has_minors)?;
+    // People on a platform are told that notes are taken, too, once after they were turned on.
+    let notes_since = noting_since(channel);
+    let once = || notes_since.and_then(|_| Notice::Once.repeat(false));
+    let repeat = context.settings.safety.notice.repeat(has_minors).or_else(once)?;
     // If the console is reachable only from this machine, all its users except guests are operators.
     let is_public = !context.platforms.is_written_here(&channel.key.channel) || context.settings.server.is_reached();
     let mut strangers = answered(ticket, conversation);
     strangers.retain(|person| is_public || context.guests.read(|guests| guests.include(guild, person.as_str())));
     let told = strangers.into_iter().map(|person| {
-        let at = context.told.get(guild, &person);
+        let at = context.told.get(guild, &person).filter(|at| notes_since.is_none_or(|since| *at >= since));
         (person, at)
     });
     repeat.owed(told, context.clock.now(), context.settings.prompt.zone_of(guild))
@@ -35,10 +39,15 @@ pub(super) fn answered(ticket: Ticket, conversation: &Conversation) -> BTreeSet<
     people.map(|from| PersonId::from(&*from.id)).collect()
 }
 
+/// Since when notes are taken in a channel of a platform.
+fn noting_since(channel: &ChannelContext) -> Option<Moment> {
+    channel.platform().and_then(|_| channel.context.takes_notes_since(&channel.key))
+}
+
 /// A notice in the language of the channel.
 pub(super) fn record(owed: Owed, channel: &ChannelContext) -> NoticeRecord {
     let settings = &channel.context.settings;
     let spoken = channel.context.memberships.language(&channel.key.channel);
-    let text = notice(&settings.safety, spoken.as_deref().unwrap_or(&settings.speech.language));
+    let text = notice(&settings.safety, noting_since(channel).is_some(), spoken.as_deref().unwrap_or(&settings.speech.language));
     NoticeRecord { owed, text: text.into() }
 }

@@ -44,6 +44,7 @@ impl Replies {
     pub(super) fn start(&mut self, owed: &OwedReply, conversation: &Conversation, channel: &ChannelContext) -> bool {
         let ticket = owed.ticket;
         let StatementInput { input, is_spoken, .. } = statement(owed, conversation).input;
+        let here = channel.clone();
         let arguments = reply::Arguments {
             channel_key: channel.key.clone(),
             ticket,
@@ -51,8 +52,10 @@ impl Replies {
             priority: Priority::of(input.trigger, input.modality),
             is_spoken,
             begun: self.take_begun(owed, is_spoken),
-            statement: channel
-                .source(move |conversation| conversation.turns().owed_reply(ticket).map(|owed| statement(owed, conversation))),
+            statement: channel.source(move |conversation| {
+                let owed = conversation.turns().owed_reply(ticket)?;
+                Some(statement(owed, conversation).hidden_upto(here.hidden_upto()))
+            }),
             replacing: Mutex::new(owed.again.map(|statement| deletion_of(statement, channel.clone()).boxed())),
             channel: channel.actor.clone(),
             context: ActorContext::clone(&channel.context),
@@ -209,6 +212,7 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
             summary_upto,
             left_out: 0,
             recalled: Vec::new(),
+            notes: Vec::new(),
         },
         history,
     }

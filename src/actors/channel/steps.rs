@@ -5,7 +5,7 @@ use super::journal_state::Batch;
 use super::post_commit::{PostCommitAction, actions_of};
 use super::rounds::Watched;
 use super::traces::TraceRecord;
-use super::{State, notes, summarising, voice};
+use super::{State, note_taking, notes, summarising, voice};
 use crate::domain::conversation::{Aloud, CallEffect, Conversation, Input, Output, World};
 use crate::domain::event::Made;
 use crate::domain::id::{CompanionId, Ticket};
@@ -47,6 +47,7 @@ impl State {
                 Output::Summarise { after, upto } => {
                     summarising::summarise(after, upto, &self.channel);
                 }
+                Output::TakeNotes { after, upto } => note_taking::take_notes(after, upto, &self.channel),
                 Output::Dropped { companion, ticket } => self.show_dropped(companion, ticket),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
                 Output::HandOver(messages) => hand_overs.push(messages),

@@ -7,8 +7,8 @@ use super::channel_context::ChannelContext;
 use super::guild_budgets::GuildBudgets;
 use super::interjection_policies::InterjectionPolicies;
 use super::summarising::summary_limits;
-use crate::domain::conversation::World;
-use crate::domain::id::{ModelName, TurnId};
+use crate::domain::conversation::{NoteRules, World};
+use crate::domain::id::{ModelName, PersonId, TurnId};
 use crate::domain::model_role::ModelRole;
 
 pub(super) struct ChannelWorld {
@@ -43,6 +43,8 @@ impl ChannelWorld {
         let words = &settings.prompt;
         let room = |model| context.pool.prompt_room(ModelRole::Main, model, words.max_main_answer_tokens);
         let statement_room = self.writers.iter().filter_map(room).min();
+        let allows = |person: &PersonId| context.may_be_noted(&channel.key.guild, person);
+        let notes = NoteRules { after: settings.memory.notes_after, allows: &allows };
         let mut ledger = self.budgets.ledger();
         ledger.set_clock(channel.machine_time());
         run(&mut World {
@@ -54,6 +56,7 @@ impl ChannelWorld {
             turn: &mut || TurnId(context.rng.id()),
             ledger: &mut ledger,
             summary: Some(summary_limits(words, statement_room)),
+            notes: context.takes_notes(&channel.key).then_some(notes),
             tokens_per_day: settings.models.guild_tokens_per_day,
             is_unpostable,
         })

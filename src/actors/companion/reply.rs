@@ -23,8 +23,9 @@ use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::event::{Failure, MODERATED};
 use crate::domain::filter::{Asked, Search};
-use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
+use crate::domain::id::{CompanionId, GuildId, PersonId, Seq, Ticket};
 use crate::domain::message::{Author, Modality, Role};
+use crate::domain::note::Note;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, PromptInput, Said, Scene, StatementInput};
 use crate::domain::question_context::{Day, Earlier, Line, Purpose, QuestionContext};
@@ -269,7 +270,11 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             let known = known_texts(&statement, &settings, &scene, &words);
             *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key).knowing(known);
             let _at_work = at_work(address);
-            Some(statement_request(statement, &settings, &scene, channel_key.guild.clone(), &words))
+            let notes: Vec<Seq> = statement.notes.iter().map(|(seq, _)| *seq).collect();
+            let request = statement_request(statement, &settings, &scene, channel_key.guild.clone(), &words);
+            let used = request.recalled.iter().filter(|seq| notes.contains(seq)).count();
+            context.recorder.instruments().notes.add(used as u64, ["used"]);
+            Some(request)
         }
     })
 }
@@ -281,8 +286,9 @@ fn leave_out(statement: &mut StatementInput, companion: &CompanionId, search: &m
     let is_alone = search.leave_out(input, companion, own.map_or(Seq::NONE, Seq::next));
     let is_shown = |said: &Said| search.shows(said.seq);
     statement.recalled.retain(is_shown);
+    statement.notes.retain(|(_, note)| note.sources.iter().all(|source| search.shows(*source)));
     if is_alone {
-        (statement.reason, statement.recalled) = (None, Vec::new());
+        (statement.reason, statement.recalled, statement.notes) = (None, Vec::new(), Vec::new());
     }
 }
 
@@ -330,10 +336,19 @@ async fn add_history(
         now: scene.now.zoned(&scene.zone),
     };
     let stretch = Stretch { after: range.after, before };
-    let is_heard = |from: &Author| history::is_heard(from, context, &channel_key.guild);
+    let guild = &channel_key.guild;
+    let is_heard = |from: &Author| history::is_heard(from, context, guild);
+    let (takes_notes, now) = (context.takes_notes(channel_key), context.clock.now());
+    let is_allowed = |author: &Author| author.role != Role::Person || context.may_be_noted(guild, &PersonId::from(&*author.id));
+    let is_usable = |note: &Note| {
+        let has_ended = note.until.is_some_and(|until| until <= now);
+        let all_agree = note.about.iter().chain([&note.said_by]).all(is_allowed);
+        takes_notes && !has_ended && all_agree && note.companions.contains(&settings.id)
+    };
     // Requests more than fit, so that a long one can be skipped.
-    match context.recall.like(question, stretch, channel_key, &*context.store, is_heard, 2 * words.recall_tokens).await {
-        Ok(found) => statement.recalled = found,
+    match context.recall.like(question, stretch, channel_key, &*context.store, is_heard, is_usable, 2 * words.recall_tokens).await
+    {
+        Ok(found) => (statement.recalled, statement.notes) = (found.messages, found.notes),
         Err(error) => {
             let channel = Plain(channel_key.channel.as_str());
             tracing::warn!(%channel, %error, "older messages cannot be looked up for a statement");
@@ -357,7 +372,11 @@ pub(super) fn statement_request(
         let line = Line { from: said.message.from.clone(), text: said.message.text.clone() };
         (line, Day::of(said.at, scene.now, &scene.zone))
     });
-    let earlier = Earlier(earlier.collect());
+    let notes = statement.notes.iter().filter(|(seq, _)| prompt.recalled.contains(seq)).map(|(_, note)| {
+        let line = Line { from: note.said_by.clone(), text: note.text.clone() };
+        (line, Day::of(note.said_at, scene.now, &scene.zone))
+    });
+    let earlier = Earlier(earlier.chain(notes).collect());
     let shown = input.recent.iter().chain(&input.buffer).map(|said| &*said.message);
     base_request(settings, guild, templates).asking(prompt).with(earlier).with(QuestionContext {
         purpose: Purpose::Statement { trigger: input.trigger, closing: input.stage, tries },

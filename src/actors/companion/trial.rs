@@ -55,6 +55,7 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
         summary_upto: Seq::NONE,
         left_out: 0,
         recalled: Vec::new(),
+        notes: Vec::new(),
     };
     [
         question::request(input, companion, &scene, guild.clone(), None, prompt),

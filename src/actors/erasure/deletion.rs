@@ -15,6 +15,7 @@ use crate::actors::writer::requests::{drained, redact_events, remove_from_index,
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
 use crate::domain::moment::Moment;
+use crate::domain::note::Note;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -230,6 +231,7 @@ pub async fn edit_message(
         Inbound::new(context.clone()).accept(channel_key, Event::Edited { message: seq, text: text.clone() }, None).await?;
         // The sentences and segments still contain the old text.
         let mut events: Vec<_> = sentences_of(&Reader::new(&*context.store), channel_key, seq).await?.into_values().collect();
+        events.extend(notes_without(&Reader::new(&*context.store), channel_key, |source| source == seq).await?);
         for segment in message.speech.iter().flat_map(|speech| &speech.segments) {
             events.extend(Reader::new(&*context.store).event(channel_key, *segment).await?.as_ref().map(redact));
         }
@@ -428,6 +430,75 @@ async fn sentences_of(
     }
 }
 
+/// A note without these sources, or redacted if it has no others. `None` if it had none of them.
+fn without_sources(recorded: &Recorded, is_gone: impl Fn(Seq) -> bool) -> Option<Recorded> {
+    let mut without = recorded.clone();
+    let Event::Noted(note) = &mut without.event else { return None };
+    note.lose(is_gone).then_some(without)
+}
+
+/// The notes of a channel that lose these sources, without them.
+async fn notes_without(
+    reader: &Reader<'_>,
+    channel_key: &ChannelKey,
+    is_gone: impl Fn(Seq) -> bool,
+) -> Result<Vec<Recorded>, ReadError> {
+    let mut changed = Vec::new();
+    for (seq, note) in reader.notes(channel_key, Seq::NONE).await? {
+        if note.sources.iter().any(|source| is_gone(*source)) {
+            let recorded = reader.event(channel_key, seq).await?;
+            changed.extend(recorded.and_then(|recorded| without_sources(&recorded, &is_gone)));
+        }
+    }
+    Ok(changed)
+}
+
+/// Removes expired messages, those below a number, from the sources of a channel's notes.
+pub async fn expire_sources(context: &ActorContext, channel_key: &ChannelKey, below: Seq) -> Result<(), RewriteError> {
+    let _lock = context.rewrite_locks.lock(channel_key).await;
+    let changed = notes_without(&Reader::new(&*context.store), channel_key, |source| source < below).await?;
+    if changed.is_empty() { Ok(()) } else { redact_traces(context, channel_key, changed, Vec::new()).await }
+}
+
+/// Replaces the text of a note. Returns false if there is no such note.
+pub async fn correct_note(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    seq: Seq,
+    text: Arc<str>,
+) -> Result<bool, RewriteError> {
+    let _lock = context.rewrite_locks.lock(channel_key).await;
+    let Some(mut recorded) = Reader::new(&*context.store).event(channel_key, seq).await? else { return Ok(false) };
+    let Event::Noted(note) = &mut recorded.event else { return Ok(false) };
+    if note.is_redacted() {
+        return Ok(false);
+    }
+    (note.text, note.asked) = (text, true);
+    redact_traces(context, channel_key, vec![recorded], Vec::new()).await?;
+    Ok(true)
+}
+
+/// Erases notes of a channel. Returns how many were erased.
+pub async fn erase_notes(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    is_erased: impl Fn(Seq, &Note) -> bool,
+) -> Result<u64, RewriteError> {
+    let _lock = context.rewrite_locks.lock(channel_key).await;
+    let reader = Reader::new(&*context.store);
+    let mut erased = Vec::new();
+    for (seq, note) in reader.notes(channel_key, Seq::NONE).await? {
+        if is_erased(seq, &note) {
+            erased.extend(reader.event(channel_key, seq).await?.as_ref().map(redact));
+        }
+    }
+    let count = erased.len() as u64;
+    if count > 0 {
+        redact_traces(context, channel_key, erased, Vec::new()).await?;
+    }
+    Ok(count)
+}
+
 /// The events of a channel's journal that contain or may quote some messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traces {
@@ -493,6 +564,10 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     // The prompt of an external companion is unknown, so its decisions count as traces.
                     decided.call.as_ref().is_none_or(|call| call.showed(gone))
                         || decided.messages.iter().any(|seq| gone.contains(seq))
+                }
+                Event::Noted(_) => {
+                    redacted.extend(without_sources(&recorded, |source| gone.contains(&source)));
+                    false
                 }
                 // A summary covers all messages before it, and the content of the previous summary.
                 Event::Summarised { upto, .. } => upto >= first,

@@ -16,7 +16,7 @@ use self::clock::Trust;
 pub use self::names::without_person;
 use self::names::{remove_people_from_usage, remove_stale_index_entries, remove_told};
 use crate::actors::channel::folded::folded;
-use crate::actors::erasure::deletion::RewriteError;
+use crate::actors::erasure::deletion::{RewriteError, expire_sources};
 use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::writer::{DeleteExpired, Request};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
@@ -269,6 +269,7 @@ pub async fn delete_before(context: &ActorContext, channel_key: &ChannelKey, bef
     let reader = Reader::new(&*context.store);
     let Some(below) = raise_mark(context, &reader, channel_key, before).await? else { return Ok(0) };
     let Some(no) = reader.channel_no(channel_key).await? else { return Ok(0) };
+    expire_sources(context, channel_key, below).await?;
     let first = Key::event(channel_key.ward(), no, Seq::NONE);
     let is_clear =
         context.store.scan(first, Key::event(channel_key.ward(), no, below), false, 1).await.map_err(ReadError::from)?.is_empty();

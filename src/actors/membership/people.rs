@@ -1,4 +1,4 @@
-//! Facts about people by guild, cached in memory: who opted out, and when each person was last told that companions are AI.
+//! Facts about people by guild, cached in memory: who opted out, when each person was last told that companions are AI, and of whom notes are taken.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use crate::domain::id::{GuildId, PersonId, Ward};
 use crate::domain::moment::Moment;
 use crate::journal::key;
 use crate::journal::reader::{ReadError, Reader};
+use crate::journal::record::NoteSwitchRecord;
 use crate::ports::store::{Store, Write};
 
 /// One value for each person of each guild. Clones share it.
@@ -20,6 +21,8 @@ pub struct People<T>(Arc<RwLock<HashMap<GuildId, HashMap<PersonId, T>>>>);
 pub type OptOuts = People<()>;
 /// When people were last told that companions are AI.
 pub type Told = People<Moment>;
+/// Whether notes are taken. Nobody's value is that of the whole guild, and that of no guild is the console's.
+pub type NoteSwitches = People<NoteSwitchRecord>;
 
 impl<T: Copy> People<T> {
     pub fn get(&self, guild: &GuildId, person: &PersonId) -> Option<T> {
@@ -69,19 +72,34 @@ impl People<Moment> {
     }
 }
 
-/// Loads both caches. Must be called before messages are accepted.
+impl People<NoteSwitchRecord> {
+    /// Whether notes are taken in a guild. None: nobody has decided, and it is no guild of the console.
+    pub fn of_guild(&self, guild: &GuildId, is_of_console: bool) -> Option<NoteSwitchRecord> {
+        let nobody = PersonId::from("");
+        self.get(guild, &nobody).or_else(|| self.get(&GuildId::from(""), &nobody).filter(|_| is_of_console))
+    }
+
+    /// Whether notes may be taken of a person.
+    pub fn allows(&self, guild: &GuildId, person: &PersonId) -> bool {
+        self.get(guild, person).is_none_or(|switch| switch.on)
+    }
+}
+
+/// Loads the caches. Must be called before messages are accepted.
 ///
 /// # Errors
 /// Returns an error if the store cannot be read.
-pub async fn load(opt_outs: &OptOuts, told: &Told, store: &dyn Store) -> Result<(), ReadError> {
+pub async fn load(opt_outs: &OptOuts, told: &Told, switches: &NoteSwitches, store: &dyn Store) -> Result<(), ReadError> {
     let reader = &Reader::new(store);
     let wards = stream::iter((0..=u8::MAX).map(Ward));
-    let read =
-        wards.map(|ward| async move { Ok::<_, ReadError>((reader.opt_outs(ward).await?, reader.disclosures(ward).await?)) });
+    let read = wards.map(|ward| async move {
+        Ok::<_, ReadError>((reader.opt_outs(ward).await?, reader.disclosures(ward).await?, reader.note_switches(ward).await?))
+    });
     let mut read = read.buffer_unordered(store.reads_at_once());
-    while let Some((opted_out, last_told)) = read.try_next().await? {
+    while let Some((opted_out, last_told, switched)) = read.try_next().await? {
         opted_out.iter().for_each(|(guild, person)| opt_outs.insert(guild, [person], ()));
         last_told.iter().for_each(|(guild, person, at)| told.insert(guild, [person], *at));
+        switched.iter().for_each(|(guild, person, on)| switches.insert(guild, [person], *on));
     }
     Ok(())
 }

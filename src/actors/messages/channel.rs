@@ -10,10 +10,11 @@ use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
 use crate::domain::conversation::{Conversation, Notice};
-use crate::domain::event::{Failure, Recorded};
+use crate::domain::event::{Failure, NotesTaken, Recorded};
 use crate::domain::filter::Finding;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
+use crate::domain::note::Note;
 use crate::domain::notice::Owed;
 use crate::domain::vote::State as Ballot;
 use crate::journal::reader::{ReadError, Restored};
@@ -90,6 +91,8 @@ pub enum ChannelMessage {
         text: Option<Arc<str>>,
         outcome: Option<Box<Outcome>>,
     },
+    /// Notes were taken, or could not be.
+    NotesTaken { taken: Option<Taken>, outcome: Option<Box<Outcome>> },
     /// Events below this number have expired.
     Expired(Seq),
     /// A deadline is due, a question may have waited for too long, or the channel has been idle for a while.
@@ -107,6 +110,9 @@ pub enum ChannelMessage {
     /// Answer with the current state of the conversation.
     Inspect(RpcReplyPort<Box<Inspection>>),
 }
+
+/// The notes of one call.
+pub type Taken = (Vec<Note>, NotesTaken);
 
 pub enum Received {
     /// An inbound event, and the time of its commit.

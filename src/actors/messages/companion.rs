@@ -29,6 +29,18 @@ pub struct Statement {
     pub history: HistoryRange,
 }
 
+impl Statement {
+    /// Without what was said up to an event, because a guest is in the room who may not know it.
+    pub fn hidden_upto(mut self, hidden: Seq) -> Self {
+        self.input.input.hide_upto(hidden, self.history.after);
+        self.history.after = self.history.after.max(hidden);
+        if self.input.input.summary.is_none() {
+            self.input.summary_upto = self.input.summary_upto.max(hidden);
+        }
+        self
+    }
+}
+
 /// A range of a journal: the events after one number and before another.
 #[derive(Clone, Debug)]
 pub struct HistoryRange {

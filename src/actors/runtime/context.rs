@@ -13,7 +13,7 @@ use crate::actors::companion::pictures::Pictures;
 use crate::actors::erasure::rewrite_locks::RewriteLocks;
 use crate::actors::membership::guest_book::GuestBook;
 use crate::actors::membership::memberships::{CompanionSet, Memberships};
-use crate::actors::membership::people::{OptOuts, Told};
+use crate::actors::membership::people::{NoteSwitches, OptOuts, Told};
 use crate::actors::messages::supervision::Ending;
 use crate::actors::models::{Models, Pool};
 use crate::actors::recall::Recall;
@@ -22,8 +22,10 @@ use crate::actors::runtime::directory::{ActorKey, Directory, Registration, Sort}
 use crate::actors::runtime::hub::Hub;
 use crate::actors::runtime::moderator::Moderator;
 use crate::actors::runtime::postings::Postings;
-use crate::domain::id::ChannelId;
+use crate::domain::id::{ChannelId, GuildId, PersonId};
+use crate::domain::moment::Moment;
 use crate::domain::text::one_line;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::ports::backend::keeping::{FailedReload, SkippedCompanion};
 use crate::ports::chat_platform::Platforms;
@@ -71,6 +73,8 @@ pub struct ActorContext {
     pub opt_outs: OptOuts,
     /// When people received the disclosure that companions are AI.
     pub told: Told,
+    /// Whether notes are taken, by guild and person.
+    pub note_switches: NoteSwitches,
     /// The briefs of long personas.
     pub briefs: Briefs,
     /// Which companions have a picture in the store.
@@ -163,6 +167,7 @@ impl ActorContext {
             guests: GuestBook::default(),
             opt_outs: OptOuts::default(),
             told: Told::default(),
+            note_switches: NoteSwitches::default(),
             briefs: Briefs::default(),
             pictures: Pictures::default(),
             rewrite_locks: RewriteLocks::default(),
@@ -179,6 +184,23 @@ impl ActorContext {
     /// of decisions.
     pub fn in_force(&self) -> Arc<Settings> {
         self.in_force.read().clone()
+    }
+
+    /// Whether notes are taken in a channel, and shown in its prompts.
+    pub fn takes_notes(&self, channel_key: &ChannelKey) -> bool {
+        self.takes_notes_since(channel_key).is_some()
+    }
+
+    /// Since when notes are taken in a channel. None: they are not.
+    pub fn takes_notes_since(&self, channel_key: &ChannelKey) -> Option<Moment> {
+        let is_of_console = self.platforms.is_written_here(&channel_key.channel);
+        let switch = self.note_switches.of_guild(&channel_key.guild, is_of_console);
+        switch.filter(|switch| switch.on && self.settings.memory.notes).map(|switch| switch.since)
+    }
+
+    /// Whether notes may be taken of a person.
+    pub fn may_be_noted(&self, guild: &GuildId, person: &PersonId) -> bool {
+        self.note_switches.allows(guild, person) && !self.opt_outs.holds(guild, person)
     }
 
     /// Replaces the settings in force.

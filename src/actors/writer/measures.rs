@@ -26,6 +26,10 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             Event::Disclosed(disclosed) => {
                 instruments.notices.add(disclosed.owed.people.len() as u64, [disclosed.owed.occasion.as_str()]);
             }
+            Event::Noted(note) => instruments.notes.add(1, [if note.asked { "asked" } else { "made" }]),
+            Event::NotesTaken(taken) => {
+                taken.dropped.iter().for_each(|(why, count)| instruments.notes.add(u64::from(*count), [why.as_str()]));
+            }
             Event::Evaluated(evaluated) => instruments.evaluations.add(1, [evaluated.trigger.as_str()]),
             Event::Segment(segment) => {
                 instruments.voice_segments.add(1, [segment.kind.as_str()]);

@@ -285,6 +285,9 @@ impl<'a> Draft<'a> {
             let told = disclosed.owed.people.iter().map(|person| key::disclosure(&self.channel_key.guild, person));
             self.batch.writes.extend(told.map(|key| Write::Put(key, encode(&made.at))));
         }
+        if let Event::Noted(_) = &made.event {
+            self.batch.writes.push(Write::Put(key::noted(self.batch.ward, self.no, seq), encode(&())));
+        }
         if let Some(figure) = figure(&made.event) {
             self.record_usage(made.at.month(0), &[figure]);
         }
@@ -370,6 +373,9 @@ impl<'a> Draft<'a> {
         for recorded in events.iter().filter(|recorded| stored.contains(&recorded.seq)) {
             let key = Key::event(self.batch.ward, self.no, recorded.seq);
             self.batch.writes.push(Write::Put(key, encode_event(recorded)));
+            if matches!(&recorded.event, Event::Noted(note) if note.is_redacted()) {
+                self.batch.writes.push(Write::Remove(key::noted(self.batch.ward, self.no, recorded.seq)));
+            }
         }
     }
 

@@ -71,6 +71,8 @@ impl Sweep {
         self.remove(owed.clone(), owed.end(), |key, value| key_if(decode(key, value).map_or(true, upto), key)).await?;
         let (first, end) = (key::dead_letter(ward, no, Seq::NONE), key::dead_letter(ward, no, below));
         self.remove(first, end, |key, _| vec![key.clone()]).await?;
+        let (first, end) = (key::noted(ward, no, Seq::NONE), key::noted(ward, no, below));
+        self.remove(first, end, |key, _| vec![key.clone()]).await?;
         // The events go last. While an event is left, it shows that the sweep is not finished.
         self.remove_events().await
     }

@@ -85,6 +85,7 @@ const FILES: &[(&str, &[u8])] = files![
     "markdown.js",
     "marked-license.txt",
     "marked.js",
+    "memory.js",
     "mention.js",
     "mentioned.js",
     "meters.js",

@@ -14,8 +14,8 @@ use super::openapi::{self, Api};
 use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
-    Shared, cards, companions, external, guard, health, invitations, keeping, live, messages, metrics, models, overview, page,
-    records, rooms, tokens, usage, voice,
+    Shared, cards, companions, external, guard, health, invitations, keeping, live, memory, messages, metrics, models, overview,
+    page, records, rooms, tokens, usage, voice,
 };
 use crate::ports::backend::Detail;
 use crate::ports::backend::keeping::BackedUp;
@@ -85,6 +85,11 @@ pub(super) fn api() -> Api {
         .get("/api/rooms/{room}/history", messages::history, "Return messages", &[200], &[404])
         .for_guests()
         .get("/api/rooms/{room}/search", messages::search, "Search the messages of a room", &[200], &[404])
+        .get("/api/rooms/{room}/notes", memory::notes, "Return the notes of a room", &[200], &[404])
+        .patch("/api/rooms/{room}/notes/{seq}", memory::correct, "Correct a note", &[204], &[404])
+        .delete("/api/rooms/{room}/notes/{seq}", memory::erase, "Erase a note", &[204], &[404])
+        .get("/api/notes", memory::about, "Return the notes by and about a person", &[200], &[404])
+        .put("/api/notes", memory::switch, "Turn notes on or off, for a guild or for a person", &[204], &[404])
         .get("/api/rooms/{room}/state", rooms::state, "Return what is going on in a room", &[200], &[404])
         .get("/api/decisions", records::decisions, "Return decisions", &[200], &[404])
         .get("/api/why", records::why, "Explain a decision, or what happened to a message", &[200], &[404])

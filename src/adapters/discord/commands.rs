@@ -17,6 +17,7 @@ mod choosing;
 pub mod fuzz;
 mod interaction;
 mod members;
+mod memory;
 mod persons;
 mod recall;
 mod recent;
@@ -320,6 +321,7 @@ impl CommandHandler {
             Command::Pause { companion, on } => self.pause(on, companion.as_deref(), here, person).await,
             Command::Why { companion } => self.why(companion.as_deref(), here).await,
             Command::Recall { words } => self.recall(&words, here).await,
+            Command::Memory(wanted) => self.memory(wanted, here, person).await,
             Command::ForgetMe { sure } => self.forget(sure, here, person).await,
             Command::IgnoreMe { on } => self.ignore(on, here, person).await,
             Command::VoiceJoin { to } => self.voice_join(to, here, person).await,

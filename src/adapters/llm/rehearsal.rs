@@ -6,6 +6,7 @@ mod ballot;
 mod dice;
 mod kind;
 mod memory;
+mod notes;
 mod phrases;
 mod situation;
 
@@ -83,6 +84,7 @@ impl LanguageModel for Rehearsal {
                 (remembered.unwrap_or_else(|| phrases::statement(&situation, tries, &mut dice)), STATEMENT_SECS)
             }
             Purpose::Summary | Purpose::Brief => (summary(&request.user()), DECISION_SECS),
+            Purpose::Notes => (notes::notes(&request.user()), DECISION_SECS),
             Purpose::Judgement => (judgement(context), DECISION_SECS),
         };
         self.say(&text, dice.between(secs), drafts).await;

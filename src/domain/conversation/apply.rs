@@ -34,12 +34,14 @@ impl Conversation {
             Event::Edited { message, text } => {
                 self.window.edit(*message, text);
                 self.filtered.forget(&[*message]);
+                self.noting.change(&[*message]);
                 self.closing.edit_recent_statement(*message, text);
             }
             Event::Deleted { messages, unnamed, again } => {
                 self.forget_talk();
                 self.forget_named(unnamed);
                 self.filtered.forget(messages);
+                self.noting.change(messages);
                 self.apply_deleted(messages, *again, notes);
             }
             Event::Joined { companion, external } => {
@@ -67,6 +69,7 @@ impl Conversation {
                 // Prompts do not show earlier messages any more.
                 self.window.drop_below(seq);
                 self.summary.clear(seq);
+                self.noting.clear(seq);
                 self.filtered.clear();
                 for gate in self.gates.values_mut() {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.position.handled) };
@@ -211,6 +214,8 @@ impl Conversation {
                 self.filtered.forget(&[Seq::NONE]);
             }
             Event::Filtered(finding) => self.filtered.apply(finding),
+            Event::Noted(_) => {}
+            Event::NotesTaken(taken) => self.noting.apply(taken),
         }
         self.update_waiting(world, notes);
     }

@@ -56,6 +56,7 @@ impl Conversation {
         }
         self.restart_silence(message.from.role == Role::Person, world);
         self.remember_talk(message, world.rules.gate);
+        self.noting.count(seq, now, world.notes);
         let is_refused = self.announced.refused.take() == Some(seq);
         let stopped = self.announced.stopped.take().filter(|(message, _)| *message == seq).map(|(_, companions)| companions);
         let retracted_alone = std::mem::take(&mut self.announced.retracted_alone);

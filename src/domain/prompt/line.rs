@@ -10,6 +10,7 @@ use super::data::{cut_middle, escape_into, escaped_weight, plain_name, weight};
 use crate::id::CompanionId;
 use crate::message::{Author, Cut, Message, Quoted, Role};
 use crate::moment::Moment;
+use crate::note::Note;
 
 /// A message is shown with its time after a silence of this length. The first message of a day is, too.
 const GAP: Duration = Duration::from_secs(600);
@@ -60,6 +61,23 @@ pub(super) fn short_line(said: &Said, reader: Reader<'_>, has_namesake: bool, mo
     }
     line.push_str(": ");
     end_with_text(line, message, is_own, "\n", most)
+}
+
+/// A note as its author's name and a text: `Ana, noted: "Ana's cat is called Mora."`. It weighs at most `most`. None if that is impossible.
+pub(super) fn note_line(note: &Note, has_namesake: bool, most: usize) -> Option<String> {
+    let mut line = String::new();
+    escape_into(&mut line, &plain_name(&note.said_by.name));
+    if has_namesake {
+        line.push_str(&format!(" #{}", tag(&note.said_by)));
+    }
+    if let Some(about) = note.about.as_ref().filter(|_| note.is_hearsay()) {
+        line.push_str(" about ");
+        escape_into(&mut line, &plain_name(&about.name));
+    }
+    line.push_str(", noted: \"");
+    escape_into(&mut line, &note.text);
+    line.push_str("\"\n");
+    (weight(&line) <= most).then_some(line)
 }
 
 /// Appends the text of a message, cut so that the line weighs at most `most`.

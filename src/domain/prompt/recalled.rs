@@ -1,44 +1,92 @@
 //! Selects and writes the recalled messages of a prompt.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::Said;
 use super::data::weight;
-use super::line::{Reader, short_line};
-use super::texts::RECALLED;
+use super::line::{Reader, note_line, short_line};
+use super::texts::{RECALLED, RECALLED_WITH_NOTES};
 use crate::id::Seq;
+use crate::message::Author;
+use crate::note::Note;
 
 /// One message takes at most the room divided by this number. A longer one is cut in its middle.
 const SHARE: usize = 3;
 /// An upper bound of the weight of the texts around the lines.
 const DELIMITERS_WEIGHT: usize = 44;
 
-/// The lines of the best messages that fit, oldest first, below the days on which they were said, and their numbers, the best first. `found` is ordered
-/// by quality, the best first. Messages that the prompt shows anyway, from `talk` on, are skipped.
-pub(super) fn recalled(found: &[Said], talk: &[&Said], reader: Reader<'_>, zone: &TimeZone, room: usize) -> (String, Vec<Seq>) {
-    let room = room.saturating_sub(weight(RECALLED) + DELIMITERS_WEIGHT);
-    let shown_from = talk.first().map(|said| said.seq);
-    let others = || found.iter().chain(talk.iter().copied()).map(|said| &said.message.from);
-    let (mut lines, mut left, mut days) = (Vec::<(Seq, String, String)>::new(), room, BTreeSet::new());
-    for said in found.iter().filter(|said| shown_from.is_none_or(|from| said.seq < from)) {
-        let day = format!("{}:\n", said.at.zoned(zone).date());
-        let day_weight = if days.contains(&day) { 0 } else { weight(&day) };
-        let from = &said.message.from;
-        let has_namesake = others().any(|other| other.name == from.name && (other.role, &other.id) != (from.role, &from.id));
-        let Some(line) = short_line(said, reader, has_namesake, (room / SHARE).saturating_sub(day_weight)) else { continue };
-        if let Some(rest) = left.checked_sub(weight(&line) + day_weight) {
-            left = rest;
-            days.insert(day.clone());
-            lines.push((said.seq, day, line));
+/// What was looked up for a statement, the best first.
+#[derive(Clone, Copy)]
+pub(super) struct Found<'a> {
+    pub(super) messages: &'a [Said],
+    pub(super) notes: &'a [(Seq, Arc<Note>)],
+}
+
+/// A line, with its number, its place in the order of time, and its day.
+struct Line {
+    seq: Seq,
+    place: Seq,
+    day: String,
+    text: String,
+}
+
+/// The lines that are chosen, within a room.
+struct Lines {
+    left: usize,
+    chosen: Vec<Line>,
+}
+
+impl Lines {
+    /// Adds a line if it fits. `write` writes it with at most a weight.
+    fn add(&mut self, seq: Seq, place: Seq, date: Date, most: usize, write: impl FnOnce(usize) -> Option<String>) -> bool {
+        let day = format!("{date}:\n");
+        let day_weight = if self.chosen.iter().any(|line| line.day == day) { 0 } else { weight(&day) };
+        let Some(text) = write(most.saturating_sub(day_weight)) else { return false };
+        let Some(rest) = self.left.checked_sub(weight(&text) + day_weight) else { return false };
+        self.left = rest;
+        self.chosen.push(Line { seq, place, day, text });
+        true
+    }
+}
+
+/// The lines of the best notes and messages that fit, oldest first, below the days on which they were said, and their numbers, the best first. Notes
+/// take at most half of the room. What the prompt shows anyway, from `talk` on, is skipped, and a message that a note was made from comes after
+/// the others.
+pub(super) fn recalled(found: Found<'_>, talk: &[&Said], reader: Reader<'_>, zone: &TimeZone, room: usize) -> (String, Vec<Seq>) {
+    let room = room.saturating_sub(weight(heading(found.notes)) + DELIMITERS_WEIGHT);
+    let is_older = |seq: Seq| talk.first().is_none_or(|first| seq < first.seq);
+    let others = || found.messages.iter().chain(talk.iter().copied()).map(|said| &said.message.from);
+    let has_namesake =
+        |from: &Author| others().any(|other| other.name == from.name && (other.role, &other.id) != (from.role, &from.id));
+    let mut lines = Lines { left: room / 2, chosen: Vec::new() };
+    let mut noted = BTreeSet::<Seq>::new();
+    for (seq, note) in found.notes.iter().filter(|(_, note)| note.sources.iter().any(|source| is_older(*source))) {
+        let place = note.sources.last().copied().unwrap_or(*seq);
+        let date = note.said_at.zoned(zone).date();
+        if lines.add(*seq, place, date, room / SHARE, |most| note_line(note, has_namesake(&note.said_by), most)) {
+            noted.extend(&note.sources);
         }
     }
-    let numbers = lines.iter().map(|(seq, ..)| *seq).collect();
-    lines.sort_by_key(|(seq, ..)| *seq);
-    let text = lines
-        .chunk_by(|(_, day, _), (_, next, _)| day == next)
-        .flat_map(|lines| [&lines[0].1].into_iter().chain(lines.iter().map(|(.., line)| line)));
-    let text = text.map(String::as_str).collect();
+    lines.left += room - room / 2;
+    let older = || found.messages.iter().filter(|said| is_older(said.seq));
+    for said in older().filter(|said| !noted.contains(&said.seq)).chain(older().filter(|said| noted.contains(&said.seq))) {
+        let date = said.at.zoned(zone).date();
+        let line = |most| short_line(said, reader, has_namesake(&said.message.from), most);
+        lines.add(said.seq, said.seq, date, room / SHARE, line);
+    }
+    let mut lines = lines.chosen;
+    let numbers = lines.iter().map(|line| line.seq).collect();
+    lines.sort_by_key(|line| (line.place, line.seq));
+    let of_day = lines.chunk_by(|line, next| line.day == next.day);
+    let text = of_day.flat_map(|lines| [&*lines[0].day].into_iter().chain(lines.iter().map(|line| &*line.text))).collect();
     (text, numbers)
+}
+
+/// The heading of what was looked up.
+pub(super) const fn heading(notes: &[(Seq, Arc<Note>)]) -> &'static str {
+    if notes.is_empty() { RECALLED } else { RECALLED_WITH_NOTES }
 }

@@ -9,9 +9,9 @@ use super::form::pass_form;
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
 use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end};
 use super::note::choose_note;
-use super::recalled::recalled;
+use super::recalled::{self, Found};
 use super::room::statement_ending_weight;
-use super::texts::{FRAME_WEIGHT, HOW_TO_READ_TURNS, HOW_TO_READ_TURNS_SHORT, MISSED, NEW, OPENING, REASON, RECALLED, SUMMARY};
+use super::texts::{FRAME_WEIGHT, HOW_TO_READ_TURNS, HOW_TO_READ_TURNS_SHORT, MISSED, NEW, OPENING, REASON, SUMMARY};
 use super::transcript::left_out;
 use super::window::first_shown;
 use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
@@ -136,13 +136,14 @@ fn situation(
     let reason = quoted(reason.as_deref(), changing / 8);
     let [earlier, new] = [&talk[begin..begin + new_from], &talk[begin + new_from..]];
     let scene = scene.sentences(character.id, earlier, new, changing / 4);
-    let (older, recalled) = recalled(&statement.recalled, &talk[begin..], reader, zone, *recall_room);
+    let found = Found { messages: &statement.recalled, notes: &statement.notes };
+    let (older, recalled) = recalled::recalled(found, &talk[begin..], reader, zone, *recall_room);
     let heading = |text, heading| if str::is_empty(text) { "" } else { heading };
     let text = paragraphs(&[
         heading(&summary, SUMMARY),
         &block("summary", &summary),
         left_out(missing).trim_end(),
-        heading(&older, RECALLED),
+        heading(&older, recalled::heading(&statement.notes)),
         &block("older-messages", &older),
         &scene,
         if has_missed { MISSED } else { "" },

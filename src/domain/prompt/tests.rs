@@ -103,6 +103,7 @@ fn speaking(input: PromptInput) -> StatementInput {
         summary_upto: Seq::NONE,
         left_out: 0,
         recalled: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -48,6 +48,9 @@ pub(super) const REASON: &str =
 
 /// The heading of recalled older messages.
 pub(super) const RECALLED: &str = "Older messages, found by words of what was just said (much may have changed since):";
+/// The same for messages and notes.
+pub(super) const RECALLED_WITH_NOTES: &str =
+    "Older messages, and notes of what was said, found by words of what was just said (much may have changed since):";
 
 /// An upper bound of the weight of delimiters, empty lines, headings and the time.
 pub(super) const FRAME_WEIGHT: usize = 500;

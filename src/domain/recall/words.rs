@@ -47,6 +47,13 @@ impl Words {
     pub fn reader(&self) -> WordReader<'_> {
         WordReader { stemmers: &self.stemmers, known: HashMap::default() }
     }
+
+    /// The words of a text that are about a topic.
+    pub fn topic(&self, text: &str) -> HashSet<Word> {
+        let mut words = Vec::new();
+        self.reader().read(text, &mut words);
+        words.into_iter().filter(|word| !self.without_topic.contains(word)).collect()
+    }
 }
 
 /// Reads the words of texts. Caches the forms of each word.

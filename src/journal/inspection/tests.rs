@@ -29,7 +29,15 @@ fn all() -> Vec<(Key, Vec<u8>)> {
     let owed = outbox_record(crate::domain::trigger::Trigger::Lull);
     let mut invitations = Invitations::default();
     let (room, secret) = (channel.clone(), "hash".into());
-    let invitation = InvitationPlan { guild: guild.clone(), channel: room, secret, from: seq, ends_at: None, most_guests: 5 };
+    let invitation = InvitationPlan {
+        guild: guild.clone(),
+        channel: room,
+        secret,
+        from: seq,
+        ends_at: None,
+        most_guests: 5,
+        knows_before: true,
+    };
     assert!(invitations.add("one".into(), invitation, at));
     vec![
         (Key::event(ward, NO, seq), encode_event(&event)),

@@ -46,8 +46,9 @@ async fn found(world: &World, room: usize) -> BTreeSet<String> {
     let stretch = Stretch { after: Seq::NONE, before: Seq(u64::MAX) };
     let key = channel_key(ROOMS[room]);
     let is_heard = |from: &Author| is_heard(from, &world.context, &key.guild);
-    let found = world.context.recall.like(question, stretch, &key, &*world.context.store, is_heard, 100_000).await.unwrap();
-    found.iter().filter_map(|said| said.message.text.split(' ').next().map(str::to_owned)).collect()
+    let found =
+        world.context.recall.like(question, stretch, &key, &*world.context.store, is_heard, |_| true, 100_000).await.unwrap();
+    found.messages.iter().filter_map(|said| said.message.text.split(' ').next().map(str::to_owned)).collect()
 }
 
 async fn live(seed: u64) {

@@ -23,6 +23,7 @@ use crate::backend::keeping::{
 };
 use crate::backend::live::{Lagged, LiveStream, Watched};
 use crate::backend::maintenance_service::MaintenanceService;
+use crate::backend::memory_service::{MemoryService, Notes, NotesAbout};
 use crate::backend::message_service::MessageService;
 use crate::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, RunBy, SearchQuery, Words};
 use crate::backend::record_service::RecordService;
@@ -97,6 +98,8 @@ pub struct Probe {
     /// Whether most calls panic.
     pub panics: bool,
     pub models_fail: bool,
+    /// Whether notes are taken, by person; the empty name is the whole guild.
+    pub notes_on: BTreeMap<String, bool>,
     /// The sender that the next copy of the store for a process keeps.
     pub copy: Option<mpsc::Sender<()>>,
 }
@@ -346,7 +349,15 @@ impl GuestService for FakeBackend {
         let secret = format!("secret-{}", guests.made);
         let (key, hashed) = (Arc::<str>::from(format!("i{}", guests.made)), Arc::from(&*secret));
         let (channel, most_guests) = (id.channel(), new.most_guests);
-        let new = guests::InvitationPlan { guild: "home".into(), channel, secret: hashed, from, ends_at: None, most_guests };
+        let new = guests::InvitationPlan {
+            guild: "home".into(),
+            channel,
+            secret: hashed,
+            from,
+            ends_at: None,
+            most_guests,
+            knows_before: true,
+        };
         assert!(guests.all.add(key.clone(), new, NOON));
         Ok((guests.view(&key), secret.into()))
     }
@@ -687,6 +698,33 @@ impl MessageService for FakeBackend {
 }
 
 #[async_trait]
+impl MemoryService for FakeBackend {
+    async fn notes(&self, id: &RoomId) -> Result<Notes, Refused> {
+        let on = self.probe().notes_on.get("").copied();
+        self.with_room(id, |room| Ok(Notes { guild: room.guild.as_str().into(), on, allowed: true, ..Notes::default() }))
+    }
+
+    async fn notes_about(&self, person: Person) -> Result<NotesAbout, Refused> {
+        self.check().await?;
+        Ok(NotesAbout { on: self.probe().notes_on.get(&*person.id).copied() != Some(false), notes: Vec::new() })
+    }
+
+    async fn correct_note(&self, id: &RoomId, note: Seq, _: Arc<str>) -> Result<(), Refused> {
+        self.erase_note(id, note).await
+    }
+
+    async fn erase_note(&self, id: &RoomId, note: Seq) -> Result<(), Refused> {
+        self.with_room(id, |_| if note == Seq(1) { Ok(()) } else { Err(Refused::not_found(format!("there is no note {note}"))) })
+    }
+
+    async fn switch_notes(&self, _: GuildId, person: Option<PersonId>, on: bool) -> Result<(), Refused> {
+        self.check().await?;
+        self.probe().notes_on.insert(person.map_or_else(String::new, |person| person.to_string()), on);
+        Ok(())
+    }
+}
+
+#[async_trait]
 impl RecordService for FakeBackend {
     async fn history(&self, id: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
         self.with_room(id, |room| {
@@ -850,13 +888,13 @@ impl MaintenanceService for FakeBackend {
     }
 
     async fn forgettable(&self, _: &Forget) -> Result<Forgotten, Refused> {
-        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, in_file_until: None })
+        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, notes: 0, in_file_until: None })
     }
 
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {
         self.check().await?;
         self.probe().forgotten.push(forget);
-        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, in_file_until: Some(NOON.into()) })
+        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, notes: 0, in_file_until: Some(NOON.into()) })
     }
 
     async fn readiness(&self) -> Readiness {

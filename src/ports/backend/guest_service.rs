@@ -72,6 +72,13 @@ pub struct NewInvitation {
     /// The largest number of guests: 1 to 20.
     #[schemars(range(min = 1, max = MOST_GUESTS))]
     pub most_guests: u8,
+    /// Whether companions may use what was said before, while its guests are in the room. True if it is absent.
+    #[serde(default = "yes")]
+    pub knows_before: bool,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// An invitation, as the operator of its room sees it.
@@ -82,6 +89,8 @@ pub struct InvitationView {
     /// Null: the invitation has no end.
     pub ends_at: Option<Stamp>,
     pub most_guests: u8,
+    /// Whether companions may use what was said before, while its guests are in the room.
+    pub knows_before: bool,
     pub revoked_at: Option<Stamp>,
     /// The number of messages of its guests today (UTC). The seconds of voice and the tokens are also those of today.
     pub messages: u64,
@@ -106,6 +115,7 @@ impl InvitationView {
             made_at: invitation.made_at.into(),
             ends_at: invitation.ends_at.map(Into::into),
             most_guests: invitation.most_guests,
+            knows_before: invitation.knows_before,
             revoked_at: invitation.revoked_at.map(Into::into),
             messages: used.messages,
             voice_secs: used.voice_ms / 1_000,

@@ -148,8 +148,15 @@ pub struct Forgotten {
     pub messages: u64,
     pub decisions: u64,
     pub summaries: u64,
+    /// The number of notes that were made from the messages, or are about the person.
+    #[serde(skip_serializing_if = "is_none")]
+    pub notes: u64,
     /// The latest time at which the text can still be read in the store's file. None: until an operator compacts the store.
     pub in_file_until: Option<Stamp>,
+}
+
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Whether messages can be accepted.

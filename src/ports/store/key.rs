@@ -82,6 +82,10 @@ kinds! {
     Invitation = 24,
     /// People who received the notice that companions are AI: guild, person.
     Told = 25,
+    /// The index of notes: channel, number.
+    Note = 26,
+    /// Whether notes are taken: guild, and the person or nothing for the whole guild.
+    NoteSwitch = 27,
 }
 
 /// A key: one byte for the ward, one for the kind, and the rest by kind.

@@ -65,6 +65,7 @@ fn bids_agree_with_the_conversation_in_every_recorded_talk() {
                     turn: &mut || TurnId(0),
                     ledger: &mut ledger,
                     summary: None,
+                    notes: None,
                     tokens_per_day: None,
                     is_unpostable: false,
                 };

@@ -29,6 +29,7 @@ pub(super) fn check(props: &Props) {
             | Event::ReplyExtended { next: ticket, .. } => {
                 room.owed.insert(*ticket, room.cleared);
             }
+            Event::Noted(_) => drop(room.said.insert(recorded.seq)),
             Event::Said { message, reply, .. } => {
                 let cleared = reply.and_then(|ticket| room.owed.get(&ticket).copied()).unwrap_or_default();
                 for seq in &message.recalled {

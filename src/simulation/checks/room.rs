@@ -229,7 +229,12 @@ impl<'a> Record<'a> {
                 self.note_follow_up(recorded.seq);
             }
             Event::Edited { message, .. } => self.note_change(recorded.seq, self.clock, &[*message]),
-            Event::CaughtUp { .. } | Event::Disclosed(_) | Event::JitterDrawn { .. } | Event::Filtered(_) => {}
+            Event::CaughtUp { .. }
+            | Event::Disclosed(_)
+            | Event::JitterDrawn { .. }
+            | Event::Filtered(_)
+            | Event::Noted(_)
+            | Event::NotesTaken(_) => {}
             // Rooms with voice calls have their own checks.
             Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_) | Event::VoiceQuiet { .. } => {}
             Event::AddressRefused { message } => drop(self.refused.insert(*message)),

@@ -77,6 +77,21 @@ pub(super) const ERRORS: &[&str] = &[
     "other",
 ];
 pub(super) const OCCASIONS: &[&str] = names!(Occasion::ALL);
+/// What may become of a note; see `Dropped` in `domain/memory.rs`.
+pub(super) const NOTES: &[&str] = &[
+    "made",
+    "asked",
+    "used",
+    "length",
+    "sources",
+    "subject",
+    "unsupported",
+    "instruction",
+    "secret",
+    "sensitive",
+    "known",
+    "too_many",
+];
 pub(super) const TRIMMED: &[&str] = names!(Trimmed::ALL);
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot", "event"];
@@ -101,6 +116,8 @@ pub(super) const COMMANDS: &[&str] = &[
     "talkativeness",
     "pause",
     "why",
+    "recall",
+    "memory",
     "forget_me",
     "ignore_me",
     "export_me",

@@ -61,7 +61,13 @@ pub(super) fn ask(
     });
     let open_tickets = tickets.to_vec();
     let helps_at_risk = channel.context.settings.safety.crisis;
-    let input = channel.source(move |conversation| inputs(&open_tickets, conversation, helps_at_risk));
+    let here = channel.clone();
+    let input = channel.source(move |conversation| {
+        let mut inputs = inputs(&open_tickets, conversation, helps_at_risk)?;
+        let (hidden, summary_from) = (here.hidden_upto(), conversation.summary().begins_after());
+        inputs.iter_mut().for_each(|(_, input)| input.hide_upto(hidden, summary_from));
+        Some(inputs)
+    });
     let asking = DecisionRequest { channel_key: channel.key.clone(), asked, priority, deadline, is_repeat, input, tell, arrival };
     // If the companion is not running, the question is dropped. The drop reports it as lost, and it is asked again.
     match channel.context.directory.find(&companion) {
@@ -88,9 +94,10 @@ pub(super) fn ask_or_pass(ticket: Ticket, conversation: &Conversation, channel: 
         return None;
     }
     let modality = conversation.window().get(evaluation.message).map(|entry| entry.message.modality);
+    let here = channel.clone();
     let statement = channel.source(move |conversation| {
         let (companion, evaluation) = conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket)?;
-        statement_or_pass(companion, evaluation, conversation)
+        Some(statement_or_pass(companion, evaluation, conversation)?.hidden_upto(here.hidden_upto()))
     });
     let call = answer_or_pass::ask(answer_or_pass::Question {
         channel_key: channel.key.clone(),

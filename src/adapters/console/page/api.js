@@ -113,6 +113,12 @@ export function expect(room, limit) {
 }
 // The messages that have these words, the best first.
 export const searchRoom = (room, q) => call('GET', roomPath(room, `/search${query({ q, limit: 100 })}`));
+// What companions remember: notes of a room, and by and about a person.
+export const notes = room => call('GET', roomPath(room, '/notes'));
+export const notesAbout = (guild, person) => call('GET', `/api/notes${query({ guild, person })}`);
+export const correctNote = (room, seq, text) => call('PATCH', roomPath(room, `/notes/${seq}`), { text });
+export const eraseNote = (room, seq) => call('DELETE', roomPath(room, `/notes/${seq}`));
+export const switchNotes = (guild, on, person) => call('PUT', '/api/notes', { guild, on, person });
 export const roomState = room => call('GET', roomPath(room, '/state'));
 export const decisions = (room, after, limit) => call('GET', `/api/decisions${query({ room, after, limit })}`);
 export const why = (room, companion, at) => call('GET', `/api/why${query({ room, companion, at })}`);
@@ -177,7 +183,7 @@ export const drop = entry => call('POST', entryPath(entry, 'drop'), {});
 const invitationPath = (room, id = '') => roomPath(room, `/invitations${id && `/${encodeURIComponent(id)}`}`);
 export const invitations = room => call('GET', invitationPath(room));
 // `ends` is `day`, `week` or `never`. Only this answer has the link.
-export const invite = (room, ends, mostGuests) => call('POST', invitationPath(room), { ends, most_guests: mostGuests });
+export const invite = (room, ends, mostGuests, knowsBefore) => call('POST', invitationPath(room), { ends, most_guests: mostGuests, knows_before: knowsBefore });
 // Its guests are out at once.
 export const revoke = (room, id) => call('DELETE', invitationPath(room, id));
 export const tokens = () => call('GET', '/api/tokens');

@@ -34,12 +34,12 @@ export function invitations({ room, showProblem }) {
   const guestNode = guest => el('span', null, name(guest.name), guest.left_at || guest.is_here ? el('span', { class: 'muted' }, ` (${t(guest.left_at ? 'invite.has_left' : 'invite.is_here')})`) : null);
 
   function entry(invitation) {
-    const { made_at: made, ends_at: ends, revoked_at: revoked, most_guests: most, guests, messages } = invitation;
+    const { made_at: made, ends_at: ends, revoked_at: revoked, most_guests: most, knows_before: knows, guests, messages } = invitation;
     const end = revoked ? t('invite.revoked', { at: words.minute(revoked) }) : !ends ? t('invite.ends_never') : t(isOver(invitation) ? 'invite.ended' : 'invite.ends', { at: words.minute(ends) });
     return el(
       'li',
       { class: isOver(invitation) ? 'muted' : null },
-      el('p', null, t('invite.made', { at: words.minute(made) }), ' · ', end),
+      el('p', null, t('invite.made', { at: words.minute(made) }), ' · ', end, knows ? '' : ` · ${t('invite.hides_before')}`),
       el('p', null, t('invite.guests', { guests: guests.length, count: most }), guests.length ? [': ', listed(guests.map(guestNode))] : '', messages ? ` · ${t('invite.messages', { count: messages })}` : ''),
       isOver(invitation) ? null : el('p', { class: 'actions' }, el('button', { type: 'button', class: 'quiet-button danger', onclick: () => revoke(invitation) }, t('invite.revoke'))),
     );
@@ -77,16 +77,17 @@ export function invitations({ room, showProblem }) {
     const problem = el('p', { class: 'form-problem', role: 'alert' });
     const ends = el('select', { id: 'invite-ends' }, ENDS.map(end => el('option', { value: end, selected: end === USUAL_END }, t(`invite_ends.${end}`))));
     const most = el('input', { id: 'invite-most', type: 'number', min: 1, max: MOST_GUESTS, required: true, value: String(USUAL_GUESTS) });
+    const before = el('select', { id: 'invite-before' }, ['no', 'yes'].map(answer => el('option', { value: answer }, t(`invite.before_${answer}`))));
     const make = el('button', { class: 'solid' }, t('invite.make'));
     const made = el('div', { class: 'made', role: 'status' });
     const notes = [answer.reach.only_here ? paragraph(pieces('invite.only_here', { address: el('code', { dir: 'ltr' }, plain(answer.reach.url)) }), 'muted') : '', answer.needs_sign_in ? '' : paragraph(t('invite.makes_token'), 'muted')];
-    const node = el('form', { class: 'small-form invite' }, el('label', { for: 'invite-ends' }, t('invite.works')), ends, el('label', { for: 'invite-most' }, t('invite.most')), most, notes, problem, el('div', { class: 'row' }, make));
+    const node = el('form', { class: 'small-form invite' }, el('label', { for: 'invite-ends' }, t('invite.works')), ends, el('label', { for: 'invite-most' }, t('invite.most')), most, el('label', { for: 'invite-before' }, t('invite.before')), before, notes, problem, el('div', { class: 'row' }, make));
     node.addEventListener('submit', async event => {
       event.preventDefault();
       make.disabled = true;
       problem.textContent = '';
       try {
-        const invited = await api.invite(open.room.id, ends.value, Number(most.value));
+        const invited = await api.invite(open.room.id, ends.value, Number(most.value), before.value === 'yes');
         notes[1]?.remove?.();
         made.replaceChildren(...linkNode(invited).filter(Boolean));
         const field = made.querySelector('input');
@@ -106,7 +107,7 @@ export function invitations({ room, showProblem }) {
     const target = room();
     if (!target || open) return;
     const top = el('div', null, el('p', { class: 'muted' }, t('base.loading')));
-    const box = dialog(t('invite.title', { room: plain(titleOf(target)) }), paragraph(t('invite.what')), paragraph(t('invite.remember')), top, el('div', { class: 'invitations' }));
+    const box = dialog(t('invite.title', { room: plain(titleOf(target)) }), paragraph(t('invite.what')), top, el('div', { class: 'invitations' }));
     open = { room: target, list: box.querySelector('.invitations') };
     box.addEventListener('close', () => (open = null));
     try {

@@ -218,7 +218,7 @@ function offerUndo(room, deletion) {
   notice.show(t('rooms.deleted', { room: titleOf(room) }), 'plain', { label: t('rooms.undo'), act, ms: Math.max(0, Date.parse(deletion.deleted_at) - serverNow()) });
 }
 const list = rooms({ open: id => open(id), unreadIn: id => missed.of(id), showProblem, changed: readRooms, desk });
-const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, showProblem });
+const menu = roomMenu({ me: speaker.me, room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, showProblem });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
 // A room that is not processed sends no events, so its state is requested.

@@ -8,9 +8,9 @@ import { platformName } from './platforms.js';
 import { deletesRoom, deletionLabel } from './rooms.js';
 import { t } from './texts.js';
 
-// `room()` is the room shown as the server lists it; `changed()` loads the list again, and `open(id)` the room; `leave(id)` is called before a room is deleted,
+// `room()` is the room shown as the server lists it, `me()` the name under which one writes; `changed()` loads the list again, and `open(id)` the room; `leave(id)` is called before a room is deleted,
 // and with null if it was not, `deleted(room, deletion)` afterwards; `find()` opens the search, and `desk` makes companions.
-export function roomMenu({ room, changed, open, leave, deleted, find, desk, showProblem }) {
+export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, showProblem }) {
   const button = byId('more');
   const panel = byId('room-menu');
 
@@ -36,6 +36,7 @@ export function roomMenu({ room, changed, open, leave, deleted, find, desk, show
     toggle(t('rooms.minors'), Boolean(shown.minors), () => patch(shown, { minors: !shown.minors }), t('rooms.minors_about')),
     item(t('rooms.cancel_replies'), () => api.clearRoom(shown.id).catch(showProblem), t('rooms.cancel_replies_about')),
     item(t('rooms.export'), about('showExport'), t('rooms.export_about')),
+    item(t('memory.button'), () => api.loaded(import('./memory.js')).then(({ showMemory }) => showMemory(shown, me())).catch(showProblem)),
   ];
   const ofServer = shown => [
     shown ? item(t('rooms.usage'), about('showUsage'), t('rooms.usage_about')) : null,

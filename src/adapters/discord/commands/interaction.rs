@@ -17,6 +17,7 @@ use twilight_model::channel::ChannelType;
 use twilight_model::guild::Permissions;
 
 use self::payload::{GivenOption, Payload};
+use super::memory::MemoryOptions;
 use super::registered::{self as name, CHANNEL_TYPES, Level};
 use crate::domain::id::GuildId;
 use crate::outgoing::HELP_FOR;
@@ -104,6 +105,7 @@ pub(super) enum Command {
     Recall {
         words: String,
     },
+    Memory(MemoryOptions),
     ForgetMe {
         sure: bool,
     },
@@ -180,6 +182,7 @@ impl Command {
             Self::Pause { .. } => name::PAUSE,
             Self::Why { .. } => name::WHY,
             Self::Recall { .. } => name::RECALL,
+            Self::Memory(_) => name::MEMORY,
             Self::ForgetMe { .. } => "forget_me",
             Self::IgnoreMe { .. } => "ignore_me",
             Self::ExportMe => "export_me",
@@ -256,6 +259,11 @@ impl ChannelContext {
     /// Whether the user may change the members of the channel.
     pub const fn user_may_change(&self) -> bool {
         self.user_may(Permissions::MANAGE_CHANNELS)
+    }
+
+    /// Whether the user may manage the server.
+    pub const fn user_may_manage_server(&self) -> bool {
+        self.user_may(Permissions::MANAGE_GUILD)
     }
 
     /// Whether the user sees the channel.
@@ -396,9 +404,15 @@ impl<'a> Options<'a> {
 
     /// The value of the switch, on by default. `None` if the value is invalid.
     fn switch(&self) -> Option<bool> {
-        match self.value(name::SWITCH).map(Value::as_str) {
-            None | Some(Some(name::ON)) => Some(true),
-            Some(Some(name::OFF)) => Some(false),
+        self.on_or_off(name::SWITCH).map(|on| on.unwrap_or(true))
+    }
+
+    /// The value of an option that is on or off, if it is given. `None` if the value is invalid.
+    fn on_or_off(&self, name: &str) -> Option<Option<bool>> {
+        match self.value(name).map(Value::as_str) {
+            None => Some(None),
+            Some(Some(name::ON)) => Some(Some(true)),
+            Some(Some(name::OFF)) => Some(Some(false)),
             _ => None,
         }
     }
@@ -446,6 +460,12 @@ fn parse_command(
         name::PAUSE => Command::Pause { companion, on: options.switch()? },
         name::WHY => Command::Why { companion },
         name::RECALL => Command::Recall { words: options.value(name::WORDS)?.as_str()?.trim().to_owned() },
+        name::MEMORY => Command::Memory(MemoryOptions {
+            note: options.value(name::NOTE).and_then(Value::as_u64),
+            text: options.value(name::TEXT).and_then(Value::as_str).map(str::to_owned),
+            me: options.on_or_off(name::ME)?,
+            server: options.on_or_off(name::SERVER)?,
+        }),
         name::FORGET => Command::ForgetMe { sure: options.value(name::SURE).and_then(Value::as_bool).unwrap_or_default() },
         name::IGNORE => Command::IgnoreMe { on: options.switch()? },
         name::EXPORT_ME => Command::ExportMe,

@@ -19,6 +19,7 @@ pub(super) const TALKATIVENESS: &str = "talkativeness";
 pub(super) const PAUSE: &str = "pause";
 pub(super) const WHY: &str = "why";
 pub(super) const RECALL: &str = "recall";
+pub(super) const MEMORY: &str = "memory";
 pub(super) const FORGET: &str = "forget";
 pub(super) const IGNORE: &str = "ignore";
 pub(super) const EXPORT_ME: &str = "export-me";
@@ -39,11 +40,15 @@ pub(super) const OFF: &str = "off";
 pub(super) const SURE: &str = "sure";
 pub(super) const TEXT: &str = "text";
 pub(super) const WORDS: &str = "words";
+pub(super) const NOTE: &str = "note";
+pub(super) const SERVER: &str = "server";
 /// All subcommands and groups of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 14] =
-    [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, RECALL, FORGET, IGNORE, EXPORT_ME, VOICE, SAY, ABOUT, HELP];
+pub(super) const SUBCOMMANDS: [&str; 15] =
+    [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, RECALL, MEMORY, FORGET, IGNORE, EXPORT_ME, VOICE, SAY, ABOUT, HELP];
 /// The length limit of `/tertulia say`. The text and both names must fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
+/// The length limit of a note.
+const LONGEST_NOTE: u16 = 240;
 /// The length limit of a search.
 const LONGEST_SEARCHED: u16 = 200;
 
@@ -166,6 +171,27 @@ pub(super) fn command() -> Value {
                     max_length: Some(LONGEST_SEARCHED),
                     ..option(CommandOptionType::String, WORDS, "Words of it, in any of their forms")
                 }],
+            ),
+            subcommand(
+                MEMORY,
+                "What companions noted about you here; only you see it",
+                vec![
+                    option(
+                        CommandOptionType::Integer,
+                        NOTE,
+                        "The number of a note: it is erased, or corrected if there is a text",
+                    ),
+                    CommandOption {
+                        max_length: Some(LONGEST_NOTE),
+                        ..option(CommandOptionType::String, TEXT, "What is to be remembered instead")
+                    },
+                    choice(ME, "off: erase the notes about me, and take no more", &[ON, OFF].map(|name| (name, name))),
+                    choice(
+                        SERVER,
+                        "Whether companions of this server take notes, for its managers",
+                        &[ON, OFF].map(|name| (name, name)),
+                    ),
+                ],
             ),
             group(
                 FORGET,
@@ -401,7 +427,7 @@ mod tests {
         registered["nsfw"] = json!(false);
         registered["contexts"] = json!([1, 0]);
         registered["name_localizations"] = Value::Null;
-        registered["options"][12].as_object_mut().unwrap().remove("options");
+        registered["options"][13].as_object_mut().unwrap().remove("options");
         registered["options"][0]["options"][0].as_object_mut().unwrap().remove("required");
         registered["options"][1]["options"][1]["channel_types"] = json!([16, 15, 13, 12, 11, 10, 5, 2, 0]);
 

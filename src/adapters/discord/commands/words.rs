@@ -35,6 +35,7 @@ For everybody:
 `/tertulia status` – who is here, and whether there is a problem
 `/tertulia why` – why they spoke, or did not
 `/tertulia recall` – find what was said here
+`/tertulia memory` – what they noted about you: see, correct and erase it
 `/tertulia ignore me` – they stop listening to you, until you switch it off
 `/tertulia forget me` – what you said is removed from their memory
 `/tertulia export-me` – what is kept of it, as a file that only you see
@@ -53,6 +54,7 @@ pub(super) const ABOUT: &str = "\
 Companions read what is said in their channels, and it is kept on the machine of the bot; AI models get what they need to answer it. \
 A companion's message has the tag *APP* beside its name.
 `/tertulia export-me` – what is kept of what you said, as a file that only you see
+`/tertulia memory` – what they noted about you: see, correct and erase it, or say no
 `/tertulia forget me` – what you said is removed from their memory
 `/tertulia ignore me` – they stop listening to you
 `/tertulia why` – why they spoke, or did not";

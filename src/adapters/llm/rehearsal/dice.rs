@@ -15,6 +15,7 @@ impl Dice {
             Purpose::Votes { .. } => "votes",
             Purpose::Statement { .. } => "statement",
             Purpose::Summary => "summary",
+            Purpose::Notes => "notes",
             Purpose::Brief => "brief",
             Purpose::Judgement => "judgement",
         };

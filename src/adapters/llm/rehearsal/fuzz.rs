@@ -32,6 +32,7 @@ pub(crate) fn prompt(bytes: &[u8]) {
         Purpose::Vote { trigger },
         Purpose::Statement { trigger, closing, tries: 1 },
         Purpose::Summary,
+        Purpose::Notes,
         Purpose::Brief,
         Purpose::Judgement,
     ] {
@@ -53,7 +54,7 @@ pub(crate) fn prompt(bytes: &[u8]) {
             Purpose::Statement { .. } => {
                 assert!(raw_answer::statement(&answer, Speakers::new("Aria", [])).words.is_ok(), "{answer:?}")
             }
-            Purpose::Votes { .. } | Purpose::Summary | Purpose::Brief | Purpose::Judgement => {}
+            Purpose::Votes { .. } | Purpose::Summary | Purpose::Notes | Purpose::Brief | Purpose::Judgement => {}
         }
     }
 }

@@ -816,6 +816,7 @@ pub(super) fn with_world<T>(
         turn: &mut turn,
         ledger,
         summary: None,
+        notes: None,
         tokens_per_day: None,
         is_unpostable: false,
     })

@@ -1,0 +1,74 @@
+// “What companions remember”: the notes of a room, to be corrected and erased, and the switches. Loaded on use.
+
+import * as api from './api.js';
+import { confirmed, dialog } from './dialogs.js';
+import { el, plain } from './dom.js';
+import { t } from './texts.js';
+import * as words from './words.js';
+
+const LONGEST = 240;
+
+// `me` is the name under which one writes.
+export function showMemory(room, me) {
+  const problem = el('p', { class: 'form-problem', role: 'alert' });
+  const state = el('div', null, el('p', { class: 'muted' }, t('base.loading')));
+  const list = el('ul', { class: 'entries' });
+  const refused = refusal => (problem.textContent = plain(words.upper(refusal.message)));
+  const doing = act => async () => {
+    problem.textContent = '';
+    await act().then(refresh, refused);
+  };
+  const button = (label, act, attributes = {}) => el('button', { type: 'button', class: 'quiet-button', onclick: doing(act), ...attributes }, label);
+
+  const origin = note => {
+    const at = words.minute(note.at);
+    if (note.asked) return t('memory.asked', { who: note.said_by, at });
+    const isOfAnother = note.about_id && note.about_id !== note.said_by_id;
+    return isOfAnother ? t('memory.of_another', { who: note.said_by, whom: note.about, at }) : `${note.said_by}, ${at}`;
+  };
+
+  function correction(note, entry) {
+    const field = el('input', { value: note.text, maxlength: LONGEST, required: true, autocomplete: 'off', dir: 'auto', 'aria-label': t('memory.corrected') });
+    const form = el('form', { class: 'small-form' }, field, el('div', { class: 'row' }, el('button', { class: 'solid' }, t('base.save')), button(t('base.cancel'), async () => {})));
+    form.addEventListener('submit', event => {
+      event.preventDefault();
+      doing(() => api.correctNote(note.room, note.seq, field.value.trim()))();
+    });
+    entry.replaceChildren(form);
+    field.focus();
+  }
+
+  function entryOf(note) {
+    const about = [origin(note), note.replaced_by ? t('memory.replaced') : null].filter(Boolean).join(' · ');
+    const entry = el('li', null, el('p', { dir: 'auto' }, plain(note.text)), el('p', { class: 'muted' }, plain(about)));
+    const correct = el('button', { type: 'button', class: 'quiet-button', onclick: () => correction(note, entry) }, t('memory.correct'));
+    entry.append(el('p', { class: 'actions' }, correct, button(t('memory.erase'), () => api.eraseNote(note.room, note.seq), { class: 'quiet-button danger' })));
+    return entry;
+  }
+
+  async function withoutMe() {
+    if (await confirmed(t('memory.mine'), t('memory.mine_question'), t('memory.mine'))) await api.switchNotes(room.guild, false, me);
+  }
+
+  async function refresh() {
+    try {
+      const [{ on, allowed, notes, taken, guild }, mine] = await Promise.all([api.notes(room.id), me ? api.notesAbout(room.guild, me) : null]);
+      const last = taken.at(-1);
+      const dropped = Object.values(last?.dropped ?? {}).reduce((sum, count) => sum + count, 0);
+      const key = allowed ? (on === undefined ? 'unset' : on ? 'on' : 'off') : 'forbidden';
+      const turn = on ? button(t('memory.turn_off'), () => api.switchNotes(guild, false)) : button(t('memory.turn_on'), () => api.switchNotes(guild, true), { class: 'solid' });
+      const own = mine?.on ? button(t('memory.mine'), withoutMe) : button(t('memory.mine_again'), () => api.switchNotes(room.guild, true, me));
+      state.replaceChildren(
+        el('p', null, t(`memory.${key}`)),
+        el('p', { class: 'actions' }, allowed ? turn : null, allowed && on && mine ? own : null),
+        last ? el('p', { class: 'muted' }, t('memory.taken', { at: words.minute(last.at), made: last.made, messages: last.messages, dropped })) : null,
+      );
+      list.replaceChildren(...(notes.length ? notes.toReversed().map(entryOf) : [el('li', { class: 'muted' }, t('memory.none'))]));
+    } catch (refusal) {
+      refused(refusal);
+    }
+  }
+
+  dialog(t('memory.button'), state, problem, list);
+  refresh();
+}

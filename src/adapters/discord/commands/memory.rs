@@ -1,0 +1,105 @@
+//! `/tertulia memory`: what companions noted about the user here, and whether they may.
+
+use super::interaction::ChannelContext;
+use super::words::{verbatim, when};
+use super::{Answer, CommandHandler};
+use crate::domain::id::Seq;
+use crate::domain::note::fits;
+use crate::ports::backend::Refused;
+use crate::ports::backend::keeping::Person;
+use crate::ports::backend::memory_service::NoteView;
+use crate::snowflake::Snowflake;
+
+/// The limit of listed notes, the newest of this channel.
+const MOST_LISTED: usize = 12;
+const NO_NOTE: &str = "There is no such note about you here. `/tertulia memory` lists those that there are, with their numbers.";
+
+/// What the user wants of notes. Without anything, they are listed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct MemoryOptions {
+    /// The number of a note to correct, or to erase if there is no text.
+    pub note: Option<u64>,
+    pub text: Option<String>,
+    /// Whether notes may be taken of the user.
+    pub me: Option<bool>,
+    /// Whether notes are taken on the server.
+    pub server: Option<bool>,
+}
+
+impl CommandHandler {
+    pub(super) async fn memory(&self, wanted: MemoryOptions, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
+        let (guild, me) = (here.guild_id(), person.person());
+        let memory = &self.backend.memory;
+        if let Some(on) = wanted.server {
+            if !here.user_may_manage_server() {
+                return Err(Answer::Refused(
+                    "Only people with the permission *Manage Server* can turn notes on or off.".to_owned(),
+                ));
+            }
+            memory.switch_notes(guild, None, on).await?;
+            return Ok(match on {
+                true => "Companions on this server now take short notes of what people tell them, and use each only in its channel. Please tell the others: everybody \
+                         sees, corrects and erases theirs with `/tertulia memory`, and says no with `/tertulia memory me:off`."
+                    .to_owned(),
+                false => "Companions on this server take and use no notes any more. `/tertulia memory server:on` changes that.".to_owned(),
+            });
+        }
+        if let Some(on) = wanted.me {
+            memory.switch_notes(guild, Some(me), on).await?;
+            return Ok(match on {
+                true => "Companions here may take notes of what you tell them again.".to_owned(),
+                false => "The notes by and about you are erased, and no more are taken. `/tertulia memory me:on` changes that."
+                    .to_owned(),
+            });
+        }
+        let about = memory.notes_about(Person { guild, id: me.as_str().into() }).await?;
+        let room = self.room(here).await?;
+        let is_here = |note: &NoteView| room.as_ref().is_some_and(|room| *note.room == *room.id.as_str());
+        let (here_noted, elsewhere): (Vec<_>, Vec<_>) = about.notes.iter().partition(|note| is_here(note));
+        if let Some(number) = wanted.note {
+            let (Some(room), Some(_)) = (&room, here_noted.iter().find(|note| note.seq == Seq(number))) else {
+                return Err(Answer::Refused(NO_NOTE.to_owned()));
+            };
+            let changed = match wanted.text.as_deref().map(str::trim) {
+                Some(text) if !fits(text) => {
+                    return Err(Answer::Refused("A note has at most 25 words.".to_owned()));
+                }
+                Some(text) => memory.correct_note(&room.id, Seq(number), text.into()).await,
+                None => memory.erase_note(&room.id, Seq(number)).await,
+            };
+            return match changed {
+                Err(Refused::NotFound(_)) => Err(Answer::Refused(NO_NOTE.to_owned())),
+                changed => changed
+                    .map_err(Answer::from)
+                    .map(|()| format!("Note {number} is {}.", if wanted.text.is_some() { "corrected" } else { "erased" })),
+            };
+        }
+        if !about.on {
+            return Ok("No notes are taken of you, as you wanted. `/tertulia memory me:on` changes that.".to_owned());
+        }
+        let is_on = match &room {
+            Some(room) => memory.notes(&room.id).await?.on == Some(true),
+            None => false,
+        };
+        Ok(listed(is_on, &here_noted, elsewhere.len()))
+    }
+}
+
+fn listed(is_on: bool, here: &[&NoteView], elsewhere: usize) -> String {
+    let head = match (is_on, here.is_empty()) {
+        (false, _) => {
+            "Companions take no notes here. Somebody who may manage the server can change that: `/tertulia memory server:on`"
+        }
+        (true, true) => "Companions have noted nothing about you in this channel.",
+        (true, false) => "**What companions noted by or about you in this channel**",
+    };
+    let skipped = here.len().saturating_sub(MOST_LISTED);
+    let line = |note: &&&NoteView| format!("`{}` {} ({})", note.seq, verbatim(&note.text), when(note.at.0));
+    let lines: Vec<String> = here.iter().skip(skipped).map(|note| line(&note)).collect();
+    let older = (skipped > 0).then(|| format!("… and {skipped} older ones"));
+    let other = (elsewhere > 0).then(|| format!("There are {elsewhere} more in other channels; ask there."));
+    let how = (!here.is_empty()).then(|| {
+        "`/tertulia memory note:NUMBER` erases one, with `text:` it is corrected. `/tertulia memory me:off` erases all and stops them.".to_owned()
+    });
+    [head.to_owned()].into_iter().chain(lines).chain(older).chain(other).chain(how).collect::<Vec<_>>().join("\n")
+}

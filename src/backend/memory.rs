@@ -1,0 +1,159 @@
+//! Shows, corrects and erases notes, and turns them on and off.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::ActorBackend;
+use super::suggestions::check_guild;
+use crate::actors::erasure::deletion::{correct_note, erase_notes};
+use crate::actors::erasure::note_switches::{erase_in_guild, switch};
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{GuildId, PersonId, Seq};
+use crate::domain::note::Note;
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::{Range, ReadError};
+use crate::ports::backend::Refused;
+use crate::ports::backend::keeping::Person;
+use crate::ports::backend::memory_service::{MemoryService, NoteView, Notes, NotesAbout, TakenView};
+use crate::ports::backend::room::RoomId;
+
+/// How many events are searched for the last times that notes were taken, and how many of these times are shown.
+const MOST_SEARCHED: usize = 2_000;
+const MOST_TAKEN: usize = 20;
+
+#[async_trait]
+impl MemoryService for ActorBackend {
+    async fn notes(&self, room: &RoomId) -> Result<Notes, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        let range = Range { after: Seq::NONE, before: None, limit: MOST_SEARCHED, newest_first: true };
+        let newest = self.reader().legible(&channel_key, range).await?.events;
+        let mut taken: Vec<_> = newest.iter().filter_map(taken_view).take(MOST_TAKEN).collect();
+        taken.reverse();
+        Ok(Notes {
+            guild: channel_key.guild.as_str().into(),
+            on: self.context.note_switches.of_guild(&channel_key.guild, self.is_written_here(room)).map(|switch| switch.on),
+            allowed: self.context.settings.memory.notes,
+            notes: self.note_views(room, &channel_key).await?.into_iter().map(|(view, _)| view).collect(),
+            taken,
+        })
+    }
+
+    async fn notes_about(&self, person: Person) -> Result<NotesAbout, Refused> {
+        check_guild(&self.context, &person.guild).await?;
+        let mut notes = Vec::new();
+        for (channel, membership) in self.context.memberships.all() {
+            let room = RoomId::of(&channel).filter(|_| membership.guild == person.guild);
+            if let Some(room) = room {
+                let views = self.note_views(&room, &ChannelKey::new(&person.guild, &channel)).await?;
+                notes.extend(views.into_iter().filter(|(_, note)| note.concerns(&person.id)).map(|(view, _)| view));
+            }
+        }
+        let on = self.context.may_be_noted(&person.guild, &PersonId::from(&*person.id));
+        Ok(NotesAbout { on, notes })
+    }
+
+    async fn correct_note(&self, room: &RoomId, note: Seq, text: Arc<str>) -> Result<(), Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        if correct_note(&self.context, &channel_key, note, text).await? { Ok(()) } else { Err(self.no_note(room, note)) }
+    }
+
+    async fn erase_note(&self, room: &RoomId, note: Seq) -> Result<(), Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        let erased = erase_notes(&self.context, &channel_key, |seq, _| seq == note).await?;
+        if erased > 0 { Ok(()) } else { Err(self.no_note(room, note)) }
+    }
+
+    async fn switch_notes(&self, guild: GuildId, person: Option<PersonId>, on: bool) -> Result<(), Refused> {
+        check_guild(&self.context, &guild).await?;
+        Ok(switch(&self.context, &guild, person.as_ref(), on).await?)
+    }
+}
+
+impl ActorBackend {
+    async fn note_views(&self, room: &RoomId, channel_key: &ChannelKey) -> Result<Vec<(NoteView, Arc<Note>)>, ReadError> {
+        let notes = self.reader().notes(channel_key, Seq::NONE).await?;
+        let replaced: BTreeMap<Seq, Seq> = notes.iter().filter_map(|(seq, note)| Some((note.replaces?, *seq))).collect();
+        let view = |(seq, note): (Seq, Arc<Note>)| (note_view(room, seq, &note, replaced.get(&seq).copied()), note);
+        Ok(notes.into_iter().map(view).collect())
+    }
+
+    fn no_note(&self, room: &RoomId, note: Seq) -> Refused {
+        let name = self.name_of(room);
+        Refused::not_found(format!("room {name} has no note {note}; GET /api/rooms/{room}/notes lists its notes"))
+    }
+}
+
+impl ActorBackend {
+    /// Whether there are notes in a guild.
+    pub(super) async fn has_notes(&self, guild: &GuildId) -> Result<bool, ReadError> {
+        for (channel, membership) in self.context.memberships.all() {
+            let channel_key = ChannelKey::new(guild, &channel);
+            if membership.guild == *guild && !self.reader().notes(&channel_key, Seq::NONE).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Erases the notes by and about a person in a guild, and those that have a name that the person bore there.
+    pub(super) async fn forget_notes(
+        &self,
+        guild: &GuildId,
+        person: &PersonId,
+        names: &BTreeSet<String>,
+    ) -> Result<u64, Refused> {
+        let is_named = |note: &Note| {
+            let words = [" ", &spaced_words(&note.text), " "].concat();
+            names.iter().any(|name| words.contains(&[" ", name, " "].concat()))
+        };
+        Ok(erase_in_guild(&self.context, guild, |note| note.concerns(person.as_str()) || is_named(note)).await?)
+    }
+
+    /// The names under which a person said something in a channel, as [`spaced_words`].
+    pub(super) async fn names_in(
+        &self,
+        channel_key: &ChannelKey,
+        messages: &BTreeSet<Seq>,
+    ) -> Result<BTreeSet<String>, ReadError> {
+        let mut names = BTreeSet::new();
+        for seq in messages {
+            if let Some(Recorded { event: Event::Said { message, .. }, .. }) = self.reader().event(channel_key, *seq).await? {
+                names.insert(spaced_words(&message.from.name));
+            }
+        }
+        names.retain(|name| !name.is_empty());
+        Ok(names)
+    }
+}
+
+/// The words of a text in lower case, with one space between them.
+fn spaced_words(text: &str) -> String {
+    let lower = text.to_lowercase();
+    lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn note_view(room: &RoomId, seq: Seq, note: &Note, replaced_by: Option<Seq>) -> NoteView {
+    NoteView {
+        room: room.as_str().into(),
+        seq,
+        about: note.about.as_ref().map(|about| about.name.clone()),
+        about_id: note.about.as_ref().map(|about| about.id.clone()),
+        said_by: note.said_by.name.clone(),
+        said_by_id: note.said_by.id.clone(),
+        said_by_role: note.said_by.role,
+        text: note.text.clone(),
+        sources: note.sources.clone(),
+        at: note.said_at.into(),
+        until: note.until.map(Into::into),
+        asked: note.asked,
+        replaced_by,
+    }
+}
+
+fn taken_view(recorded: &Recorded) -> Option<TakenView> {
+    let Event::NotesTaken(taken) = &recorded.event else { return None };
+    let dropped = taken.dropped.iter().map(|(why, count)| (why.as_str().into(), *count)).collect();
+    Some(TakenView { at: recorded.at.into(), messages: taken.messages, made: taken.made, dropped })
+}

@@ -1,0 +1,9 @@
+//! Makes notes: reads and checks those that a model proposes, and finds requests to remember something (docs/design/memory.md).
+
+mod check;
+mod request;
+#[cfg(test)]
+mod tests;
+
+pub use check::{Batch, read};
+pub use request::wish;

@@ -1,0 +1,157 @@
+//! Notes: made by the side model or at a person's wish, used in prompts, and erased with their sources (docs/design/memory.md).
+
+use serde_json::{Value, json};
+
+use super::world::{World, channel_key, of_json, purpose, room};
+use crate::actors::erasure::note_switches::switch;
+use crate::domain::id::Seq;
+use crate::domain::question_context::Purpose;
+
+const LOBBY: &str = "lobby";
+const CAT: &str = "Mora is afraid of thunder.";
+const NOTE: &str = "Ana's cat is called Mora.";
+const QUESTION: &str = "Ari, which cat does Ana have?";
+
+/// A room with short prompts, in which notes are taken.
+async fn noting() -> World {
+    let settings = json!({ "prompt": { "statement_tokens": 1_800, "summary_after": 500 }, "memory": { "notes_after": 10 } });
+    let world = World::with_lobby_settings(settings).await;
+    turn(&world, true).await;
+    script(&world);
+    world
+}
+
+/// The side model notes Ana's cat.
+fn script(world: &World) {
+    world.side.answer_by(|request| {
+        let number = |line: &str| line.contains("My cat Mora").then(|| line.split(' ').next()?.parse::<u64>().ok()).flatten();
+        let from: Option<u64> = request.user().lines().find_map(number);
+        let note = from.map(|from| json!({ "about": "Ana", "text": NOTE, "from": [from] }).to_string());
+        (*purpose(request) == Purpose::Notes).then(|| Ok(note.unwrap_or_default()))
+    });
+    world.side.answers([Ok("NO")]);
+    world.main.answers([Ok("Mora.")]);
+}
+
+async fn turn(world: &World, on: bool) {
+    switch(&world.context, &"home".into(), None, on).await.unwrap();
+}
+
+async fn notes(world: &World) -> Vec<String> {
+    let notes = world.reader().notes(&channel_key(LOBBY), Seq::NONE).await.unwrap();
+    notes.into_iter().map(|(_, note)| note.text.to_string()).collect()
+}
+
+async fn say(world: &World, from: &str, text: &str) -> Seq {
+    world.say_with(LOBBY, json!({ "from": from, "text": text })).await
+}
+
+async fn chatter(world: &World, count: usize) {
+    for number in 0..count {
+        say(
+            world,
+            "Ben",
+            &format!("Ben talks at length about bus number {number}, which was late as on every other day of this wet week"),
+        )
+        .await;
+    }
+    world.pass(600.0).await;
+}
+
+async fn asked(world: &World, question: &str) -> String {
+    world.side.answers([Ok("They mean me.\nYES")]);
+    say(world, "Ana", question).await;
+    world.pass(600.0).await;
+    world.main.asked.lock().last().expect("she answers").user().into_owned()
+}
+
+async fn recalled(world: &World) -> Vec<Value> {
+    let messages = world.recorded(LOBBY, "message").await;
+    messages.last().and_then(|message| message["recalled"].as_array().cloned()).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_is_made_used_and_told() {
+    let world = noting().await;
+    say(&world, "Ana", &format!("My cat Mora is two years old. {CAT}")).await;
+    chatter(&world, 40).await;
+
+    assert_eq!(notes(&world).await, [NOTE]);
+    let prompt = asked(&world, QUESTION).await;
+    assert!(prompt.contains(&format!("Ana, noted: \"{NOTE}\"")), "{prompt}");
+    let why = world.why(LOBBY, Some("aria"), None).await.unwrap();
+    let used = recalled(&world).await;
+    let line =
+        why.story.iter().find(|line| &*line.event == "noted" && used.contains(&json!(line.seq))).expect("a line with a link");
+    assert!(line.text.contains(NOTE), "{line:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_asks_to_remember_needs_no_model() {
+    let world = noting().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    say(&world, "Ana", "Ari, remember that I am allergic to walnuts").await;
+    world.pass(60.0).await;
+
+    assert_eq!(notes(&world).await, ["I am allergic to walnuts"]);
+    chatter(&world, 40).await;
+    let prompt = asked(&world, "Ari, may I eat walnuts?").await;
+    assert!(prompt.contains("Ana, noted: \"I am allergic to walnuts\""), "{prompt}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn notes_are_taken_in_a_pause_and_after_a_restart() {
+    let world = noting().await;
+    say(&world, "Ana", "My cat Mora is two years old.").await;
+    for _ in 0..7 {
+        say(&world, "Ben", "The bus was late again.").await;
+    }
+    world.pass(60.0).await;
+    assert_eq!(notes(&world).await, [""; 0]);
+
+    let world = world.crash().await;
+    script(&world);
+    world.pass(1_900.0).await;
+
+    assert_eq!(notes(&world).await, [NOTE]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_switch_nothing_is_noted_or_shown() {
+    let world = noting().await;
+    say(&world, "Ana", "My cat Mora is two years old.").await;
+    chatter(&world, 40).await;
+    turn(&world, false).await;
+    say(&world, "Ana", "Ari, remember that I play the cello").await;
+    chatter(&world, 40).await;
+
+    let prompt = asked(&world, QUESTION).await;
+
+    assert!(!prompt.contains("noted:"), "{prompt}");
+    assert_eq!(notes(&world).await, [NOTE]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_goes_with_its_source() {
+    for how in ["deleted", "edited", "forgotten", "turned off"] {
+        let world = noting().await;
+        let told = say(&world, "Ana", "My cat Mora is two years old.").await;
+        chatter(&world, 40).await;
+        assert!(asked(&world, QUESTION).await.contains(NOTE));
+
+        match how {
+            "deleted" => world.backend.messages.delete(&room(LOBBY), told).await.map(drop).unwrap(),
+            "edited" => {
+                let edit = of_json(json!({ "text": "I have no cat." }));
+                world.backend.messages.edit(&room(LOBBY), told, edit).await.map(drop).unwrap();
+            }
+            "forgotten" => world.forget("Ana", false).await.map(drop).unwrap(),
+            _ => switch(&world.context, &"home".into(), Some(&"Ana".into()), false).await.unwrap(),
+        }
+
+        assert_eq!(notes(&world).await, [""; 0], "{how}");
+        chatter(&world, 60).await;
+        world.main.answers([Ok("I do not know.")]);
+        assert!(!asked(&world, QUESTION).await.contains("noted:"), "{how}");
+    }
+}

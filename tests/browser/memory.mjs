@@ -1,0 +1,55 @@
+// “What companions remember”: notes of a room are seen, corrected and erased, and turned off.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { openMenu, texts, world } from './support/world.mjs';
+
+const it = world();
+
+async function opened(page) {
+  await openMenu(page);
+  await page.getByRole('button', { name: 'What companions remember' }).click();
+  await page.locator('dialog[open] .entries li').first().waitFor();
+  return page.locator('dialog[open]');
+}
+
+test('what somebody asks to remember is listed, corrected and erased', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  await it.server.say(room, 'Aria, remember that my cat is called Mora');
+  await page.locator('.chat-message.companion:not(.draft)').waitFor();
+
+  const dialog = await opened(page);
+  assert.deepEqual(await texts(dialog.locator('.entries li p[dir=auto]')), ['my cat is called Mora']);
+
+  await dialog.getByRole('button', { name: 'Correct' }).click();
+  await dialog.getByLabel('What is to be remembered instead').fill('my cat is called Nora');
+  await page.keyboard.press('Enter');
+  await dialog.locator('.entries li', { hasText: 'Nora' }).waitFor();
+  assert.equal((await it.server.call('GET', `/api/rooms/${room}/notes`)).notes[0].text, 'my cat is called Nora');
+
+  await dialog.getByRole('button', { name: 'Erase' }).click();
+  await dialog.getByText('There are no notes yet.').waitFor();
+  assert.deepEqual((await it.server.call('GET', `/api/rooms/${room}/notes`)).notes, []);
+});
+
+test('notes are turned off and on, and a text that is too long is refused in words', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const { guild } = await it.server.call('GET', `/api/rooms/${room}/notes`);
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+
+  const dialog = await opened(page);
+  await dialog.getByRole('button', { name: 'Take no more notes' }).click();
+  await dialog.getByText('Companions take no notes.').waitFor();
+  assert.equal((await it.server.call('GET', `/api/rooms/${room}/notes`)).on, false);
+  await dialog.getByRole('button', { name: 'Take notes' }).click();
+  await dialog.getByRole('button', { name: 'Take no more notes' }).waitFor();
+
+  await it.server.call('PUT', '/api/notes', { guild, person: 'Ben', on: false });
+  assert.equal((await it.server.call('GET', `/api/notes?guild=${guild}&person=Ben`)).on, false);
+  const correct = it.server.call('PATCH', `/api/rooms/${room}/notes/1`, { text: 'word '.repeat(30) });
+  await assert.rejects(correct, error => error.status === 422 && /too long for a note/u.test(error.message));
+});
