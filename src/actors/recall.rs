@@ -1,7 +1,7 @@
 //! Searches the older messages of a room for words of the newest ones (docs/design/memory.md). The search index of a room stays
 //! in memory while the room is in use.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use tokio::time::Instant;
 
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
-use crate::domain::message::{Author, Message};
+use crate::domain::memory::is_sensitive;
+use crate::domain::message::{Author, Message, Role};
 use crate::domain::note::Note;
 use crate::domain::prompt::{Said, tokens};
 use crate::domain::recall::words::Words;
@@ -62,6 +63,8 @@ pub struct Question<'a> {
     pub recalled: Vec<Seq>,
     /// The present, on the calendar of the room.
     pub now: Zoned,
+    /// The ids of the people who take part.
+    pub people: BTreeSet<Arc<str>>,
 }
 
 /// The search indexes of rooms. Cheap to clone; all clones share them.
@@ -102,6 +105,8 @@ struct Index {
 pub struct Older {
     pub messages: Vec<Said>,
     pub notes: Vec<(Seq, Arc<Note>)>,
+    /// Notes about the people who take part: what they wanted to be remembered first, then the newest.
+    pub people: Vec<(Seq, Arc<Note>)>,
 }
 
 impl Recall {
@@ -123,7 +128,7 @@ impl Recall {
     /// Returns an error if the journal cannot be read.
     pub async fn like(
         &self,
-        Question { messages, names, recalled, now }: Question<'_>,
+        Question { messages, names, recalled, now, people }: Question<'_>,
         stretch: Stretch,
         channel_key: &ChannelKey,
         store: &dyn Store,
@@ -140,6 +145,13 @@ impl Recall {
         let found = self.search(channel_key, (&reader, &journal), move |Index { corpus, notes, of_notes, .. }| {
             corpus.add_recalled(&recalled, &mut query, &words);
             let found_notes: Vec<_> = of_notes.matches(&query, &words).into_iter().map(|index| notes[index].clone()).collect();
+            let is_about_one = |note: &Note| {
+                let about = note.about.as_ref().filter(|about| about.role == Role::Person && people.contains(&about.id));
+                // What others say, and what is not for every talk, is looked up by its words only.
+                about.is_some() && !note.is_hearsay() && !is_sensitive(&note.text)
+            };
+            let mut about: Vec<_> = notes.iter().rev().filter(|(_, note)| is_about_one(note)).cloned().collect();
+            about.sort_by_key(|(_, note)| !note.asked);
             let replaced: HashSet<Seq> = notes.iter().filter_map(|(_, note)| note.replaces).collect();
             let (mut passages, mut known) = (Vec::new(), HashSet::new());
             for Found { index, .. } in corpus.search(&query, &words) {
@@ -150,7 +162,7 @@ impl Recall {
                     break;
                 }
             }
-            (passages, found_notes, replaced)
+            (passages, found_notes, about, replaced)
         });
         let read = async |passage: Vec<Seq>| {
             let (Some(first), Some(last)) = (passage.iter().min(), passage.iter().max()) else {
@@ -164,10 +176,12 @@ impl Recall {
             said.sort_by_key(|said| passage.iter().position(|seq| *seq == said.seq));
             Ok(said)
         };
-        let (passages, mut notes, replaced) = found.await?;
+        let (passages, mut notes, mut people, replaced) = found.await?;
         // What was said before a `clear` is not used.
         let is_within = |note: &Note| note.sources.iter().all(|source| *source > stretch.after);
-        notes.retain(|(seq, note)| !replaced.contains(seq) && is_within(note) && is_usable(note));
+        for notes in [&mut notes, &mut people] {
+            notes.retain(|(seq, note)| !replaced.contains(seq) && is_within(note) && is_usable(note));
+        }
         let mut passages = pin!(stream::iter(passages).map(read).buffered(AT_ONCE));
         let (mut used, mut messages) = (0, Vec::new());
         while used < max_tokens
@@ -176,7 +190,7 @@ impl Recall {
             used += said.iter().map(|said| tokens(&said.message.text) + FRAME_TOKENS).sum::<usize>();
             messages.extend(said);
         }
-        Ok(Older { messages, notes })
+        Ok(Older { messages, notes, people })
     }
 
     /// The splitter of texts into words, with the languages that it can stem.

@@ -5,5 +5,5 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Batch, read};
+pub use check::{Batch, is_sensitive, read};
 pub use request::wish;

@@ -240,6 +240,10 @@ pub struct StatementInput {
     pub recalled: Vec<Said>,
     /// Notes that may be shown with them, with their numbers, the best first.
     pub notes: Vec<(Seq, Arc<Note>)>,
+    /// Notes about the people who take part, each about its own author, the most important first.
+    pub people: Vec<(Seq, Arc<Note>)>,
+    /// The tokens for the notes about one person. 0: no notes are taken.
+    pub page_tokens: usize,
 }
 
 /// The prompt that asks whether to speak, for a combined decision and vote (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
@@ -293,6 +297,7 @@ pub fn statement_texts(
         texts::REASON,
         texts::RECALLED,
         texts::RECALLED_WITH_NOTES,
+        texts::PEOPLE,
         texts::MINORS,
         scene::SPOKE_LATELY,
         REPEAT_WORDS,

@@ -83,6 +83,8 @@ pub(super) fn prompt(bytes: &[u8]) {
         left_out: 0,
         recalled: Vec::new(),
         notes: Vec::new(),
+        people: Vec::new(),
+        page_tokens: 0,
     };
     let is_own = |said: &&Said| said.message.is_by(&id);
     let settled = &recent[recent.len().saturating_sub(prompt::RECENT_TURNS)..];

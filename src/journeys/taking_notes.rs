@@ -87,6 +87,23 @@ async fn a_note_is_made_used_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_noted_about_a_person_who_takes_part_needs_no_common_word() {
+    let world = noting().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    say(&world, "Ana", "Ari, remember that I collect stamps").await;
+    say(&world, "Ana", "Ari, remember that my boyfriend is Tom").await;
+    say(&world, "Zoe", "Ari, remember that I play chess").await;
+    world.side.answers([Ok("NO")]);
+    chatter(&world, 40).await;
+
+    let prompt = asked(&world, "Ari, good morning!").await;
+
+    let known = prompt.split("<people>").nth(1).and_then(|rest| rest.split("</people>").next()).unwrap_or_default();
+    assert!(known.contains("I collect stamps") && !known.contains("Tom") && !known.contains("chess"), "{prompt}");
+    assert!(!prompt.contains("older-messages"), "a greeting looks nothing up: {prompt}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_person_asks_to_remember_needs_no_model() {
     let world = noting().await;
     world.side.answers([Ok("They mean me.\nYES")]);

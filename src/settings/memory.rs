@@ -19,6 +19,9 @@ pub struct Memory {
     pub notes: bool,
     /// The number of messages after which notes are taken (10 to 1,000).
     pub notes_after: u64,
+    /// The tokens for the notes about one person who takes part, in the prompt of a statement (0 to 1,000). There are at most three times as many
+    /// for all.
+    pub page_tokens: usize,
     /// The maximum memory for the search indexes of rooms, in megabytes (1 to 4,096).
     pub cache_mb: usize,
 }
@@ -27,6 +30,7 @@ impl Memory {
     pub(super) fn check(&self) -> Result<(), Problem> {
         within("recall_window", self.recall_window, 100..=1_000_000)?;
         within("notes_after", self.notes_after, 10..=1_000)?;
+        within("page_tokens", self.page_tokens, 0..=1_000)?;
         within("cache_mb", self.cache_mb, 1..=4_096)?;
         if self.languages.len() > MOST_LANGUAGES {
             let message = format!("has {} entries, at most {MOST_LANGUAGES} are allowed", self.languages.len());

@@ -128,7 +128,7 @@ impl SimModel {
                 serde_json::Value::Object(votes).to_string()
             }
             Purpose::Statement { .. } => self.statement(word, dice),
-            Purpose::Notes => String::new(),
+            Purpose::Notes => note_of(&request.user(), word),
             Purpose::Summary | Purpose::Brief => format!("They talked of {word}."),
             Purpose::Judgement => dice.pick(&["0.1", "It is.\n0.9", "1", "who knows", ""]).to_string(),
         }
@@ -160,6 +160,17 @@ impl SimModel {
         }
         if dice.chance(0.15) { sentence.repeat(dice.between(2, 12) as usize) } else { sentence }
     }
+}
+
+/// A note about the first line of a talk that has a word.
+fn note_of(prompt: &str, word: &str) -> String {
+    let line = prompt.lines().find_map(|line| {
+        let (begin, text) = line.split_once(": \"")?;
+        let (number, who) = begin.split_once(' ')?;
+        text.contains(word).then_some((number.parse::<u64>().ok()?, who))
+    });
+    let note = |(number, who)| json!({ "about": who, "text": format!("{who} spoke of {word}."), "from": [number] });
+    line.map(note).unwrap_or_default().to_string()
 }
 
 #[async_trait]

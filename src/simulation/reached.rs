@@ -267,6 +267,8 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "answer redacted with its question",
             "part looked up",
             "older message recalled",
+            "note made",
+            "note used",
             "posted although dropped",
         ],
     ),

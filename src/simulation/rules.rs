@@ -156,6 +156,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
         },
         "repetition": { "enabled": dice.chance(0.8), "judge": dice.pick(&["lexical", "model", "both"]) },
         "prompt": { "summary_after": *dice.pick(&[5, 12, 40]) },
+        "memory": { "notes_after": 10 },
         "models": {
             "side": {
                 "timeout_secs": side_timeout, "first_token_timeout_secs": side_timeout, "idle_timeout_secs": side_timeout,

@@ -60,6 +60,12 @@ struct Shown {
 async fn ask_for_notes(range: HistoryRange, channel: &ChannelContext) -> Option<(Option<Taken>, Option<Box<Outcome>>)> {
     let ChannelContext { key: channel_key, context, .. } = channel;
     let base = Request::new(ModelRole::Side, channel_key.guild.clone(), context.settings.prompt.max_side_answer_tokens);
+    let words = context.pool.fitting(&context.settings.prompt, &base, 1);
+    let Shown { messages, upto, count, .. } = read(&range, words.summary_tokens, channel).await?;
+    if !messages.iter().any(|said| said.message.from.role == Role::Person) {
+        let nothing = NotesTaken { upto, messages: count, made: 0, dropped: BTreeMap::new() };
+        return Some((Some((Vec::new(), nothing)), None));
+    }
     let shown = Arc::new(Mutex::new(Shown::default()));
     let request = LazyRequest::later(base.clone(), {
         let (channel, shown) = (channel.clone(), shown.clone());
@@ -108,9 +114,6 @@ async fn read(range: &HistoryRange, prompt_tokens: usize, channel: &ChannelConte
         from.role != Role::Bot
             && (from.role != Role::Person || context.may_be_noted(&channel_key.guild, &PersonId::from(&*from.id)))
     });
-    if !messages.iter().any(|said| said.message.from.role == Role::Person) {
-        return None;
-    }
     let known = Reader::new(&*context.store).notes(channel_key, Seq::NONE).await.ok()?;
     let is_by_speaker = |note: &Note| messages.iter().any(|said| said.message.from.id == note.said_by.id);
     let mut known: Vec<_> = known.into_iter().filter(|(_, note)| is_by_speaker(note)).collect();

@@ -213,6 +213,8 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
             left_out: 0,
             recalled: Vec::new(),
             notes: Vec::new(),
+            people: Vec::new(),
+            page_tokens: 0,
         },
         history,
     }

@@ -15,7 +15,7 @@ use crate::actors::companion::writing::{View, Writing};
 use crate::actors::companion::{asker, character, in_force, repeated, search};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{self as messages, Begun, HistoryRange, Statement};
-use crate::actors::recall::{Question, Stretch};
+use crate::actors::recall::{Older, Question, Stretch};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::owned_task::OwnedTask;
@@ -270,7 +270,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             let known = known_texts(&statement, &settings, &scene, &words);
             *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key).knowing(known);
             let _at_work = at_work(address);
-            let notes: Vec<Seq> = statement.notes.iter().map(|(seq, _)| *seq).collect();
+            let notes: Vec<Seq> = statement.notes.iter().chain(&statement.people).map(|(seq, _)| *seq).collect();
             let request = statement_request(statement, &settings, &scene, channel_key.guild.clone(), &words);
             let used = request.recalled.iter().filter(|seq| notes.contains(seq)).count();
             context.recorder.instruments().notes.add(used as u64, ["used"]);
@@ -286,9 +286,12 @@ fn leave_out(statement: &mut StatementInput, companion: &CompanionId, search: &m
     let is_alone = search.leave_out(input, companion, own.map_or(Seq::NONE, Seq::next));
     let is_shown = |said: &Said| search.shows(said.seq);
     statement.recalled.retain(is_shown);
-    statement.notes.retain(|(_, note)| note.sources.iter().all(|source| search.shows(*source)));
+    for notes in [&mut statement.notes, &mut statement.people] {
+        notes.retain(|(_, note)| note.sources.iter().all(|source| search.shows(*source)));
+    }
     if is_alone {
-        (statement.reason, statement.recalled, statement.notes) = (None, Vec::new(), Vec::new());
+        (statement.reason, statement.recalled) = (None, Vec::new());
+        (statement.notes, statement.people) = (Vec::new(), Vec::new());
     }
 }
 
@@ -324,21 +327,25 @@ async fn add_history(
     let read = history::read(context, channel_key, range, statement.summary_upto, words.statement_tokens).await;
     let Some(read) = read else { return };
     (statement.input.recent, statement.left_out) = (read.messages, read.left_out);
+    let takes_notes = context.takes_notes(channel_key);
+    statement.page_tokens = if takes_notes { context.settings.memory.page_tokens } else { 0 };
     let Some(before) = prompt::recalls_before(character(settings, None), scene, statement, words) else { return };
     let answered = statement.input.buffer.iter().map(|said| &said.message).filter(|message| !message.is_by(&settings.id));
     let answered: Vec<_> = answered.cloned().collect();
     let names = settings.names().chain(scene.others.iter().map(|other| &*other.name));
     let own = statement.input.recent.iter().rev().find(|said| said.message.is_by(&settings.id));
+    let talk = statement.input.recent.iter().chain(&statement.input.buffer);
     let question = Question {
         messages: &answered,
         names: &names.collect::<Vec<_>>(),
         recalled: own.map(|own| own.message.recalled.clone()).unwrap_or_default(),
         now: scene.now.zoned(&scene.zone),
+        people: talk.filter(|said| said.seq >= before).map(|said| said.message.from.id.clone()).collect(),
     };
     let stretch = Stretch { after: range.after, before };
     let guild = &channel_key.guild;
     let is_heard = |from: &Author| history::is_heard(from, context, guild);
-    let (takes_notes, now) = (context.takes_notes(channel_key), context.clock.now());
+    let now = context.clock.now();
     let is_allowed = |author: &Author| author.role != Role::Person || context.may_be_noted(guild, &PersonId::from(&*author.id));
     let is_usable = |note: &Note| {
         let has_ended = note.until.is_some_and(|until| until <= now);
@@ -348,7 +355,9 @@ async fn add_history(
     // Requests more than fit, so that a long one can be skipped.
     match context.recall.like(question, stretch, channel_key, &*context.store, is_heard, is_usable, 2 * words.recall_tokens).await
     {
-        Ok(found) => (statement.recalled, statement.notes) = (found.messages, found.notes),
+        Ok(Older { messages, notes, people }) => {
+            (statement.recalled, statement.notes, statement.people) = (messages, notes, people)
+        }
         Err(error) => {
             let channel = Plain(channel_key.channel.as_str());
             tracing::warn!(%channel, %error, "older messages cannot be looked up for a statement");

@@ -56,6 +56,8 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
         left_out: 0,
         recalled: Vec::new(),
         notes: Vec::new(),
+        people: Vec::new(),
+        page_tokens: 0,
     };
     [
         question::request(input, companion, &scene, guild.clone(), None, prompt),

@@ -18,7 +18,7 @@ use crate::recall::words::Words;
 use crate::text::one_line;
 
 /// The maximum number of notes of one call.
-const MOST_NOTES: usize = 12;
+const MOST_NOTES: usize = 20;
 /// A run of at least so many letters and digits is a key.
 const KEY: usize = 20;
 /// The number of digits of payment cards.
@@ -167,6 +167,11 @@ fn subject(label: &str, batch: &Batch<'_>) -> Option<Option<Author>> {
 fn end_of(day: &str, zone: &TimeZone) -> Option<Moment> {
     let next = day.trim().parse::<Date>().ok()?.tomorrow().ok()?.to_zoned(zone.clone()).ok()?;
     u64::try_from(next.timestamp().as_microsecond()).ok().map(Moment::from_micros)
+}
+
+/// Whether a text is about health, money, love, faith or whereabouts, or has something else that no model notes.
+pub fn is_sensitive(text: &str) -> bool {
+    forbidden(text).is_some()
 }
 
 /// Why a text may not be noted.

@@ -1,6 +1,6 @@
 //! Selects and writes the recalled messages of a prompt.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use super::Said;
 use super::data::weight;
 use super::line::{Reader, note_line, short_line};
-use super::texts::{RECALLED, RECALLED_WITH_NOTES};
+use super::texts::{PEOPLE, RECALLED, RECALLED_WITH_NOTES};
 use crate::id::Seq;
 use crate::message::Author;
 use crate::note::Note;
@@ -89,4 +89,33 @@ pub(super) fn recalled(found: Found<'_>, talk: &[&Said], reader: Reader<'_>, zon
 /// The heading of what was looked up.
 pub(super) const fn heading(notes: &[(Seq, Arc<Note>)]) -> &'static str {
     if notes.is_empty() { RECALLED } else { RECALLED_WITH_NOTES }
+}
+
+/// The lines of notes about people that fit, and their numbers. Those about one person weigh at most `most`. Notes that are shown as recalled, or that were
+/// made from what the prompt shows from `talk` on, are left out.
+pub(super) fn people(
+    notes: &[(Seq, Arc<Note>)],
+    recalled: &[Seq],
+    talk: &[&Said],
+    zone: &TimeZone,
+    most: usize,
+    room: usize,
+) -> (String, Vec<Seq>) {
+    let mut left = room.saturating_sub(weight(PEOPLE) + DELIMITERS_WEIGHT);
+    let is_older = |seq: &Seq| talk.first().is_none_or(|first| *seq < first.seq);
+    let (mut used, mut lines, mut numbers) = (BTreeMap::<&str, usize>::new(), Vec::new(), Vec::new());
+    for (seq, note) in notes.iter().filter(|(seq, note)| !recalled.contains(seq) && note.sources.iter().all(is_older)) {
+        let Some(line) = note_line(note, false, most) else { continue };
+        let line = format!("{} {line}", note.said_at.zoned(zone).date());
+        let of_person = used.entry(&note.said_by.id).or_default();
+        if *of_person + weight(&line) <= most
+            && let Some(rest) = left.checked_sub(weight(&line))
+        {
+            left = rest;
+            *of_person += weight(&line);
+            lines.push(line);
+            numbers.push(*seq);
+        }
+    }
+    (lines.concat(), numbers)
 }

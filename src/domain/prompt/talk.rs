@@ -11,7 +11,7 @@ use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_en
 use super::note::choose_note;
 use super::recalled::{self, Found};
 use super::room::statement_ending_weight;
-use super::texts::{FRAME_WEIGHT, HOW_TO_READ_TURNS, HOW_TO_READ_TURNS_SHORT, MISSED, NEW, OPENING, REASON, SUMMARY};
+use super::texts::{FRAME_WEIGHT, HOW_TO_READ_TURNS, HOW_TO_READ_TURNS_SHORT, MISSED, NEW, OPENING, PEOPLE, REASON, SUMMARY};
 use super::transcript::left_out;
 use super::window::first_shown;
 use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
@@ -137,7 +137,11 @@ fn situation(
     let [earlier, new] = [&talk[begin..begin + new_from], &talk[begin + new_from..]];
     let scene = scene.sentences(character.id, earlier, new, changing / 4);
     let found = Found { messages: &statement.recalled, notes: &statement.notes };
-    let (older, recalled) = recalled::recalled(found, &talk[begin..], reader, zone, *recall_room);
+    let people_room = people_room(statement).min(recall_room / 2);
+    let (older, mut recalled) = recalled::recalled(found, &talk[begin..], reader, zone, recall_room - people_room);
+    let (people, about) =
+        recalled::people(&statement.people, &recalled, &talk[begin..], zone, statement.page_tokens * 4, people_room);
+    recalled.extend(about);
     let heading = |text, heading| if str::is_empty(text) { "" } else { heading };
     let text = paragraphs(&[
         heading(&summary, SUMMARY),
@@ -145,6 +149,8 @@ fn situation(
         left_out(missing).trim_end(),
         heading(&older, recalled::heading(&statement.notes)),
         &block("older-messages", &older),
+        heading(&people, PEOPLE),
+        &block("people", &people),
         &scene,
         if has_missed { MISSED } else { "" },
         heading(&reason, REASON),
@@ -155,12 +161,18 @@ fn situation(
     let sizes = sizes(&[
         ("summary", &*summary),
         ("recalled", &older),
+        ("people", &people),
         ("scene", &scene),
         ("reason", &reason),
         ("notes", &note),
         ("question", ending),
     ]);
     Situation { text, sizes, recalled }
+}
+
+/// The maximum weight of notes about people: those about three of them.
+const fn people_room(statement: &StatementInput) -> usize {
+    statement.page_tokens * 4 * 3
 }
 
 /// A talk, and the part of it that is shown.
@@ -192,7 +204,7 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     let talk: Vec<&Said> = input.recent.iter().chain(&input.buffer).collect();
     let is_own = |said: &&Said| said.message.is_by(character.id);
     let new_from = talk.iter().rposition(is_own).map_or(0, |own| own + 1).max(input.recent.len());
-    let mut recall_room = (words.recall_tokens * 4).min(room / 2);
+    let mut recall_room = (words.recall_tokens * 4 + people_room(statement)).min(room / 2);
     let mut shown = self::shown(&talk, new_from, reader, &scene.zone, room, Begin::Seldom);
     if shown.len() == talk.len() && *left_out == 0 {
         recall_room = 0;

@@ -104,6 +104,8 @@ fn speaking(input: PromptInput) -> StatementInput {
         left_out: 0,
         recalled: Vec::new(),
         notes: Vec::new(),
+        people: Vec::new(),
+        page_tokens: 0,
     }
 }
 

@@ -51,6 +51,8 @@ pub(super) const RECALLED: &str = "Older messages, found by words of what was ju
 /// The same for messages and notes.
 pub(super) const RECALLED_WITH_NOTES: &str =
     "Older messages, and notes of what was said, found by words of what was just said (much may have changed since):";
+/// The heading of notes about the people who take part.
+pub(super) const PEOPLE: &str = "What was noted earlier about those who take part (mention it only where it belongs):";
 
 /// An upper bound of the weight of delimiters, empty lines, headings and the time.
 pub(super) const FRAME_WEIGHT: usize = 500;

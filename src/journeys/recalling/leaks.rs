@@ -41,8 +41,13 @@ fn allowed(said: &[Said], room: usize, ignored: &BTreeSet<usize>) -> BTreeSet<St
 
 async fn found(world: &World, room: usize) -> BTreeSet<String> {
     let messages = [Message::new(Author::of_name("Ben".into()), "Where is the zebra?".into()).into()];
-    let question =
-        Question { messages: &messages, names: &["Aria"], recalled: Vec::new(), now: Moment::ZERO.zoned(&TimeZone::UTC) };
+    let question = Question {
+        messages: &messages,
+        names: &["Aria"],
+        recalled: Vec::new(),
+        now: Moment::ZERO.zoned(&TimeZone::UTC),
+        people: Default::default(),
+    };
     let stretch = Stretch { after: Seq::NONE, before: Seq(u64::MAX) };
     let key = channel_key(ROOMS[room]);
     let is_heard = |from: &Author| is_heard(from, &world.context, &key.guild);

@@ -13,6 +13,8 @@ use crate::domain::id::{Seq, Ticket};
 #[derive(Default)]
 struct Room {
     said: BTreeSet<Seq>,
+    /// The oldest source of each note.
+    notes: BTreeMap<Seq, Seq>,
     cleared: Seq,
     /// The newest `clear` when each attempt of a reply began.
     owed: BTreeMap<Ticket, Seq>,
@@ -29,12 +31,20 @@ pub(super) fn check(props: &Props) {
             | Event::ReplyExtended { next: ticket, .. } => {
                 room.owed.insert(*ticket, room.cleared);
             }
-            Event::Noted(_) => drop(room.said.insert(recorded.seq)),
+            Event::Noted(note) => {
+                props.stage.reach("note made");
+                if !note.sources.iter().all(|source| room.said.contains(source)) {
+                    props.stage.violate(format!("{channel_key}: the note {} has a source that nobody said", recorded.seq));
+                }
+                room.notes.insert(recorded.seq, note.sources.iter().min().copied().unwrap_or_default());
+            }
             Event::Said { message, reply, .. } => {
                 let cleared = reply.and_then(|ticket| room.owed.get(&ticket).copied()).unwrap_or_default();
                 for seq in &message.recalled {
-                    props.stage.reach("older message recalled");
-                    if *seq <= cleared || !room.said.contains(seq) {
+                    // A note is as old as its oldest source.
+                    let said = room.notes.get(seq).copied();
+                    props.stage.reach(if said.is_some() { "note used" } else { "older message recalled" });
+                    if said.unwrap_or(*seq) <= cleared || !(said.is_some() || room.said.contains(seq)) {
                         props.stage.violate(format!("{channel_key}: {seq} was recalled for the statement {}", recorded.seq));
                     }
                 }

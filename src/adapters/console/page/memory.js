@@ -22,13 +22,13 @@ export function showMemory(room, me) {
 
   const origin = note => {
     const at = words.minute(note.at);
-    if (note.asked) return t('memory.asked', { who: note.said_by, at });
+    if (note.asked) return t('remembered.asked', { who: note.said_by, at });
     const isOfAnother = note.about_id && note.about_id !== note.said_by_id;
-    return isOfAnother ? t('memory.of_another', { who: note.said_by, whom: note.about, at }) : `${note.said_by}, ${at}`;
+    return isOfAnother ? t('remembered.of_another', { who: note.said_by, whom: note.about, at }) : `${note.said_by}, ${at}`;
   };
 
   function correction(note, entry) {
-    const field = el('input', { value: note.text, maxlength: LONGEST, required: true, autocomplete: 'off', dir: 'auto', 'aria-label': t('memory.corrected') });
+    const field = el('input', { value: note.text, maxlength: LONGEST, required: true, autocomplete: 'off', dir: 'auto', 'aria-label': t('remembered.corrected') });
     const form = el('form', { class: 'small-form' }, field, el('div', { class: 'row' }, el('button', { class: 'solid' }, t('base.save')), button(t('base.cancel'), async () => {})));
     form.addEventListener('submit', event => {
       event.preventDefault();
@@ -39,15 +39,15 @@ export function showMemory(room, me) {
   }
 
   function entryOf(note) {
-    const about = [origin(note), note.replaced_by ? t('memory.replaced') : null].filter(Boolean).join(' · ');
+    const about = [origin(note), note.replaced_by ? t('remembered.replaced') : null].filter(Boolean).join(' · ');
     const entry = el('li', null, el('p', { dir: 'auto' }, plain(note.text)), el('p', { class: 'muted' }, plain(about)));
-    const correct = el('button', { type: 'button', class: 'quiet-button', onclick: () => correction(note, entry) }, t('memory.correct'));
-    entry.append(el('p', { class: 'actions' }, correct, button(t('memory.erase'), () => api.eraseNote(note.room, note.seq), { class: 'quiet-button danger' })));
+    const correct = el('button', { type: 'button', class: 'quiet-button', onclick: () => correction(note, entry) }, t('remembered.correct'));
+    entry.append(el('p', { class: 'actions' }, correct, button(t('remembered.erase'), () => api.eraseNote(note.room, note.seq), { class: 'quiet-button danger' })));
     return entry;
   }
 
   async function withoutMe() {
-    if (await confirmed(t('memory.mine'), t('memory.mine_question'), t('memory.mine'))) await api.switchNotes(room.guild, false, me);
+    if (await confirmed(t('remembered.mine'), t('remembered.mine_question'), t('remembered.mine'))) await api.switchNotes(room.guild, false, me);
   }
 
   async function refresh() {
@@ -56,19 +56,19 @@ export function showMemory(room, me) {
       const last = taken.at(-1);
       const dropped = Object.values(last?.dropped ?? {}).reduce((sum, count) => sum + count, 0);
       const key = allowed ? (on === undefined ? 'unset' : on ? 'on' : 'off') : 'forbidden';
-      const turn = on ? button(t('memory.turn_off'), () => api.switchNotes(guild, false)) : button(t('memory.turn_on'), () => api.switchNotes(guild, true), { class: 'solid' });
-      const own = mine?.on ? button(t('memory.mine'), withoutMe) : button(t('memory.mine_again'), () => api.switchNotes(room.guild, true, me));
+      const turn = on ? button(t('remembered.turn_off'), () => api.switchNotes(guild, false)) : button(t('remembered.turn_on'), () => api.switchNotes(guild, true), { class: 'solid' });
+      const own = mine?.on ? button(t('remembered.mine'), withoutMe) : button(t('remembered.mine_again'), () => api.switchNotes(room.guild, true, me));
       state.replaceChildren(
-        el('p', null, t(`memory.${key}`)),
+        el('p', null, t(`remembered.${key}`)),
         el('p', { class: 'actions' }, allowed ? turn : null, allowed && on && mine ? own : null),
-        last ? el('p', { class: 'muted' }, t('memory.taken', { at: words.minute(last.at), made: last.made, messages: last.messages, dropped })) : null,
+        last ? el('p', { class: 'muted' }, t('remembered.taken', { at: words.minute(last.at), made: last.made, messages: last.messages, dropped })) : null,
       );
-      list.replaceChildren(...(notes.length ? notes.toReversed().map(entryOf) : [el('li', { class: 'muted' }, t('memory.none'))]));
+      list.replaceChildren(...(notes.length ? notes.toReversed().map(entryOf) : [el('li', { class: 'muted' }, t('remembered.none'))]));
     } catch (refusal) {
       refused(refusal);
     }
   }
 
-  dialog(t('memory.button'), state, problem, list);
+  dialog(t('remembered.button'), state, problem, list);
   refresh();
 }

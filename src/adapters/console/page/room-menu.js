@@ -36,7 +36,7 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
     toggle(t('rooms.minors'), Boolean(shown.minors), () => patch(shown, { minors: !shown.minors }), t('rooms.minors_about')),
     item(t('rooms.cancel_replies'), () => api.clearRoom(shown.id).catch(showProblem), t('rooms.cancel_replies_about')),
     item(t('rooms.export'), about('showExport'), t('rooms.export_about')),
-    item(t('memory.button'), () => api.loaded(import('./memory.js')).then(({ showMemory }) => showMemory(shown, me())).catch(showProblem)),
+    item(t('remembered.button'), () => api.loaded(import('./memory.js')).then(({ showMemory }) => showMemory(shown, me())).catch(showProblem)),
   ];
   const ofServer = shown => [
     shown ? item(t('rooms.usage'), about('showUsage'), t('rooms.usage_about')) : null,
