@@ -202,6 +202,8 @@ async fn time() -> anyhow::Result<()> {
         names: &["Aria"],
         recalled: Vec::new(),
         now: now.clone(),
+        people: BTreeSet::new(),
+        stretch,
     };
     let budget = 2 * context.settings.prompt.recall_tokens;
     let (mut first, mut again, mut found) = (Vec::new(), Vec::new(), 0);
@@ -209,7 +211,8 @@ async fn time() -> anyhow::Result<()> {
         context.recall.forget(&channel_key);
         for times in [&mut first, &mut again] {
             let began = Instant::now();
-            found += context.recall.like(asked(question), stretch, &channel_key, &*context.store, |_| true, budget).await?.len();
+            let like = context.recall.like(asked(question), &channel_key, &*context.store, |_| true, |_| true, budget);
+            found += like.await?.messages.len();
             times.push(began.elapsed());
         }
     }

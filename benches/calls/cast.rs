@@ -224,6 +224,9 @@ impl<'a> Rehearsed<'a> {
             summary_upto: Seq::NONE,
             left_out: 0,
             recalled: Vec::new(),
+            notes: Vec::new(),
+            people: Vec::new(),
+            page_tokens: 0,
         };
         let worded = prompt::statement(character(companion), &scene, &statement, &self.settings.prompt);
         let purpose = Purpose::Statement { trigger, closing, tries: 0 };

@@ -35,8 +35,19 @@ fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
     let input = PromptInput { speaker: Some("Ana".into()), summary: None, ..input(Trigger::DirectAddress, messages) };
     let reason = Some("I know bread.".into());
     let (summary_upto, recalled) = (Seq::NONE, Vec::new());
-    let statement =
-        StatementInput { input, reason, tries: 0, is_spoken: false, may_pass: false, summary_upto, left_out: 0, recalled };
+    let statement = StatementInput {
+        input,
+        reason,
+        tries: 0,
+        is_spoken: false,
+        may_pass: false,
+        summary_upto,
+        left_out: 0,
+        recalled,
+        notes: Vec::new(),
+        people: Vec::new(),
+        page_tokens: 0,
+    };
     let scene = scene();
     bencher.bench(|| prompt::statement(character(&id, &settings), &scene, &statement, &settings.prompt));
 }

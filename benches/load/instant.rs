@@ -45,6 +45,7 @@ impl LanguageModel for Instant {
                 "I would have a look at it in the morning, when there is light and nobody is in a hurry."
             }
             Some(Purpose::Votes { .. }) => "{}",
+            Some(Purpose::Notes) => "",
             Some(Purpose::Summary | Purpose::Brief) => "They talked about buses, bread and bicycles.",
             Some(Purpose::Judgement) | None => "They say different things.\n0.1",
         };

@@ -65,6 +65,8 @@ pub struct Question<'a> {
     pub now: Zoned,
     /// The ids of the people who take part.
     pub people: BTreeSet<Arc<str>>,
+    /// The events that are searched.
+    pub stretch: Stretch,
 }
 
 /// The search indexes of rooms. Cheap to clone; all clones share them.
@@ -128,8 +130,7 @@ impl Recall {
     /// Returns an error if the journal cannot be read.
     pub async fn like(
         &self,
-        Question { messages, names, recalled, now, people }: Question<'_>,
-        stretch: Stretch,
+        Question { messages, names, recalled, now, people, stretch }: Question<'_>,
         channel_key: &ChannelKey,
         store: &dyn Store,
         is_heard: impl Fn(&Author) -> bool,

@@ -67,14 +67,13 @@ impl Note {
         *self = Self { about: None, said_by: nobody, text: "".into(), sources: Vec::new(), ..self.clone() };
     }
 
-    /// Removes these messages from its sources. Redacts a note without sources. Returns whether it changed.
+    /// Redacts it if one of its sources is gone, because its words may be those of that one. Returns whether it changed.
     pub fn lose(&mut self, is_gone: impl Fn(Seq) -> bool) -> bool {
-        let before = self.sources.len();
-        self.sources.retain(|source| !is_gone(*source));
-        if self.sources.is_empty() && before > 0 {
+        let loses = self.sources.iter().any(|source| is_gone(*source));
+        if loses {
             self.redact();
         }
-        self.sources.len() < before
+        loses
     }
 }
 

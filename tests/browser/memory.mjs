@@ -43,7 +43,7 @@ test('notes are turned off and on, and a text that is too long is refused in wor
 
   const dialog = await opened(page);
   await dialog.getByRole('button', { name: 'Take no more notes' }).click();
-  await dialog.getByText('Companions take no notes.').waitFor();
+  await dialog.getByText('Companions take no notes here.').waitFor();
   assert.equal((await it.server.call('GET', `/api/rooms/${room}/notes`)).on, false);
   await dialog.getByRole('button', { name: 'Take notes' }).click();
   await dialog.getByRole('button', { name: 'Take no more notes' }).waitFor();

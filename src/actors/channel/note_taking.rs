@@ -106,6 +106,11 @@ async fn ask_for_notes(range: HistoryRange, channel: &ChannelContext) -> Option<
 async fn read(range: &HistoryRange, prompt_tokens: usize, channel: &ChannelContext) -> Option<Shown> {
     let ChannelContext { key: channel_key, context, .. } = channel;
     let _lock = history::lock(context, channel_key).await?;
+    // Notes about what a guest in the room may know are made without what the guest may not know.
+    let hidden = channel.hidden_upto();
+    let is_hidden = range.after < hidden;
+    let before = if is_hidden { range.before.min(hidden.next()) } else { range.before };
+    let range = &HistoryRange { after: range.after, before };
     // Half of the prompt. The rest is for the frame of each message, the earlier notes and the instructions.
     let (mut messages, upto) = history::read_oldest(context, channel_key, range, prompt_tokens / 2).await?;
     let count = messages.len() as u64;
@@ -117,6 +122,7 @@ async fn read(range: &HistoryRange, prompt_tokens: usize, channel: &ChannelConte
     let known = Reader::new(&*context.store).notes(channel_key, Seq::NONE).await.ok()?;
     let is_by_speaker = |note: &Note| messages.iter().any(|said| said.message.from.id == note.said_by.id);
     let mut known: Vec<_> = known.into_iter().filter(|(_, note)| is_by_speaker(note)).collect();
+    known.retain(|(_, note)| is_hidden || note.sources.iter().all(|source| *source > hidden));
     known.drain(..known.len().saturating_sub(MOST_KNOWN));
     Some(Shown { messages, known, upto, count })
 }

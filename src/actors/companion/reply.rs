@@ -341,8 +341,8 @@ async fn add_history(
         recalled: own.map(|own| own.message.recalled.clone()).unwrap_or_default(),
         now: scene.now.zoned(&scene.zone),
         people: talk.filter(|said| said.seq >= before).map(|said| said.message.from.id.clone()).collect(),
+        stretch: Stretch { after: range.after, before },
     };
-    let stretch = Stretch { after: range.after, before };
     let guild = &channel_key.guild;
     let is_heard = |from: &Author| history::is_heard(from, context, guild);
     let now = context.clock.now();
@@ -353,8 +353,7 @@ async fn add_history(
         takes_notes && !has_ended && all_agree && note.companions.contains(&settings.id)
     };
     // Requests more than fit, so that a long one can be skipped.
-    match context.recall.like(question, stretch, channel_key, &*context.store, is_heard, is_usable, 2 * words.recall_tokens).await
-    {
+    match context.recall.like(question, channel_key, &*context.store, is_heard, is_usable, 2 * words.recall_tokens).await {
         Ok(Older { messages, notes, people }) => {
             (statement.recalled, statement.notes, statement.people) = (messages, notes, people)
         }

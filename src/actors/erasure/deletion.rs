@@ -430,14 +430,14 @@ async fn sentences_of(
     }
 }
 
-/// A note without these sources, or redacted if it has no others. `None` if it had none of them.
+/// A note, redacted because it had one of these sources. `None` if it had none of them.
 fn without_sources(recorded: &Recorded, is_gone: impl Fn(Seq) -> bool) -> Option<Recorded> {
     let mut without = recorded.clone();
     let Event::Noted(note) = &mut without.event else { return None };
     note.lose(is_gone).then_some(without)
 }
 
-/// The notes of a channel that lose these sources, without them.
+/// The notes of a channel that lose one of these sources, redacted.
 async fn notes_without(
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
@@ -453,7 +453,7 @@ async fn notes_without(
     Ok(changed)
 }
 
-/// Removes expired messages, those below a number, from the sources of a channel's notes.
+/// Redacts the notes of a channel that have expired sources, those below a number.
 pub async fn expire_sources(context: &ActorContext, channel_key: &ChannelKey, below: Seq) -> Result<(), RewriteError> {
     let _lock = context.rewrite_locks.lock(channel_key).await;
     let changed = notes_without(&Reader::new(&*context.store), channel_key, |source| source < below).await?;

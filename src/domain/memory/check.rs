@@ -175,7 +175,7 @@ pub fn is_sensitive(text: &str) -> bool {
 }
 
 /// Why a text may not be noted.
-fn forbidden(text: &str) -> Option<Dropped> {
+pub(super) fn forbidden(text: &str) -> Option<Dropped> {
     let found = PHRASES.found_in(text).into_iter().chain(has_secret(text).then_some(Dropped::Secret));
     found.min_by_key(|reason| *reason == Dropped::Sensitive)
 }

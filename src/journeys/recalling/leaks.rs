@@ -46,13 +46,12 @@ async fn found(world: &World, room: usize) -> BTreeSet<String> {
         names: &["Aria"],
         recalled: Vec::new(),
         now: Moment::ZERO.zoned(&TimeZone::UTC),
-        people: Default::default(),
+        people: BTreeSet::new(),
+        stretch: Stretch { after: Seq::NONE, before: Seq(u64::MAX) },
     };
-    let stretch = Stretch { after: Seq::NONE, before: Seq(u64::MAX) };
     let key = channel_key(ROOMS[room]);
     let is_heard = |from: &Author| is_heard(from, &world.context, &key.guild);
-    let found =
-        world.context.recall.like(question, stretch, &key, &*world.context.store, is_heard, |_| true, 100_000).await.unwrap();
+    let found = world.context.recall.like(question, &key, &*world.context.store, is_heard, |_| true, 100_000).await.unwrap();
     found.messages.iter().filter_map(|said| said.message.text.split(' ').next().map(str::to_owned)).collect()
 }
 
