@@ -639,7 +639,7 @@ impl State {
                 let (made, dropped) = (notes.len(), taken.dropped.values().sum::<u32>());
                 tracing::info!(%channel, messages = taken.messages, made, dropped, "notes were taken");
             }
-            None => tracing::debug!(%channel, "notes could not be taken; they are when more was said"),
+            None => tracing::debug!(%channel, "notes could not be taken; the next attempt follows after more messages"),
         }
         self.step(Input::NotesTaken(taken));
     }

@@ -107,7 +107,7 @@ struct Index {
 pub struct Older {
     pub messages: Vec<Said>,
     pub notes: Vec<(Seq, Arc<Note>)>,
-    /// Notes about the people who take part: what they wanted to be remembered first, then the newest.
+    /// Notes about the people who take part: those made at a person's request first, then the newest.
     pub people: Vec<(Seq, Arc<Note>)>,
 }
 
@@ -148,7 +148,7 @@ impl Recall {
             let found_notes: Vec<_> = of_notes.matches(&query, &words).into_iter().map(|index| notes[index].clone()).collect();
             let is_about_one = |note: &Note| {
                 let about = note.about.as_ref().filter(|about| about.role == Role::Person && people.contains(&about.id));
-                // What others say, and what is not for every talk, is looked up by its words only.
+                // Hearsay and sensitive notes are shown only if they match the query.
                 about.is_some() && !note.is_hearsay() && !is_sensitive(&note.text)
             };
             let mut about: Vec<_> = notes.iter().rev().filter(|(_, note)| is_about_one(note)).cloned().collect();
@@ -178,7 +178,7 @@ impl Recall {
             Ok(said)
         };
         let (passages, mut notes, mut people, replaced) = found.await?;
-        // What was said before a `clear` is not used.
+        // Excludes notes from before a `clear`.
         let is_within = |note: &Note| note.sources.iter().all(|source| *source > stretch.after);
         for notes in [&mut notes, &mut people] {
             notes.retain(|(seq, note)| !replaced.contains(seq) && is_within(note) && is_usable(note));
@@ -353,7 +353,7 @@ impl Index {
         for (seq, note) in &notes {
             let about = note.about.as_ref().filter(|_| note.is_hearsay()).map_or("", |about| &*about.name);
             let who = format!("{} {about}", note.said_by.name);
-            // A note is as old as what was said.
+            // The note's age is that of its newest source.
             let said = note.sources.last().copied().unwrap_or(*seq);
             self.of_notes.push(said, note.said_at, &who, &note.text, &mut reader);
         }

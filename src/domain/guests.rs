@@ -261,7 +261,7 @@ impl Invitations {
         of_room
     }
 
-    /// The newest event of a room that companions must not use, because a guest is there who may not know what was said before the invitation.
+    /// The newest event of a room that prompts must not show, because a guest with `knows_before: false` is there. `Seq::NONE` if there is none.
     pub fn hidden_upto(&self, channel: &ChannelId, now: Moment) -> Seq {
         let is_here = |one: &Invitation| one.is_open(now) && one.guests.iter().any(|guest| guest.left_at.is_none());
         let hiding = self.0.values().filter(|one| one.channel == *channel && !one.knows_before && is_here(one));

@@ -6,4 +6,4 @@ mod request;
 mod tests;
 
 pub use check::{Batch, is_sensitive, read};
-pub use request::wish;
+pub use request::remember_request;

@@ -200,7 +200,7 @@ impl PromptInput {
         Extra { is_call, about_risk: self.about_risk }
     }
 
-    /// Removes what was said up to an event, because a guest is in the room who may not know it. A summary that covers any of it is removed; it begins
+    /// Removes messages up to an event, which a guest in the room must not know. Also removes the summary if it covers any of them; it covers events
     /// after `summary_from`.
     pub fn hide_upto(&mut self, hidden: Seq, summary_from: Seq) {
         for messages in [&mut self.recent, &mut self.buffer] {

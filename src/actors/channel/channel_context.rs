@@ -34,7 +34,7 @@ impl ChannelContext {
         self.context.clock.now()
     }
 
-    /// The newest event that companions must not use, because of a guest in the room.
+    /// The newest event that prompts must not show, because a guest in the room must not know it.
     pub(super) fn hidden_upto(&self) -> Seq {
         self.context.guests.read(|guests| guests.hidden_upto(&self.key.channel, self.machine_time()))
     }

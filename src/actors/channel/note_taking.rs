@@ -102,11 +102,11 @@ async fn ask_for_notes(range: HistoryRange, channel: &ChannelContext) -> Option<
     Some((Some((notes, taken)), Some(Box::new(outcome))))
 }
 
-/// The messages to take notes of, and earlier notes by their authors. Messages of people of whom no notes are taken, and of programs, are left out.
+/// The messages to take notes from, and earlier notes by their authors. Excludes messages of bots, and of people who turned notes off.
 async fn read(range: &HistoryRange, prompt_tokens: usize, channel: &ChannelContext) -> Option<Shown> {
     let ChannelContext { key: channel_key, context, .. } = channel;
     let _lock = history::lock(context, channel_key).await?;
-    // Notes about what a guest in the room may know are made without what the guest may not know.
+    // A guest in the room may read the notes in answers. Messages from before the guest's invitation are read in a call of their own.
     let hidden = channel.hidden_upto();
     let is_hidden = range.after < hidden;
     let before = if is_hidden { range.before.min(hidden.next()) } else { range.before };
@@ -127,7 +127,7 @@ async fn read(range: &HistoryRange, prompt_tokens: usize, channel: &ChannelConte
     Some(Shown { messages, known, upto, count })
 }
 
-/// Erases the oldest notes about those of whom there are too many.
+/// Erases the oldest notes about each subject that has more than [`MOST_ABOUT`].
 async fn forget_oldest(channel: &ChannelContext) {
     let ChannelContext { key: channel_key, context, .. } = channel;
     let Ok(notes) = Reader::new(&*context.store).notes(channel_key, Seq::NONE).await else { return };

@@ -16,7 +16,7 @@ use crate::ports::chat_platform::notice;
 pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<Owed> {
     let (context, guild) = (&channel.context, &channel.key.guild);
     let has_minors = context.memberships.has_minors(&channel.key.channel);
-    // People on a platform are told that notes are taken, too, once after they were turned on.
+    // On a platform, the notice also says that notes are taken. It is due once more after notes were turned on.
     let notes_since = noting_since(channel);
     let once = || notes_since.and_then(|_| Notice::Once.repeat(false));
     let repeat = context.settings.safety.notice.repeat(has_minors).or_else(once)?;

@@ -1,4 +1,5 @@
-//! Facts about people by guild, cached in memory: who opted out, when each person was last told that companions are AI, and of whom notes are taken.
+//! Facts about people by guild, cached in memory: who opted out, when each person was last told that companions are AI, and who
+//! turned notes on or off.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,7 +22,8 @@ pub struct People<T>(Arc<RwLock<HashMap<GuildId, HashMap<PersonId, T>>>>);
 pub type OptOuts = People<()>;
 /// When people were last told that companions are AI.
 pub type Told = People<Moment>;
-/// Whether notes are taken. Nobody's value is that of the whole guild, and that of no guild is the console's.
+/// Whether notes are taken, by guild and person. An empty person id stands for the whole guild; with an empty guild id, it is the default for guilds of
+/// the console.
 pub type NoteSwitches = People<NoteSwitchRecord>;
 
 impl<T: Copy> People<T> {
@@ -73,7 +75,7 @@ impl People<Moment> {
 }
 
 impl People<NoteSwitchRecord> {
-    /// Whether notes are taken in a guild. None: nobody has decided, and it is no guild of the console.
+    /// The switch of a guild, or the default for guilds of the console. None: nobody has set it.
     pub fn of_guild(&self, guild: &GuildId, is_of_console: bool) -> Option<NoteSwitchRecord> {
         let nobody = PersonId::from("");
         self.get(guild, &nobody).or_else(|| self.get(&GuildId::from(""), &nobody).filter(|_| is_of_console))

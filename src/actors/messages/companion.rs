@@ -30,7 +30,7 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Without what was said up to an event, because a guest is in the room who may not know it.
+    /// Removes messages up to an event, which a guest in the room must not know.
     pub fn hidden_upto(mut self, hidden: Seq) -> Self {
         self.input.input.hide_upto(hidden, self.history.after);
         self.history.after = self.history.after.max(hidden);

@@ -100,7 +100,7 @@ impl Step<'_, '_> {
                 self.replan_for_message(seq, &message, said_at);
             }
             self.settle_stopped(stops, seq, &message);
-            self.note_wish(seq, &message, said_at);
+            self.note_remember_request(seq, &message, said_at);
         }
         self.replan_for_change(seq, &answers);
         if is_late {

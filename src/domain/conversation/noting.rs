@@ -1,7 +1,7 @@
 //! When notes are taken, and requests to remember something (docs/design/memory.md).
 
 use super::super::event::NotesTaken;
-use super::super::memory::wish;
+use super::super::memory::remember_request;
 use super::super::message::{Message, Role};
 use super::super::note::Note;
 use super::*;
@@ -127,14 +127,14 @@ impl Step<'_, '_> {
     }
 
     /// Journals what a person asks companions to remember.
-    pub(super) fn note_wish(&mut self, seq: Seq, message: &Message, at: Moment) {
+    pub(super) fn note_remember_request(&mut self, seq: Seq, message: &Message, at: Moment) {
         let from = &message.from;
         let is_heard = |rules: NoteRules<'_>| (rules.allows)(&PersonId::from(&*from.id));
         let is_told = from.role == Role::Person && !message.address.companions.is_empty();
         if !is_told || !self.world.notes.is_some_and(is_heard) {
             return;
         }
-        if let Some(text) = wish(&message.text) {
+        if let Some(text) = remember_request(&message.text) {
             let note = Note {
                 about: Some(from.clone()),
                 said_by: from.clone(),

@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::id::{CompanionId, Seq};
 use crate::message::{Author, Role};
@@ -58,22 +59,20 @@ struct Proposed {
     #[serde(default)]
     until: Option<String>,
     /// The place of the earlier note that it replaces.
-    #[serde(default)]
-    replaces: Option<usize>,
+    #[serde(default, deserialize_with = "places")]
+    replaces: Vec<usize>,
 }
 
-/// One number or several.
+/// The whole numbers of a value: a number, a text with a number such as `"#3"`, or a list of these.
 fn places<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Places {
-        One(usize),
-        Several(Vec<usize>),
-    }
-    Ok(match Places::deserialize(deserializer)? {
-        Places::One(place) => vec![place],
-        Places::Several(places) => places,
-    })
+    let place = |value: &Value| match value {
+        Value::Number(number) => number.as_u64()?.try_into().ok(),
+        Value::String(text) => text.trim_matches(|c: char| !c.is_ascii_digit()).parse().ok(),
+        _ => None,
+    };
+    let value = Value::deserialize(deserializer)?;
+    let values = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
+    Ok(values.iter().filter_map(place).collect())
 }
 
 /// The notes in a model's answer that may be made, and how many were dropped for each reason.
@@ -134,7 +133,7 @@ fn check(proposed: &Proposed, batch: &Batch<'_>) -> Result<Note, Dropped> {
     if !is_supported {
         return Err(Dropped::Unsupported);
     }
-    let replaces = proposed.replaces.and_then(|place| batch.known.get(place.checked_sub(1)?));
+    let replaces = proposed.replaces.first().and_then(|place| batch.known.get(place.checked_sub(1)?));
     // What a person asked to remember stays until the person says so.
     let replaces = replaces.filter(|(_, note)| note.said_by.id == said_by.id && note.said_by.role == said_by.role && !note.asked);
     let note = Note {

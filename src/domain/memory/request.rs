@@ -38,7 +38,7 @@ const BEFORE: &[&str] = &["please", "bitte", "por favor", "s'il te plaît", "and
 
 /// What a text asks to remember, in one line and as long as a note may be. None if it does not ask for that, or asks for what
 /// may not be noted. The phrase must begin a sentence, or follow an address or "please".
-pub fn wish(text: &str) -> Option<String> {
+pub fn remember_request(text: &str) -> Option<String> {
     let text = spaced(&text.replace('’', "'"));
     // The text in lower case must have the same indices.
     let lower: String =
@@ -53,9 +53,9 @@ pub fn wish(text: &str) -> Option<String> {
         let rest = text[at + phrase.len()..].trim();
         (begins && !rest.ends_with(['?', '？']) && rest.contains(char::is_alphanumeric)).then_some(rest)
     })?;
-    // What is sensitive may be noted at the person's own wish; orders to companions and secrets may not.
-    let wish = shortened(rest);
-    forbidden(wish).is_none_or(|why| why == Dropped::Sensitive).then(|| wish.to_owned())
+    // At the person's request something sensitive may be noted. Instructions to companions and secrets may not.
+    let text = shortened(rest);
+    forbidden(text).is_none_or(|why| why == Dropped::Sensitive).then(|| text.to_owned())
 }
 
 /// Whether a text is one word that may be a name.
@@ -77,7 +77,7 @@ mod tests {
             ("Por favor, recuerda que mi perro es Lolo", "mi perro es Lolo"),
             ("Aria, souviens-toi que j'aime le thé", "j'aime le thé"),
         ] {
-            assert_eq!(wish(text).as_deref(), Some(remembered), "{text}");
+            assert_eq!(remember_request(text).as_deref(), Some(remembered), "{text}");
         }
     }
 
@@ -91,7 +91,7 @@ mod tests {
             "Remember that",
             "",
         ] {
-            assert_eq!(wish(text), None, "{text}");
+            assert_eq!(remember_request(text), None, "{text}");
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
             "Aria, remember that my password is hunter2",
             "Aria, remember that my card number is 4111 1111 1111 1111",
         ] {
-            assert_eq!(wish(text), None, "{text}");
+            assert_eq!(remember_request(text), None, "{text}");
         }
     }
 
@@ -111,6 +111,6 @@ mod tests {
     fn it_is_cut_to_the_length_of_a_note() {
         let long = format!("Remember that {}", "one ".repeat(40));
 
-        assert_eq!(wish(&long).map(|kept| kept.split(' ').count()), Some(25));
+        assert_eq!(remember_request(&long).map(|kept| kept.split(' ').count()), Some(25));
     }
 }

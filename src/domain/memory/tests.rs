@@ -92,6 +92,8 @@ fn an_answer_is_read_whatever_surrounds_its_notes() {
         format!("Here are the notes:\n- {note}\n"),
         format!("```json\n[{note}]\n```"),
         format!("{{\"notes\": [{note}]}}"),
+        note.replace("[1]", "[\"1\"]"),
+        note.replace("[1]", "\"#1\", \"until\": null, \"replaces\": null"),
         format!("<think>Mora?</think>{note}\n{note}\n{{\"about\": \"Ana\", \"te"),
     ] {
         assert_eq!(read_with(&[], &answer).0.len(), 1, "{answer}");
