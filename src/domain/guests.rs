@@ -24,7 +24,8 @@ const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 const DAY_SECS: u64 = 24 * 60 * 60;
 
-const fn yes() -> bool {
+/// The default of a setting that is on.
+pub const fn yes() -> bool {
     true
 }
 

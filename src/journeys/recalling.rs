@@ -28,7 +28,7 @@ async fn long_ago(world: &World, said: &str) -> Seq {
     told
 }
 
-async fn chatter(world: &World, count: usize) {
+pub(super) async fn chatter(world: &World, count: usize) {
     for number in 0..count {
         let text =
             format!("Ben talks at length about bus number {number}, which was late as on every other day of this wet week");
@@ -38,14 +38,14 @@ async fn chatter(world: &World, count: usize) {
 }
 
 /// What Aria's last statement was made of.
-async fn asked(world: &World, question: &str) -> String {
+pub(super) async fn asked(world: &World, question: &str) -> String {
     world.side.answers([Ok("They mean me.\nYES")]);
     world.say_with(LOBBY, json!({ "from": "Ana", "text": question })).await;
     world.pass(600.0).await;
     world.main.asked.lock().last().expect("she answers").user().into_owned()
 }
 
-async fn recalled(world: &World) -> Vec<Value> {
+pub(super) async fn recalled(world: &World) -> Vec<Value> {
     let messages = world.recorded(LOBBY, "message").await;
     messages.last().and_then(|message| message["recalled"].as_array().cloned()).unwrap_or_default()
 }

@@ -1,7 +1,8 @@
-//! Notes: made by the side model or at a person's wish, used in prompts, and erased with their sources (docs/design/memory.md).
+//! Notes: made by the side model or at a person's request, used in prompts, and erased with their sources (docs/design/memory.md).
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::recalling::{asked, chatter, recalled};
 use super::world::{World, channel_key, of_json, purpose, room};
 use crate::actors::erasure::note_switches::switch;
 use crate::domain::id::Seq;
@@ -44,30 +45,6 @@ async fn notes(world: &World) -> Vec<String> {
 
 async fn say(world: &World, from: &str, text: &str) -> Seq {
     world.say_with(LOBBY, json!({ "from": from, "text": text })).await
-}
-
-async fn chatter(world: &World, count: usize) {
-    for number in 0..count {
-        say(
-            world,
-            "Ben",
-            &format!("Ben talks at length about bus number {number}, which was late as on every other day of this wet week"),
-        )
-        .await;
-    }
-    world.pass(600.0).await;
-}
-
-async fn asked(world: &World, question: &str) -> String {
-    world.side.answers([Ok("They mean me.\nYES")]);
-    say(world, "Ana", question).await;
-    world.pass(600.0).await;
-    world.main.asked.lock().last().expect("she answers").user().into_owned()
-}
-
-async fn recalled(world: &World) -> Vec<Value> {
-    let messages = world.recorded(LOBBY, "message").await;
-    messages.last().and_then(|message| message["recalled"].as_array().cloned()).unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use super::refused::Refused;
 use super::room::{RoomCompanion, RoomId};
 use super::stamp::Stamp;
 pub use crate::domain::guests::{Amount, Visit};
-use crate::domain::guests::{Guest, Invitation, MOST_GUESTS};
+use crate::domain::guests::{Guest, Invitation, MOST_GUESTS, yes};
 use crate::domain::id::CompanionId;
 use crate::domain::moment::Moment;
 
@@ -75,10 +75,6 @@ pub struct NewInvitation {
     /// Whether companions may use what was said before, while its guests are in the room. True if it is absent.
     #[serde(default = "yes")]
     pub knows_before: bool,
-}
-
-const fn yes() -> bool {
-    true
 }
 
 /// An invitation, as the operator of its room sees it.
