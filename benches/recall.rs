@@ -203,6 +203,7 @@ async fn time() -> anyhow::Result<()> {
         recalled: Vec::new(),
         now: now.clone(),
         people: BTreeSet::new(),
+        elsewhere: Vec::new(),
         stretch,
     };
     let budget = 2 * context.settings.prompt.recall_tokens;

@@ -1,6 +1,7 @@
 //! Searches the older messages of a room for words of the newest ones (docs/design/memory.md). The search index of a room stays
 //! in memory while the room is in use.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::resume_unwind;
 use std::pin::pin;
@@ -16,11 +17,11 @@ use tokio::time::Instant;
 
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
-use crate::domain::memory::is_sensitive;
-use crate::domain::message::{Author, Message, Role};
+use crate::domain::memory::sensitive_topics;
+use crate::domain::message::{Author, Message, Recalled, Role};
 use crate::domain::note::Note;
 use crate::domain::prompt::{Said, tokens};
-use crate::domain::recall::words::Words;
+use crate::domain::recall::words::{Word, WordReader, Words};
 use crate::domain::recall::{Corpus, Found};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Journal, Range, ReadError, Reader};
@@ -65,6 +66,8 @@ pub struct Question<'a> {
     pub now: Zoned,
     /// The ids of the people who take part.
     pub people: BTreeSet<Arc<str>>,
+    /// Notes of other rooms.
+    pub elsewhere: Vec<(Recalled, Arc<Note>)>,
     /// The events that are searched.
     pub stretch: Stretch,
 }
@@ -100,15 +103,17 @@ struct Index {
     /// The notes of the room, in the order of their corpus.
     notes: Vec<(Seq, Arc<Note>)>,
     of_notes: Corpus,
+    /// The newest `clear`, as far as the notes are known.
+    cleared: Option<Seq>,
 }
 
 /// What was found, the best first. Each matching message is followed by its neighbours.
 #[derive(Clone, Debug, Default)]
 pub struct Older {
     pub messages: Vec<Said>,
-    pub notes: Vec<(Seq, Arc<Note>)>,
+    pub notes: Vec<(Recalled, Arc<Note>)>,
     /// Notes about the people who take part: those made at a person's request first, then the newest.
-    pub people: Vec<(Seq, Arc<Note>)>,
+    pub people: Vec<(Recalled, Arc<Note>)>,
 }
 
 impl Recall {
@@ -130,7 +135,7 @@ impl Recall {
     /// Returns an error if the journal cannot be read.
     pub async fn like(
         &self,
-        Question { messages, names, recalled, now, people, stretch }: Question<'_>,
+        Question { messages, names, recalled, now, people, elsewhere, stretch }: Question<'_>,
         channel_key: &ChannelKey,
         store: &dyn Store,
         is_heard: impl Fn(&Author) -> bool,
@@ -138,22 +143,32 @@ impl Recall {
         max_tokens: usize,
     ) -> Result<Older, ReadError> {
         let questions = messages.iter().map(|message| (&*message.from.name, &*message.text));
-        let mut query = self.words.query(questions, names, &now);
+        let mut query = self.words.query(questions.clone(), names, &now);
+        let touched = Touched::new(questions.map(|(_, text)| text), &self.words);
         query.before = Some(stretch.before);
         let reader = Reader::new(store);
         let journal = reader.journal(channel_key).await?;
         let words = self.words.clone();
         let found = self.search(channel_key, (&reader, &journal), move |Index { corpus, notes, of_notes, .. }| {
             corpus.add_recalled(&recalled, &mut query, &words);
+            let mut of_notes = Cow::Borrowed(of_notes);
+            if !elsewhere.is_empty() {
+                let all = of_notes.to_mut();
+                let mut reader = words.reader();
+                elsewhere.iter().for_each(|(_, note)| add_note(all, Seq::NONE, note, &mut reader));
+            }
+            let own = notes.iter().map(|(seq, note)| (Recalled::Here(*seq), note.clone()));
+            let notes: Vec<_> = own.chain(elsewhere).collect();
             let found_notes: Vec<_> = of_notes.matches(&query, &words).into_iter().map(|index| notes[index].clone()).collect();
             let is_about_one = |note: &Note| {
                 let about = note.about.as_ref().filter(|about| about.role == Role::Person && people.contains(&about.id));
                 // Hearsay and sensitive notes are shown only if they match the query.
-                about.is_some() && !note.is_hearsay() && !is_sensitive(&note.text)
+                about.is_some() && !note.is_hearsay() && sensitive_topics(&note.text).is_empty()
             };
             let mut about: Vec<_> = notes.iter().rev().filter(|(_, note)| is_about_one(note)).cloned().collect();
             about.sort_by_key(|(_, note)| !note.asked);
-            let replaced: HashSet<Seq> = notes.iter().filter_map(|(_, note)| note.replaces).collect();
+            let own = notes.iter().filter(|(of, _)| of.here().is_some());
+            let replaced: HashSet<Seq> = own.filter_map(|(_, note)| note.replaces).collect();
             let (mut passages, mut known) = (Vec::new(), HashSet::new());
             for Found { index, .. } in corpus.search(&query, &words) {
                 let is_new = |seq: &Seq| *seq > stretch.after && *seq < stretch.before && known.insert(*seq);
@@ -172,7 +187,11 @@ impl Recall {
             let range =
                 Range { after: Seq(first.0.saturating_sub(1)), before: Some(last.next()), limit: PAGE, newest_first: false };
             let said = journal.legible(range).await?.events.into_iter().filter_map(message_of);
-            let mut said: Vec<Said> = said.filter(|said| passage.contains(&said.seq) && is_heard(&said.message.from)).collect();
+            let is_shown = |said: &Said| {
+                let is_match = passage.first() == Some(&said.seq);
+                is_heard(&said.message.from) && touched.has(&said.message.text, is_match, &self.words)
+            };
+            let mut said: Vec<Said> = said.filter(|said| passage.contains(&said.seq) && is_shown(said)).collect();
             // The match itself comes first, as in the passage.
             said.sort_by_key(|said| passage.iter().position(|seq| *seq == said.seq));
             Ok(said)
@@ -180,9 +199,11 @@ impl Recall {
         let (passages, mut notes, mut people, replaced) = found.await?;
         // Excludes notes from before a `clear`.
         let is_within = |note: &Note| note.sources.iter().all(|source| *source > stretch.after);
-        for notes in [&mut notes, &mut people] {
-            notes.retain(|(seq, note)| !replaced.contains(seq) && is_within(note) && is_usable(note));
-        }
+        let is_in_force = |(of, note): &(Recalled, Arc<Note>)| {
+            of.here().is_none_or(|seq| !replaced.contains(&seq) && is_within(note)) && is_usable(note)
+        };
+        notes.retain(|one| is_in_force(one) && touched.has(&one.1.text, true, &self.words));
+        people.retain(is_in_force);
         let mut passages = pin!(stream::iter(passages).map(read).buffered(AT_ONCE));
         let (mut used, mut messages) = (0, Vec::new());
         while used < max_tokens
@@ -192,6 +213,22 @@ impl Recall {
             messages.extend(said);
         }
         Ok(Older { messages, notes, people })
+    }
+
+    /// The notes of a room that are in force: not those that were replaced, and none from before its newest `clear`.
+    ///
+    /// # Errors
+    /// Returns an error if the journal cannot be read.
+    pub async fn notes(&self, channel_key: &ChannelKey, store: &dyn Store) -> Result<Vec<(Seq, Arc<Note>)>, ReadError> {
+        let index = self.index(channel_key);
+        let mut index = index.lock().await;
+        index.read_notes(channel_key, &Reader::new(store), &self.words).await?;
+        self.count(channel_key, index.bytes());
+        let replaced: HashSet<Seq> = index.notes.iter().filter_map(|(_, note)| note.replaces).collect();
+        let is_in_force = |(seq, note): &&(Seq, Arc<Note>)| {
+            !replaced.contains(seq) && note.sources.iter().all(|source| Some(*source) > index.cleared)
+        };
+        Ok(index.notes.iter().filter(is_in_force).cloned().collect())
     }
 
     /// The splitter of texts into words, with the languages that it can stem.
@@ -212,13 +249,12 @@ impl Recall {
     ) -> Result<T, ReadError> {
         let index = self.index(channel_key);
         let mut index = index.lock_owned().await;
-        let new_notes = reader.notes(channel_key, index.notes.last().map_or(Seq::NONE, |(seq, _)| *seq)).await?;
-        index.add_notes(new_notes, &self.words);
+        index.read_notes(channel_key, reader, &self.words).await?;
         let new = self.new_messages(&index, journal).await?;
         let (is_large, window) = (index.corpus.bytes() > LARGE || new.pages.len() > 1, self.window);
         let work = move || {
             new.add_to(&mut index, window);
-            (search(&index), index.corpus.bytes() + index.of_notes.bytes())
+            (search(&index), index.bytes())
         };
         let (found, bytes) = if is_large { finished(spawn_blocking(work)).await } else { work() };
         self.count(channel_key, bytes);
@@ -291,6 +327,29 @@ impl Recall {
     }
 }
 
+/// What a question touches. Something sensitive is shown only to a question that touches it.
+struct Touched {
+    sensitive: BTreeSet<&'static str>,
+    topic: HashSet<Word>,
+}
+
+impl Touched {
+    fn new<'a>(texts: impl Iterator<Item = &'a str>, words: &Words) -> Self {
+        let mut touched = Self { sensitive: BTreeSet::new(), topic: HashSet::new() };
+        for text in texts {
+            touched.sensitive.extend(sensitive_topics(text));
+            touched.topic.extend(words.topic(text));
+        }
+        touched
+    }
+
+    /// Whether a text may be shown. One that matches the question touches it by a word, a neighbour only by a sensitive topic.
+    fn has(&self, text: &str, is_match: bool, words: &Words) -> bool {
+        let sensitive = sensitive_topics(text);
+        sensitive.is_empty() || !sensitive.is_disjoint(&self.sensitive) || is_match && !words.topic(text).is_disjoint(&self.topic)
+    }
+}
+
 /// A page of messages, indexed.
 struct Page {
     corpus: Corpus,
@@ -348,17 +407,30 @@ impl New {
 }
 
 impl Index {
-    fn add_notes(&mut self, notes: Vec<(Seq, Arc<Note>)>, words: &Words) {
-        let mut reader = words.reader();
+    /// Reads the notes that are new.
+    async fn read_notes(&mut self, channel_key: &ChannelKey, reader: &Reader<'_>, words: &Words) -> Result<(), ReadError> {
+        let newest = self.notes.last().map_or(Seq::NONE, |(seq, _)| *seq);
+        let (notes, cleared) = reader.notes_and_clear(channel_key, newest).await?;
+        self.cleared = self.cleared.max(cleared);
+        let mut word_reader = words.reader();
         for (seq, note) in &notes {
-            let about = note.about.as_ref().filter(|_| note.is_hearsay()).map_or("", |about| &*about.name);
-            let who = format!("{} {about}", note.said_by.name);
             // The note's age is that of its newest source.
             let said = note.sources.last().copied().unwrap_or(*seq);
-            self.of_notes.push(said, note.said_at, &who, &note.text, &mut reader);
+            add_note(&mut self.of_notes, said, note, &mut word_reader);
         }
         self.notes.extend(notes);
+        Ok(())
     }
+
+    fn bytes(&self) -> usize {
+        self.corpus.bytes() + self.of_notes.bytes()
+    }
+}
+
+/// Adds a note to a corpus. The names of its author and of the one it is about count as part of the text.
+fn add_note(corpus: &mut Corpus, seq: Seq, note: &Note, words: &mut WordReader<'_>) {
+    let about = note.about.as_ref().filter(|_| note.is_hearsay()).map_or("", |about| &*about.name);
+    corpus.push(seq, note.said_at, &format!("{} {about}", note.said_by.name), &note.text, words);
 }
 
 /// Drops indexes that were not used for a while. Ends when none are left.

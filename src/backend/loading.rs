@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
-use crate::actors::erasure::deletion::RewriteError;
 use crate::actors::erasure::note_switches;
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::membership::memberships::{CompanionSet, ReloadError};
 use crate::actors::membership::people;
 use crate::actors::messages::guild::GuildMessage;
+use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::actor_keys::GuildKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
@@ -30,7 +30,7 @@ pub enum LoadRoomsError {
     Read(#[from] ReadError),
     /// A record could not be written.
     #[error(transparent)]
-    Rewrite(#[from] RewriteError),
+    Write(#[from] WriteError),
     /// Two companions of one guild share a name.
     #[error("room {room}: {shared}; give one of them another name, or remove it from the guild")]
     SharedName { room: ChannelId, shared: SharedName },

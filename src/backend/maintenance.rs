@@ -1,6 +1,5 @@
 //! Tasks of operators: quarantined guilds, suspended channels and dead letters, backups, the deletion of a person's data, and readiness.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -160,7 +159,7 @@ impl MaintenanceService for ActorBackend {
         let removal = self.context.told.removal(&guild, &person);
         let is_unknown = listed.is_empty() && !was_guest && removal.is_none();
         let (mut forgotten, mut nameless, mut answering, mut illegible) = (Forgotten::default(), None, None, None);
-        let (has_notes, mut names) = (self.has_notes(&guild).await?, BTreeSet::new());
+        let names = self.names_in_notes(&guild, &person).await?;
         // An unreadable channel must not prevent the deletion in the others.
         let mut unreadable = None;
         for (no, stretches) in listed {
@@ -168,9 +167,6 @@ impl MaintenanceService for ActorBackend {
                 nameless.get_or_insert(no);
                 continue;
             };
-            if has_notes && let Ok(found) = self.reader().messages_by(ward, no, stretches.keys(), &person).await {
-                names.extend(self.names_in(&channel_key, &found.messages).await?);
-            }
             match self.forget_in_channel(&channel_key, no, &person, stretches, answers, &mut forgotten).await {
                 Ok(Remainder::Nothing) => {}
                 Ok(Remainder::Owed) => drop(answering.get_or_insert(channel_key)),
@@ -182,9 +178,7 @@ impl MaintenanceService for ActorBackend {
                 Err(refused) => return Err(refused),
             }
         }
-        if has_notes {
-            forgotten.notes += self.forget_notes(&guild, &person, &names).await?;
-        }
+        forgotten.notes += self.erase_notes_of(&guild, &person, &names).await?;
         if let Some(removal) = removal {
             self.write_meta(ward, vec![removal]).await?;
             self.context.told.remove(&guild, &person);

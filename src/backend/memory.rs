@@ -7,10 +7,11 @@ use async_trait::async_trait;
 
 use super::ActorBackend;
 use super::suggestions::check_guild;
-use crate::actors::erasure::deletion::{correct_note, erase_notes};
-use crate::actors::erasure::note_switches::{erase_in_guild, switch};
+use crate::actors::erasure::deletion::{RewriteError, correct_note, erase_notes};
+use crate::actors::erasure::note_switches::{erase_in_guild, set_across_rooms, switch};
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{GuildId, PersonId, Seq};
+use crate::domain::id::{GuildId, PersonId, Seq, Ward};
+use crate::domain::memory;
 use crate::domain::note::Note;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError};
@@ -31,9 +32,11 @@ impl MemoryService for ActorBackend {
         let newest = self.reader().legible(&channel_key, range).await?.events;
         let mut taken: Vec<_> = newest.iter().filter_map(taken_view).take(MOST_TAKEN).collect();
         taken.reverse();
+        let switch = self.context.note_switches.of_guild(&channel_key.guild, self.is_written_here(room));
         Ok(Notes {
             guild: channel_key.guild.as_str().into(),
-            on: self.context.note_switches.of_guild(&channel_key.guild, self.is_written_here(room)).map(|switch| switch.on),
+            on: switch.map(|switch| switch.on),
+            across_rooms: switch.is_some_and(|switch| switch.across_rooms),
             allowed: self.context.settings.memory.notes,
             notes: self.note_views(room, &channel_key).await?.into_iter().map(|(view, _)| view).collect(),
             taken,
@@ -67,7 +70,25 @@ impl MemoryService for ActorBackend {
 
     async fn switch_notes(&self, guild: GuildId, person: Option<PersonId>, on: bool) -> Result<(), Refused> {
         check_guild(&self.context, &guild).await?;
-        Ok(switch(&self.context, &guild, person.as_ref(), on).await?)
+        switch(&self.context, &guild, person.as_ref(), on).await?;
+        if let Some(person) = person.filter(|_| !on) {
+            let names = self.names_in_notes(&guild, &person).await?;
+            self.erase_notes_of(&guild, &person, &names).await?;
+        }
+        Ok(())
+    }
+
+    async fn use_notes_across_rooms(&self, guild: GuildId, across_rooms: bool) -> Result<(), Refused> {
+        check_guild(&self.context, &guild).await?;
+        let is_of_console = !self
+            .context
+            .memberships
+            .all()
+            .into_iter()
+            .any(|(channel, membership)| membership.guild == guild && !self.context.platforms.is_written_here(&channel));
+        let switch = self.context.note_switches.of_guild(&guild, is_of_console).filter(|switch| switch.on);
+        let switch = switch.ok_or_else(|| Refused::conflict("no notes are taken here; turn them on first"))?;
+        Ok(set_across_rooms(&self.context, &guild, switch, across_rooms).await?)
     }
 }
 
@@ -86,8 +107,39 @@ impl ActorBackend {
 }
 
 impl ActorBackend {
+    /// Erases the notes by and about a person in a guild, and those that have one of these names.
+    pub(super) async fn erase_notes_of(
+        &self,
+        guild: &GuildId,
+        person: &PersonId,
+        names: &BTreeSet<Arc<str>>,
+    ) -> Result<u64, RewriteError> {
+        let is_of_person =
+            |note: &Note| note.concerns(person.as_str()) || names.iter().any(|name| memory::names(&note.text, name));
+        erase_in_guild(&self.context, guild, is_of_person).await
+    }
+
+    /// The names under which a person said something in a guild. Empty if the guild has no notes.
+    pub(super) async fn names_in_notes(&self, guild: &GuildId, person: &PersonId) -> Result<BTreeSet<Arc<str>>, Refused> {
+        let (ward, mut names) = (Ward::of(guild), BTreeSet::new());
+        if !self.has_notes(guild).await? {
+            return Ok(names);
+        }
+        for (no, stretches) in self.reader().listed(guild, person).await? {
+            let Some(channel_key) = self.named(ward, no).await? else { continue };
+            // Whoever forgets a person is told of what is unreadable.
+            let Ok(found) = self.reader().messages_by(ward, no, stretches.keys(), person).await else { continue };
+            for seq in found.messages {
+                if let Some(Recorded { event: Event::Said { message, .. }, .. }) = self.reader().event(&channel_key, seq).await? {
+                    names.insert(message.from.name);
+                }
+            }
+        }
+        Ok(names)
+    }
+
     /// Whether there are notes in a guild.
-    pub(super) async fn has_notes(&self, guild: &GuildId) -> Result<bool, ReadError> {
+    async fn has_notes(&self, guild: &GuildId) -> Result<bool, ReadError> {
         for (channel, membership) in self.context.memberships.all() {
             let channel_key = ChannelKey::new(guild, &channel);
             if membership.guild == *guild && !self.reader().notes(&channel_key, Seq::NONE).await?.is_empty() {
@@ -96,42 +148,6 @@ impl ActorBackend {
         }
         Ok(false)
     }
-
-    /// Erases the notes by and about a person in a guild, and those that have a name that the person bore there.
-    pub(super) async fn forget_notes(
-        &self,
-        guild: &GuildId,
-        person: &PersonId,
-        names: &BTreeSet<String>,
-    ) -> Result<u64, Refused> {
-        let is_named = |note: &Note| {
-            let words = [" ", &spaced_words(&note.text), " "].concat();
-            names.iter().any(|name| words.contains(&[" ", name, " "].concat()))
-        };
-        Ok(erase_in_guild(&self.context, guild, |note| note.concerns(person.as_str()) || is_named(note)).await?)
-    }
-
-    /// The names under which a person said something in a channel, as [`spaced_words`].
-    pub(super) async fn names_in(
-        &self,
-        channel_key: &ChannelKey,
-        messages: &BTreeSet<Seq>,
-    ) -> Result<BTreeSet<String>, ReadError> {
-        let mut names = BTreeSet::new();
-        for seq in messages {
-            if let Some(Recorded { event: Event::Said { message, .. }, .. }) = self.reader().event(channel_key, *seq).await? {
-                names.insert(spaced_words(&message.from.name));
-            }
-        }
-        names.retain(|name| !name.is_empty());
-        Ok(names)
-    }
-}
-
-/// The words of a text in lower case, with one space between them.
-fn spaced_words(text: &str) -> String {
-    let lower = text.to_lowercase();
-    lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn note_view(room: &RoomId, seq: Seq, note: &Note, replaced_by: Option<Seq>) -> NoteView {

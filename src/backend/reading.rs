@@ -9,7 +9,7 @@ use super::ActorBackend;
 use crate::domain::decision::Decision;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::Role;
+use crate::domain::message::{Recalled, Role};
 use crate::domain::relevance::Estimate;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
@@ -182,7 +182,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         quoted: message.quoted.as_deref().map(HistoryQuote::from),
         cut: message.cut.as_deref().map(HistoryCut::from),
         truncated: message.truncated,
-        recalled: message.recalled.clone(),
+        recalled: message.recalled.iter().filter_map(Recalled::here).collect(),
         notice: None,
     })
 }

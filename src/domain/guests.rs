@@ -262,6 +262,11 @@ impl Invitations {
         of_room
     }
 
+    /// Whether a room has an open invitation.
+    pub fn has_open(&self, channel: &ChannelId, now: Moment) -> bool {
+        self.0.values().any(|one| one.channel == *channel && one.is_open(now))
+    }
+
     /// The newest event of a room that prompts must not show, because a guest with `knows_before: false` is there. `Seq::NONE` if there is none.
     pub fn hidden_upto(&self, channel: &ChannelId, now: Moment) -> Seq {
         let is_here = |one: &Invitation| one.is_open(now) && one.guests.iter().any(|guest| guest.left_at.is_none());

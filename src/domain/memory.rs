@@ -5,5 +5,12 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Batch, is_sensitive, read};
+use crate::phrases::folded;
+pub use check::{Batch, read, sensitive_topics};
 pub use request::remember_request;
+
+/// Whether a text has a name, as a word or as several.
+pub fn names(text: &str, name: &str) -> bool {
+    let name = folded(name);
+    name != " " && folded(text).contains(&name)
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::id::{CompanionId, Seq};
+use super::id::{ChannelId, CompanionId, Seq};
 use super::moment::Moment;
 use super::named::named;
 use super::text::shortened_with;
@@ -41,12 +41,32 @@ pub struct Message {
     /// Whether it is a statement that is incomplete because the model reached its token limit (docs/design/models.md M-21).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// For a statement, the numbers of the older messages that were recalled for it, best first (docs/design/memory.md).
+    /// For a statement, the older messages and notes that were recalled for it, best first (docs/design/memory.md).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub recalled: Vec<Seq>,
+    pub recalled: Vec<Recalled>,
     /// The beginning of the message that it replies to, if that one is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoted: Option<Box<Quoted>>,
+}
+
+/// A message or note that was recalled for a statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Recalled {
+    /// The number of a message or note of the same room.
+    Here(Seq),
+    /// A note of another room.
+    Elsewhere(ChannelId, Seq),
+}
+
+impl Recalled {
+    /// Its number, if it is of the same room.
+    pub const fn here(&self) -> Option<Seq> {
+        match self {
+            Self::Here(seq) => Some(*seq),
+            Self::Elsewhere(..) => None,
+        }
+    }
 }
 
 /// The part of a message that is shown with a reply to it.

@@ -84,7 +84,7 @@ named! {
         Length = "length",
         /// Its sources are missing, are no messages of people, or have several authors.
         Sources = "sources",
-        /// The text names nobody who spoke as the one it is about.
+        /// The one that it is about did not speak, or it names a person of whom no notes are taken.
         Subject = "subject",
         /// None of its words occurs in its sources.
         Unsupported = "unsupported",

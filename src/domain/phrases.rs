@@ -35,8 +35,20 @@ pub(super) fn lines(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '[']))
 }
 
+/// The phrases of a list, several on a line, each with the heading above it.
+pub(super) fn sections(list: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let mut section = "";
+    let phrases = list.lines().map(str::trim).filter(|line| !line.starts_with('#')).flat_map(move |line| {
+        let heading = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
+        section = heading.unwrap_or(section);
+        let phrases = if heading.is_some() { "" } else { line };
+        phrases.split(',').map(move |phrase| (section, phrase.trim()))
+    });
+    phrases.filter(|(_, phrase)| !phrase.is_empty())
+}
+
 /// The words of a text in lower case, without accents and apostrophes, with one space before and after each.
-fn folded(text: &str) -> String {
+pub(super) fn folded(text: &str) -> String {
     let mut folded = String::with_capacity(text.len() + 2);
     folded.push(' ');
     let mut add = |c: char| match c {

@@ -31,7 +31,7 @@ use jiff::tz::TimeZone;
 use super::closing::Stage;
 use super::filter::Filtered;
 use super::id::{CompanionId, Seq};
-use super::message::{Message, Modality, Quoted};
+use super::message::{Message, Modality, Quoted, Recalled};
 use super::moment::Moment;
 use super::note::Note;
 use super::trigger::Trigger;
@@ -68,7 +68,7 @@ pub struct Prompt {
     /// The parts in order, with their estimated tokens.
     pub sizes: Vec<(&'static str, usize)>,
     /// The recalled older messages and notes in this prompt, the best first.
-    pub recalled: Vec<Seq>,
+    pub recalled: Vec<Recalled>,
 }
 
 /// A message of a prompt after the instructions.
@@ -238,10 +238,12 @@ pub struct StatementInput {
     pub left_out: usize,
     /// Older messages that may be shown as recalled, the best first. They may include messages of `recent`.
     pub recalled: Vec<Said>,
-    /// Notes that may be shown with them, with their numbers, the best first.
-    pub notes: Vec<(Seq, Arc<Note>)>,
+    /// Notes that may be shown with them, the best first.
+    pub notes: Vec<(Recalled, Arc<Note>)>,
     /// Notes about the people who take part, each about its own author, the most important first.
-    pub people: Vec<(Seq, Arc<Note>)>,
+    pub people: Vec<(Recalled, Arc<Note>)>,
+    /// Whether notes of other rooms may be shown.
+    pub knows_elsewhere: bool,
     /// The tokens for the notes about one person. 0: no notes are taken.
     pub page_tokens: usize,
 }
@@ -316,7 +318,9 @@ pub fn statement_texts(
 
 /// The recalled messages that a statement's prompt has room for within so many tokens, the best first, for measurements.
 pub fn shown_of_recalled(messages: &[Said], id: &CompanionId, name: &str, zone: &TimeZone, tokens: usize) -> Vec<Seq> {
-    recalled::recalled(recalled::Found { messages, notes: &[] }, &[], line::Reader { id, name }, zone, tokens * 4).1
+    let found = recalled::Found { messages, notes: &[] };
+    let (_, shown) = recalled::recalled(found, &[], line::Reader { id, name }, zone, tokens * 4);
+    shown.iter().filter_map(Recalled::here).collect()
 }
 
 /// The message before which older ones may be recalled for a statement: the first one that its prompt shows. None if nothing is recalled, because the

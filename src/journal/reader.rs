@@ -505,19 +505,34 @@ impl<'a> Reader<'a> {
 
     /// The notes of a channel after a number, in order, without deleted ones.
     pub async fn notes(&self, channel_key: &ChannelKey, after: Seq) -> Result<Vec<(Seq, Arc<Note>)>, ReadError> {
+        Ok(self.notes_and_clear(channel_key, after).await?.0)
+    }
+
+    /// The notes of a channel after an event, oldest first, and the newest `clear` after it.
+    ///
+    /// # Errors
+    /// Returns an error if the journal cannot be read.
+    pub async fn notes_and_clear(
+        &self,
+        channel_key: &ChannelKey,
+        after: Seq,
+    ) -> Result<(Vec<(Seq, Arc<Note>)>, Option<Seq>), ReadError> {
         let journal = self.journal(channel_key).await?;
-        let Some(no) = journal.no else { return Ok(Vec::new()) };
+        let Some(no) = journal.no else { return Ok((Vec::new(), None)) };
         let (ward, first) = (channel_key.ward(), after.next().max(journal.swept_below));
-        let (mut pages, mut notes) = (self.pages(key::noted(ward, no, first), key::noted(ward, no, Seq(u64::MAX))), Vec::new());
+        let mut pages = self.pages(key::noted(ward, no, first), key::noted(ward, no, Seq(u64::MAX)));
+        let (mut notes, mut cleared) = (Vec::new(), None);
         while let Some(page) = pages.next().await? {
             for seq in page.iter().filter_map(|(key, _)| key.last_number().map(Seq)) {
                 let range =
                     Range { after: Seq(seq.0.saturating_sub(1)), before: Some(seq.next()), limit: 1, newest_first: false };
-                let events = journal.legible(range).await?.events;
-                notes.extend(events.into_iter().filter_map(note_of));
+                for recorded in journal.legible(range).await?.events {
+                    cleared = cleared.max((recorded.event == Event::Cleared).then_some(recorded.seq));
+                    notes.extend(note_of(recorded));
+                }
             }
         }
-        Ok(notes)
+        Ok((notes, cleared))
     }
 
     /// Whether notes are taken in a ward's guilds, and of their people.

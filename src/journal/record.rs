@@ -11,6 +11,7 @@ use super::upgrade::upgraded;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, TurnId};
+use crate::domain::message::Recalled;
 use crate::domain::moment::Moment;
 use crate::domain::notice::{Occasion, Owed};
 use crate::domain::price::{Price, UnitPrice};
@@ -283,7 +284,7 @@ pub struct OutboxRecord {
     pub truncated: bool,
     /// The older messages that recall added to its prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub recalled: Vec<Seq>,
+    pub recalled: Vec<Recalled>,
     /// The disclosure below its last part that companions are AI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<NoticeRecord>,
@@ -478,6 +479,9 @@ pub struct NoteSwitchRecord {
     pub on: bool,
     /// Since when.
     pub since: Moment,
+    /// For a guild: whether notes are used in other rooms than their own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub across_rooms: bool,
 }
 
 /// The brief of a persona, written by the side model. The persona's hash is in the key.

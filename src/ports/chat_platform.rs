@@ -141,6 +141,13 @@ pub trait ChatPlatform: Send + Sync + 'static {
         None
     }
 
+    /// Whether everybody in the guild can read a channel and its earlier messages, if it is known without a request. A channel with an age limit is
+    /// not public.
+    fn is_public(&self, channel: &ChannelId) -> bool {
+        let _ = channel;
+        false
+    }
+
     /// Offers a person who may be at risk a help text that only this person can read (docs/design/safety.md N-10). Repeated calls for one message
     /// offer it only once.
     ///
@@ -237,6 +244,11 @@ impl Platforms {
     /// Whether a channel belongs to a platform that is not in use now, so that posting there is impossible.
     pub fn is_disabled(&self, channel: &ChannelId) -> bool {
         self.of(channel).is_none() && self.disabled.iter().any(|serves| serves(channel))
+    }
+
+    /// Whether everybody in the guild can read a channel. On the console, rooms are open to all.
+    pub fn is_public(&self, channel: &ChannelId) -> bool {
+        self.of(channel).map_or_else(|| is_of_console(channel), |platform| platform.is_public(channel))
     }
 
     /// Whether people write in a channel [through this server](Capabilities::is_written_here).

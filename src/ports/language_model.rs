@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use crate::domain::answer_end::AnswerEnd;
 use crate::domain::filter::FILTERED;
 use crate::domain::id::{CompanionId, GuildId, ModelName, Seq};
+use crate::domain::message::Recalled;
 use crate::domain::prompt::{self, Prompt, Turn};
 
 pub use http::Extensions;
@@ -87,8 +88,8 @@ pub struct Request {
     pub sizes: Vec<(&'static str, usize)>,
     /// The numbers of the first and the last message in the prompt, for the record of a decision or a judgement.
     pub shown: Option<(Seq, Seq)>,
-    /// The numbers of older messages that were recalled for the prompt, for the record of a statement.
-    pub recalled: Vec<Seq>,
+    /// The older messages and notes that were recalled for the prompt, for the record of a statement.
+    pub recalled: Vec<Recalled>,
     /// The most tokens that the answer may have.
     pub max_tokens: u32,
     /// Additional data for a specific implementation, keyed by type.

@@ -163,11 +163,17 @@ pub(crate) fn quoted(recorded: &Recorded, name: Name<'_>, language: Language) ->
 }
 
 /// Quotes an older message or a note that was recalled for a statement. `None` if the event is neither.
-pub(crate) fn recalled(recorded: &Recorded, language: Language) -> Option<StoryLine> {
+pub(crate) fn recalled(recorded: &Recorded, is_elsewhere: bool, language: Language) -> Option<StoryLine> {
     if let Event::Noted(note) = &recorded.event {
-        let key = if note.is_redacted() { "why.recalled.note_gone" } else { "why.recalled.noted" };
+        let key = match (note.is_redacted(), is_elsewhere) {
+            (true, _) => "why.recalled.note_gone",
+            (false, true) => "why.recalled.noted_elsewhere",
+            (false, false) => "why.recalled.noted",
+        };
         let line = Told::new(language, key, &[("who", &name_of(&note.said_by, language)), ("text", &note.text)]);
-        return Some(line.line(recorded, "noted"));
+        let line = line.line(recorded, "noted");
+        // The page links only to messages of the same room.
+        return Some(StoryLine { seq: line.seq.filter(|_| !is_elsewhere), ..line });
     }
     let Event::Said { message, said_at, .. } = &recorded.event else { return None };
     let key = if is_redacted(message) { "why.recalled.gone" } else { "why.recalled.said" };

@@ -14,7 +14,7 @@ use crate::actors::messages::channel::{ChannelMessage, Taken};
 use crate::actors::messages::companion::HistoryRange;
 use crate::actors::messages::models::Outcome;
 use crate::domain::event::NotesTaken;
-use crate::domain::id::{CompanionId, PersonId, Seq};
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::memory::{self, Batch};
 use crate::domain::message::Role;
 use crate::domain::note::{MOST_ABOUT, Note};
@@ -51,6 +51,8 @@ pub(super) fn take_notes(after: Seq, upto: Seq, channel: &ChannelContext) {
 struct Shown {
     messages: Vec<Said>,
     known: Vec<(Seq, Arc<Note>)>,
+    /// The names of people of whom no notes are taken.
+    unnoted: Vec<Arc<str>>,
     /// The newest event that was read, and the number of messages up to it.
     upto: Seq,
     count: u64,
@@ -86,12 +88,12 @@ async fn ask_for_notes(range: HistoryRange, channel: &ChannelContext) -> Option<
     // While the journal is being redacted, the request does not occupy the model.
     drop(history::lock(context, channel_key).await?);
     let outcome = context.pool.answer(request.clone(), Priority::Summary, context.pool.deadline(ModelRole::Side), None).await;
-    let Shown { messages, known, upto, count } = std::mem::take(&mut *shown.lock());
+    let Shown { messages, known, unnoted, upto, count } = std::mem::take(&mut *shown.lock());
     traces::record_call(None, &request.newest(), &outcome, channel);
     let companions: Vec<CompanionId> = context.memberships.present(&channel_key.channel).into_keys().collect();
     let words = context.recall.words();
     let zone = context.settings.prompt.zone_of(&channel_key.guild);
-    let batch = Batch { messages: &messages, known: &known, companions: &companions, words: &words, zone };
+    let batch = Batch { messages: &messages, known: &known, unnoted: &unnoted, companions: &companions, words: &words, zone };
     let (notes, dropped) = match &outcome.result {
         Ok(answer) => memory::read(&answer.text(), &batch),
         // The same messages would be refused again.
@@ -114,17 +116,15 @@ async fn read(range: &HistoryRange, prompt_tokens: usize, channel: &ChannelConte
     // Half of the prompt. The rest is for the frame of each message, the earlier notes and the instructions.
     let (mut messages, upto) = history::read_oldest(context, channel_key, range, prompt_tokens / 2).await?;
     let count = messages.len() as u64;
-    messages.retain(|said| {
-        let from = &said.message.from;
-        from.role != Role::Bot
-            && (from.role != Role::Person || context.may_be_noted(&channel_key.guild, &PersonId::from(&*from.id)))
-    });
+    messages.retain(|said| said.message.from.role != Role::Bot);
+    let is_unnoted = |said: &mut Said| !context.author_may_be_noted(&channel_key.guild, &said.message.from);
+    let unnoted = messages.extract_if(.., is_unnoted).map(|said| said.message.from.name.clone()).collect();
     let known = Reader::new(&*context.store).notes(channel_key, Seq::NONE).await.ok()?;
     let is_by_speaker = |note: &Note| messages.iter().any(|said| said.message.from.id == note.said_by.id);
     let mut known: Vec<_> = known.into_iter().filter(|(_, note)| is_by_speaker(note)).collect();
     known.retain(|(_, note)| is_hidden || note.sources.iter().all(|source| *source > hidden));
     known.drain(..known.len().saturating_sub(MOST_KNOWN));
-    Some(Shown { messages, known, upto, count })
+    Some(Shown { messages, known, unnoted, upto, count })
 }
 
 /// Erases the oldest notes about each subject that has more than [`MOST_ABOUT`].

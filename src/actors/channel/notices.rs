@@ -41,7 +41,7 @@ pub(super) fn answered(ticket: Ticket, conversation: &Conversation) -> BTreeSet<
 
 /// Since when notes are taken in a channel of a platform.
 fn noting_since(channel: &ChannelContext) -> Option<Moment> {
-    channel.platform().and_then(|_| channel.context.takes_notes_since(&channel.key))
+    channel.platform().and_then(|_| channel.context.note_switch(&channel.key)).map(|switch| switch.since)
 }
 
 /// A notice in the language of the channel.

@@ -14,7 +14,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::gate::Evaluation;
 use crate::domain::id::{CompanionId, Seq, Ticket};
-use crate::domain::message::Modality;
+use crate::domain::message::{Modality, Recalled};
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{PromptInput, Said, StatementInput};
 use crate::domain::trigger::Trigger;
@@ -27,7 +27,7 @@ pub(super) struct Written {
     /// The model reached its token limit before the end.
     pub(super) truncated: bool,
     /// The older messages that were recalled for its prompt.
-    pub(super) recalled: Vec<Seq>,
+    pub(super) recalled: Vec<Recalled>,
 }
 
 #[derive(Default)]
@@ -215,6 +215,7 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
             notes: Vec::new(),
             people: Vec::new(),
             page_tokens: 0,
+            knows_elsewhere: false,
         },
         history,
     }

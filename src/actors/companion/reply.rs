@@ -1,5 +1,6 @@
 //! Writes a reply: asks the main model with the companion's prompt, and sends the result to the channel. Killing the actor cancels the call.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use crate::actors::companion::drafts::DraftView;
+use crate::actors::companion::elsewhere;
 use crate::actors::companion::history;
 use crate::actors::companion::scene::scene;
 use crate::actors::companion::speaking::Speaking;
@@ -23,8 +25,9 @@ use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::event::{Failure, MODERATED};
 use crate::domain::filter::{Asked, Search};
-use crate::domain::id::{CompanionId, GuildId, PersonId, Seq, Ticket};
-use crate::domain::message::{Author, Modality, Role};
+use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
+use crate::domain::memory;
+use crate::domain::message::{Author, Modality, Recalled, Role};
 use crate::domain::note::Note;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, PromptInput, Said, Scene, StatementInput};
@@ -251,6 +254,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
         let (context, source, speakers) = (context.clone(), source.clone(), speakers.clone());
         let address = address.clone();
         async move {
+            let elsewhere = elsewhere::notes(&channel_key, &context).await;
             // While the lock is held, messages that were already read cannot be erased.
             let lock = history::lock(&context, &channel_key).await;
             let Statement { input: mut statement, history: range } = source().await?;
@@ -259,7 +263,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             let scene = scene(&context, &channel_key, &[&settings.id], is_call);
             let words = context.pool.fitting(&context.settings.prompt, &base, 1);
             if lock.is_some() {
-                add_history(&mut statement, &range, &settings, &scene, &channel_key, &context, &words).await;
+                add_history(&mut statement, &range, elsewhere, &settings, &scene, &channel_key, &context, &words).await;
             }
             leave_out(&mut statement, &companion, &mut search.lock());
             if lock.is_some() {
@@ -270,9 +274,9 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             let known = known_texts(&statement, &settings, &scene, &words);
             *speakers.lock() = known_speakers(&statement.input, &settings, &context, &channel_key).knowing(known);
             let _at_work = at_work(address);
-            let notes: Vec<Seq> = statement.notes.iter().chain(&statement.people).map(|(seq, _)| *seq).collect();
+            let notes: Vec<Recalled> = statement.notes.iter().chain(&statement.people).map(|(of, _)| of.clone()).collect();
             let request = statement_request(statement, &settings, &scene, channel_key.guild.clone(), &words);
-            let used = request.recalled.iter().filter(|seq| notes.contains(seq)).count();
+            let used = request.recalled.iter().filter(|of| notes.contains(of)).count();
             context.recorder.instruments().notes.add(used as u64, ["used"]);
             Some(request)
         }
@@ -287,7 +291,9 @@ fn leave_out(statement: &mut StatementInput, companion: &CompanionId, search: &m
     let is_shown = |said: &Said| search.shows(said.seq);
     statement.recalled.retain(is_shown);
     for notes in [&mut statement.notes, &mut statement.people] {
-        notes.retain(|(_, note)| note.sources.iter().all(|source| search.shows(*source)));
+        let is_shown =
+            |(of, note): &(Recalled, Arc<Note>)| of.here().is_none() || note.sources.iter().all(|source| search.shows(*source));
+        notes.retain(is_shown);
     }
     if is_alone {
         (statement.reason, statement.recalled) = (None, Vec::new());
@@ -318,6 +324,7 @@ fn known_texts(statement: &StatementInput, settings: &Settings, scene: &Scene, w
 async fn add_history(
     statement: &mut StatementInput,
     range: &HistoryRange,
+    elsewhere: Vec<(Recalled, Arc<Note>)>,
     settings: &Settings,
     scene: &Scene,
     channel_key: &ChannelKey,
@@ -329,6 +336,7 @@ async fn add_history(
     (statement.input.recent, statement.left_out) = (read.messages, read.left_out);
     let takes_notes = context.takes_notes(channel_key);
     statement.page_tokens = if takes_notes { context.settings.memory.page_tokens } else { 0 };
+    statement.knows_elsewhere = !elsewhere.is_empty();
     let Some(before) = prompt::recalls_before(character(settings, None), scene, statement, words) else { return };
     let answered = statement.input.buffer.iter().map(|said| &said.message).filter(|message| !message.is_by(&settings.id));
     let answered: Vec<_> = answered.cloned().collect();
@@ -338,19 +346,23 @@ async fn add_history(
     let question = Question {
         messages: &answered,
         names: &names.collect::<Vec<_>>(),
-        recalled: own.map(|own| own.message.recalled.clone()).unwrap_or_default(),
+        recalled: own.map(|own| own.message.recalled.iter().filter_map(Recalled::here).collect()).unwrap_or_default(),
         now: scene.now.zoned(&scene.zone),
         people: talk.filter(|said| said.seq >= before).map(|said| said.message.from.id.clone()).collect(),
+        elsewhere,
         stretch: Stretch { after: range.after, before },
     };
     let guild = &channel_key.guild;
     let is_heard = |from: &Author| history::is_heard(from, context, guild);
     let now = context.clock.now();
-    let is_allowed = |author: &Author| author.role != Role::Person || context.may_be_noted(guild, &PersonId::from(&*author.id));
+    let is_allowed = |author: &Author| context.author_may_be_noted(guild, author);
+    let authors = statement.input.recent.iter().chain(&statement.input.buffer).map(|said| &said.message.from);
+    let unnoted: BTreeSet<_> = authors.filter(|author| !is_allowed(author)).map(|author| author.name.clone()).collect();
     let is_usable = |note: &Note| {
         let has_ended = note.until.is_some_and(|until| until <= now);
         let all_agree = note.about.iter().chain([&note.said_by]).all(is_allowed);
-        takes_notes && !has_ended && all_agree && note.companions.contains(&settings.id)
+        let names_one = unnoted.iter().any(|name| memory::names(&note.text, name));
+        takes_notes && !has_ended && all_agree && !names_one && note.companions.contains(&settings.id)
     };
     // Requests more than fit, so that a long one can be skipped.
     match context.recall.like(question, channel_key, &*context.store, is_heard, is_usable, 2 * words.recall_tokens).await {
@@ -375,12 +387,12 @@ pub(super) fn statement_request(
     statement.input.is_repetitive &= settings.repetition;
     let prompt = prompt::statement(character(settings, None), scene, &statement, templates);
     let (input, tries) = (statement.input, statement.tries);
-    let recalled = statement.recalled.iter().filter(|said| prompt.recalled.contains(&said.seq));
+    let recalled = statement.recalled.iter().filter(|said| prompt.recalled.contains(&Recalled::Here(said.seq)));
     let earlier = recalled.chain(&input.recent).map(|said| {
         let line = Line { from: said.message.from.clone(), text: said.message.text.clone() };
         (line, Day::of(said.at, scene.now, &scene.zone))
     });
-    let notes = statement.notes.iter().filter(|(seq, _)| prompt.recalled.contains(seq)).map(|(_, note)| {
+    let notes = statement.notes.iter().filter(|(of, _)| prompt.recalled.contains(of)).map(|(_, note)| {
         let line = Line { from: note.said_by.clone(), text: note.text.clone() };
         (line, Day::of(note.said_at, scene.now, &scene.zone))
     });

@@ -1,6 +1,7 @@
 //! Turns notes on and off, by guild and by person (docs/design/memory.md).
 
 use super::deletion::{RewriteError, erase_notes};
+use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::write_meta;
 use crate::domain::id::{GuildId, PersonId, Ward};
@@ -10,21 +11,35 @@ use crate::journal::key;
 use crate::journal::record::{NoteSwitchRecord, encode};
 use crate::ports::store::Write;
 
-/// Turns notes on or off, for a guild or for one of its people. The notes by and about a person who turns them off are erased.
+/// Turns notes on or off, for a guild or for one of its people.
 ///
 /// # Errors
-/// Returns an error if that is not stored, or if notes may remain. A repetition continues.
-pub async fn switch(context: &ActorContext, guild: &GuildId, person: Option<&PersonId>, on: bool) -> Result<(), RewriteError> {
+/// Returns an error if that is not stored.
+pub async fn switch(context: &ActorContext, guild: &GuildId, person: Option<&PersonId>, on: bool) -> Result<(), WriteError> {
     let nobody = PersonId::from("");
     let of = person.unwrap_or(&nobody);
-    let switch = NoteSwitchRecord { on, since: context.clock.now() };
+    let across_rooms = context.note_switches.get(guild, of).is_some_and(|switch| switch.across_rooms);
+    store(context, guild, of, NoteSwitchRecord { on, since: context.clock.now(), across_rooms }).await
+}
+
+/// Sets whether notes of a guild are used in other rooms than their own.
+///
+/// # Errors
+/// Returns an error if that is not stored.
+pub async fn set_across_rooms(
+    context: &ActorContext,
+    guild: &GuildId,
+    switch: NoteSwitchRecord,
+    across_rooms: bool,
+) -> Result<(), WriteError> {
+    store(context, guild, &PersonId::from(""), NoteSwitchRecord { across_rooms, ..switch }).await
+}
+
+async fn store(context: &ActorContext, guild: &GuildId, of: &PersonId, switch: NoteSwitchRecord) -> Result<(), WriteError> {
     let writes = vec![Write::Put(key::note_switch(guild, of), encode(&switch))];
     write_meta(context, Ward::of(guild), writes).await?;
     context.note_switches.insert(guild, [of], switch);
-    match person.filter(|_| !on) {
-        Some(person) => erase_in_guild(context, guild, |note| note.concerns(person.as_str())).await.map(drop),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// Erases notes in all channels of a guild. Returns how many were erased.

@@ -23,10 +23,11 @@ use crate::actors::runtime::hub::Hub;
 use crate::actors::runtime::moderator::Moderator;
 use crate::actors::runtime::postings::Postings;
 use crate::domain::id::{ChannelId, GuildId, PersonId};
-use crate::domain::moment::Moment;
+use crate::domain::message::{Author, Role};
 use crate::domain::text::one_line;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
+use crate::journal::record::NoteSwitchRecord;
 use crate::ports::backend::keeping::{FailedReload, SkippedCompanion};
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
@@ -188,14 +189,19 @@ impl ActorContext {
 
     /// Whether notes are taken in a channel, and shown in its prompts.
     pub fn takes_notes(&self, channel_key: &ChannelKey) -> bool {
-        self.takes_notes_since(channel_key).is_some()
+        self.note_switch(channel_key).is_some()
     }
 
-    /// Since when notes are taken in a channel. None: they are not.
-    pub fn takes_notes_since(&self, channel_key: &ChannelKey) -> Option<Moment> {
+    /// The switch of a channel's guild. None: no notes are taken.
+    pub fn note_switch(&self, channel_key: &ChannelKey) -> Option<NoteSwitchRecord> {
         let is_of_console = self.platforms.is_written_here(&channel_key.channel);
         let switch = self.note_switches.of_guild(&channel_key.guild, is_of_console);
-        switch.filter(|switch| switch.on && self.settings.memory.notes).map(|switch| switch.since)
+        switch.filter(|switch| switch.on && self.settings.memory.notes)
+    }
+
+    /// Whether notes may be taken of an author. They may of companions.
+    pub fn author_may_be_noted(&self, guild: &GuildId, author: &Author) -> bool {
+        author.role != Role::Person || self.may_be_noted(guild, &PersonId::from(&*author.id))
     }
 
     /// Whether notes may be taken of a person.

@@ -285,7 +285,8 @@ impl<'a> Draft<'a> {
             let told = disclosed.owed.people.iter().map(|person| key::disclosure(&self.channel_key.guild, person));
             self.batch.writes.extend(told.map(|key| Write::Put(key, encode(&made.at))));
         }
-        if let Event::Noted(_) = &made.event {
+        // The index of notes has each `clear`, too: notes from before it are not used in other rooms.
+        if let Event::Noted(_) | Event::Cleared = &made.event {
             self.batch.writes.push(Write::Put(key::noted(self.batch.ward, self.no, seq), encode(&())));
         }
         if let Some(figure) = figure(&made.event) {

@@ -10,6 +10,7 @@ use super::Shared;
 use super::body::{Json, MessagePath, QueryParams, RoomPath};
 use super::problem::Problem;
 use super::validation;
+use crate::domain::id::GuildId;
 use crate::domain::note;
 use crate::ports::backend::keeping::Person;
 use crate::ports::backend::memory_service::{Notes, NotesAbout};
@@ -77,16 +78,32 @@ pub(super) struct Switch {
     /// Only for this person. Turned off, the notes by and about the person are erased.
     #[schemars(length(min = 1, max = 64))]
     person: Option<String>,
-    #[schemars(required)]
+    /// Whether notes are taken.
     on: Option<bool>,
+    /// Whether notes are used in other rooms of the guild, too.
+    across_rooms: Option<bool>,
 }
 
 /// `PUT /api/notes`
 pub(super) async fn switch(State(console): State<Shared>, Json(switch): Json<Switch>) -> Result<StatusCode, Problem> {
     let guild = switch.guild.ok_or_else(|| Problem::invalid("guild", "guild is missing; notes are turned on for a guild"))?;
-    let on = switch.on.ok_or_else(|| Problem::invalid("on", "on is missing; give true or false"))?;
     validation::opaque_id("guild", &guild, 64)?;
     let person = switch.person.map(|person| validation::name("person", &person)).transpose()?;
-    console.backend()?.memory.switch_notes(guild.into(), person.map(|person| (&*person).into()), on).await?;
+    let memory = &console.backend()?.memory;
+    match (switch.on, switch.across_rooms) {
+        (None, None) => return Err(Problem::invalid("on", "on is missing; give true or false")),
+        (_, Some(_)) if person.is_some() => {
+            return Err(Problem::invalid("across_rooms", "across_rooms is for the whole guild; leave person out"));
+        }
+        (on, across_rooms) => {
+            let guild = GuildId::from(&*guild);
+            if let Some(on) = on {
+                memory.switch_notes(guild.clone(), person.map(|person| (&*person).into()), on).await?;
+            }
+            if let Some(across_rooms) = across_rooms {
+                memory.use_notes_across_rooms(guild, across_rooms).await?;
+            }
+        }
+    }
     Ok(StatusCode::NO_CONTENT)
 }

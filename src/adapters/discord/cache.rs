@@ -1,6 +1,6 @@
 //! A cache of guilds and channels. Gateway events and responses to requests fill it; it requests nothing itself.
 //!
-//! The cache is compact, because there may be thousands of guilds. A channel takes about 150 bytes. A guild with sixty channels, twenty-five roles
+//! The cache is compact, because there may be thousands of guilds. A channel takes about 180 bytes. A guild with sixty channels, twenty-five roles
 //! and thirty emojis takes 16 KB. Of people, it stores only the ids and names of the latest speakers.
 
 mod guild;
@@ -17,6 +17,7 @@ use self::guild::CachedGuild;
 use super::incoming;
 use super::names::plain;
 use super::outgoing::Mentionables;
+use super::permissions::Readers;
 use super::snowflake::Snowflake;
 use super::wire;
 use crate::domain::id::ChannelId;
@@ -46,6 +47,7 @@ struct CachedChannel {
     name: Option<Box<str>>,
     topic: Option<Box<str>>,
     is_direct: bool,
+    readers: Readers,
     /// The latest speakers, newest last.
     people: Vec<Snowflake>,
 }
@@ -149,6 +151,17 @@ impl Cache {
         Some(parent.map_or_else(|| format!("{name} · {guild}"), |parent| format!("{name} · #{parent} · {guild}")))
     }
 
+    /// Whether everybody in the guild can read a channel. What is not known is not public.
+    pub fn is_public(&self, channel: &ChannelId) -> bool {
+        let entries = self.0.lock();
+        let cached = |channel: Snowflake| entries.channels.get(&channel);
+        let Some(channel) = Snowflake::of_channel(channel).and_then(cached) else { return false };
+        let everyone = channel.guild.and_then(|guild| entries.guilds.get(&guild)?.everyone);
+        let root = channel.target.and_then(|target| cached(target.root));
+        let (Some(everyone), Some(root)) = (everyone, root) else { return false };
+        [channel, root].iter().all(|one| one.readers.is_everybody(everyone))
+    }
+
     /// The topic of a channel. For a thread, the topic of its channel or forum.
     pub fn topic(&self, channel: &ChannelId) -> Option<String> {
         let entries = self.0.lock();
@@ -186,6 +199,7 @@ impl Cache {
         let cached = entries.channels.entry(channel.id).or_default();
         cached.guild = guild.or(cached.guild);
         cached.is_direct = channel.is_direct();
+        cached.readers = channel.readers(cached.guild);
         cached.name = channel.name().map(|name| plain(&name)).filter(|name| !name.is_empty()).map(Into::into);
         cached.topic = channel.topic().map(|topic| plain(&topic)).filter(|topic| !topic.is_empty()).map(Into::into);
         cached.newest = cached.newest.max(channel.newest());
@@ -211,9 +225,16 @@ impl Cache {
         self.0.lock().guilds.entry(guild.id).or_default().update(guild, bot);
     }
 
+    /// Records that a guild is in an outage. Until it is reported again, nothing in it is known to be public.
+    pub fn guild_unavailable(&self, guild: Snowflake) {
+        if let Some(cached) = self.0.lock().guilds.get_mut(&guild) {
+            cached.everyone = None;
+        }
+    }
+
     /// Stores a new or changed role.
     pub fn update_role(&self, guild: Snowflake, role: &wire::Role, bot: Option<Snowflake>) {
-        self.0.lock().guilds.entry(guild).or_default().update_role(role, bot);
+        self.0.lock().guilds.entry(guild).or_default().update_role(guild, role, bot);
     }
 
     pub fn remove_role(&self, guild: Snowflake, role: Snowflake) {

@@ -88,6 +88,26 @@ fn overwritten(
     })
 }
 
+/// Who can read a channel and its earlier messages.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Readers {
+    /// Those who are named, or nobody knows who.
+    #[default]
+    Few,
+    /// Those with the permissions, of which the channel denies and allows some to everybody.
+    With { denied: Permissions, allowed: Permissions, is_voice: bool },
+}
+
+impl Readers {
+    /// Whether everybody in the guild can read the channel, with the permissions that everybody has in the guild.
+    pub fn is_everybody(self, everyone: Permissions) -> bool {
+        let Self::With { denied, allowed, is_voice } = self else { return false };
+        let connect = if is_voice { Permissions::CONNECT } else { Permissions::empty() };
+        let needed = Permissions::VIEW_CHANNEL | Permissions::READ_MESSAGE_HISTORY | connect;
+        everyone.contains(Permissions::ADMINISTRATOR) || ((everyone - denied) | allowed).contains(needed)
+    }
+}
+
 /// Something that the bot must be able to do in a channel. Ordered by importance, the most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {

@@ -309,6 +309,10 @@ impl ChatPlatform for Discord {
         self.cache.topic(channel)
     }
 
+    fn is_public(&self, channel: &ChannelId) -> bool {
+        self.cache.is_public(channel)
+    }
+
     fn is_unpostable(&self, channel: &ChannelId) -> bool {
         Snowflake::of_channel(channel).is_some_and(|channel| self.delivery_errors.is_blocked(channel))
     }

@@ -6,7 +6,9 @@ use crate::backend::reading::record;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Evaluated, Event, Recorded, order_of_handling};
 use crate::domain::id::Seq;
+use crate::domain::message::Recalled;
 use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::{PromptPart, StoryLine, Why};
@@ -188,7 +190,7 @@ impl Scene<'_> {
         before: &[Recorded],
         who: &Subject,
         mut course: Course,
-    ) -> Result<(Vec<StoryLine>, bool, Vec<Seq>), ReadError> {
+    ) -> Result<(Vec<StoryLine>, bool, Vec<Recalled>), ReadError> {
         let range = Range { after: recorded.seq, before: None, limit: AFTER, newest_first: false };
         let mut later: Vec<_> = before.iter().filter(|earlier| has_crossed(earlier, recorded)).cloned().collect();
         let page = self.entries(range).await?;
@@ -215,7 +217,7 @@ impl Scene<'_> {
             if let Event::Said { message, .. } = &recorded.event
                 && then.is_some()
             {
-                recalled.extend(&message.recalled);
+                recalled.extend(message.recalled.iter().cloned());
             }
             story.extend(then.map(|line| StoryLine { seq: Some(newest), ..line }));
             if course.is_complete {
@@ -227,17 +229,16 @@ impl Scene<'_> {
         Ok((story, is_all && course.is_in_progress(), recalled))
     }
 
-    /// Lines about the older messages that were recalled for a statement.
-    pub(super) async fn recalled(&self, recalled: &[Seq]) -> Result<Vec<StoryLine>, ReadError> {
+    /// Lines about the older messages and notes that were recalled for a statement.
+    pub(super) async fn recalled(&self, recalled: &[Recalled]) -> Result<Vec<StoryLine>, ReadError> {
         let mut lines = Vec::new();
-        for seq in recalled.iter().take(MAX_RECALLED) {
-            let found = self.entries(Range {
-                after: Seq(seq.0.saturating_sub(1)),
-                before: Some(seq.next()),
-                limit: 1,
-                newest_first: false,
-            });
-            lines.extend(found.await?.events.iter().filter_map(|recorded| words::recalled(recorded, self.language)));
+        for recalled in recalled.iter().take(MAX_RECALLED) {
+            let (room, seq) = match recalled {
+                Recalled::Here(seq) => (None, seq),
+                Recalled::Elsewhere(channel, seq) => (Some(ChannelKey::new(&self.channel_key.guild, channel)), seq),
+            };
+            let Some(recorded) = self.reader().event(room.as_ref().unwrap_or(&self.channel_key), *seq).await? else { continue };
+            lines.extend(words::recalled(&recorded, room.is_some(), self.language));
         }
         if let (Some(last), more @ 1..) = (lines.iter().max_by_key(|line| line.seq), recalled.len().saturating_sub(MAX_RECALLED))
         {

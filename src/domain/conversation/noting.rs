@@ -1,8 +1,8 @@
 //! When notes are taken, and requests to remember something (docs/design/memory.md).
 
 use super::super::event::NotesTaken;
-use super::super::memory::remember_request;
-use super::super::message::{Message, Role};
+use super::super::memory::{self, remember_request};
+use super::super::message::{Author, Message, Role};
 use super::super::note::Note;
 use super::*;
 
@@ -128,25 +128,30 @@ impl Step<'_, '_> {
 
     /// Journals what a person asks companions to remember.
     pub(super) fn note_remember_request(&mut self, seq: Seq, message: &Message, at: Moment) {
-        let from = &message.from;
-        let is_heard = |rules: NoteRules<'_>| (rules.allows)(&PersonId::from(&*from.id));
+        let (from, Some(rules)) = (&message.from, self.world.notes) else { return };
+        let is_unnoted = |author: &Author| author.role == Role::Person && !(rules.allows)(&PersonId::from(&*author.id));
         let is_told = from.role == Role::Person && !message.address.companions.is_empty();
-        if !is_told || !self.world.notes.is_some_and(is_heard) {
+        if !is_told || is_unnoted(from) {
             return;
         }
-        if let Some(text) = remember_request(&message.text) {
-            let note = Note {
-                about: Some(from.clone()),
-                said_by: from.clone(),
-                text: text.into(),
-                sources: vec![seq],
-                said_at: at,
-                until: None,
-                replaces: None,
-                asked: true,
-                companions: self.state.gates.keys().cloned().collect(),
-            };
-            self.record(Event::Noted(Box::new(note)));
+        let Some(text) = remember_request(&message.text, message.address.companions.iter().map(CompanionId::as_str)) else {
+            return;
+        };
+        let is_about_unnoted = |author: &Author| is_unnoted(author) && memory::names(&text, &author.name);
+        if self.state.window.entries().any(|entry| is_about_unnoted(&entry.message.from)) {
+            return;
         }
+        let note = Note {
+            about: Some(from.clone()),
+            said_by: from.clone(),
+            text: text.into(),
+            sources: vec![seq],
+            said_at: at,
+            until: None,
+            replaces: None,
+            asked: true,
+            companions: self.state.gates.keys().cloned().collect(),
+        };
+        self.record(Event::Noted(Box::new(note)));
     }
 }

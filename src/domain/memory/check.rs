@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::names;
 use crate::id::{CompanionId, Seq};
 use crate::message::{Author, Role};
 use crate::moment::Moment;
@@ -25,13 +26,8 @@ const KEY: usize = 20;
 /// The number of digits of payment cards.
 const CARD: std::ops::RangeInclusive<usize> = 13..=19;
 
-static PHRASES: LazyLock<Phrases<Dropped>> = LazyLock::new(|| {
-    Phrases::new(phrases::lines(include_str!("words.txt")).map(|line| match (line.strip_prefix('!'), line.strip_prefix('$')) {
-        (Some(phrase), _) => (Dropped::Instruction, phrase),
-        (_, Some(phrase)) => (Dropped::Secret, phrase),
-        _ => (Dropped::Sensitive, line),
-    }))
-});
+/// The phrases of each section. Those of `instructions` and `secrets` are never noted, the other sections are sensitive topics.
+static PHRASES: LazyLock<Phrases<&str>> = LazyLock::new(|| Phrases::new(phrases::sections(include_str!("words.txt"))));
 
 /// The messages from which notes are made, and what the check needs besides.
 pub struct Batch<'a> {
@@ -39,6 +35,8 @@ pub struct Batch<'a> {
     pub messages: &'a [Said],
     /// The earlier notes that the prompt shows, with their numbers.
     pub known: &'a [(Seq, Arc<Note>)],
+    /// The names of people of whom no notes are taken.
+    pub unnoted: &'a [Arc<str>],
     /// The companions that are present, by id.
     pub companions: &'a [CompanionId],
     pub words: &'a Words,
@@ -126,6 +124,9 @@ fn check(proposed: &Proposed, batch: &Batch<'_>) -> Result<Note, Dropped> {
     if !is_one || said_by.role == Role::Bot || said_by.role == Role::Companion && !is_own {
         return Err(Dropped::Sources);
     }
+    if batch.unnoted.iter().any(|name| names(&text, name)) {
+        return Err(Dropped::Subject);
+    }
     forbidden(&text).map_or(Ok(()), Err)?;
     let mut topic = batch.words.topic(&text);
     about.iter().chain([said_by]).for_each(|author| topic.retain(|word| !batch.words.topic(&author.name).contains(word)));
@@ -168,15 +169,23 @@ fn end_of(day: &str, zone: &TimeZone) -> Option<Moment> {
     u64::try_from(next.timestamp().as_microsecond()).ok().map(Moment::from_micros)
 }
 
-/// Whether a text is about health, money, love, faith or whereabouts, or has something else that no model notes.
-pub fn is_sensitive(text: &str) -> bool {
-    forbidden(text).is_some()
+/// The sensitive topics of a text, by name: health, money, love, faith and whereabouts.
+pub fn sensitive_topics(text: &str) -> BTreeSet<&'static str> {
+    PHRASES.found_in(text).into_iter().filter(|section| dropped(section) == Dropped::Sensitive).collect()
 }
 
 /// Why a text may not be noted.
 pub(super) fn forbidden(text: &str) -> Option<Dropped> {
-    let found = PHRASES.found_in(text).into_iter().chain(has_secret(text).then_some(Dropped::Secret));
+    let found = PHRASES.found_in(text).into_iter().map(dropped).chain(has_secret(text).then_some(Dropped::Secret));
     found.min_by_key(|reason| *reason == Dropped::Sensitive)
+}
+
+fn dropped(section: &str) -> Dropped {
+    match section {
+        "instructions" => Dropped::Instruction,
+        "secrets" => Dropped::Secret,
+        _ => Dropped::Sensitive,
+    }
 }
 
 /// Whether a text has what may be a key, or the number of a payment card.

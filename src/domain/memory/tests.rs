@@ -32,7 +32,10 @@ fn talk() -> Vec<Said> {
 fn read_with(known: &[(Seq, Arc<Note>)], answer: &str) -> (Vec<Note>, BTreeMap<Dropped, u32>) {
     let (messages, words) = (talk(), Words::new(&[]));
     let companions = ["aria".into()];
-    read(answer, &Batch { messages: &messages, known, companions: &companions, words: &words, zone: &TimeZone::UTC })
+    read(
+        answer,
+        &Batch { messages: &messages, known, unnoted: &[], companions: &companions, words: &words, zone: &TimeZone::UTC },
+    )
 }
 
 fn proposed(note: Value) -> (Vec<Note>, BTreeMap<Dropped, u32>) {

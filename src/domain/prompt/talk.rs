@@ -16,6 +16,7 @@ use super::transcript::left_out;
 use super::window::first_shown;
 use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
 use crate::id::Seq;
+use crate::message::Recalled;
 use crate::policy::prompt::Prompt as Words;
 
 /// The maximum weight of all parts that change from one statement to the next.
@@ -110,7 +111,7 @@ pub(super) fn statement(
 struct Situation {
     text: String,
     sizes: Vec<(&'static str, usize)>,
-    recalled: Vec<Seq>,
+    recalled: Vec<Recalled>,
 }
 
 fn situation(
@@ -206,7 +207,7 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     let new_from = talk.iter().rposition(is_own).map_or(0, |own| own + 1).max(input.recent.len());
     let mut recall_room = (words.recall_tokens * 4 + people_room(statement)).min(room / 2);
     let mut shown = self::shown(&talk, new_from, reader, &scene.zone, room, Begin::Seldom);
-    if shown.len() == talk.len() && *left_out == 0 {
+    if shown.len() == talk.len() && *left_out == 0 && !statement.knows_elsewhere {
         recall_room = 0;
     }
     if recall_room > 0 {

@@ -47,6 +47,7 @@ async fn found(world: &World, room: usize) -> BTreeSet<String> {
         recalled: Vec::new(),
         now: Moment::ZERO.zoned(&TimeZone::UTC),
         people: BTreeSet::new(),
+        elsewhere: Vec::new(),
         stretch: Stretch { after: Seq::NONE, before: Seq(u64::MAX) },
     };
     let key = channel_key(ROOMS[room]);

@@ -100,6 +100,8 @@ pub struct Probe {
     pub models_fail: bool,
     /// Whether notes are taken, by person; the empty name is the whole guild.
     pub notes_on: BTreeMap<String, bool>,
+    /// Whether notes are used in other rooms.
+    pub notes_across_rooms: bool,
     /// The sender that the next copy of the store for a process keeps.
     pub copy: Option<mpsc::Sender<()>>,
 }
@@ -700,8 +702,10 @@ impl MessageService for FakeBackend {
 #[async_trait]
 impl MemoryService for FakeBackend {
     async fn notes(&self, id: &RoomId) -> Result<Notes, Refused> {
-        let on = self.probe().notes_on.get("").copied();
-        self.with_room(id, |room| Ok(Notes { guild: room.guild.as_str().into(), on, allowed: true, ..Notes::default() }))
+        let (on, across_rooms) = (self.probe().notes_on.get("").copied(), self.probe().notes_across_rooms);
+        self.with_room(id, |room| {
+            Ok(Notes { guild: room.guild.as_str().into(), on, across_rooms, allowed: true, ..Notes::default() })
+        })
     }
 
     async fn notes_about(&self, person: Person) -> Result<NotesAbout, Refused> {
@@ -720,6 +724,12 @@ impl MemoryService for FakeBackend {
     async fn switch_notes(&self, _: GuildId, person: Option<PersonId>, on: bool) -> Result<(), Refused> {
         self.check().await?;
         self.probe().notes_on.insert(person.map_or_else(String::new, |person| person.to_string()), on);
+        Ok(())
+    }
+
+    async fn use_notes_across_rooms(&self, _: GuildId, across_rooms: bool) -> Result<(), Refused> {
+        self.check().await?;
+        self.probe().notes_across_rooms = across_rooms;
         Ok(())
     }
 }

@@ -31,6 +31,9 @@ pub trait MemoryService: Send + Sync + 'static {
 
     /// Turns notes on or off for a guild, or for one of its people, whose notes are then erased.
     async fn switch_notes(&self, guild: GuildId, person: Option<PersonId>, on: bool) -> Result<(), Refused>;
+
+    /// Sets whether notes of a guild are used in other rooms than their own. Notes must be turned on.
+    async fn use_notes_across_rooms(&self, guild: GuildId, across_rooms: bool) -> Result<(), Refused>;
 }
 
 /// The notes of a room.
@@ -41,6 +44,8 @@ pub struct Notes {
     /// Whether notes are taken. Absent: nobody has decided, and none are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<bool>,
+    /// Whether notes are used in other rooms of the guild, too.
+    pub across_rooms: bool,
     /// Whether the settings (`memory.notes`) allow notes.
     pub allowed: bool,
     /// The notes, oldest first.

@@ -119,7 +119,7 @@ pub struct HistoryMessage {
     /// Whether this is a statement without its end, because the model reached its token limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// The numbers of older messages that were recalled for a companion's statement, best match first (docs/design/memory.md).
+    /// The numbers of older messages and notes of this room that were recalled for a companion's statement, best match first (docs/design/memory.md).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
     /// The notice below the message that companions are AI, if there is one: its information about the operator.

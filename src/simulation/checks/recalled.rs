@@ -8,6 +8,7 @@ use super::super::stage::lock;
 use super::super::store::Committed;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
+use crate::domain::message::Recalled;
 
 /// What is on record of a room, in the order of commits.
 #[derive(Default)]
@@ -40,11 +41,11 @@ pub(super) fn check(props: &Props) {
             }
             Event::Said { message, reply, .. } => {
                 let cleared = reply.and_then(|ticket| room.owed.get(&ticket).copied()).unwrap_or_default();
-                for seq in &message.recalled {
+                for seq in message.recalled.iter().filter_map(Recalled::here) {
                     // A note is as old as its oldest source.
-                    let said = room.notes.get(seq).copied();
+                    let said = room.notes.get(&seq).copied();
                     props.stage.reach(if said.is_some() { "note used" } else { "older message recalled" });
-                    if said.unwrap_or(*seq) <= cleared || !(said.is_some() || room.said.contains(seq)) {
+                    if said.unwrap_or(seq) <= cleared || !(said.is_some() || room.said.contains(&seq)) {
                         props.stage.violate(format!("{channel_key}: {seq} was recalled for the statement {}", recorded.seq));
                     }
                 }

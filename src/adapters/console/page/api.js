@@ -119,6 +119,7 @@ export const notesAbout = (guild, person) => call('GET', `/api/notes${query({ gu
 export const correctNote = (room, seq, text) => call('PATCH', roomPath(room, `/notes/${seq}`), { text });
 export const eraseNote = (room, seq) => call('DELETE', roomPath(room, `/notes/${seq}`));
 export const switchNotes = (guild, on, person) => call('PUT', '/api/notes', { guild, on, person });
+export const useNotesAcrossRooms = (guild, across_rooms) => call('PUT', '/api/notes', { guild, across_rooms });
 export const roomState = room => call('GET', roomPath(room, '/state'));
 export const decisions = (room, after, limit) => call('GET', `/api/decisions${query({ room, after, limit })}`);
 export const why = (room, companion, at) => call('GET', `/api/why${query({ room, companion, at })}`);

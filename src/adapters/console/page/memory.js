@@ -26,6 +26,8 @@ export function showMemory(room, me) {
     const isOfAnother = note.about_id && note.about_id !== note.said_by_id;
     return isOfAnother ? t('remembered.of_another', { who: note.said_by, whom: note.about, at }) : `${note.said_by}, ${at}`;
   };
+  // Links to the message that a note was made from.
+  const source = note => el('a', { href: `#/${encodeURIComponent(note.room)}/${note.sources[0]}`, onclick: () => box.close() }, plain(origin(note)));
 
   function correction(note, entry) {
     const field = el('input', { value: note.text, maxlength: LONGEST, required: true, autocomplete: 'off', dir: 'auto', 'aria-label': t('remembered.corrected') });
@@ -39,11 +41,16 @@ export function showMemory(room, me) {
   }
 
   function entryOf(note) {
-    const about = [origin(note), note.replaced_by ? t('remembered.replaced') : null].filter(Boolean).join(' · ');
-    const entry = el('li', null, el('p', { dir: 'auto' }, plain(note.text)), el('p', { class: 'muted' }, plain(about)));
+    const about = el('p', { class: 'muted' }, source(note), note.replaced_by ? ` · ${t('remembered.replaced')}` : null);
+    const entry = el('li', null, el('p', { dir: 'auto' }, plain(note.text)), about);
     const correct = el('button', { type: 'button', class: 'quiet-button', onclick: () => correction(note, entry) }, t('remembered.correct'));
-    entry.append(el('p', { class: 'actions' }, correct, button(t('remembered.erase'), () => api.eraseNote(note.room, note.seq), { class: 'quiet-button danger' })));
+    entry.append(el('p', { class: 'actions' }, correct, button(t('remembered.erase'), () => erase(note), { class: 'quiet-button danger' })));
     return entry;
+  }
+
+  async function erase(note) {
+    const question = [`“${plain(note.text)}”`, t('remembered.erase_question')];
+    if (await confirmed(t('remembered.erase'), question, t('remembered.erase'))) await api.eraseNote(note.room, note.seq);
   }
 
   async function withoutMe() {
@@ -52,16 +59,17 @@ export function showMemory(room, me) {
 
   async function refresh() {
     try {
-      const [{ on, allowed, notes, taken, guild }, mine] = await Promise.all([api.notes(room.id), me ? api.notesAbout(room.guild, me) : null]);
+      const [{ on, across_rooms: isAcross, allowed, notes, taken, guild }, mine] = await Promise.all([api.notes(room.id), me ? api.notesAbout(room.guild, me) : null]);
       const last = taken.at(-1);
-      const dropped = Object.values(last?.dropped ?? {}).reduce((sum, count) => sum + count, 0);
+      const dropped = Object.entries(last?.dropped ?? {}).map(([why, count]) => t(`remembered.dropped.${why}`, { count }));
       const key = allowed ? (on === undefined ? 'unset' : on ? 'on' : 'off') : 'forbidden';
       const turn = on ? button(t('remembered.turn_off'), () => api.switchNotes(guild, false)) : button(t('remembered.turn_on'), () => api.switchNotes(guild, true), { class: 'solid' });
       const own = mine?.on ? button(t('remembered.mine'), withoutMe) : button(t('remembered.mine_again'), () => api.switchNotes(room.guild, true, me));
+      const across = button(t(isAcross ? 'remembered.across_off' : 'remembered.across_on'), () => api.useNotesAcrossRooms(guild, !isAcross));
       state.replaceChildren(
-        el('p', null, t(`remembered.${key}`)),
-        el('p', { class: 'actions' }, allowed ? turn : null, allowed && on && mine ? own : null),
-        last ? el('p', { class: 'muted' }, t('remembered.taken', { at: words.minute(last.at), made: last.made, messages: last.messages, dropped })) : null,
+        el('p', null, t(`remembered.${key}`), ' ', on && allowed ? t(isAcross ? 'remembered.across' : 'remembered.here') : null),
+        el('p', { class: 'actions' }, allowed ? turn : null, allowed && on ? across : null, allowed && on && mine ? own : null),
+        last ? el('p', { class: 'muted' }, t('remembered.taken', { at: words.minute(last.at), made: last.made, messages: last.messages }), dropped.length ? ` ${t('remembered.dropped.heading')} ${dropped.join(', ')}.` : null) : null,
       );
       list.replaceChildren(...(notes.length ? notes.toReversed().map(entryOf) : [el('li', { class: 'muted' }, t('remembered.none'))]));
     } catch (refusal) {
@@ -69,6 +77,6 @@ export function showMemory(room, me) {
     }
   }
 
-  dialog(t('remembered.button'), state, problem, list);
+  const box = dialog(t('remembered.button'), state, problem, list);
   refresh();
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use twilight_model::guild::Permissions;
+
 use super::super::names::plain;
 use super::super::outgoing::Emoji;
 use super::super::snowflake::Snowflake;
@@ -17,6 +19,8 @@ pub(super) struct CachedGuild {
     /// The role that only our bot has.
     pub own_role: Option<Snowflake>,
     pub emojis: Arc<[Emoji]>,
+    /// The permissions that everybody has, before a channel's overwrites. None: unknown.
+    pub everyone: Option<Permissions>,
     /// Ordered by id.
     roles: Vec<(Snowflake, Box<str>)>,
     /// Newest last.
@@ -41,6 +45,8 @@ impl CachedGuild {
         // Every guild has at least one role. If there is none, the event did not include the roles.
         if !reported.roles.is_empty() {
             self.own_role = reported.roles.iter().find(|role| bot.is_some() && role.bot() == bot).map(|role| role.id);
+            // `@everyone` is the role with the id of the guild.
+            self.everyone = reported.roles.iter().find(|role| role.id == reported.id).and_then(|role| role.permissions);
             self.roles = reported.roles.iter().map(|role| (role.id, name_of(role))).collect();
             self.roles.sort_by_key(|(id, _)| *id);
             self.roles.shrink_to_fit();
@@ -48,8 +54,11 @@ impl CachedGuild {
         self.set_emojis(&reported.emojis);
     }
 
-    pub fn update_role(&mut self, role: &wire::Role, bot: Option<Snowflake>) {
+    pub fn update_role(&mut self, guild: Snowflake, role: &wire::Role, bot: Option<Snowflake>) {
         let id = role.id;
+        if id == guild {
+            self.everyone = role.permissions;
+        }
         if bot.is_some() && role.bot() == bot {
             self.own_role = Some(id);
         }

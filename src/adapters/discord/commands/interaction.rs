@@ -465,6 +465,7 @@ fn parse_command(
             text: options.value(name::TEXT).and_then(Value::as_str).map(str::to_owned),
             me: options.on_or_off(name::ME)?,
             server: options.on_or_off(name::SERVER)?,
+            across: options.on_or_off(name::ACROSS)?,
         }),
         name::FORGET => Command::ForgetMe { sure: options.value(name::SURE).and_then(Value::as_bool).unwrap_or_default() },
         name::IGNORE => Command::IgnoreMe { on: options.switch()? },

@@ -24,19 +24,31 @@ pub(super) struct MemoryOptions {
     pub me: Option<bool>,
     /// Whether notes are taken on the server.
     pub server: Option<bool>,
+    /// Whether notes of public channels are used in all channels of the server.
+    pub across: Option<bool>,
 }
 
 impl CommandHandler {
     pub(super) async fn memory(&self, wanted: MemoryOptions, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
         let (guild, me) = (here.guild_id(), person.person());
         let memory = &self.backend.memory;
+        if (wanted.server.is_some() || wanted.across.is_some()) && !here.user_may_manage_server() {
+            let text = "Only people with the permission *Manage Server* can decide about the notes of this server.";
+            return Err(Answer::Refused(text.to_owned()));
+        }
         if let Some(on) = wanted.server {
-            if !here.user_may_manage_server() {
-                return Err(Answer::Refused(
-                    "Only people with the permission *Manage Server* can turn notes on or off.".to_owned(),
-                ));
-            }
-            memory.switch_notes(guild, None, on).await?;
+            memory.switch_notes(guild.clone(), None, on).await?;
+        }
+        if let Some(across) = wanted.across {
+            memory.use_notes_across_rooms(guild, across).await?;
+            return Ok(match across {
+                true => "What people say of themselves in channels that everybody here can read, companions may now use in all channels of this server. \
+                         `/tertulia memory across:off` changes that."
+                    .to_owned(),
+                false => "Each note is now used only in its channel.".to_owned(),
+            });
+        }
+        if let Some(on) = wanted.server {
             return Ok(match on {
                 true => "Companions on this server now take short notes of what people tell them, and use each only in its channel. Please tell the others: everybody \
                          sees, corrects and erases theirs with `/tertulia memory`, and says no with `/tertulia memory me:off`."

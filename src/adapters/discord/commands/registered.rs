@@ -42,6 +42,7 @@ pub(super) const TEXT: &str = "text";
 pub(super) const WORDS: &str = "words";
 pub(super) const NOTE: &str = "note";
 pub(super) const SERVER: &str = "server";
+pub(super) const ACROSS: &str = "across";
 /// All subcommands and groups of subcommands.
 pub(super) const SUBCOMMANDS: [&str; 15] =
     [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, RECALL, MEMORY, FORGET, IGNORE, EXPORT_ME, VOICE, SAY, ABOUT, HELP];
@@ -189,6 +190,11 @@ pub(super) fn command() -> Value {
                     choice(
                         SERVER,
                         "Whether companions of this server take notes, for its managers",
+                        &[ON, OFF].map(|name| (name, name)),
+                    ),
+                    choice(
+                        ACROSS,
+                        "Whether they use notes of public channels in all channels, for its managers",
                         &[ON, OFF].map(|name| (name, name)),
                     ),
                 ],

@@ -125,6 +125,7 @@ impl Intake {
         let guild = reported.id;
         if reported.unavailable {
             self.guilds.lock().set_unavailable(guild);
+            self.shared.discord.cache().guild_unavailable(guild);
             return Vec::new();
         }
         let cache = self.shared.discord.cache();
@@ -147,6 +148,7 @@ impl Intake {
     pub(super) fn guild_gone(&mut self, deleted: &wire::GuildDeleted) -> Vec<Work> {
         let guild = deleted.id;
         if deleted.is_outage() {
+            self.shared.discord.cache().guild_unavailable(guild);
             if self.guilds.lock().set_unavailable(guild) {
                 tracing::warn!(%guild, "a guild is unavailable on Discord; its messages are read when it is back");
             }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use twilight_model::channel::permission_overwrite::PermissionOverwrite;
 use twilight_model::channel::{ChannelFlags, ChannelType};
 use twilight_model::guild::Permissions;
 
+use super::super::permissions::{Readers, is_voice};
 use super::super::snowflake::Snowflake;
 use super::lenient::{list, maybe, maybe_kind};
 use super::message::User;
@@ -113,6 +115,11 @@ pub struct Channel {
     flags: Option<ChannelFlags>,
     #[serde(default, deserialize_with = "maybe")]
     thread_metadata: ThreadMetadata,
+    /// Whether it has an age limit.
+    #[serde(default, deserialize_with = "maybe")]
+    nsfw: bool,
+    #[serde(default, deserialize_with = "list")]
+    permission_overwrites: Vec<PermissionOverwrite>,
     #[serde(default, deserialize_with = "list")]
     recipients: Vec<User>,
     /// The permissions of a command's user in the channel. Only in interactions.
@@ -148,6 +155,19 @@ impl Channel {
     /// Whether only moderators may write in the thread.
     pub const fn is_locked(&self) -> bool {
         self.thread_metadata.locked
+    }
+
+    /// Who can read it and its earlier messages. A thread that is not private is read like its parent.
+    pub fn readers(&self, guild: Option<Snowflake>) -> Readers {
+        if self.nsfw || matches!(self.kind, None | Some(ChannelType::PrivateThread | ChannelType::Private | ChannelType::Group)) {
+            return Readers::Few;
+        }
+        let everyone = |overwrite: &&PermissionOverwrite| guild.is_some_and(|guild| overwrite.id == guild.get());
+        let [denied, allowed] = match self.permission_overwrites.iter().find(everyone) {
+            Some(overwrite) => [overwrite.deny, overwrite.allow],
+            None => [Permissions::empty(); 2],
+        };
+        Readers::With { denied, allowed, is_voice: self.kind.is_some_and(is_voice) }
     }
 
     /// The parent channel of a thread. `None` for other channels, whose parent is a category.
@@ -210,6 +230,8 @@ pub struct Role {
     pub id: Snowflake,
     #[serde(default, deserialize_with = "maybe")]
     pub name: Option<String>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub permissions: Option<Permissions>,
     #[serde(default, deserialize_with = "maybe")]
     tags: Tags,
 }

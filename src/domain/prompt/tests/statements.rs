@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::message::Recalled;
 
 const TEXT: &str = "I thought that the bread would be done by now, but nobody opened the oven since then";
 
@@ -254,7 +255,11 @@ fn recalled_messages_are_dated_and_never_displace_the_ten_newest() {
         assert!(talk(&with) >= talk(&without).min(10), "{count}, {words_each}: {} of {}", talk(&with), talk(&without));
         assert_eq!(without.recalled, []);
         if words_each < 100 {
-            assert_eq!(with.recalled, [Seq(3), Seq(1)], "the best first, and nothing that is shown: {count}, {words_each}");
+            assert_eq!(
+                with.recalled,
+                [Seq(3), Seq(1)].map(Recalled::Here),
+                "the best first, and nothing that is shown: {count}, {words_each}"
+            );
             let older = "2026-05-01:\nana: \"It rains.\"\nana: \"The cat is called Mora.\"\n";
             assert!(user(&with).contains(older), "oldest first, below their day: {}", user(&with));
         }
