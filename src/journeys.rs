@@ -26,6 +26,7 @@ mod illegible;
 mod inbound_events;
 mod interrupting;
 mod keeping;
+mod made_up_guilds;
 mod minors;
 mod moderating;
 pub(crate) mod mouth;

@@ -227,7 +227,7 @@ impl<'a> Rehearsed<'a> {
             notes: Vec::new(),
             people: Vec::new(),
             page_tokens: 0,
-            knows_elsewhere: false,
+            elsewhere: Vec::new(),
         };
         let worded = prompt::statement(character(companion), &scene, &statement, &self.settings.prompt);
         let purpose = Purpose::Statement { trigger, closing, tries: 0 };

@@ -47,7 +47,7 @@ fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
         notes: Vec::new(),
         people: Vec::new(),
         page_tokens: 0,
-        knows_elsewhere: false,
+        elsewhere: Vec::new(),
     };
     let scene = scene();
     bencher.bench(|| prompt::statement(character(&id, &settings), &scene, &statement, &settings.prompt));

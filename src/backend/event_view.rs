@@ -174,7 +174,8 @@ impl EventView {
             Event::Noted(note) => {
                 let about = note.about.as_ref().map(|about| &about.name);
                 let object = json!({ "said_by": note.said_by.name, "text": note.text, "sources": note.sources });
-                vec![("noted", with(object, json!({ "about": about })))]
+                let asked = note.asked.then_some(true);
+                vec![("noted", with(object, json!({ "about": about, "asked": asked })))]
             }
             Event::NotesTaken(taken) => {
                 vec![("notes_taken", json!({ "messages": taken.messages, "made": taken.made, "dropped": taken.dropped }))]

@@ -242,8 +242,8 @@ pub struct StatementInput {
     pub notes: Vec<(Recalled, Arc<Note>)>,
     /// Notes about the people who take part, each about its own author, the most important first.
     pub people: Vec<(Recalled, Arc<Note>)>,
-    /// Whether notes of other rooms may be shown.
-    pub knows_elsewhere: bool,
+    /// The notes of other rooms among which `notes` and `people` are looked up.
+    pub elsewhere: Vec<(Recalled, Arc<Note>)>,
     /// The tokens for the notes about one person. 0: no notes are taken.
     pub page_tokens: usize,
 }

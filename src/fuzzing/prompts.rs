@@ -85,7 +85,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         notes: Vec::new(),
         people: Vec::new(),
         page_tokens: 0,
-        knows_elsewhere: false,
+        elsewhere: Vec::new(),
     };
     let is_own = |said: &&Said| said.message.is_by(&id);
     let settled = &recent[recent.len().saturating_sub(prompt::RECENT_TURNS)..];

@@ -140,7 +140,7 @@ async fn a_note_goes_with_its_source() {
                 world.backend.messages.edit(&room(LOBBY), told, edit).await.map(drop).unwrap();
             }
             "forgotten" => world.forget("Ana", false).await.map(drop).unwrap(),
-            _ => switch(&world.context, &"home".into(), Some(&"Ana".into()), false).await.unwrap(),
+            _ => world.backend.memory.switch_notes("home".into(), Some("Ana".into()), false).await.unwrap(),
         }
 
         assert_eq!(notes(&world).await, [""; 0], "{how}");

@@ -215,7 +215,7 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
             notes: Vec::new(),
             people: Vec::new(),
             page_tokens: 0,
-            knows_elsewhere: false,
+            elsewhere: Vec::new(),
         },
         history,
     }

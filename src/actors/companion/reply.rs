@@ -263,7 +263,8 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             let scene = scene(&context, &channel_key, &[&settings.id], is_call);
             let words = context.pool.fitting(&context.settings.prompt, &base, 1);
             if lock.is_some() {
-                add_history(&mut statement, &range, elsewhere, &settings, &scene, &channel_key, &context, &words).await;
+                statement.elsewhere = elsewhere;
+                add_history(&mut statement, &range, &settings, &scene, &channel_key, &context, &words).await;
             }
             leave_out(&mut statement, &companion, &mut search.lock());
             if lock.is_some() {
@@ -324,7 +325,6 @@ fn known_texts(statement: &StatementInput, settings: &Settings, scene: &Scene, w
 async fn add_history(
     statement: &mut StatementInput,
     range: &HistoryRange,
-    elsewhere: Vec<(Recalled, Arc<Note>)>,
     settings: &Settings,
     scene: &Scene,
     channel_key: &ChannelKey,
@@ -336,7 +336,6 @@ async fn add_history(
     (statement.input.recent, statement.left_out) = (read.messages, read.left_out);
     let takes_notes = context.takes_notes(channel_key);
     statement.page_tokens = if takes_notes { context.settings.memory.page_tokens } else { 0 };
-    statement.knows_elsewhere = !elsewhere.is_empty();
     let Some(before) = prompt::recalls_before(character(settings, None), scene, statement, words) else { return };
     let answered = statement.input.buffer.iter().map(|said| &said.message).filter(|message| !message.is_by(&settings.id));
     let answered: Vec<_> = answered.cloned().collect();
@@ -349,7 +348,7 @@ async fn add_history(
         recalled: own.map(|own| own.message.recalled.iter().filter_map(Recalled::here).collect()).unwrap_or_default(),
         now: scene.now.zoned(&scene.zone),
         people: talk.filter(|said| said.seq >= before).map(|said| said.message.from.id.clone()).collect(),
-        elsewhere,
+        elsewhere: statement.elsewhere.clone(),
         stretch: Stretch { after: range.after, before },
     };
     let guild = &channel_key.guild;

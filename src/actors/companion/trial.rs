@@ -58,7 +58,7 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
         notes: Vec::new(),
         people: Vec::new(),
         page_tokens: 0,
-        knows_elsewhere: false,
+        elsewhere: Vec::new(),
     };
     [
         question::request(input, companion, &scene, guild.clone(), None, prompt),

@@ -207,7 +207,7 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     let new_from = talk.iter().rposition(is_own).map_or(0, |own| own + 1).max(input.recent.len());
     let mut recall_room = (words.recall_tokens * 4 + people_room(statement)).min(room / 2);
     let mut shown = self::shown(&talk, new_from, reader, &scene.zone, room, Begin::Seldom);
-    if shown.len() == talk.len() && *left_out == 0 && !statement.knows_elsewhere {
+    if shown.len() == talk.len() && *left_out == 0 && statement.elsewhere.is_empty() {
         recall_room = 0;
     }
     if recall_room > 0 {

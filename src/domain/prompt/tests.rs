@@ -106,7 +106,7 @@ fn speaking(input: PromptInput) -> StatementInput {
         notes: Vec::new(),
         people: Vec::new(),
         page_tokens: 0,
-        knows_elsewhere: false,
+        elsewhere: Vec::new(),
     }
 }
 

@@ -40,6 +40,7 @@ pub struct FakePlatform {
     is_forgetful: Mutex<bool>,
     is_blind: Mutex<bool>,
     is_unpostable: Mutex<bool>,
+    public: Mutex<BTreeSet<ChannelId>>,
 }
 
 impl FakePlatform {
@@ -93,6 +94,11 @@ impl FakePlatform {
         *lock(&self.is_unpostable) = is_unpostable;
     }
 
+    /// Sets the channels that everybody can read.
+    pub fn opens(&self, public: impl IntoIterator<Item = ChannelId>) {
+        *lock(&self.public) = public.into_iter().collect();
+    }
+
     /// The number of typing indicators that were shown.
     pub fn typed(&self) -> usize {
         *lock(&self.typed)
@@ -124,6 +130,10 @@ impl ChatPlatform for FakePlatform {
             typing_shows: Some(Duration::from_secs(10)),
             is_written_here: true,
         }
+    }
+
+    fn is_public(&self, channel: &ChannelId) -> bool {
+        lock(&self.public).contains(channel)
     }
 
     fn newest(&self, _: &ChannelId, _: &[Arc<str>]) -> Option<Arc<str>> {

@@ -52,6 +52,7 @@ const CALM_TICK_MS = 1000;
 const ROOMS_POLL_MS = 20_000;
 const LOOKS_FOR_UNDO = 14;
 const LOOKS_EVERY_MS = 5000;
+const PROPOSED_MS = 60_000;
 
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
@@ -296,6 +297,16 @@ function showTitle() {
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
+// In an older store nobody has decided whether notes are taken. That is asked once in a browser.
+async function proposeNotes({ id }) {
+  if (loadForAll('notes_proposed') || platformName(id)) return;
+  const { on, allowed, guild } = await api.notes(id);
+  storeForAll('notes_proposed', true);
+  if (!allowed || on !== undefined) return;
+  const act = () => api.switchNotes(guild, true).catch(showProblem);
+  notice.show(t('remembered.unset'), 'plain', { label: t('remembered.turn_on'), act, ms: PROPOSED_MS });
+}
+
 // Channels of other platforms can only be read here, apart from editing what companions said.
 function showPlatform(platform) {
   byId('people-section').hidden = Boolean(platform);
@@ -332,6 +343,7 @@ function open(id, reload = false) {
       // The server has fewer events than this page: the room was deleted and created again.
       if (e.event === 'hello' && e.last < opened.room.last) return open(id, true);
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
+      if (isNew && e.event === 'noted' && e.asked) notice.show(t('remembered.noted', { text: e.text }));
       if (isNew) notice.announce(announcement(opened.room, e, speaker.me()));
       if (isNew) models.note(e);
       if (e.event === 'people') inviting?.refresh();
@@ -363,6 +375,7 @@ function open(id, reload = false) {
   current = opened;
   view.room = opened.room;
   learnNames(opened.room, configured.values());
+  proposeNotes(opened.room).catch(() => {});
   unsent = outbox(opened.room, () => opened === current && change(['talk']), warning => notice.show(warning, 'problem'), nameRefused);
   byId('message').disabled = false;
   storeForAll('room', id);
