@@ -19,6 +19,7 @@ test('what somebody asks to remember is listed, corrected and erased', async t =
   const page = await it.open(t, room);
   await page.locator('#connection[data-state=live]').waitFor();
   await it.server.say(room, 'Aria, remember that my cat is called Mora');
+  await page.locator('.notice', { hasText: 'Noted: “my cat is called Mora”' }).waitFor();
   await page.locator('.chat-message.companion:not(.draft)').waitFor();
 
   const dialog = await opened(page);
@@ -31,6 +32,8 @@ test('what somebody asks to remember is listed, corrected and erased', async t =
   assert.equal((await it.server.call('GET', `/api/rooms/${room}/notes`)).notes[0].text, 'my cat is called Nora');
 
   await dialog.getByRole('button', { name: 'Erase' }).click();
+  const question = page.locator('dialog[open]', { hasText: 'companions may look it up' });
+  await question.locator('button.danger:enabled').click();
   await dialog.getByText('There are no notes yet.').waitFor();
   assert.deepEqual((await it.server.call('GET', `/api/rooms/${room}/notes`)).notes, []);
 });
@@ -47,6 +50,11 @@ test('notes are turned off and on, and a text that is too long is refused in wor
   assert.equal((await it.server.call('GET', `/api/rooms/${room}/notes`)).on, false);
   await dialog.getByRole('button', { name: 'Take notes' }).click();
   await dialog.getByRole('button', { name: 'Take no more notes' }).waitFor();
+  await dialog.getByRole('button', { name: 'Use them in all rooms' }).click();
+  await dialog.getByText('in the other rooms of this server').waitFor();
+  assert.equal((await it.server.call('GET', `/api/rooms/${room}/notes`)).across_rooms, true);
+  await dialog.getByRole('button', { name: 'Use them only in their rooms' }).click();
+  await dialog.getByText('in this room only').waitFor();
 
   await it.server.call('PUT', '/api/notes', { guild, person: 'Ben', on: false });
   assert.equal((await it.server.call('GET', `/api/notes?guild=${guild}&person=Ben`)).on, false);

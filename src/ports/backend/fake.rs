@@ -702,7 +702,8 @@ impl MessageService for FakeBackend {
 #[async_trait]
 impl MemoryService for FakeBackend {
     async fn notes(&self, id: &RoomId) -> Result<Notes, Refused> {
-        let (on, across_rooms) = (self.probe().notes_on.get("").copied(), self.probe().notes_across_rooms);
+        let on = self.probe().notes_on.get("").copied();
+        let across_rooms = self.probe().notes_across_rooms;
         self.with_room(id, |room| {
             Ok(Notes { guild: room.guild.as_str().into(), on, across_rooms, allowed: true, ..Notes::default() })
         })

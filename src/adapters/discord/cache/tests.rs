@@ -129,6 +129,48 @@ fn a_removed_guild_leaves_the_cache_with_its_channels() {
     assert!(!cache.has_guild(id(HOME)) && !cache.has_channel(id(1)));
 }
 
+#[test]
+fn a_channel_is_public_if_everybody_can_read_it_and_its_past() {
+    let cache = home();
+    let everyone =
+        |permissions: u64| json!({ "id": HOME.to_string(), "name": "@everyone", "permissions": permissions.to_string() });
+    let overwrite = |id: u64, allow: u64, deny: u64| json!({ "id": id.to_string(), "type": 0, "allow": allow.to_string(), "deny": deny.to_string() });
+    let (view, history, connect) = (1 << 10, 1 << 16, 1 << 20);
+    let is_public = |object: Value, permissions: u64| {
+        let mut object = object;
+        object["id"] = json!("20");
+        cache.update_channel(Some(id(HOME)), &channel(&json!({ "id": "10", "type": 0 })));
+        cache.update_channel(Some(id(HOME)), &channel(&json!({ "id": "11", "type": 0, "nsfw": true })));
+        cache.update_channel(Some(id(HOME)), &channel(&object));
+        cache.update_role(id(HOME), &serde_json::from_str(&everyone(permissions).to_string()).unwrap(), None);
+        cache.is_public(&id(20).channel())
+    };
+
+    assert!(!cache.is_public(&id(1).channel()), "what everybody may do is not known");
+    for (object, permissions, expected) in [
+        (json!({ "type": 0 }), view | history, true),
+        (json!({ "type": 0 }), 1 << 3, true),
+        (json!({ "type": 0 }), view, false),
+        (json!({ "type": 0, "nsfw": true }), view | history, false),
+        (json!({ "type": 0, "permission_overwrites": [overwrite(HOME, 0, view)] }), view | history, false),
+        (json!({ "type": 0, "permission_overwrites": [overwrite(HOME, view | history, 0)] }), 0, true),
+        (json!({ "type": 0, "permission_overwrites": [overwrite(30, view | history, 0)] }), 0, false),
+        (json!({ "type": 2 }), view | history, false),
+        (json!({ "type": 2 }), view | history | connect, true),
+        (json!({ "type": 11, "parent_id": "10" }), view | history, true),
+        (json!({ "type": 11, "parent_id": "11" }), view | history, false),
+        (json!({ "type": 11, "parent_id": "99" }), view | history, false),
+        (json!({ "type": 12, "parent_id": "10" }), view | history, false),
+        (json!({ "type": 1 }), view | history, false),
+        (json!({ "type": 0, "flags": 1 << 17 }), view | history, false),
+    ] {
+        assert_eq!(is_public(object.clone(), permissions), expected, "{object}, {permissions}");
+    }
+    assert!(is_public(json!({ "type": 0 }), view | history));
+    cache.guild_unavailable(id(HOME));
+    assert!(!cache.is_public(&id(20).channel()));
+}
+
 /// A guild with two channels, a forum with a post, and a channel that is hidden from the bot.
 fn home() -> Cache {
     let cache = Cache::default();

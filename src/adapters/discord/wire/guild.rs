@@ -159,7 +159,10 @@ impl Channel {
 
     /// Who can read it and its earlier messages. A thread that is not private is read like its parent.
     pub fn readers(&self, guild: Option<Snowflake>) -> Readers {
-        if self.nsfw || matches!(self.kind, None | Some(ChannelType::PrivateThread | ChannelType::Private | ChannelType::Group)) {
+        if self.nsfw
+            || self.is_obfuscated()
+            || matches!(self.kind, None | Some(ChannelType::PrivateThread | ChannelType::Private | ChannelType::Group))
+        {
             return Readers::Few;
         }
         let everyone = |overwrite: &&PermissionOverwrite| guild.is_some_and(|guild| overwrite.id == guild.get());
