@@ -202,7 +202,7 @@ async fn time() -> anyhow::Result<()> {
         names: &["Aria"],
         recalled: Vec::new(),
         now: now.clone(),
-        people: BTreeSet::new(),
+        people: BTreeMap::new(),
         elsewhere: Vec::new(),
         stretch,
     };

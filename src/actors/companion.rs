@@ -8,7 +8,7 @@ pub mod answer_or_pass;
 pub mod brief_writing;
 pub mod briefs;
 mod drafts;
-mod elsewhere;
+pub mod elsewhere;
 pub mod history;
 pub mod pictures;
 pub mod question;

@@ -2,10 +2,12 @@
 //! in memory while the room is in use.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -64,8 +66,8 @@ pub struct Question<'a> {
     pub recalled: Vec<Seq>,
     /// The present, on the calendar of the room.
     pub now: Zoned,
-    /// The ids of the people who take part.
-    pub people: BTreeSet<Arc<str>>,
+    /// The people who take part, each with the name.
+    pub people: BTreeMap<Arc<str>, Arc<str>>,
     /// Notes of other rooms.
     pub elsewhere: Vec<(Recalled, Arc<Note>)>,
     /// The events that are searched.
@@ -79,6 +81,7 @@ pub struct Recall {
     window: usize,
     most_bytes: usize,
     rooms: Arc<Mutex<Rooms>>,
+    forgotten: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -123,6 +126,7 @@ impl Recall {
             window: settings.recall_window,
             most_bytes: settings.cache_mb << 20,
             rooms: Arc::default(),
+            forgotten: Arc::default(),
         }
     }
 
@@ -144,7 +148,8 @@ impl Recall {
     ) -> Result<Older, ReadError> {
         let questions = messages.iter().map(|message| (&*message.from.name, &*message.text));
         let mut query = self.words.query(questions.clone(), names, &now);
-        let touched = Touched::new(questions.map(|(_, text)| text), &self.words);
+        let others = messages.iter().map(|message| &*message.from.name).chain(people.values().map(|name| &**name));
+        let touched = Touched::new(questions.map(|(_, text)| text), names.iter().copied().chain(others), &self.words);
         query.before = Some(stretch.before);
         let reader = Reader::new(store);
         let journal = reader.journal(channel_key).await?;
@@ -161,12 +166,12 @@ impl Recall {
             let notes: Vec<_> = own.chain(elsewhere).collect();
             let found_notes: Vec<_> = of_notes.matches(&query, &words).into_iter().map(|index| notes[index].clone()).collect();
             let is_about_one = |note: &Note| {
-                let about = note.about.as_ref().filter(|about| about.role == Role::Person && people.contains(&about.id));
+                let about = note.about.as_ref().filter(|about| about.role == Role::Person && people.contains_key(&about.id));
                 // Hearsay and sensitive notes are shown only if they match the query.
                 about.is_some() && !note.is_hearsay() && sensitive_topics(&note.text).is_empty()
             };
             let mut about: Vec<_> = notes.iter().rev().filter(|(_, note)| is_about_one(note)).cloned().collect();
-            about.sort_by_key(|(_, note)| !note.asked);
+            about.sort_by_key(|(_, note)| (!note.asked, Reverse(note.said_at)));
             let own = notes.iter().filter(|(of, _)| of.here().is_some());
             let replaced: HashSet<Seq> = own.filter_map(|(_, note)| note.replaces).collect();
             let (mut passages, mut known) = (Vec::new(), HashSet::new());
@@ -187,11 +192,8 @@ impl Recall {
             let range =
                 Range { after: Seq(first.0.saturating_sub(1)), before: Some(last.next()), limit: PAGE, newest_first: false };
             let said = journal.legible(range).await?.events.into_iter().filter_map(message_of);
-            let is_shown = |said: &Said| {
-                let is_match = passage.first() == Some(&said.seq);
-                is_heard(&said.message.from) && touched.has(&said.message.text, is_match, &self.words)
-            };
-            let mut said: Vec<Said> = said.filter(|said| passage.contains(&said.seq) && is_shown(said)).collect();
+            let mut said: Vec<Said> = said.filter(|said| passage.contains(&said.seq) && is_heard(&said.message.from)).collect();
+            touched.keep(&mut said, passage.first().copied(), &self.words);
             // The match itself comes first, as in the passage.
             said.sort_by_key(|said| passage.iter().position(|seq| *seq == said.seq));
             Ok(said)
@@ -202,7 +204,7 @@ impl Recall {
         let is_in_force = |(of, note): &(Recalled, Arc<Note>)| {
             of.here().is_none_or(|seq| !replaced.contains(&seq) && is_within(note)) && is_usable(note)
         };
-        notes.retain(|one| is_in_force(one) && touched.has(&one.1.text, true, &self.words));
+        notes.retain(|one| is_in_force(one) && touched.has(&one.1.text, &one.1.said_by.name, &self.words));
         people.retain(is_in_force);
         let mut passages = pin!(stream::iter(passages).map(read).buffered(AT_ONCE));
         let (mut used, mut messages) = (0, Vec::new());
@@ -215,7 +217,8 @@ impl Recall {
         Ok(Older { messages, notes, people })
     }
 
-    /// The notes of a room that are in force: not those that were replaced, and none from before its newest `clear`.
+    /// The notes of a room that are in force: not those that were replaced, and none from before its newest `clear`. The caller holds the rewrite lock of the
+    /// room.
     ///
     /// # Errors
     /// Returns an error if the journal cannot be read.
@@ -238,7 +241,13 @@ impl Recall {
 
     /// Drops the index of a room, because some of its messages were changed or erased.
     pub fn forget(&self, channel_key: &ChannelKey) {
+        self.forgotten.fetch_add(1, Ordering::Release);
         self.rooms.lock().known.remove(channel_key);
+    }
+
+    /// The number of times that messages or notes were changed or erased, in any room.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Acquire)
     }
 
     async fn search<T: Send + 'static>(
@@ -334,19 +343,36 @@ struct Touched {
 }
 
 impl Touched {
-    fn new<'a>(texts: impl Iterator<Item = &'a str>, words: &Words) -> Self {
+    /// `names` are no words about a topic.
+    fn new<'a>(texts: impl Iterator<Item = &'a str>, names: impl IntoIterator<Item = &'a str>, words: &Words) -> Self {
         let mut touched = Self { sensitive: BTreeSet::new(), topic: HashSet::new() };
         for text in texts {
             touched.sensitive.extend(sensitive_topics(text));
             touched.topic.extend(words.topic(text));
         }
+        for name in names {
+            touched.topic = &touched.topic - &words.topic(name);
+        }
         touched
     }
 
-    /// Whether a text may be shown. One that matches the question touches it by a word, a neighbour only by a sensitive topic.
-    fn has(&self, text: &str, is_match: bool, words: &Words) -> bool {
+    /// Whether a text that matches the question may be shown: it touches it by a sensitive topic, or by a word.
+    fn has(&self, text: &str, author: &str, words: &Words) -> bool {
         let sensitive = sensitive_topics(text);
-        sensitive.is_empty() || !sensitive.is_disjoint(&self.sensitive) || is_match && !words.topic(text).is_disjoint(&self.topic)
+        let has_word = || (&words.topic(text) - &words.topic(author)).iter().any(|word| self.topic.contains(word));
+        sensitive.is_empty() || !sensitive.is_disjoint(&self.sensitive) || has_word()
+    }
+
+    /// Leaves out of a passage what may not be shown. A neighbour of the match may be about a sensitive topic of the question or of the match.
+    fn keep(&self, passage: &mut Vec<Said>, match_seq: Option<Seq>, words: &Words) {
+        let is_match = |said: &Said| Some(said.seq) == match_seq;
+        passage.retain(|said| !is_match(said) || self.has(&said.message.text, &said.message.from.name, words));
+        let matching = passage.iter().find(|said| is_match(said)).map(|said| sensitive_topics(&said.message.text));
+        let touched: BTreeSet<&str> = self.sensitive.iter().copied().chain(matching.into_iter().flatten()).collect();
+        passage.retain(|said| {
+            let sensitive = sensitive_topics(&said.message.text);
+            is_match(said) || sensitive.is_empty() || !sensitive.is_disjoint(&touched)
+        });
     }
 }
 

@@ -80,14 +80,14 @@ impl MemoryService for ActorBackend {
 
     async fn use_notes_across_rooms(&self, guild: GuildId, across_rooms: bool) -> Result<(), Refused> {
         check_guild(&self.context, &guild).await?;
-        let is_of_console = !self
-            .context
-            .memberships
-            .all()
-            .into_iter()
-            .any(|(channel, membership)| membership.guild == guild && !self.context.platforms.is_written_here(&channel));
+        let rooms = self.context.memberships.all().into_iter().filter(|(_, membership)| membership.guild == guild);
+        let is_written_here = rooms.map(|(channel, _)| self.context.platforms.is_written_here(&channel));
+        let is_of_console = is_written_here.reduce(|one, other| one && other).unwrap_or(false);
         let switch = self.context.note_switches.of_guild(&guild, is_of_console).filter(|switch| switch.on);
-        let switch = switch.ok_or_else(|| Refused::conflict("no notes are taken here; turn them on first"))?;
+        let Some(switch) = switch else {
+            let refused = Refused::conflict("no notes are taken here; turn them on first");
+            return if across_rooms { Err(refused) } else { Ok(()) };
+        };
         Ok(set_across_rooms(&self.context, &guild, switch, across_rooms).await?)
     }
 }

@@ -5,12 +5,14 @@ mod request;
 #[cfg(test)]
 mod tests;
 
+use crate::common_words::is_function_word;
 use crate::phrases::folded;
 pub use check::{Batch, read, sensitive_topics};
 pub use request::remember_request;
 
-/// Whether a text has a name, as a word or as several.
+/// Whether a text has a name, as a word or as several. A name that is an ordinary word, such as "is", is not found.
 pub fn names(text: &str, name: &str) -> bool {
     let name = folded(name);
-    name != " " && folded(text).contains(&name)
+    let is_ordinary = name.split_whitespace().all(|word| word.len() < 2 || is_function_word(word));
+    !is_ordinary && folded(text).contains(&name)
 }

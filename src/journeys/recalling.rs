@@ -51,6 +51,24 @@ pub(super) async fn recalled(world: &World) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
+async fn something_sensitive_is_looked_up_only_for_a_question_that_touches_it() {
+    let world = small().await;
+    world.say_with(LOBBY, json!({ "from": "Ana", "text": "Ari, the yellow bicycle of my aunt is older than I am" })).await;
+    world.say_with(LOBBY, json!({ "from": "Ana", "text": "Ari, I have cancer, and the hospital in Graz is good to me" })).await;
+    chatter(&world, 60).await;
+
+    for (question, is_touched) in [
+        ("Ari, what do you know about Ana?", false),
+        ("Ari, whose is the yellow bicycle?", false),
+        ("Ari, how do people live in Graz?", true),
+        ("Ari, who of us is sick?", false),
+        ("Ari, which hospital did I tell you of?", true),
+    ] {
+        assert_eq!(asked(&world, question).await.contains("cancer"), is_touched, "{question}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_said_long_ago_is_in_the_prompt_and_on_record() {
     let world = small().await;
     let told = long_ago(&world, CAT).await;

@@ -23,6 +23,7 @@ use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded, Segment};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Address, Author, Message, Role};
+use crate::domain::note::Note;
 use crate::domain::text::shortened;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::StoryLine;
@@ -162,18 +163,26 @@ pub(crate) fn quoted(recorded: &Recorded, name: Name<'_>, language: Language) ->
     Some(told.and(cut_off(message, language)).line(recorded, "message"))
 }
 
+/// Quotes a note of another room, if it may be quoted. `None` if the event is no note.
+pub(crate) fn noted_elsewhere(recorded: &Recorded, may_quote: &dyn Fn(&Note) -> bool, language: Language) -> Option<StoryLine> {
+    let Event::Noted(note) = &recorded.event else { return None };
+    let key = match (note.is_redacted(), may_quote(note)) {
+        (true, _) => "why.recalled.note_gone",
+        (false, true) => "why.recalled.noted_elsewhere",
+        (false, false) => "why.recalled.note_hidden",
+    };
+    let line =
+        Told::new(language, key, &[("who", &name_of(&note.said_by, language)), ("text", &note.text)]).line(recorded, "noted");
+    // The page links only to messages of the same room.
+    Some(StoryLine { seq: None, ..line })
+}
+
 /// Quotes an older message or a note that was recalled for a statement. `None` if the event is neither.
-pub(crate) fn recalled(recorded: &Recorded, is_elsewhere: bool, language: Language) -> Option<StoryLine> {
+pub(crate) fn recalled(recorded: &Recorded, language: Language) -> Option<StoryLine> {
     if let Event::Noted(note) = &recorded.event {
-        let key = match (note.is_redacted(), is_elsewhere) {
-            (true, _) => "why.recalled.note_gone",
-            (false, true) => "why.recalled.noted_elsewhere",
-            (false, false) => "why.recalled.noted",
-        };
+        let key = if note.is_redacted() { "why.recalled.note_gone" } else { "why.recalled.noted" };
         let line = Told::new(language, key, &[("who", &name_of(&note.said_by, language)), ("text", &note.text)]);
-        let line = line.line(recorded, "noted");
-        // The page links only to messages of the same room.
-        return Some(StoryLine { seq: line.seq.filter(|_| !is_elsewhere), ..line });
+        return Some(line.line(recorded, "noted"));
     }
     let Event::Said { message, said_at, .. } = &recorded.event else { return None };
     let key = if is_redacted(message) { "why.recalled.gone" } else { "why.recalled.said" };

@@ -4,19 +4,33 @@ use std::sync::Arc;
 
 use super::history;
 use crate::actors::runtime::context::ActorContext;
+use crate::domain::id::{ChannelId, CompanionId};
 use crate::domain::message::{Recalled, Role};
 use crate::domain::note::Note;
 use crate::journal::channel_key::ChannelKey;
 
 /// Whether prompts of a channel may have notes of other rooms: its guild allows it, and nobody is invited to the channel.
-pub(super) fn is_allowed(channel_key: &ChannelKey, context: &ActorContext) -> bool {
+fn is_allowed(channel_key: &ChannelKey, context: &ActorContext) -> bool {
     let is_across = context.note_switch(channel_key).is_some_and(|switch| switch.across_rooms);
     is_across && !context.guests.read(|guests| guests.has_open(&channel_key.channel, context.clock.now()))
 }
 
-/// What people said of themselves in other rooms that everybody in the guild can read. What cannot be read now is left out. The caller must not hold
-/// the lock of a history.
-pub(super) async fn notes(channel_key: &ChannelKey, context: &ActorContext) -> Vec<(Recalled, Arc<Note>)> {
+/// Whether a note of another room may be used in a channel now. It is what a person who allows notes said of themselves, in a room that everybody can read.
+pub fn is_usable(note: &Note, source: &ChannelId, channel_key: &ChannelKey, context: &ActorContext) -> bool {
+    let is_of_oneself = note.about.as_ref().is_some_and(|about| about.role == Role::Person) && !note.is_hearsay();
+    is_allowed(channel_key, context)
+        && context.platforms.is_public(source)
+        && is_of_oneself
+        && context.author_may_be_noted(&channel_key.guild, &note.said_by)
+}
+
+/// The notes of other rooms that a companion may use in a channel. What cannot be read now is left out. The caller must not hold the lock of a history,
+/// and must read [`Recall::forgotten`](crate::actors::recall::Recall::forgotten) before.
+pub(super) async fn notes(
+    channel_key: &ChannelKey,
+    companion: &CompanionId,
+    context: &ActorContext,
+) -> Vec<(Recalled, Arc<Note>)> {
     let mut found = Vec::new();
     if !is_allowed(channel_key, context) {
         return found;
@@ -31,10 +45,23 @@ pub(super) async fn notes(channel_key: &ChannelKey, context: &ActorContext) -> V
             tracing::warn!(channel = channel.as_str(), %error, "notes of another room cannot be read for a statement");
             Vec::new()
         });
-        let is_of_oneself =
-            |note: &Note| note.about.as_ref().is_some_and(|about| about.role == Role::Person) && !note.is_hearsay();
-        let notes = notes.into_iter().filter(|(_, note)| is_of_oneself(note));
-        found.extend(notes.map(|(seq, note)| (Recalled::Elsewhere(channel.clone(), seq), note)));
+        let usable = notes
+            .into_iter()
+            .filter(|(_, note)| note.companions.contains(companion) && is_usable(note, &channel, channel_key, context));
+        found.extend(usable.map(|(seq, note)| (Recalled::Elsewhere(channel.clone(), seq), note)));
     }
     found
+}
+
+/// Leaves out the notes that may not be used any more since they were read. `forgotten` is what was forgotten before that.
+pub(super) fn check_again(
+    notes: &mut Vec<(Recalled, Arc<Note>)>,
+    forgotten: u64,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) {
+    if context.recall.forgotten() != forgotten {
+        notes.clear();
+    }
+    notes.retain(|(of, note)| matches!(of, Recalled::Elsewhere(source, _) if is_usable(note, source, channel_key, context)));
 }

@@ -254,7 +254,8 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
         let (context, source, speakers) = (context.clone(), source.clone(), speakers.clone());
         let address = address.clone();
         async move {
-            let elsewhere = elsewhere::notes(&channel_key, &context).await;
+            let forgotten = context.recall.forgotten();
+            let mut elsewhere = elsewhere::notes(&channel_key, &companion, &context).await;
             // While the lock is held, messages that were already read cannot be erased.
             let lock = history::lock(&context, &channel_key).await;
             let Statement { input: mut statement, history: range } = source().await?;
@@ -263,6 +264,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             let scene = scene(&context, &channel_key, &[&settings.id], is_call);
             let words = context.pool.fitting(&context.settings.prompt, &base, 1);
             if lock.is_some() {
+                elsewhere::check_again(&mut elsewhere, forgotten, &channel_key, &context);
                 statement.elsewhere = elsewhere;
                 add_history(&mut statement, &range, &settings, &scene, &channel_key, &context, &words).await;
             }
@@ -347,7 +349,10 @@ async fn add_history(
         names: &names.collect::<Vec<_>>(),
         recalled: own.map(|own| own.message.recalled.iter().filter_map(Recalled::here).collect()).unwrap_or_default(),
         now: scene.now.zoned(&scene.zone),
-        people: talk.filter(|said| said.seq >= before).map(|said| said.message.from.id.clone()).collect(),
+        people: talk
+            .filter(|said| said.seq >= before)
+            .map(|said| (said.message.from.id.clone(), said.message.from.name.clone()))
+            .collect(),
         elsewhere: statement.elsewhere.clone(),
         stretch: Stretch { after: range.after, before },
     };

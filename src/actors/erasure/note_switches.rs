@@ -18,7 +18,7 @@ use crate::ports::store::Write;
 pub async fn switch(context: &ActorContext, guild: &GuildId, person: Option<&PersonId>, on: bool) -> Result<(), WriteError> {
     let nobody = PersonId::from("");
     let of = person.unwrap_or(&nobody);
-    let across_rooms = context.note_switches.get(guild, of).is_some_and(|switch| switch.across_rooms);
+    let across_rooms = on && context.note_switches.get(guild, of).is_some_and(|switch| switch.across_rooms);
     store(context, guild, of, NoteSwitchRecord { on, since: context.clock.now(), across_rooms }).await
 }
 

@@ -92,6 +92,9 @@ pub(super) async fn switch(State(console): State<Shared>, Json(switch): Json<Swi
     let memory = &console.backend()?.memory;
     match (switch.on, switch.across_rooms) {
         (None, None) => return Err(Problem::invalid("on", "on is missing; give true or false")),
+        (Some(false), Some(true)) => {
+            return Err(Problem::invalid("across_rooms", "across_rooms cannot be turned on while notes are turned off"));
+        }
         (_, Some(_)) if person.is_some() => {
             return Err(Problem::invalid("across_rooms", "across_rooms is for the whole guild; leave person out"));
         }

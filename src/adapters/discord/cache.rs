@@ -159,7 +159,8 @@ impl Cache {
         let everyone = channel.guild.and_then(|guild| entries.guilds.get(&guild)?.everyone);
         let root = channel.target.and_then(|target| cached(target.root));
         let (Some(everyone), Some(root)) = (everyone, root) else { return false };
-        [channel, root].iter().all(|one| one.readers.is_everybody(everyone))
+        let readers = if matches!(channel.readers, Readers::OfParent) { root.readers } else { channel.readers };
+        readers.is_everybody(everyone)
     }
 
     /// The topic of a channel. For a thread, the topic of its channel or forum.
@@ -225,11 +226,14 @@ impl Cache {
         self.0.lock().guilds.entry(guild.id).or_default().update(guild, bot);
     }
 
-    /// Records that a guild is in an outage. Until it is reported again, nothing in it is known to be public.
-    pub fn guild_unavailable(&self, guild: Snowflake) {
-        if let Some(cached) = self.0.lock().guilds.get_mut(&guild) {
+    /// Records that changes of a guild may have been missed. Until it is reported again, nothing in it is known to be public.
+    pub fn guild_unknown(&self, guild: Snowflake) {
+        let mut entries = self.0.lock();
+        if let Some(cached) = entries.guilds.get_mut(&guild) {
             cached.everyone = None;
         }
+        let of_guild = entries.channels.values_mut().filter(|channel| channel.guild == Some(guild));
+        of_guild.for_each(|channel| channel.readers = Readers::Few);
     }
 
     /// Stores a new or changed role.

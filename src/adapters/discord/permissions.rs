@@ -94,6 +94,8 @@ pub enum Readers {
     /// Those who are named, or nobody knows who.
     #[default]
     Few,
+    /// Those who can read its channel.
+    OfParent,
     /// Those with the permissions, of which the channel denies and allows some to everybody.
     With { denied: Permissions, allowed: Permissions, is_voice: bool },
 }

@@ -1,6 +1,7 @@
 //! Explains the events that led to a decision, and its consequences.
 
 use super::Scene;
+use crate::actors::companion::elsewhere;
 use crate::actors::messages::channel::Inspection;
 use crate::backend::reading::record;
 use crate::domain::decision::{Decision, Reason};
@@ -8,6 +9,7 @@ use crate::domain::event::{Decided, Evaluated, Event, Recorded, order_of_handlin
 use crate::domain::id::Seq;
 use crate::domain::message::Recalled;
 use crate::domain::moment::Moment;
+use crate::domain::note::Note;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError};
 use crate::journal::redaction::is_redacted;
@@ -237,8 +239,16 @@ impl Scene<'_> {
                 Recalled::Here(seq) => (None, seq),
                 Recalled::Elsewhere(channel, seq) => (Some(ChannelKey::new(&self.channel_key.guild, channel)), seq),
             };
-            let Some(recorded) = self.reader().event(room.as_ref().unwrap_or(&self.channel_key), *seq).await? else { continue };
-            lines.extend(words::recalled(&recorded, room.is_some(), self.language));
+            let range = Range { after: Seq(seq.0.saturating_sub(1)), before: Some(seq.next()), limit: 1, newest_first: false };
+            let Some(room) = room else {
+                let found = self.entries(range).await?.events;
+                lines.extend(found.iter().filter_map(|recorded| words::recalled(recorded, self.language)));
+                continue;
+            };
+            let context = &self.backend.context;
+            let may_quote = |note: &Note| elsewhere::is_usable(note, &room.channel, &self.channel_key, context);
+            let found = self.reader().legible(&room, range).await?.events;
+            lines.extend(found.iter().filter_map(|recorded| words::noted_elsewhere(recorded, &may_quote, self.language)));
         }
         if let (Some(last), more @ 1..) = (lines.iter().max_by_key(|line| line.seq), recalled.len().saturating_sub(MAX_RECALLED))
         {

@@ -116,8 +116,16 @@ impl Step<'_, '_> {
         noting.is_being_asked = false;
         match notes.filter(|(_, taken)| taken.upto > noting.upto && self.world.notes.is_some()) {
             Some((notes, mut taken)) => {
-                let kept = notes.into_iter().filter(|note| note.sources.iter().all(|source| !changed.contains(source)));
-                let kept: Vec<Note> = kept.collect();
+                // Somebody may have turned notes off in the meantime.
+                let allows = |author: &Author| {
+                    author.role != Role::Person
+                        || self.world.notes.is_some_and(|rules| (rules.allows)(&PersonId::from(&*author.id)))
+                };
+                let is_kept = |note: &Note| {
+                    note.sources.iter().all(|source| !changed.contains(source))
+                        && note.about.iter().chain([&note.said_by]).all(allows)
+                };
+                let kept: Vec<Note> = notes.into_iter().filter(is_kept).collect();
                 taken.made = kept.len() as u32;
                 kept.into_iter().for_each(|note| self.record(Event::Noted(Box::new(note))));
                 self.record(Event::NotesTaken(taken));
@@ -137,12 +145,16 @@ impl Step<'_, '_> {
         let Some(text) = remember_request(&message.text, message.address.companions.iter().map(CompanionId::as_str)) else {
             return;
         };
-        let is_about_unnoted = |author: &Author| is_unnoted(author) && memory::names(&text, &author.name);
-        if self.state.window.entries().any(|entry| is_about_unnoted(&entry.message.from)) {
+        let authors = self.state.window.entries().map(|entry| &entry.message.from);
+        let is_named =
+            |author: &&Author| (author.role, &author.id) != (from.role, &from.id) && memory::names(&text, &author.name);
+        let named: Vec<&Author> = authors.filter(is_named).collect();
+        if named.iter().any(|author| is_unnoted(author)) {
             return;
         }
         let note = Note {
-            about: Some(from.clone()),
+            // What it says of somebody else is hearsay.
+            about: Some(named.first().map_or(from, |author| *author).clone()),
             said_by: from.clone(),
             text: text.into(),
             sources: vec![seq],

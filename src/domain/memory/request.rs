@@ -14,32 +14,22 @@ use crate::text::spaced;
 const LEAST: usize = 2;
 /// The fewest bytes of a Japanese text that are.
 const LEAST_BYTES: usize = 12;
-/// A shorter word before a full stop may be an abbreviation.
-const LAST_WORD: usize = 4;
+/// A full stop after these, or after a number, ends no sentence.
+const ABBREVIATIONS: [&str; 18] =
+    ["dr", "mr", "mrs", "ms", "st", "jr", "vs", "no", "nr", "prof", "bzw", "ca", "z", "b", "e", "g", "sr", "sra"];
 
-/// The sections of the list, each with its phrases as words.
-struct Phrases {
-    ask: Section,
-    ask_that: Section,
-    modal: Section,
-    filler: Section,
-    that: Section,
-    it: Section,
-    no_fact: Section,
-}
-
-/// The longest phrases first.
+/// Phrases as words, the longest first.
 struct Section(Vec<Vec<String>>);
 
-static PHRASES: LazyLock<Phrases> = LazyLock::new(|| Phrases {
-    ask: Section::named("ask"),
-    ask_that: Section::named("ask_that"),
-    modal: Section::named("modal"),
-    filler: Section::named("filler"),
-    that: Section::named("that"),
-    it: Section::named("it"),
-    no_fact: Section::named("no_fact"),
-});
+static ASK: LazyLock<Section> = LazyLock::new(|| Section::named("ask"));
+static ASK_THAT: LazyLock<Section> = LazyLock::new(|| Section::named("ask_that"));
+static MODAL: LazyLock<Section> = LazyLock::new(|| Section::named("modal"));
+static QUESTION: LazyLock<Section> = LazyLock::new(|| Section::named("question"));
+static FILLER: LazyLock<Section> = LazyLock::new(|| Section::named("filler"));
+static POLITE: LazyLock<Section> = LazyLock::new(|| Section::named("polite"));
+static THAT: LazyLock<Section> = LazyLock::new(|| Section::named("that"));
+static IT: LazyLock<Section> = LazyLock::new(|| Section::named("it"));
+static NO_FACT: LazyLock<Section> = LazyLock::new(|| Section::named("no_fact"));
 
 impl Section {
     fn named(name: &str) -> Self {
@@ -66,7 +56,8 @@ fn section<'a>(name: &'a str) -> impl Iterator<Item = &'static str> + use<'a> {
 /// What a text asks to remember, in one line and as long as a note may be. None if it does not ask for that, or asks for what
 /// may not be noted. `names` are those of the companions that it addresses.
 pub fn remember_request<'a>(text: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    let text = spaced(&text.replace('’', "'"));
+    // A line ends a sentence.
+    let text = spaced(&text.replace('’', "'").replace('\n', " … "));
     let names: Vec<String> = names.into_iter().map(str::to_lowercase).collect();
     let found = Sentences::new(&text, &names);
     let fact = found.fact().or_else(|| fact_before(&text, &names))?;
@@ -85,8 +76,16 @@ struct Sentences<'a> {
 
 impl<'a> Sentences<'a> {
     fn new(text: &'a str, names: &'a [String]) -> Self {
-        let words = text.unicode_word_indices();
-        let (places, words) = words.map(|(at, word)| (at..at + word.len(), word.to_lowercase())).unzip();
+        let (mut words, mut places) = (Vec::new(), Vec::new());
+        for (at, word) in text.unicode_word_indices() {
+            // "qu'il" and "d'acheter" are two words.
+            let split = word.find('\'').filter(|split| ["qu", "d"].contains(&&*word[..*split].to_lowercase()));
+            let parts = [split.map(|split| at..at + split), Some(at + split.map_or(0, |split| split + 1)..at + word.len())];
+            for place in parts.into_iter().flatten().filter(|place| !place.is_empty()) {
+                words.push(text[place.clone()].to_lowercase());
+                places.push(place);
+            }
+        }
         Self { text, names, words, places }
     }
 
@@ -98,41 +97,48 @@ impl<'a> Sentences<'a> {
 
     /// Whether a sentence ends before a word.
     fn ends(&self, before: usize) -> bool {
-        let is_long = || self.words[before - 1].chars().count() >= LAST_WORD;
+        let ends_there = || {
+            let word = &self.words[before - 1];
+            !ABBREVIATIONS.contains(&&**word) && !word.chars().all(|c| c.is_ascii_digit())
+        };
         before == self.words.len()
             || self.gap(before).contains(['!', '?', '…', '。'])
-            || before > 0 && self.gap(before).contains('.') && is_long()
+            || before > 0 && self.gap(before).contains('.') && ends_there()
     }
 
-    /// The number of words with which a stretch begins, or ends, and which say nothing: "please", or the name of a companion.
-    fn fillers(&self, words: &[String], at_end: bool) -> usize {
-        let word = if at_end { words.last() } else { words.first() };
-        let is_name = word.is_some_and(|word| self.names.contains(word));
-        if is_name {
+    /// The number of words with which a stretch begins, or ends, and which say nothing: "please", or a companion that is called by name.
+    fn fillers(&self, words: Range<usize>, at_end: bool) -> usize {
+        let at = if at_end { words.end.saturating_sub(1) } else { words.start };
+        let is_apart =
+            || at == 0 || at + 1 == self.words.len() || [at, at + 1].iter().any(|before| !self.gap(*before).trim().is_empty());
+        let words = &self.words[words];
+        let is_called = !words.is_empty() && self.names.contains(&self.words[at]) && is_apart();
+        if is_called {
             1
         } else if at_end {
-            PHRASES.filler.ends(words)
+            FILLER.ends(words)
         } else {
-            PHRASES.filler.begins(words)
+            FILLER.begins(words)
         }
     }
 
     /// The range of what is to be remembered.
     fn fact(&self) -> Option<Range<usize>> {
         (0..self.words.len()).find_map(|at| {
-            let (free, bound) = (PHRASES.ask.begins(&self.words[at..]), PHRASES.ask_that.begins(&self.words[at..]));
+            let rest = &self.words[at..];
+            let (free, bound) = (ASK.begins(rest), ASK_THAT.begins(rest));
             let length = free.max(bound);
-            (length > 0).then(|| self.fact_of(at..at + length, free < length)).flatten()
+            (length > 0).then(|| self.fact_of(at..at + length, free < length, QUESTION.begins(rest) > 0)).flatten()
         })
     }
 
-    /// What a request in a range of words asks to remember. A bound request needs "that", "it" or a colon.
-    fn fact_of(&self, request: Range<usize>, is_bound: bool) -> Option<Range<usize>> {
-        let (mut begin, mut is_polite, mut has_it) = (request.start, false, false);
+    /// What a request in a range of words asks to remember. A bound request needs "that", "it" or a colon. Only a polite one may be a question.
+    fn fact_of(&self, request: Range<usize>, is_bound: bool, mut is_polite: bool) -> Option<Range<usize>> {
+        let (mut begin, mut has_it) = (request.start, false);
         loop {
             let before = &self.words[..begin];
-            let (modal, it) = (PHRASES.modal.ends(before), PHRASES.it.ends(before));
-            let skipped = modal.max(it).max(self.fillers(before, true));
+            let (modal, it) = (MODAL.ends(before), IT.ends(before));
+            let skipped = modal.max(it).max(self.fillers(0..begin, true));
             if skipped == 0 || begin < request.start && self.ends(begin) {
                 break;
             }
@@ -143,12 +149,17 @@ impl<'a> Sentences<'a> {
         if is_quoted || begin > 0 && self.gap(begin).trim_matches([' ', '\'']).is_empty() {
             return None;
         }
+        let is_before = has_it;
+        let is_no_fact = |at: usize| NO_FACT.begins(&self.words[at..]) > 0;
         let (mut first, mut has_that) = (request.end, false);
+        if NO_FACT.begins(&self.words[first..]) > 1 {
+            return None;
+        }
         while first < self.words.len() {
             let rest = &self.words[first..];
-            let (that, it) = (PHRASES.that.begins(rest), PHRASES.it.begins(rest));
+            let (that, it) = (THAT.begins(rest), IT.begins(rest));
             let stands_alone = |next: usize| {
-                next == self.words.len() || !self.gap(next).trim().is_empty() || self.fillers(&self.words[next..], false) > 0
+                next == self.words.len() || !self.gap(next).trim().is_empty() || self.fillers(next..self.words.len(), false) > 0
             };
             if it > 0 && stands_alone(first + it) {
                 has_it = true;
@@ -156,7 +167,7 @@ impl<'a> Sentences<'a> {
             } else if that > 0 && !has_that && !has_it {
                 has_that = true;
                 first += that;
-            } else if let filler @ 1.. = self.fillers(rest, false) {
+            } else if let filler @ 1.. = self.fillers(first..self.words.len(), false) {
                 first += filler;
             } else {
                 break;
@@ -165,29 +176,42 @@ impl<'a> Sentences<'a> {
         let has_colon = (request.end..=first.min(self.words.len() - 1)).any(|before| self.gap(before).contains(':'));
         let end = (first.max(request.end)..=self.words.len()).find(|before| self.ends(*before))?;
         // A question at the end, such as "okay?", does not make a question of the request.
-        let asks = self.gap(end).contains('?') && PHRASES.filler.ends(&self.words[..end]) == 0;
+        let asks = self.gap(end).contains('?') && FILLER.ends(&self.words[..end]) == 0;
         if (request.end..=first).all(|before| before == self.words.len() || !self.ends(before)) && first < end {
-            let is_fact = has_that || has_colon || PHRASES.no_fact.begins(&self.words[first..]) == 0;
-            let is_meant = is_fact && (!is_bound || has_that || has_colon) && (!asks || is_polite && has_that);
+            let is_fact = has_that || has_colon || !is_no_fact(first) && !self.is_errand(first..end);
+            let is_meant = is_fact && !is_before && (!is_bound || has_that || has_colon) && (!asks || is_polite && has_that);
             return is_meant.then(|| self.fact_in(first..end)).flatten();
         }
         // It was said before.
-        if is_bound && !has_it || asks && !has_it && !is_polite {
+        if is_bound && !has_it || asks && !is_polite {
             return None;
         }
-        let first = (0..begin).rev().find(|before| self.ends(*before) && *before < begin).unwrap_or(0);
+        let first = (0..begin).rev().find(|before| self.ends(*before)).unwrap_or(0);
         self.fact_in(first..begin)
+    }
+
+    /// Whether words say what is to be done, such as "comprar leche" or "Milch zu kaufen".
+    fn is_errand(&self, words: Range<usize>) -> bool {
+        let words = &self.words[words];
+        let is_infinitive = |word: &String| word.len() > 3 && ["ar", "er", "ir", "ir-se"].iter().any(|end| word.ends_with(end));
+        words.first().is_some_and(is_infinitive) && words.len() < 8 || words.iter().rev().nth(1).is_some_and(|word| word == "zu")
     }
 
     /// The place of words, without those at both ends that say nothing.
     fn fact_in(&self, mut words: Range<usize>) -> Option<Range<usize>> {
-        while let skipped @ 1.. = self.fillers(&self.words[words.clone()], true) {
-            words.end -= skipped;
+        let is_called = |at: usize, before: usize| self.names.contains(&self.words[at]) && !self.gap(before).trim().is_empty();
+        loop {
+            let (ends, begins) = (POLITE.ends(&self.words[words.clone()]), POLITE.begins(&self.words[words.clone()]));
+            if words.len() < LEAST {
+                return None;
+            } else if ends > 0 || is_called(words.end - 1, words.end - 1) {
+                words.end -= ends.max(1);
+            } else if begins > 0 || is_called(words.start, words.start + 1) {
+                words.start += begins.max(1);
+            } else {
+                return Some(self.places[words.start].start..self.places[words.end - 1].end);
+            }
         }
-        while let skipped @ 1.. = self.fillers(&self.words[words.clone()], false) {
-            words.start += skipped;
-        }
-        (words.len() >= LEAST).then(|| self.places[words.start].start..self.places[words.end - 1].end)
     }
 }
 
@@ -206,6 +230,10 @@ fn fact_before(text: &str, names: &[String]) -> Option<Range<usize>> {
     let begin = before.rfind(ends).map_or(0, |at| at + before[at..].chars().next().map_or(0, char::len_utf8));
     let said = without_names(text, begin..before.len(), names);
     let after = at + request.len();
+    // A question, thanks, or a tale.
+    if section("no_ask_after").any(|phrase| text[after..].starts_with(phrase)) {
+        return None;
+    }
     let end = text[after..].find(ends).map_or(text.len(), |length| after + length);
     let fact = if said.len() >= LEAST_BYTES { said } else { without_names(text, after..end, names) };
     (!is_quoted && fact.len() >= LEAST_BYTES).then_some(fact)
@@ -236,6 +264,13 @@ mod tests {
             ("remember my sister's name is Juno pls, Aria", "my sister's name is Juno"),
             ("I moved to Linux Mint. Can you remember that, Aria?", "I moved to Linux Mint"),
             ("Can you remember that I'm vegan?", "I'm vegan"),
+            ("Remember that I like tea. How are you?", "I like tea"),
+            ("remember that my sister is Juno\nwhat's up?", "my sister is Juno"),
+            ("Remember that my guess was right", "my guess was right"),
+            ("remember that our parrot is called Aria", "our parrot is called Aria"),
+            ("Souviens-toi qu'Ana aime le thé", "Ana aime le thé"),
+            ("Aria, remember that Aria and I are friends", "Aria and I are friends"),
+            ("remember, Aria, that our game night is Thursday. See you!", "our game night is Thursday"),
             ("Aria, merk dir, dass ich Tee mag", "ich Tee mag"),
             ("merk dir das: ich mag keine Oliven", "ich mag keine Oliven"),
             ("ich spiel immer als Heiler, merk dir das aria", "ich spiel immer als Heiler"),
@@ -260,7 +295,18 @@ mod tests {
             "She said that I should remember that",
             "My grandma always said \"remember that all is well\"",
             "Remember that",
+            "Remember that time in Rome we got lost",
+            "Merk dir das nicht",
+            "Schreib auf jeden Fall zurück!",
+            "We met in Rome. Remember that?",
+            "La prochaine fois, on ira au cinéma",
+            "Isso lembra o meu avô",
+            "Denk daran, Milch zu kaufen",
+            "Recuerda comprar leche",
+            "N'oublie pas d'acheter du lait",
+            "Don't forget your coat",
             "うちの猫の名前、覚えてる?",
+            "私の猫の名前を記憶していますか？",
             "",
         ] {
             assert_eq!(remember_request(text, ["aria"]), None, "{text}");

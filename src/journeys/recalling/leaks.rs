@@ -1,6 +1,6 @@
 //! Random rooms with deletions, edits, opt-outs, `clear`, retention and neighbours: what is found is what may be found, and nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 use rand::rngs::StdRng;
@@ -46,7 +46,7 @@ async fn found(world: &World, room: usize) -> BTreeSet<String> {
         names: &["Aria"],
         recalled: Vec::new(),
         now: Moment::ZERO.zoned(&TimeZone::UTC),
-        people: BTreeSet::new(),
+        people: BTreeMap::new(),
         elsewhere: Vec::new(),
         stretch: Stretch { after: Seq::NONE, before: Seq(u64::MAX) },
     };

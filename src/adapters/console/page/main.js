@@ -297,14 +297,16 @@ function showTitle() {
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
-// In an older store nobody has decided whether notes are taken. That is asked once in a browser.
+// In an older store nobody has decided whether notes are taken. That is asked once in a browser, for each guild.
 async function proposeNotes({ id }) {
-  if (loadForAll('notes_proposed') || platformName(id)) return;
-  const { on, allowed, guild } = await api.notes(id);
-  storeForAll('notes_proposed', true);
-  if (!allowed || on !== undefined) return;
+  const guild = allRooms.find(room => room.id === id)?.guild;
+  const key = `notes_proposed.${guild}`;
+  if (!guild || platformName(id) || loadForAll(key)) return;
+  const { on, allowed } = await api.notes(id);
+  if (!allowed || on !== undefined || current?.room.id !== id) return;
   const act = () => api.switchNotes(guild, true).catch(showProblem);
   notice.show(t('remembered.unset'), 'plain', { label: t('remembered.turn_on'), act, ms: PROPOSED_MS });
+  storeForAll(key, true);
 }
 
 // Channels of other platforms can only be read here, apart from editing what companions said.

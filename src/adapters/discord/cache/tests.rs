@@ -139,8 +139,14 @@ fn a_channel_is_public_if_everybody_can_read_it_and_its_past() {
     let is_public = |object: Value, permissions: u64| {
         let mut object = object;
         object["id"] = json!("20");
-        cache.update_channel(Some(id(HOME)), &channel(&json!({ "id": "10", "type": 0 })));
-        cache.update_channel(Some(id(HOME)), &channel(&json!({ "id": "11", "type": 0, "nsfw": true })));
+        if object.get("permission_overwrites").is_none() && object["type"] != 11 {
+            object["permission_overwrites"] = json!([]);
+        }
+        cache.update_channel(Some(id(HOME)), &channel(&json!({ "id": "10", "type": 0, "permission_overwrites": [] })));
+        cache.update_channel(
+            Some(id(HOME)),
+            &channel(&json!({ "id": "11", "type": 0, "nsfw": true, "permission_overwrites": [] })),
+        );
         cache.update_channel(Some(id(HOME)), &channel(&object));
         cache.update_role(id(HOME), &serde_json::from_str(&everyone(permissions).to_string()).unwrap(), None);
         cache.is_public(&id(20).channel())
@@ -160,14 +166,19 @@ fn a_channel_is_public_if_everybody_can_read_it_and_its_past() {
         (json!({ "type": 11, "parent_id": "10" }), view | history, true),
         (json!({ "type": 11, "parent_id": "11" }), view | history, false),
         (json!({ "type": 11, "parent_id": "99" }), view | history, false),
+        (json!({ "type": 0, "permission_overwrites": "?" }), view | history, false),
+        (json!({ "type": 77 }), view | history, false),
         (json!({ "type": 12, "parent_id": "10" }), view | history, false),
         (json!({ "type": 1 }), view | history, false),
         (json!({ "type": 0, "flags": 1 << 17 }), view | history, false),
     ] {
         assert_eq!(is_public(object.clone(), permissions), expected, "{object}, {permissions}");
     }
+    let opened = json!({ "id": "12", "type": 0, "permission_overwrites": [overwrite(HOME, view | history, 0)] });
+    cache.update_channel(Some(id(HOME)), &channel(&opened));
+    assert!(is_public(json!({ "type": 11, "parent_id": "12" }), 0), "a thread of a channel that is opened by an overwrite");
     assert!(is_public(json!({ "type": 0 }), view | history));
-    cache.guild_unavailable(id(HOME));
+    cache.guild_unknown(id(HOME));
     assert!(!cache.is_public(&id(20).channel()));
 }
 

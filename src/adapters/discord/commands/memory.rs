@@ -36,31 +36,34 @@ impl CommandHandler {
             let text = "Only people with the permission *Manage Server* can decide about the notes of this server.";
             return Err(Answer::Refused(text.to_owned()));
         }
+        if wanted.server == Some(false) && wanted.across == Some(true) {
+            return Err(Answer::Refused("`across:on` needs notes: choose `server:on`, too.".to_owned()));
+        }
+        let mut said = Vec::new();
         if let Some(on) = wanted.server {
             memory.switch_notes(guild.clone(), None, on).await?;
+            said.push(match on {
+                true => "Companions on this server now take short notes of what people tell them. Please tell the others: everybody sees, corrects and \
+                         erases theirs with `/tertulia memory`, and says no with `/tertulia memory me:off`.",
+                false => "Companions on this server take and use no notes any more. `/tertulia memory server:on` changes that.",
+            });
         }
         if let Some(across) = wanted.across {
-            memory.use_notes_across_rooms(guild, across).await?;
-            return Ok(match across {
+            memory.use_notes_across_rooms(guild.clone(), across).await?;
+            said.push(match across {
                 true => "What people say of themselves in channels that everybody here can read, companions may now use in all channels of this server. \
-                         `/tertulia memory across:off` changes that."
-                    .to_owned(),
-                false => "Each note is now used only in its channel.".to_owned(),
+                         `/tertulia memory across:off` changes that.",
+                false => "Each note is used only in its channel.",
             });
         }
-        if let Some(on) = wanted.server {
-            return Ok(match on {
-                true => "Companions on this server now take short notes of what people tell them, and use each only in its channel. Please tell the others: everybody \
-                         sees, corrects and erases theirs with `/tertulia memory`, and says no with `/tertulia memory me:off`."
-                    .to_owned(),
-                false => "Companions on this server take and use no notes any more. `/tertulia memory server:on` changes that.".to_owned(),
-            });
+        if !said.is_empty() {
+            return Ok(said.join("\n"));
         }
         if let Some(on) = wanted.me {
             memory.switch_notes(guild, Some(me), on).await?;
             return Ok(match on {
                 true => "Companions here may take notes of what you tell them again.".to_owned(),
-                false => "The notes by and about you are erased, and no more are taken. `/tertulia memory me:on` changes that."
+                false => "The notes by and about you, and those with your name, are erased, and no more are taken. `/tertulia memory me:on` changes that."
                     .to_owned(),
             });
         }

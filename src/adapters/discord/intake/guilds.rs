@@ -106,6 +106,7 @@ impl Intake {
                 tracing::info!(%guild, "the bot was removed from a guild while it was offline");
                 work.push(self.shared.removed(guild));
             }
+            reported.iter().for_each(|guild| self.shared.discord.cache().guild_unknown(*guild));
             self.guilds.lock().reset(reported);
         }
         // Direct messages are sent to the first shard. No event lists missed direct messages.
@@ -125,10 +126,11 @@ impl Intake {
         let guild = reported.id;
         if reported.unavailable {
             self.guilds.lock().set_unavailable(guild);
-            self.shared.discord.cache().guild_unavailable(guild);
+            self.shared.discord.cache().guild_unknown(guild);
             return Vec::new();
         }
         let cache = self.shared.discord.cache();
+        cache.guild_unknown(guild);
         cache.update_guild(reported, self.shared.discord.user());
         let channels = || reported.channels.iter().chain(&reported.threads);
         for channel in channels() {
@@ -148,7 +150,7 @@ impl Intake {
     pub(super) fn guild_gone(&mut self, deleted: &wire::GuildDeleted) -> Vec<Work> {
         let guild = deleted.id;
         if deleted.is_outage() {
-            self.shared.discord.cache().guild_unavailable(guild);
+            self.shared.discord.cache().guild_unknown(guild);
             if self.guilds.lock().set_unavailable(guild) {
                 tracing::warn!(%guild, "a guild is unavailable on Discord; its messages are read when it is back");
             }

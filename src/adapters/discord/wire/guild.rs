@@ -118,8 +118,9 @@ pub struct Channel {
     /// Whether it has an age limit.
     #[serde(default, deserialize_with = "maybe")]
     nsfw: bool,
-    #[serde(default, deserialize_with = "list")]
-    permission_overwrites: Vec<PermissionOverwrite>,
+    /// Absent in threads.
+    #[serde(default, deserialize_with = "maybe")]
+    permission_overwrites: Option<Vec<PermissionOverwrite>>,
     #[serde(default, deserialize_with = "list")]
     recipients: Vec<User>,
     /// The permissions of a command's user in the channel. Only in interactions.
@@ -157,20 +158,28 @@ impl Channel {
         self.thread_metadata.locked
     }
 
-    /// Who can read it and its earlier messages. A thread that is not private is read like its parent.
+    /// Who can read it and its earlier messages.
     pub fn readers(&self, guild: Option<Snowflake>) -> Readers {
-        if self.nsfw
-            || self.is_obfuscated()
-            || matches!(self.kind, None | Some(ChannelType::PrivateThread | ChannelType::Private | ChannelType::Group))
-        {
-            return Readers::Few;
+        use ChannelType as Kind;
+        let (Some(kind), Some(guild)) = (self.kind, guild) else { return Readers::Few };
+        match (kind, &self.permission_overwrites) {
+            _ if self.nsfw || self.is_obfuscated() => Readers::Few,
+            (Kind::PublicThread | Kind::AnnouncementThread, _) => Readers::OfParent,
+            (
+                Kind::GuildText
+                | Kind::GuildAnnouncement
+                | Kind::GuildForum
+                | Kind::GuildMedia
+                | Kind::GuildVoice
+                | Kind::GuildStageVoice,
+                Some(overwrites),
+            ) => {
+                let everyone = overwrites.iter().find(|overwrite| overwrite.id == guild.get());
+                let [denied, allowed] = everyone.map_or([Permissions::empty(); 2], |overwrite| [overwrite.deny, overwrite.allow]);
+                Readers::With { denied, allowed, is_voice: is_voice(kind) }
+            }
+            _ => Readers::Few,
         }
-        let everyone = |overwrite: &&PermissionOverwrite| guild.is_some_and(|guild| overwrite.id == guild.get());
-        let [denied, allowed] = match self.permission_overwrites.iter().find(everyone) {
-            Some(overwrite) => [overwrite.deny, overwrite.allow],
-            None => [Permissions::empty(); 2],
-        };
-        Readers::With { denied, allowed, is_voice: self.kind.is_some_and(is_voice) }
     }
 
     /// The parent channel of a thread. `None` for other channels, whose parent is a category.
