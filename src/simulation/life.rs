@@ -18,7 +18,7 @@ use super::platform::SimPlatform;
 use super::stage::{Ending, Present, Stage, lock};
 use super::store::SimStore;
 use crate::actors::erasure::cleanup;
-use crate::actors::erasure::note_switches::switch;
+use crate::actors::erasure::note_switches::{set_across_rooms, switch};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
 use crate::actors::membership::memberships::CompanionSet;
@@ -28,6 +28,7 @@ use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
 use crate::backend::{self, loading};
 use crate::domain::id::{CompanionId, GuildId};
+use crate::journal::record::NoteSwitchRecord;
 use crate::ports::backend::Backend;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::gateway::{Gateway, Gateways};
@@ -171,6 +172,8 @@ impl Life {
         if stage.plan.seed.is_multiple_of(2) {
             // A fault of the store may prevent it, as when a person turns notes on.
             drop(switch(&context, &GuildId::from(""), None, true).await);
+            let switch = NoteSwitchRecord { on: true, ..NoteSwitchRecord::default() };
+            drop(set_across_rooms(&context, &GuildId::from(""), switch, true).await);
         }
         startup_log::record_start(&context).await;
         if props.store.has_unfinished_work() {

@@ -1,4 +1,4 @@
-//! What was recalled for a statement was said before in the same room, and after the `clear` that was the newest when the statement was owed. (What
+//! What was recalled for a statement is a note of another room of the guild, or was said before in the same room, and after the `clear` that was the newest when the statement was owed. (What
 //! was erased before is checked by `journeys/recalling.rs`.)
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,6 +9,7 @@ use super::super::store::Committed;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Recalled;
+use crate::journal::channel_key::ChannelKey;
 
 /// What is on record of a room, in the order of commits.
 #[derive(Default)]
@@ -23,6 +24,7 @@ struct Room {
 
 pub(super) fn check(props: &Props) {
     let mut rooms = BTreeMap::<_, Room>::new();
+    let mut noted = BTreeSet::<(ChannelKey, Seq)>::new();
     for Committed { channel_key, recorded, .. } in lock(&props.store.committed).iter() {
         let room = rooms.entry(channel_key).or_default();
         match &recorded.event {
@@ -37,10 +39,21 @@ pub(super) fn check(props: &Props) {
                 if !note.sources.iter().all(|source| room.said.contains(source)) {
                     props.stage.violate(format!("{channel_key}: the note {} has a source that nobody said", recorded.seq));
                 }
+                noted.insert((channel_key.clone(), recorded.seq));
                 room.notes.insert(recorded.seq, note.sources.iter().min().copied().unwrap_or_default());
             }
             Event::Said { message, reply, .. } => {
                 let cleared = reply.and_then(|ticket| room.owed.get(&ticket).copied()).unwrap_or_default();
+                for recalled in &message.recalled {
+                    let Recalled::Elsewhere(channel, seq) = recalled else { continue };
+                    let source = ChannelKey::new(&channel_key.guild, channel);
+                    if !noted.contains(&(source.clone(), *seq)) {
+                        let statement = recorded.seq;
+                        props.stage.violate(format!(
+                            "{channel_key}: the statement {statement} was given {seq} of {source}, which is no note"
+                        ));
+                    }
+                }
                 for seq in message.recalled.iter().filter_map(Recalled::here) {
                     // A note is as old as its oldest source.
                     let said = room.notes.get(&seq).copied();
