@@ -300,6 +300,7 @@ pub fn statement_texts(
         texts::RECALLED,
         texts::RECALLED_WITH_NOTES,
         texts::PEOPLE,
+        texts::ELSEWHERE,
         texts::MINORS,
         scene::SPOKE_LATELY,
         REPEAT_WORDS,

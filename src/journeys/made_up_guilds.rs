@@ -285,7 +285,8 @@ impl Guild {
                 if has_spoken && self.may_have(number, at) && fact.kind != Kind::Order {
                     let counted = if fact.room == at { &mut score.here } else { &mut score.elsewhere };
                     counted[0] += 1;
-                    counted[1] += u32::from(texts.iter().any(|text| text.contains(&fact.word)));
+                    let has = |words: &str| texts.iter().any(|text| text.contains(words));
+                    counted[1] += u32::from(has(&fact.word) && (fact.room == at || has("from other rooms of this server")));
                 }
             }
         }

@@ -51,7 +51,7 @@ test('notes are turned off and on, and a text that is too long is refused in wor
   await dialog.getByRole('button', { name: 'Take notes' }).click();
   await dialog.getByRole('button', { name: 'Take no more notes' }).waitFor();
   await dialog.getByRole('button', { name: 'Use them in all rooms' }).click();
-  await dialog.getByText('in the other rooms of this server').waitFor();
+  await dialog.getByText('in this server’s other rooms').waitFor();
   assert.equal((await it.server.call('GET', `/api/rooms/${room}/notes`)).across_rooms, true);
   await dialog.getByRole('button', { name: 'Use them only in their rooms' }).click();
   await dialog.getByText('in this room only').waitFor();

@@ -11,7 +11,9 @@ use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_en
 use super::note::choose_note;
 use super::recalled::{self, Found};
 use super::room::statement_ending_weight;
-use super::texts::{FRAME_WEIGHT, HOW_TO_READ_TURNS, HOW_TO_READ_TURNS_SHORT, MISSED, NEW, OPENING, PEOPLE, REASON, SUMMARY};
+use super::texts::{
+    ELSEWHERE, FRAME_WEIGHT, HOW_TO_READ_TURNS, HOW_TO_READ_TURNS_SHORT, MISSED, NEW, OPENING, PEOPLE, REASON, SUMMARY,
+};
 use super::transcript::left_out;
 use super::window::first_shown;
 use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
@@ -139,7 +141,9 @@ fn situation(
     let scene = scene.sentences(character.id, earlier, new, changing / 4);
     let found = Found { messages: &statement.recalled, notes: &statement.notes };
     let people_room = people_room(statement).min(recall_room / 2);
-    let (older, mut recalled) = recalled::recalled(found, &talk[begin..], reader, zone, recall_room - people_room);
+    let elsewhere_weight = if statement.elsewhere.is_empty() { 0 } else { weight(ELSEWHERE) };
+    let room = (recall_room - people_room).saturating_sub(elsewhere_weight);
+    let (older, mut recalled) = recalled::recalled(found, &talk[begin..], reader, zone, room);
     let (people, about) =
         recalled::people(&statement.people, &recalled, &talk[begin..], zone, statement.page_tokens * 4, people_room);
     recalled.extend(about);
@@ -152,6 +156,7 @@ fn situation(
         &block("older-messages", &older),
         heading(&people, PEOPLE),
         &block("people", &people),
+        if recalled.iter().any(|of| of.here().is_none()) { ELSEWHERE } else { "" },
         &scene,
         if has_missed { MISSED } else { "" },
         heading(&reason, REASON),
