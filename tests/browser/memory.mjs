@@ -24,6 +24,7 @@ test('what somebody asks to remember is listed, corrected and erased', async t =
 
   const dialog = await opened(page);
   assert.deepEqual(await texts(dialog.locator('.entries li p[dir=auto]')), ['my cat is called Mora']);
+  assert.doesNotMatch(await dialog.textContent(), /null|undefined/u);
 
   await dialog.getByRole('button', { name: 'Correct' }).click();
   await dialog.getByLabel('What is to be remembered instead').fill('my cat is called Nora');

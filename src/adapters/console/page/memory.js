@@ -27,7 +27,7 @@ export function showMemory(room, me) {
     return isOfAnother ? t('remembered.of_another', { who: note.said_by, whom: note.about, at }) : `${note.said_by}, ${at}`;
   };
   // Links to the message that a note was made from.
-  const source = note => el('a', { href: `#/${encodeURIComponent(note.room)}/${note.sources[0]}`, onclick: () => box.close() }, plain(origin(note)));
+  const source = note => el('a', { class: 'permalink', href: `#/${encodeURIComponent(note.room)}/${note.sources[0]}`, onclick: () => box.close() }, plain(origin(note)));
 
   function correction(note, entry) {
     const field = el('input', { value: note.text, maxlength: LONGEST, required: true, autocomplete: 'off', dir: 'auto', 'aria-label': t('remembered.corrected') });
@@ -66,11 +66,12 @@ export function showMemory(room, me) {
       const turn = on ? button(t('remembered.turn_off'), () => api.switchNotes(guild, false)) : button(t('remembered.turn_on'), () => api.switchNotes(guild, true), { class: 'solid' });
       const own = mine?.on ? button(t('remembered.mine'), withoutMe) : button(t('remembered.mine_again'), () => api.switchNotes(room.guild, true, me));
       const across = button(t(isAcross ? 'remembered.across_off' : 'remembered.across_on'), () => api.useNotesAcrossRooms(guild, !isAcross));
-      state.replaceChildren(
+      const parts = [
         el('p', null, t(`remembered.${key}`), ' ', on && allowed ? t(isAcross ? 'remembered.across' : 'remembered.here') : null),
         el('p', { class: 'actions' }, allowed ? turn : null, allowed && on ? across : null, allowed && on && mine ? own : null),
         last ? el('p', { class: 'muted' }, t('remembered.taken', { at: words.minute(last.at), made: last.made, messages: last.messages }), dropped.length ? ` ${t('remembered.dropped.heading')} ${dropped.join(', ')}.` : null) : null,
-      );
+      ];
+      state.replaceChildren(...parts.filter(Boolean));
       list.replaceChildren(...(notes.length ? notes.toReversed().map(entryOf) : [el('li', { class: 'muted' }, t('remembered.none'))]));
     } catch (refusal) {
       refused(refusal);
