@@ -127,7 +127,7 @@ impl ActorBackend {
         }
         for (no, stretches) in self.reader().listed(guild, person).await? {
             let Some(channel_key) = self.named(ward, no).await? else { continue };
-            // Whoever forgets a person is told of what is unreadable.
+            // Forgetting a person reports unreadable entries.
             let Ok(found) = self.reader().messages_by(ward, no, stretches.keys(), person).await else { continue };
             for seq in found.messages {
                 if let Some(Recorded { event: Event::Said { message, .. }, .. }) = self.reader().event(&channel_key, seq).await? {

@@ -84,7 +84,7 @@ named! {
         Length = "length",
         /// Its sources are missing, are no messages of people, or have several authors.
         Sources = "sources",
-        /// The one that it is about did not speak, or it names a person of whom no notes are taken.
+        /// Its subject did not speak, or it names a person who turned notes off.
         Subject = "subject",
         /// None of its words occurs in its sources.
         Unsupported = "unsupported",

@@ -51,7 +51,7 @@ pub(super) fn take_notes(after: Seq, upto: Seq, channel: &ChannelContext) {
 struct Shown {
     messages: Vec<Said>,
     known: Vec<(Seq, Arc<Note>)>,
-    /// The names of people of whom no notes are taken.
+    /// The names of people who turned notes off, or opted out.
     unnoted: Vec<Arc<str>>,
     /// The newest event that was read, and the number of messages up to it.
     upto: Seq,

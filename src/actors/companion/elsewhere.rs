@@ -53,7 +53,7 @@ pub(super) async fn notes(
     found
 }
 
-/// Leaves out the notes that may not be used any more since they were read. `forgotten` is what was forgotten before that.
+/// Leaves out the notes that may not be used any more since they were read. `forgotten` is the count from before they were read.
 pub(super) fn check_again(
     notes: &mut Vec<(Recalled, Arc<Note>)>,
     forgotten: u64,

@@ -151,7 +151,7 @@ impl Cache {
         Some(parent.map_or_else(|| format!("{name} · {guild}"), |parent| format!("{name} · #{parent} · {guild}")))
     }
 
-    /// Whether everybody in the guild can read a channel. What is not known is not public.
+    /// Whether everybody in the guild can read a channel. An unknown channel is not public.
     pub fn is_public(&self, channel: &ChannelId) -> bool {
         let entries = self.0.lock();
         let cached = |channel: Snowflake| entries.channels.get(&channel);

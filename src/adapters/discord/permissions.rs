@@ -91,12 +91,12 @@ fn overwritten(
 /// Who can read a channel and its earlier messages.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Readers {
-    /// Those who are named, or nobody knows who.
+    /// Members with an explicit permission, or unknown readers.
     #[default]
     Few,
     /// Those who can read its channel.
     OfParent,
-    /// Those with the permissions, of which the channel denies and allows some to everybody.
+    /// Everybody with the necessary permissions. The channel denies and allows some of them to `@everyone`.
     With { denied: Permissions, allowed: Permissions, is_voice: bool },
 }
 

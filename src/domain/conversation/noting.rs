@@ -153,7 +153,7 @@ impl Step<'_, '_> {
             return;
         }
         let note = Note {
-            // What it says of somebody else is hearsay.
+            // A request about another member is hearsay.
             about: Some(named.first().map_or(from, |author| *author).clone()),
             said_by: from.clone(),
             text: text.into(),

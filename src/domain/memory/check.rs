@@ -35,7 +35,7 @@ pub struct Batch<'a> {
     pub messages: &'a [Said],
     /// The earlier notes that the prompt shows, with their numbers.
     pub known: &'a [(Seq, Arc<Note>)],
-    /// The names of people of whom no notes are taken.
+    /// The names of people who turned notes off, or opted out.
     pub unnoted: &'a [Arc<str>],
     /// The companions that are present, by id.
     pub companions: &'a [CompanionId],

@@ -122,7 +122,7 @@ impl<'a> Sentences<'a> {
         }
     }
 
-    /// The range of what is to be remembered.
+    /// The range of the fact to remember.
     fn fact(&self) -> Option<Range<usize>> {
         (0..self.words.len()).find_map(|at| {
             let rest = &self.words[at..];
@@ -190,7 +190,7 @@ impl<'a> Sentences<'a> {
         self.fact_in(first..begin)
     }
 
-    /// Whether words say what is to be done, such as "comprar leche" or "Milch zu kaufen".
+    /// Whether words name a task, such as "comprar leche" or "Milch zu kaufen".
     fn is_errand(&self, words: Range<usize>) -> bool {
         let words = &self.words[words];
         let is_infinitive = |word: &String| word.len() > 3 && ["ar", "er", "ir", "ir-se"].iter().any(|end| word.ends_with(end));
