@@ -365,6 +365,9 @@ impl Touched {
 
     /// Leaves out of a passage what may not be shown. A neighbour of the match may be about a sensitive topic of the question or of the match.
     fn keep(&self, passage: &mut Vec<Said>, match_seq: Option<Seq>, words: &Words) {
+        if passage.iter().all(|said| sensitive_topics(&said.message.text).is_empty()) {
+            return;
+        }
         let is_match = |said: &Said| Some(said.seq) == match_seq;
         passage.retain(|said| !is_match(said) || self.has(&said.message.text, &said.message.from.name, words));
         let matching = passage.iter().find(|said| is_match(said)).map(|said| sensitive_topics(&said.message.text));
