@@ -30,12 +30,7 @@ impl<T: Copy> Phrases<T> {
     }
 }
 
-/// The lines of a list, without empty lines, comments and headings.
-pub(super) fn lines(list: &'static str) -> impl Iterator<Item = &'static str> {
-    list.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '[']))
-}
-
-/// The phrases of a list, several on a line, each with the heading above it.
+/// The phrases of a list, each with the heading above it. A line has one phrase, or several with commas between them.
 pub(super) fn sections(list: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let mut section = "";
     let phrases = list.lines().map(str::trim).filter(|line| !line.starts_with('#')).flat_map(move |line| {

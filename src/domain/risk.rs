@@ -24,7 +24,7 @@ const NOT_EARNEST_SIGNS: &[char] = &['💀', '😂', '🤣', '😆', '☠', '笑
 
 /// The phrases with their signs, and the marks without signs.
 static PHRASES: LazyLock<Phrases<Option<Sign>>> = LazyLock::new(|| {
-    Phrases::new(phrases::lines(include_str!("risk/words.txt")).map(|line| match line.strip_prefix('!') {
+    Phrases::new(phrases::sections(include_str!("risk/words.txt")).map(|(_, line)| match line.strip_prefix('!') {
         Some(clear) => (Some(Sign::Clear), clear),
         None => line.strip_prefix('~').map_or((Some(Sign::Possible), line), |mark| (None, mark)),
     }))

@@ -1,4 +1,4 @@
-//! Made-up guilds: people say things in some rooms, companions are asked for them in all rooms, and every prompt is searched for what it may not have
+//! Random guilds: facts are said in some rooms, companions are asked for them in all rooms, and every prompt is searched for forbidden facts
 //! (docs/design/memory.md, K-13 to K-18).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use crate::domain::question_context::Purpose;
 use crate::ports::chat_platform::fake::FakePlatform;
 use crate::ports::language_model::Request;
 
-/// Rooms, each with its guild. Those of `home` begin with what they are; one of them becomes private before the questions.
+/// Rooms, each with its guild. Rooms whose id begins with `public` are public; `narrowed` becomes private before the questions.
 const ROOMS: [(&str, &str); 5] =
     [("home", "public-a"), ("home", "public-b"), ("home", "narrowed"), ("home", "private"), ("away", "public-c")];
 const PEOPLE: [&str; 4] = ["Ana", "Bela", "Cora", "Zoe"];
@@ -42,7 +42,7 @@ enum Kind {
     Own,
     /// A person asks to remember it.
     Asked,
-    /// Said of somebody else.
+    /// About another person.
     Hearsay,
     /// An order to companions.
     Order,
@@ -73,7 +73,7 @@ impl Fact {
     }
 }
 
-/// What came of the questions.
+/// The results of the questions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Score {
     /// Facts that a prompt may have because they were said in its room, and how many it had.
@@ -236,8 +236,7 @@ impl Guild {
         }
     }
 
-    /// Whether a prompt of a room may have a fact: one that was said in another room must be a note of its own author, and nobody may know less than the
-    /// readers of the room.
+    /// Whether a prompt of a room may contain a fact. From another room, only a note that its author made about itself in a public room.
     fn may_have(&self, number: usize, room: usize) -> bool {
         let fact = &self.facts[number];
         if self.deleted.contains(&number) || fact.room == room {

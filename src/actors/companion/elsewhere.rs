@@ -9,7 +9,7 @@ use crate::domain::message::{Recalled, Role};
 use crate::domain::note::Note;
 use crate::journal::channel_key::ChannelKey;
 
-/// Whether prompts of a channel may have notes of other rooms: its guild allows it, and nobody is invited to the channel.
+/// Whether prompts of a channel may have notes of other rooms: its guild allows it, and the channel has no open invitation.
 fn is_allowed(channel_key: &ChannelKey, context: &ActorContext) -> bool {
     let is_across = context.note_switch(channel_key).is_some_and(|switch| switch.across_rooms);
     is_across && !context.guests.read(|guests| guests.has_open(&channel_key.channel, context.clock.now()))

@@ -116,7 +116,7 @@ impl Step<'_, '_> {
         noting.is_being_asked = false;
         match notes.filter(|(_, taken)| taken.upto > noting.upto && self.world.notes.is_some()) {
             Some((notes, mut taken)) => {
-                // Somebody may have turned notes off in the meantime.
+                // An author may have turned notes off during the call.
                 let allows = |author: &Author| {
                     author.role != Role::Person
                         || self.world.notes.is_some_and(|rules| (rules.allows)(&PersonId::from(&*author.id)))

@@ -186,8 +186,10 @@ impl<'a> Sentences<'a> {
         if is_bound && !has_it || asks && !is_polite {
             return None;
         }
-        let first = (0..begin).rev().find(|before| self.ends(*before)).unwrap_or(0);
-        self.fact_in(first..begin)
+        let sentence = |end: usize| (0..end).rev().find(|before| self.ends(*before)).unwrap_or(0)..end;
+        let same = sentence(begin);
+        // Only a name or a greeting may stand before the request: "My dog is called Xena. Bro, remember that".
+        self.fact_in(if same.len() < LEAST { sentence(same.start) } else { same })
     }
 
     /// Whether words name a task, such as "comprar leche" or "Milch zu kaufen".
@@ -264,6 +266,8 @@ mod tests {
             ("remember my sister's name is Juno pls, Aria", "my sister's name is Juno"),
             ("I moved to Linux Mint. Can you remember that, Aria?", "I moved to Linux Mint"),
             ("Can you remember that I'm vegan?", "I'm vegan"),
+            ("Can you save to memory that my dog is named Xena", "my dog is named Xena"),
+            ("My dog is named Xena. Bro, can you save that to memory?", "My dog is named Xena"),
             ("Remember that I like tea. How are you?", "I like tea"),
             ("remember that my sister is Juno\nwhat's up?", "my sister is Juno"),
             ("Remember that my guess was right", "my guess was right"),
@@ -289,6 +293,9 @@ mod tests {
             "Aria, do you remember that evening?",
             "Aria, do you remember my cat?",
             "I remember that we met in Rome.",
+            "Ask Sarah to remember that I prefer tea.",
+            "The model should remember that I prefer tea.",
+            "I remember that I have a meeting at 3",
             "Remember that time in Rome?",
             "remember me?",
             "Aria, remember to buy milk",

@@ -1,5 +1,5 @@
-//! What was recalled for a statement is a note of another room of the guild, or was said before in the same room, and after the `clear` that was the newest when the statement was owed. (What
-//! was erased before is checked by `journeys/recalling.rs`.)
+//! Checks what was recalled for statements: notes of other rooms of the guild exist, and everything else was said before in the same room, after the
+//! `clear` that was the newest when the statement was owed. (Erased messages are checked by `journeys/recalling.rs`.)
 
 use std::collections::{BTreeMap, BTreeSet};
 

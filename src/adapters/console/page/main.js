@@ -297,7 +297,7 @@ function showTitle() {
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
-// In an older store nobody has decided whether notes are taken. That is asked once in a browser, for each guild.
+// Proposes notes once per browser and guild, if the guild has no setting yet. Older stores have none.
 async function proposeNotes({ id }) {
   const guild = allRooms.find(room => room.id === id)?.guild;
   const key = `notes_proposed.${guild}`;
