@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
@@ -35,11 +35,10 @@ use crate::settings::memory::Memory;
 
 /// An index that was unused for this long is dropped by the next sweep. Sweeps are this far apart.
 const KEPT: Duration = Duration::from_secs(60);
-/// The number of events that are read per page.
-const PAGE: usize = 2_048;
-/// A page with more new events than this is indexed on a blocking thread. A search runs there as well if the index has
-/// more bytes than `LARGE`, or if more than one page is new.
-const MANY: usize = 64;
+/// The number of events that are read per page, and of pages that are indexed at the same time.
+const PAGE: usize = 1_024;
+const PAGES_AT_ONCE: usize = 3;
+/// A search runs on a blocking thread if the index has more bytes than this, or if more than one page is new.
 const LARGE: usize = 256 << 10;
 /// The estimated tokens of a message besides its text: name and punctuation.
 const FRAME_TOKENS: usize = 8;
@@ -300,39 +299,26 @@ impl Recall {
         }
     }
 
-    /// Reads and indexes the messages since `index.upto`, and none before the newest `clear`, until there are `recall_window` of them. A page is
-    /// indexed while the next one is read.
+    /// Reads and indexes the messages since `index.upto`, and none before the newest `clear`, until there are `recall_window` of them. Several pages
+    /// are indexed at the same time, while the next one is read.
     async fn new_messages(&self, index: &Index, journal: &Journal<'_>) -> Result<New, ReadError> {
-        let (mut upto, mut before, mut pages, mut waiting) = (index.upto, None, Vec::new(), None);
-        let is_enough = |pages: &[Page]| {
-            let count: usize = pages.iter().map(|page| page.corpus.len()).sum();
-            count >= self.window || pages.last().is_some_and(|page| page.is_clear)
-        };
-        let begins_anew = loop {
-            let events = journal.stored(Range { after: index.upto, before, limit: PAGE, newest_first: true }).await?;
-            if let Some(page) = waiting.take() {
-                pages.push(finished(page).await);
-                if is_enough(&pages) {
-                    break true;
-                }
+        let mut new = New { pages: Vec::new(), upto: index.upto, begins_anew: false };
+        let (mut indexing, mut next, mut count) = (VecDeque::new(), Some(None), 0);
+        while !new.begins_anew {
+            while let Some(before) = next.filter(|_| indexing.len() < PAGES_AT_ONCE) {
+                let events = journal.stored(Range { after: index.upto, before, limit: PAGE, newest_first: true }).await?;
+                next = (events.len() == PAGE).then(|| events.last().and_then(|(key, _)| key.last_number()).map(Seq));
+                let words = self.words.clone();
+                indexing.push_back(spawn_blocking(move || Page::new(&events, &words)));
             }
-            let numbers = || events.iter().filter_map(|(key, _)| key.last_number().map(Seq));
-            (before, upto) = (numbers().next_back(), numbers().next().map_or(upto, |newest| newest.max(upto)));
-            let (words, count) = (self.words.clone(), events.len());
-            let work = move || Page::new(&events, &words);
-            if count > MANY {
-                waiting = Some(spawn_blocking(work));
-            } else {
-                pages.push(work());
-            }
-            if count < PAGE {
-                if let Some(page) = waiting {
-                    pages.push(finished(page).await);
-                }
-                break is_enough(&pages);
-            }
-        };
-        Ok(New { pages, upto, begins_anew })
+            let Some(page) = indexing.pop_front() else { break };
+            let page = finished(page).await;
+            count += page.corpus.len();
+            new.upto = new.upto.max(page.newest);
+            new.begins_anew = page.is_clear || count >= self.window;
+            new.pages.push(page);
+        }
+        Ok(new)
     }
 }
 
@@ -382,6 +368,7 @@ impl Touched {
 /// A page of messages, indexed.
 struct Page {
     corpus: Corpus,
+    newest: Seq,
     /// Whether the page has a `clear`. The corpus begins after it.
     is_clear: bool,
 }
@@ -389,24 +376,19 @@ struct Page {
 impl Page {
     /// Indexes the events of a page, which has the newest one first.
     fn new(events: &[(Key, Value)], words: &Words) -> Self {
-        let (mut said, mut is_clear) = (Vec::new(), false);
-        for (key, value) in events {
+        let (mut corpus, mut reader) = (Corpus::default(), words.reader());
+        let (mut newest, mut is_clear) = (Seq::NONE, false);
+        for (key, value) in events.iter().rev() {
             let Some(seq) = key.last_number().map(Seq) else { continue };
+            newest = seq;
             match decode_searched(key, value) {
                 // Opt-outs are applied to the search results, not to the index, because people can opt in again.
-                Ok(Searched::Words { at, name, text }) if !text.is_empty() => said.push((seq, at, name, text)),
-                Ok(Searched::Cleared) => is_clear = true,
+                Ok(Searched::Words { at, name, text }) if !text.is_empty() => corpus.push(seq, at, &name, &text, &mut reader),
+                Ok(Searched::Cleared) => (corpus, is_clear) = (Corpus::default(), true),
                 Ok(Searched::Words { .. } | Searched::Other) | Err(_) => {}
             }
-            if is_clear {
-                break;
-            }
         }
-        let (mut corpus, mut reader) = (Corpus::default(), words.reader());
-        for (seq, at, name, text) in said.iter().rev() {
-            corpus.push(*seq, *at, name, text, &mut reader);
-        }
-        Self { corpus, is_clear }
+        Self { corpus, newest, is_clear }
     }
 }
 

@@ -68,10 +68,17 @@ impl<'a> Cursor<'a> {
 
     /// Like `after`, but ignores case.
     pub fn after_any_case(self, expected: &str) -> Found<'a> {
+        self.after_alike(expected, |_, _| false)
+    }
+
+    /// Like `after`, but ignores case. Other characters may differ as well if they are `alike`.
+    pub fn after_alike(self, expected: &str, alike: impl Fn(char, char) -> bool) -> Found<'a> {
         let mut end = self;
         for expected in expected.chars() {
             match end.next()? {
-                Some(c) if c == expected || c.to_lowercase().eq(expected.to_lowercase()) => end = end.moved(c.len_utf8()),
+                Some(c) if c == expected || c.to_lowercase().eq(expected.to_lowercase()) || alike(c, expected) => {
+                    end = end.moved(c.len_utf8());
+                }
                 _ => return Ok(None),
             }
         }

@@ -8,6 +8,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use super::Trimmed;
 use super::cursor::{Cursor, Found, More, first};
 use super::stages::{Stage, Step};
+use crate::split::is_end_of_sentence;
 
 /// The minimum length of a copied sentence. Shorter ones may occur by chance.
 const LEAST_WORDS: usize = 3;
@@ -18,20 +19,31 @@ const LEAST_WORDS_OF_MESSAGE: usize = 5;
 const SIGNS: [char; 19] = ['"', '“', '”', '„', '«', '»', '「', '」', '*', '_', '#', '.', '!', '?', ':', '…', '。', '！', '？'];
 const MAX_SIGNS: usize = 12;
 
-/// The texts of a prompt that an answer must not copy, longest first, each with a flag for messages. They are sentences of the
-/// instructions and of the decision's reason, and other authors' messages. Case and the signs around them do not matter. A message
-/// counts as copied only if the line ends after it.
+/// The maximum length of the part of a sentence that differs from prompt to prompt, in bytes.
+const MAX_VARIABLE: usize = 500;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A sentence of the instructions or of the decision's reason. Digits may differ: the time goes on.
+    Sentence,
+    /// The beginning of such a sentence, up to a colon. Its rest, such as a list of names, may differ.
+    Opening,
+    /// Another author's message. It counts as copied only if the line ends after it.
+    Message,
+}
+
+/// The texts of a prompt that an answer must not copy, longest first. Case and the signs around them do not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known(Vec<(Arc<str>, bool)>);
+pub struct Known(Vec<(Arc<str>, Kind)>);
 
 impl Known {
     /// Collects the sentences of `texts`, and whole `messages`.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, messages: impl IntoIterator<Item = Arc<str>>) -> Self {
         let bare = |text: &str| Arc::from(text.trim_matches(|c: char| SIGNS.contains(&c) || c.is_whitespace()));
-        let sentences = texts.into_iter().flat_map(sentences).map(|text| (bare(text), false));
-        let messages = messages.into_iter().map(|text| (bare(&text), true));
-        let is_long = |(text, is_message): &(Arc<str>, bool)| {
-            let least_words = if *is_message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS };
+        let sentences = texts.into_iter().flat_map(sentences).map(|(text, kind)| (bare(text), kind));
+        let messages = messages.into_iter().map(|text| (bare(&text), Kind::Message));
+        let is_long = |(text, kind): &(Arc<str>, Kind)| {
+            let least_words = if *kind == Kind::Message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS };
             text.len() >= LEAST_BYTES && words(text) >= least_words
         };
         let mut known: Vec<_> = sentences.chain(messages).filter(is_long).collect();
@@ -44,13 +56,26 @@ impl Known {
     fn copied<'a>(&self, text: Cursor<'a>) -> Found<'a> {
         let is_sign = |c| SIGNS.contains(&c);
         let begin = text.past(is_sign, MAX_SIGNS)?;
-        first(&self.0, |(known, is_message)| {
-            let Some(end) = begin.after_any_case(known)? else { return Ok(None) };
+        first(&self.0, |(known, kind)| {
+            let is_same_kind = |c: char, other: char| *kind != Kind::Message && c.is_ascii_digit() && other.is_ascii_digit();
+            let Some(end) = begin.after_alike(known, is_same_kind)? else { return Ok(None) };
             let end = end.past(is_sign, MAX_SIGNS)?;
-            let is_end = |c: char| c == '\n' || !is_message && c.is_whitespace();
-            Ok(end.next()?.is_none_or(is_end).then_some(end))
+            let is_end = |c: char| c == '\n' || *kind != Kind::Message && c.is_whitespace();
+            match end.next()? {
+                Some(c) if !is_end(c) => Ok(None),
+                Some(' ') if *kind == Kind::Opening => end_of_sentence(end).map(Some),
+                _ => Ok(Some(end)),
+            }
         })
     }
+}
+
+/// The end of the sentence, or of its line.
+fn end_of_sentence(text: Cursor<'_>) -> Result<Cursor<'_>, More> {
+    let line = text.until(text.past(|c| c != '\n', MAX_VARIABLE)?);
+    let ends = line.char_indices().map(|(at, _)| at);
+    let end = ends.skip(1).find(|end| is_end_of_sentence(&line[..*end], &line[*end..]));
+    Ok(text.moved(end.unwrap_or(line.len())))
 }
 
 /// The number of words. In scripts without spaces, three characters count as a word.
@@ -59,14 +84,15 @@ fn words(text: &str) -> usize {
     text.unicode_words().map(|word| if is_character(word) { 1 } else { 3 }).sum::<usize>() / 3
 }
 
-/// The sentences of a text, each with its final punctuation.
-fn sentences(text: &str) -> impl Iterator<Item = &str> {
+/// The sentences of a text, each with its final punctuation. A colon ends an opening if the line goes on.
+fn sentences(text: &str) -> impl Iterator<Item = (&str, Kind)> {
     let mut rest = text.trim();
     std::iter::from_fn(move || {
         let end = rest.char_indices().map(|(at, c)| at + c.len_utf8()).find(|end| begins_sentence(&rest[..*end]));
         let (sentence, after) = rest.split_at(end.unwrap_or(rest.len()));
         rest = after.trim_start();
-        (!sentence.is_empty()).then(|| sentence.trim_end())
+        let is_opening = sentence.ends_with(": ");
+        (!sentence.is_empty()).then(|| (sentence.trim_end(), if is_opening { Kind::Opening } else { Kind::Sentence }))
     })
 }
 

@@ -637,7 +637,12 @@ mod copies {
 
     fn read(answer: &str) -> Reading {
         let known = Known::new(
-            [FRAME, "They asked me about the old harbour.", "Ana has just spoken."],
+            [
+                FRAME,
+                "They asked me about the old harbour.",
+                "Ana has just spoken.",
+                "It is Friday, 2026-05-01, 12:00 (UTC). Who spoke lately: \"Ana\", \"Ben\".",
+            ],
             [
                 "We went along the shore and counted boats.",
                 "Good morning!",
@@ -669,6 +674,10 @@ mod copies {
             ("they asked me about the old harbour. Hello Ana!", "Hello Ana!"),
             ("Ana has just spoken.\nHello Ana!", "Hello Ana!"),
             ("今日は海の方へ長い散歩に行きました\nHello Ana!", "Hello Ana!"),
+            // With other parts that differ from prompt to prompt.
+            ("It is Friday, 2026-05-01, 12:01 (UTC). Hello Ana!", "Hello Ana!"),
+            ("Who spoke lately: \"Cleo\", \"Ben\". Hello Ana!", "Hello Ana!"),
+            ("Who spoke lately: \"Cleo\"\nHello Ana!", "Hello Ana!"),
         ] {
             let reading = read(answer);
 

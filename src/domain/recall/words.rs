@@ -127,13 +127,18 @@ pub(super) fn each_word(text: &str, mut with: impl FnMut(&str, bool)) {
 
 fn each_spaced_word<'a>(text: &'a str, words: impl Iterator<Item = (usize, &'a str)>, mut with: impl FnMut(&str)) {
     let (mut end, mut before) = (0, "");
+    let has_apostrophe = text.contains('\'');
     for (start, word) in words {
         with(word);
         if &text[end..start] == "-" && ![before, word].concat().contains(|char: char| char.is_ascii_digit()) {
             with(&[before, word].concat());
         }
         // An elided article ("l'été"), and an ending after a name ("İstanbul'daki").
-        match word.split_once('\'').map(|(article, noun)| (article, article.chars().count(), noun, noun.chars().count())) {
+        match Some(word)
+            .filter(|_| has_apostrophe)
+            .and_then(|word| word.split_once('\''))
+            .map(|(article, noun)| (article, article.chars().count(), noun, noun.chars().count()))
+        {
             Some((_, ..=2, noun, 3..)) => with(noun),
             Some((name, 3.., _, 2..)) => with(name),
             _ => {}
@@ -142,7 +147,7 @@ fn each_spaced_word<'a>(text: &'a str, words: impl Iterator<Item = (usize, &'a s
     }
     // Numbers without their separators, and without the letters before or after them.
     let mut rest = text;
-    while let Some(first) = rest.find(|char: char| char.is_ascii_digit()) {
+    while let Some(first) = rest.bytes().position(|byte| byte.is_ascii_digit()) {
         let mut gap = 0;
         let is_in_number = |(_, char): &(usize, char)| {
             gap = if char.is_ascii_digit() { 0 } else { gap + 1 };

@@ -129,7 +129,7 @@ async fn an_endpoints_own_error_text_is_in_no_story_of_another_guild() {
     let explanation = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
 
     assert!(
-        explanation.starts_with("The AI service did not accept the request; the log says why. Aria tries again "),
+        explanation.starts_with("The AI service did not accept the request, or its answer could not be used; the log says why. Aria tries again "),
         "{explanation}"
     );
 }
