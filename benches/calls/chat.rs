@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use tertulia::domain::message::Modality;
 use tertulia::domain::moment::Moment;
+use tertulia::evaluation::excerpts::{Message, read};
 use tertulia::replay::{Action, Script, ScriptedEvent, ScriptedMessage};
 
 /// The number of evenings. Each is a separate conversation.
@@ -92,6 +93,17 @@ pub fn recorded() -> anyhow::Result<Vec<Script>> {
         scripted(people.collect())
     };
     paths.iter().map(|path| human_side(path)).collect()
+}
+
+/// The excerpts of a file of recorded chat between people, as `tertulia evaluate` reads it.
+pub fn excerpts(file: &str) -> anyhow::Result<Vec<Script>> {
+    let said = |message: &Message| ScriptedEvent {
+        at: Moment::from_micros((message.t * 1e6) as u64),
+        channel: "room".to_owned(),
+        action: Action::Say(saying(&message.from, message.text.as_ref().to_owned())),
+    };
+    let excerpts = read(&[file]).map_err(anyhow::Error::msg)?;
+    excerpts.iter().map(|excerpt| scripted(excerpt.messages.iter().map(said).collect())).collect()
 }
 
 /// Evenings of a group chat with this number of companions.

@@ -1,8 +1,9 @@
 //! Measures the cost of deciding: calls and tokens per hundred messages by people, with one, three and eight companions in a room. It compares
-//! six ways: that of the seeds, ours without skipping messages for others, ours, and ours with one call for a round, with the pre-gate, and with both.
+//! these ways: ours without skipping messages for others, ours, and ours with one call for a round, with the pre-gate, and with both.
 //!
 //! `cargo bench --bench calls` prints two Markdown tables, which are the same in every run. One is for the human side of the recorded talks. The
-//! other is for generated evenings of a group chat, in the proportions measured in public ones. All models are the built-in rehearsal, time is
+//! other is for generated evenings of a group chat, in the proportions measured in public ones. `-- FILE` prints one for the recorded chat of a file
+//! (docs/evaluate.md). All models are the built-in rehearsal, time is
 //! virtual, tokens are estimated as four characters each, and budgets do not apply.
 
 mod cast;
@@ -34,10 +35,16 @@ enum Way {
     Skip,
     /// The same. One call asks all companions that are asked together.
     SkipTogether,
+    /// The same, with a lower threshold of the pre-gate.
+    SkipLessTogether,
 }
 
+/// The lower threshold, which docs/relevance.md recommends for talkative companions.
+const LOWER: f64 = -3.5;
+
 impl Way {
-    const ALL: [Self; 5] = [Self::WithoutSkipping, Self::Ours, Self::Together, Self::Skip, Self::SkipTogether];
+    const ALL: [Self; 6] =
+        [Self::WithoutSkipping, Self::Ours, Self::Together, Self::Skip, Self::SkipTogether, Self::SkipLessTogether];
     /// The place of [`Self::Ours`], whose statements the other ways are compared with.
     const DEFAULT: usize = 1;
 
@@ -48,6 +55,7 @@ impl Way {
             Self::Together => "the same, in one call for a round",
             Self::Skip => "the default, but not about what the pre-gate skips",
             Self::SkipTogether => "the same, in one call for a round",
+            Self::SkipLessTogether => "the same, with a threshold of −3.5",
         }
     }
 }
@@ -75,6 +83,11 @@ struct Said {
 }
 
 fn main() -> anyhow::Result<()> {
+    // Cargo passes `--bench`.
+    if let Some(file) = std::env::args().skip(1).find(|argument| !argument.starts_with("--")) {
+        println!("## {file}\n");
+        return measure(|_| chat::excerpts(&file));
+    }
     println!("## The human side of the recorded talks\n");
     measure(|_| chat::recorded())?;
     println!("## {} evenings of a group chat\n\n{}\n", chat::EVENINGS, chat::proportions(&chat::evenings(1)?));
@@ -107,15 +120,18 @@ fn bill(chats: &[Script], size: usize, way: Way) -> anyhow::Result<Bill> {
         let mut script = chat.clone();
         let gate = &mut script.settings.gate;
         gate.skip_when_other_addressed = way != Way::WithoutSkipping;
-        if matches!(way, Way::Skip | Way::SkipTogether) {
+        if matches!(way, Way::Skip | Way::SkipTogether | Way::SkipLessTogether) {
             gate.pre_gate = PreGate::Skip;
+        }
+        if way == Way::SkipLessTogether {
+            gate.pre_gate_threshold = LOWER;
         }
         gate.evaluations_per_hour = u32::MAX;
         gate.guild_evaluations_per_hour = u32::MAX;
         gate.addresses_per_minute = u32::MAX;
         gate.guild_statements_per_day = u32::MAX;
         script.companions = cast(size, &script.settings)?;
-        let asks_together = matches!(way, Way::Together | Way::SkipTogether);
+        let asks_together = matches!(way, Way::Together | Way::SkipTogether | Way::SkipLessTogether);
         let mut responder = Rehearsed::new(&script.companions, &script.settings, asks_together);
         let happenings = run_with(&script, &mut responder)?;
         bill.people += script.events.iter().filter_map(saying_of).count() as u64;

@@ -120,19 +120,21 @@ impl GuestService for ActorBackend {
         let found = self.context.guests.read(|all| {
             let (_, invitation) = all.with_secret(&hashed, now)?;
             let name = all.name_chosen(&hashed, &former, now);
-            Some((invitation.channel.clone(), invitation.ends_at, name, invitation.is_full()))
+            let channel_key = ChannelKey::new(&invitation.guild, &invitation.channel);
+            Some((channel_key, invitation.ends_at, name, invitation.is_full()))
         });
-        let (channel, ends_at, name, is_full) = found.ok_or_else(not_open)?;
+        let (channel_key, ends_at, name, is_full) = found.ok_or_else(not_open)?;
         if is_full && name.is_none() {
             return Err(full());
         }
-        let room = RoomId::of(&channel).ok_or_else(not_open)?;
+        let room = RoomId::of(&channel_key.channel).ok_or_else(not_open)?;
         // No invitation to a room with a pending deletion is open.
         let view = self.room_of(&room).map_err(|_| not_open())?;
         let view = self.room_view(room, &view.1).await?;
         let companions = view.companions.into_iter().map(KnownCompanion::from).collect();
         let room = PreviewedRoom { id: view.id, title: view.title, companions };
-        Ok(Preview { room, ends_at: ends_at.map(Into::into), name, run_by: RunBy::from(&self.context.settings.safety) })
+        let run_by = RunBy::from(&self.context.settings.safety);
+        Ok(Preview { room, ends_at: ends_at.map(Into::into), name, run_by, takes_notes: self.context.takes_notes(&channel_key) })
     }
 
     async fn join(&self, secret: &str, name: Arc<str>, cookies: &[String]) -> Result<(Visit, SecretString), Refused> {

@@ -302,9 +302,10 @@ pub fn statement_texts(
         texts::PEOPLE,
         texts::ELSEWHERE,
         texts::MINORS,
-        scene::SPOKE_LATELY,
         REPEAT_WORDS,
     ];
+    // The names differ.
+    let spoke_lately = format!("{} …", scene::SPOKE_LATELY);
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
     let form = statement_form(&unmarked_name(name), statement.is_spoken);
     let reason = statement.reason.as_deref().unwrap_or_default().to_owned();
@@ -313,7 +314,7 @@ pub fn statement_texts(
     fixed
         .map(str::to_owned)
         .into_iter()
-        .chain([context, words.manner_for(input.trigger).to_owned(), form, pass, reason, scene])
+        .chain([context, words.manner_for(input.trigger).to_owned(), form, pass, reason, scene, spoke_lately])
         .collect()
 }
 

@@ -4,8 +4,44 @@ use super::raw_answer;
 use super::text::is_blank;
 
 /// The beginnings of refusals, and the maximum length of a refusal in bytes.
-const REFUSALS: [&str; 8] =
-    ["i'm sorry", "i am sorry", "sorry,", "i can't", "i cannot", "i'm not able", "i am not able", "as an ai"];
+const REFUSALS: [&str; 36] = [
+    "i'm sorry",
+    "i am sorry",
+    "sorry,",
+    "i can't",
+    "i cannot",
+    "i'm not able",
+    "i am not able",
+    "i'm unable",
+    "as an ai",
+    "es tut mir leid",
+    "tut mir leid",
+    "leider kann ich",
+    "entschuldigung",
+    "ich kann dabei nicht",
+    "ich kann das nicht",
+    "ich kann diese",
+    "als ki",
+    "lo siento",
+    "lamento",
+    "no puedo",
+    "como modelo",
+    "como ia",
+    "je suis désolé",
+    "désolé",
+    "je ne peux pas",
+    "en tant qu'ia",
+    "en tant que modèle",
+    "desculpe",
+    "sinto muito",
+    "não posso",
+    "申し訳",
+    "すみません",
+    "ごめんなさい",
+    "抱歉",
+    "对不起",
+    "對不起",
+];
 const MAX_REFUSAL: usize = 200;
 
 /// The summary. `None` if the answer is none, or refuses to write one.
@@ -61,6 +97,11 @@ mod tests {
             "{\"from\":\"Ana\",\"text\":\"Hi\"}\n{\"from\":\"Bob\",\"text\":\"Ho\"}",
             "{\"decision\": \"NO\"}",
             "I'm sorry, but I can't do that.",
+            "Es tut mir leid, aber dabei kann ich nicht helfen.",
+            "Lo siento, pero no puedo ayudar con eso.",
+            "Je suis désolé, mais je ne peux pas vous aider.",
+            "申し訳ありませんが、お手伝いできません。",
+            "抱歉，我无法协助。",
             "<think>Hm.</think>",
         ] {
             assert_eq!(clean_summary(text), None, "{text}");

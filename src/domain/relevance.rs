@@ -6,8 +6,12 @@
 
 mod weights;
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
+use super::common_words::is_function_word;
 use super::id::CompanionId;
 use super::message::{Author, Message, Role};
 use super::named::named;
@@ -16,11 +20,12 @@ pub use weights::{THRESHOLD, WEIGHTS};
 /// The numbers of people and companions, of recent authors, and of the companion's own words that are remembered.
 const OTHERS: usize = 8;
 const RECENT: usize = 20;
-const OWN_WORDS: usize = 16;
+const OWN_WORDS: usize = 32;
 /// The distance in messages from which on distances count as equal.
 const FARTHEST: u16 = 200;
-/// The minimum length of a word that counts as shared, in bytes.
+/// The minimum length of a word that counts as shared, in bytes, and how much less a word counts for each that the companion used after it.
 const LONG: usize = 4;
+const FADING: f32 = 0.98;
 /// The maximum number of words of a short reaction.
 const SHORT: usize = 4;
 const REACTIONS: &[&str] = &[
@@ -28,6 +33,12 @@ const REACTIONS: &[&str] = &[
     "no", "nope", "np", "oh", "ok", "okay", "right", "rofl", "sure", "thanks", "thx", "true", "ty", "wow", "yeah", "yep", "yes",
     "yup",
 ];
+const THANKS: &[&str] = &["thanks", "thank", "thx", "ty", "cheers"];
+const YOU: &[&str] = &["you", "your", "youre", "u", "ur"];
+/// Words and pairs of words of a request to whoever is there.
+const ASKING: &[&str] = &["anybody", "anyone", "somebody", "someone", "help", "does"];
+const ASKING_PAIRS: &[[&str; 2]] =
+    &[["how", "do"], ["how", "can"], ["how", "to"], ["what", "is"], ["what", "s"], ["is", "there"], ["can", "i"]];
 
 named! {
     /// A feature of a message (docs/relevance.md). A message is *open* if it neither names the companion nor addresses another
@@ -35,16 +46,20 @@ named! {
     pub enum Feature {
         /// Always 1.
         Constant = "constant",
-        /// It names the companion.
-        Named = "named",
+        /// It begins with the companion's name.
+        NamedFirst = "named_first",
+        /// It names the companion elsewhere.
+        NamedLater = "named_later",
         /// It names the companion, times the distance to the companion's last message.
         NamedLongAgo = "named_long_ago",
-        /// It names another participant first.
+        /// It names the companion and has a question mark.
+        NamedQuestion = "named_question",
+        /// It addresses another participant first.
         OtherNamed = "other_named",
+        /// It addresses somebody first who is not known.
+        UnknownNamed = "unknown_named",
         /// It names another participant, but not first.
         OtherNamedLater = "other_named_later",
-        /// The companion spoke just before the author; open.
-        JustBefore = "just_before",
         /// The distance to the companion's last message, as a logarithm.
         Recency = "recency",
         /// `Recency` of an open message.
@@ -53,36 +68,46 @@ named! {
         Within20 = "within20",
         /// That distance is at least 60.
         Over60 = "over60",
-        /// The number of turns of others since the companion spoke, as a logarithm.
-        TurnsSince = "turns_since",
-        /// It has a question mark.
-        Question = "question",
-        /// It has a question mark and names the companion.
-        NamedQuestion = "named_question",
-        /// The number of its words, as a logarithm.
-        Length = "length",
-        /// The number of recent authors, divided by ten; open.
-        Present = "present",
-        /// The number of long words that the companion used recently; open.
-        SharedWords = "shared_words",
-        /// The companion's share of the recent messages: 0 up to 25 %, rising to 1 at 60 %.
-        Share = "share",
-        /// It is a short reaction.
-        Reaction = "reaction",
-        /// The number of short reactions among the last five messages.
-        ReactionBurst = "reaction_burst",
-        /// Its author named the companion recently; open.
-        NamedMeLately = "named_me_lately",
-        /// The companion named its author recently; open.
-        NamedByMeLately = "named_by_me_lately",
+        /// The companion spoke just before the author; open.
+        JustBefore = "just_before",
+        /// `JustBefore`, and the companion's message has a question mark.
+        JustAsked = "just_asked",
+        /// `JustBefore`, and the message says "you".
+        JustBeforeYou = "just_before_you",
+        /// The companion addressed its author most recently; open.
+        AddressedLast = "addressed_last",
+        /// How often its author named the companion, as a logarithm; open.
+        TimesNamed = "times_named",
         /// Its author and the companion named each other most recently; open.
         TalksWithMe = "talks_with_me",
-        /// Its author and another participant named each other most recently; open.
-        TalksWithOther = "talks_with_other",
-        /// Its author named another participant recently; open.
-        NamedOtherLately = "named_other_lately",
+        /// Its author last named another participant and not the companion; open.
+        NamedOtherLast = "named_other_last",
+        /// `NamedOtherLast`, times the distance to that message.
+        NamedOtherAgo = "named_other_ago",
+        /// The companion's share of the recent messages; open.
+        Share = "share",
+        /// The number of recent authors, divided by ten; open.
+        Present = "present",
+        /// Its author has not spoken before.
+        New = "new",
         /// The previous message is by the same author; open.
         Continues = "continues",
+        /// It has a question mark; open.
+        Question = "question",
+        /// Its author asked an open question at most 20 messages ago, and asks none now; open.
+        Asked = "asked",
+        /// It asks whoever is there: "anybody", "how do"; open.
+        AsksAnybody = "asks_anybody",
+        /// It gives thanks.
+        Thanks = "thanks",
+        /// It is a short reaction.
+        Reaction = "reaction",
+        /// The number of its words, as a logarithm.
+        Length = "length",
+        /// The words that it shares with the companion's, the newest counting most; open.
+        SharedWords = "shared_words",
+        /// Their number; open.
+        SharedCount = "shared_count",
     }
 }
 
@@ -125,6 +150,7 @@ impl<'a> Heard<'a> {
 
 /// Another participant. Messages are numbered from 1; 0 means never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 struct Other {
     /// A hash of the name.
     who: u32,
@@ -138,11 +164,17 @@ struct Other {
     named_other: u16,
     /// The newest message in which another participant named this one.
     named_by_other: u16,
+    /// The newest open question by this participant.
+    asked: u16,
+    /// How many messages it sent, and how many of them named the companion, at most 255.
+    messages: u8,
+    times_named: u8,
     is_person: bool,
 }
 
-/// A companion's memory of the conversation in a room: at most 256 bytes.
+/// A companion's memory of the conversation in a room: at most 512 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Relevance {
     /// A hash of the companion's name. 0 before it has spoken.
     me: u32,
@@ -151,18 +183,18 @@ pub struct Relevance {
     others: [Other; OTHERS],
     /// The authors of the recent messages, newest first.
     recent: [u16; RECENT],
-    /// Which of the last eight messages were short reactions, one bit each.
-    reactions: u8,
     /// Hashes of long words that the companion used, newest first.
-    own_words: [u32; OWN_WORDS],
-    /// The companion's newest message.
+    words: [u32; OWN_WORDS],
+    /// The companion's newest message, and whether it has a question mark.
     last_own: u16,
+    asked: bool,
+    /// The participant that the companion addressed most recently.
+    addressed: u32,
     /// The author of the newest message, and the author before that one.
     newest: u32,
     before: u32,
-    /// The number of consecutive messages by the newest author, and of others' turns since the companion spoke.
+    /// The number of consecutive messages by the newest author.
     run: u8,
-    turns: u8,
 }
 
 impl Relevance {
@@ -175,20 +207,21 @@ impl Relevance {
             self.run = self.run.saturating_add(1);
         } else {
             (self.before, self.run) = (self.newest, 1);
-            self.turns = self.turns.saturating_add(1);
         }
         let known = self.other(author);
         known.heard = count;
         known.is_person = heard.is_person;
+        known.messages = known.messages.saturating_add(1);
         match (heard.named, other) {
-            (Named::Me, _) => known.named_me = count,
+            (Named::Me, _) => (known.named_me, known.times_named) = (count, known.times_named.saturating_add(1)),
             (_, Some(_)) => known.named_other = count,
+            (_, None) if heard.text.contains('?') => known.asked = count,
             (_, None) => {}
         }
         if let Some(who) = other.filter(|who| *who != 0) {
             self.other(who).named_by_other = count;
         }
-        self.add(author, heard.text);
+        self.add(author);
     }
 
     /// Records a message by the companion itself.
@@ -201,18 +234,18 @@ impl Relevance {
         if first != me && self.knows(first) {
             let count = self.count;
             self.other(first).named_by_me = count;
+            self.addressed = first;
         }
         if self.newest != me {
             (self.before, self.run) = (self.newest, 1);
         }
-        (self.last_own, self.turns) = (self.count, 0);
-        for word in long_words(text) {
-            if !self.own_words.contains(&word) {
-                self.own_words.rotate_right(1);
-                self.own_words[0] = word;
-            }
+        (self.last_own, self.asked) = (self.count, text.contains('?'));
+        for word in self.content(text) {
+            let at = self.words.iter().position(|known| *known == word).unwrap_or(OWN_WORDS - 1);
+            self.words[..=at].rotate_right(1);
+            self.words[0] = word;
         }
-        self.add(me, text);
+        self.add(me);
     }
 
     /// The features of a recorded message.
@@ -220,53 +253,79 @@ impl Relevance {
         let (author, count) = (self.author(heard), self.count);
         let known = self.others.iter().find(|other| other.who == author).copied().unwrap_or_default();
         let named = heard.named == Named::Me;
-        let names_other = !named && self.named_other(heard, author).is_some();
-        let names_other_later = !named
-            && !names_other
-            && words(heard.text).skip(1).map(hash).any(|word| word != self.me && word != author && self.knows(word));
+        let other = self.named_other(heard, author).filter(|_| !named);
+        let is_unknown = other == Some(0) && heard.named == Named::Unknown;
+        let mut lower: Vec<String> = words(heard.text).map(str::to_lowercase).collect();
+        let is_other = |word: u32| word != self.me && word != author && self.knows(word);
+        let names_other_later = !named && other.is_none() && lower.iter().skip(1).map(|word| hash(word)).any(is_other);
         // It has no certain addressee.
-        let is_open = !named && !names_other;
+        let is_open = !named && other.is_none();
         let since = if self.last_own == 0 { FARTHEST } else { (count - self.last_own).min(FARTHEST) };
-        let recently = |at: u16, most: u16| at != 0 && count - at <= most;
         let remembered = &self.recent[..usize::from(count).min(RECENT)];
         let own = remembered.iter().filter(|author| self.last_own != 0 && **author == short(self.me)).count();
         let mut present = remembered.to_vec();
         present.sort_unstable();
         present.dedup();
-        let shared = long_words(heard.text).filter(|word| self.own_words.contains(word)).count().min(3);
+        let shared: Vec<usize> =
+            self.content(heard.text).into_iter().filter_map(|word| self.words.iter().position(|own| *own == word)).collect();
+        let fading = (0..OWN_WORDS).scan(1.0, |weight: &mut f32, _| Some(std::mem::replace(weight, *weight * FADING)));
+        let fading: Vec<f32> = fading.collect();
         let (with_me, with_other) = (known.named_me.max(known.named_by_me), known.named_other.max(known.named_by_other));
+        let names_other_lately = is_open && known.named_other > known.named_me;
+        let is_just_before = is_open && self.last_own != 0 && self.before == self.me;
         let recency = logarithm(u32::from(since));
         let is_question = heard.text.contains('?');
-        let share = own as f32 / remembered.len().max(1) as f32;
+        lower.truncate(50);
+        let has = |list: &[&str]| lower.iter().any(|word| list.contains(&&**word));
+        let asks = has(ASKING) || lower.windows(2).any(|two| ASKING_PAIRS.iter().any(|pair| *pair == [&*two[0], &*two[1]]));
         let value = |feature: Feature| match feature {
             Feature::Constant => 1.0,
-            Feature::Named => flag(named),
+            Feature::NamedFirst => flag(named && self.begins_with_name(heard.text)),
+            Feature::NamedLater => flag(named && !self.begins_with_name(heard.text)),
             Feature::NamedLongAgo => flag(named) * recency,
-            Feature::OtherNamed => flag(names_other),
+            Feature::NamedQuestion => flag(named && is_question),
+            Feature::OtherNamed => flag(other.is_some()),
+            Feature::UnknownNamed => flag(is_unknown),
             Feature::OtherNamedLater => flag(names_other_later),
-            Feature::JustBefore => flag(self.last_own != 0 && self.before == self.me && is_open),
             Feature::Recency => recency,
             Feature::RecencyOpen => flag(is_open) * recency,
             Feature::Within20 => flag(since <= 20 && is_open),
             Feature::Over60 => flag(since >= 60),
-            Feature::TurnsSince => logarithm(u32::from(self.turns)),
-            Feature::Question => flag(is_question),
-            Feature::NamedQuestion => flag(named && is_question),
-            Feature::Length => logarithm(words(heard.text).take(50).count() as u32),
-            Feature::Present => flag(is_open) * present.len() as f32 / 10.0,
-            Feature::SharedWords => flag(is_open) * shared as f32,
-            // Zero up to a quarter of the recent messages, and 1 from 60 %.
-            Feature::Share => ((share - 0.25) / 0.35).clamp(0.0, 1.0),
-            Feature::Reaction => flag(is_reaction(heard.text)),
-            Feature::ReactionBurst => (self.reactions & 0b1_1111).count_ones() as f32,
-            Feature::NamedMeLately => flag(recently(known.named_me, 50) && is_open),
-            Feature::NamedByMeLately => flag(recently(known.named_by_me, 50) && is_open),
+            Feature::JustBefore => flag(is_just_before),
+            Feature::JustAsked => flag(is_just_before && self.asked),
+            Feature::JustBeforeYou => flag(is_just_before && has(YOU)),
+            Feature::AddressedLast => flag(is_open && self.addressed != 0 && self.addressed == author),
+            Feature::TimesNamed => flag(is_open) * logarithm(u32::from(known.times_named.min(30))),
             Feature::TalksWithMe => flag(with_me > with_other && is_open),
-            Feature::TalksWithOther => flag(with_other > with_me && is_open),
-            Feature::NamedOtherLately => flag(recently(known.named_other, 40) && is_open),
+            Feature::NamedOtherLast => flag(names_other_lately),
+            Feature::NamedOtherAgo => flag(names_other_lately) * logarithm(u32::from((count - known.named_other).min(FARTHEST))),
+            Feature::Share => flag(is_open) * own as f32 / remembered.len().max(1) as f32,
+            Feature::Present => flag(is_open) * present.len() as f32 / 10.0,
+            Feature::New => flag(known.messages <= 1),
             Feature::Continues => flag(self.run > 1 && is_open),
+            Feature::Question => flag(is_open && is_question),
+            Feature::Asked => flag(is_open && known.asked != 0 && (1..=20).contains(&(count - known.asked))),
+            Feature::AsksAnybody => flag(is_open && asks),
+            Feature::Thanks => flag(has(THANKS)),
+            Feature::Reaction => flag(is_reaction(heard.text)),
+            Feature::Length => logarithm(lower.len() as u32),
+            Feature::SharedWords => flag(is_open) * shared.iter().map(|place| fading[*place]).sum::<f32>().min(3.0),
+            Feature::SharedCount => flag(is_open) * shared.len().min(3) as f32,
         };
         Features(Feature::ALL.map(value))
+    }
+
+    /// Whether a message that names the companion begins with its name. Before the companion has spoken, the name is not known.
+    fn begins_with_name(&self, text: &str) -> bool {
+        let (first, is_marked) = first_word(text);
+        if self.me == 0 { is_marked } else { hash(first) == self.me }
+    }
+
+    /// The long words of a text that have content and are no names.
+    fn content(&self, text: &str) -> BTreeSet<u32> {
+        let long = words(text).filter(|word| word.len() >= LONG).map(str::to_lowercase);
+        let content = long.filter(|word| !is_function_word(word)).map(|word| hash(&word));
+        content.filter(|word| *word != self.me && self.others.iter().all(|other| other.who != *word)).collect()
     }
 
     /// Whether at most one person has been seen in the room.
@@ -292,6 +351,7 @@ impl Relevance {
                     &mut other.named_by_me,
                     &mut other.named_other,
                     &mut other.named_by_other,
+                    &mut other.asked,
                 ] {
                     *at = at.saturating_sub(half);
                 }
@@ -300,10 +360,9 @@ impl Relevance {
         self.count += 1;
     }
 
-    fn add(&mut self, author: u32, text: &str) {
+    fn add(&mut self, author: u32) {
         self.recent.rotate_right(1);
         self.recent[0] = short(author);
-        self.reactions = self.reactions << 1 | u8::from(is_reaction(text));
         self.newest = author;
     }
 
@@ -346,8 +405,17 @@ pub struct Estimate {
     pub logit: f32,
     /// The minimum logit for asking the companion.
     pub threshold: f32,
-    /// The features that are not zero.
-    pub features: Vec<(Feature, f32)>,
+    /// The names of the features that are not zero, with their values. Earlier versions had others.
+    pub features: Vec<(Cow<'static, str>, f32)>,
+}
+
+impl Estimate {
+    /// Each feature's part of the logit. `None` if the estimate was made with other features or weights.
+    pub fn parts(&self) -> Option<Vec<(&str, f32)>> {
+        let weight = |name: &str| Feature::ALL.iter().position(|feature| feature.as_str() == name).map(|place| WEIGHTS[place]);
+        let parts: Option<Vec<_>> = self.features.iter().map(|(name, value)| Some((&**name, value * weight(name)?))).collect();
+        parts.filter(|parts| (parts.iter().map(|(_, part)| part).sum::<f32>() - self.logit).abs() < 0.01)
+    }
 }
 
 /// The features of a message, in the order of [`Feature::ALL`].
@@ -360,8 +428,9 @@ impl Features {
     }
 
     /// The features that are not zero, with their names.
-    pub fn named(&self) -> Vec<(Feature, f32)> {
-        Feature::ALL.into_iter().zip(self.0).filter(|(_, value)| *value != 0.0).collect()
+    pub fn named(&self) -> Vec<(Cow<'static, str>, f32)> {
+        let named = Feature::ALL.map(|feature| feature.as_str().into()).into_iter().zip(self.0);
+        named.filter(|(_, value)| *value != 0.0).collect()
     }
 
     /// The logarithm of the odds that the companion answers.
@@ -402,10 +471,6 @@ fn is_part_of_word(char: char) -> bool {
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|char| !is_part_of_word(char)).filter(|word| !word.is_empty())
-}
-
-fn long_words(text: &str) -> impl Iterator<Item = u32> {
-    words(text).filter(|word| word.len() >= LONG).map(hash)
 }
 
 /// The first word of a text, and whether it is marked as an address: `ana: …`, `ana, …`.

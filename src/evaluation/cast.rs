@@ -6,7 +6,23 @@ use std::sync::Arc;
 use super::excerpts::Excerpt;
 
 /// Bots in the rooms of the published data. They speak only on command, so they never take the companion's role.
-const BOTS: &[&str] = &["ubotu", "ubottu", "ubot3", "ubugtu", "floodbot1", "floodbot2", "floodbot3", "floodbot4"];
+const BOTS: &[&str] = &[
+    "ubotu",
+    "ubottu",
+    "ubot3",
+    "ubugtu",
+    "floodbot1",
+    "floodbot2",
+    "floodbot3",
+    "floodbot4",
+    "mootbot",
+    "eval",
+    "rustbot",
+    "wikibugs",
+    "gerrit-wm",
+    "wm-bot",
+    "wmdsbot",
+];
 
 /// The `most` authors with the most annotated messages, without bots; ties are resolved by name. In a room with companions, only
 /// the companions, including silent ones.

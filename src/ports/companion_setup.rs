@@ -191,6 +191,8 @@ pub struct CompanionOptions {
     pub voices: Vec<ServiceVoices>,
     /// Everyday words in lower case. As names, they count only where they call a companion.
     pub common_names: BTreeSet<&'static str>,
+    /// Whether one call asks all companions of a round (`turn_taking.voting`).
+    pub decides_together: bool,
     /// The default values of fields.
     pub defaults: DefaultFields,
 }

@@ -26,6 +26,7 @@ use crate::domain::id::{CompanionId, id_of_title};
 use crate::domain::lookalike::look_alike;
 use crate::domain::names::SharedName;
 use crate::domain::policy::names::CommonNames;
+use crate::domain::policy::turn_taking::Voting;
 use crate::domain::prompt::room::{decision_room, tokens};
 use crate::domain::service::Service;
 use crate::journal::key;
@@ -216,6 +217,7 @@ impl CompanionSetup for Setup {
                 CommonNames::Vocative => common_words(),
                 CommonNames::Anywhere => BTreeSet::new(),
             },
+            decides_together: settings.turn_taking.voting == Voting::Together,
             defaults: DefaultFields {
                 persona: defaults.persona.clone(),
                 chattiness: defaults.chattiness.clone(),

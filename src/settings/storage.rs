@@ -124,8 +124,9 @@ impl Storage {
             check_url("url", bare_secret("url", url.expose_secret())?)?;
         }
         if self.engine == Engine::Postgres && self.url.is_none() && self.url_file.is_none() {
-            let message = "is \"postgres\", which needs the URL of a database: set url_file (or TERTULIA__STORAGE__URL), or engine to \"sled\"";
-            return Err(Problem::new("engine", message));
+            let message =
+                "is not set, but storage.engine is \"postgres\"; set url_file (or TERTULIA__STORAGE__URL), or engine to \"sled\"";
+            return Err(Problem::new("url", message));
         }
         if let Some(days) = self.retention_days {
             within("retention_days", days, 1..=MOST_DAYS)?;
@@ -279,7 +280,7 @@ mod tests {
         assert!(with("postgresql://me:hidden@localhost/tertulia").check().is_ok());
         assert!(with("\"postgres://me:hidden@a,b:5433/tertulia?sslmode=require\"").check().is_ok());
         let problem = postgres().check().unwrap_err();
-        assert!(problem.key == "engine" && problem.message.contains("TERTULIA__STORAGE__URL"), "{problem}");
+        assert!(problem.key == "url" && problem.message.contains("TERTULIA__STORAGE__URL"), "{problem}");
         let both = Storage { url_file: Some("url".into()), ..with("postgresql://me@localhost/tertulia") };
         assert_eq!(both.check().unwrap_err().key, "url_file");
         for url in [

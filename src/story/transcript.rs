@@ -172,7 +172,7 @@ impl Transcript {
 /// The time of day. The offset from UTC is added where the clock is set back and a time occurs twice.
 fn time_of_day(time: &Zoned) -> String {
     let is_twice = time.time_zone().to_ambiguous_timestamp(time.datetime()).is_ambiguous();
-    time.strftime(if is_twice { "%H:%M %:Q" } else { "%H:%M" }).to_string()
+    time.strftime(if is_twice { "%H:%M %:z" } else { "%H:%M" }).to_string()
 }
 
 /// A message's Markdown as a block quote. Line breaks are kept.

@@ -69,6 +69,20 @@ test('the time of a message is a link to it, also to an earlier page', async t =
   await target.waitFor();
 });
 
+test('the time of a message that was answered is a link, too', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room);
+  const message = await it.server.say(room, 'Aria, are you there?');
+  const own = page.locator('.chat-message', { hasText: 'are you there' });
+  await page.locator('.happened, .line').first().waitFor();
+
+  await own.locator('a.permalink').click();
+
+  await until(page, () => document.querySelector('.chat-message.flash'));
+  assert.equal(await page.locator('.notice', { hasText: 'There is no message' }).count(), 0);
+  assert.ok(page.url().endsWith(`#/${room}/${message}`));
+});
+
 test('export and usage are behind buttons', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);

@@ -8,19 +8,19 @@ use crate::domain::decision::Reason;
 use crate::domain::event::{Decided, Recorded};
 use crate::domain::moment::Moment;
 use crate::domain::policy::quiet_hours::QuietHours;
-use crate::domain::relevance::{Estimate, WEIGHTS};
+use crate::domain::relevance::Estimate;
 use crate::ports::backend::decisions::StoryLine;
 use crate::story::Subject;
 use crate::story::words::{Told, span};
 
 /// The estimate of the pre-gate, and its features.
 fn estimate(who: &Subject, estimate: &Estimate) -> Told {
-    let mut parts: Vec<_> =
-        estimate.features.iter().map(|(feature, value)| (feature, value * WEIGHTS[*feature as usize])).collect();
+    let (logit, threshold) = (format!("{:.2}", estimate.logit), format!("{:.2}", estimate.threshold));
+    let estimated = who.sentence("why.rules.irrelevant", &[("logit", &logit), ("threshold", &threshold)]);
+    let Some(mut parts) = estimate.parts() else { return estimated };
     parts.sort_by(|(_, one), (_, other)| other.abs().total_cmp(&one.abs()));
     let features: Vec<_> = parts.iter().map(|(feature, part)| format!("{feature} {part:+.2}")).collect();
-    let (logit, threshold) = (format!("{:.2}", estimate.logit), format!("{:.2}", estimate.threshold));
-    who.sentence("why.rules.irrelevant", &[("logit", &logit), ("threshold", &threshold), ("features", &features.join(", "))])
+    estimated.and(Some(who.sentence("why.rules.features", &[("features", &features.join(", "))])))
 }
 
 impl Scene<'_> {

@@ -83,7 +83,8 @@ impl Scene {
 
     /// The name of the zone, or its offset from UTC.
     fn zone_name(&self, now: Moment) -> String {
-        match self.zone.iana_name() {
+        // A zone that was read from a file has an empty name.
+        match self.zone.iana_name().filter(|name| !name.is_empty()) {
             Some(name) => name.to_owned(),
             None => format!("UTC{}", now.zoned(&self.zone).strftime("%:z")),
         }

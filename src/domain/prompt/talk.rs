@@ -218,7 +218,8 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     if recall_room > 0 {
         // Up to a quarter of the room may stay empty, because the talk keeps its first message for long.
         let kept: usize = shown.iter().rev().take(KEPT).map(Item::weight).sum();
-        recall_room = recall_room.min(room.saturating_sub((kept + MAX_FRAME_OF_TALK) * 4 / 3));
+        // In a small prompt, a line or two remain for what is looked up.
+        recall_room = recall_room.min(room.saturating_sub((kept + MAX_FRAME_OF_TALK) * 4 / 3).max(room / 6));
         shown = self::shown(&talk, new_from, reader, &scene.zone, room - recall_room, Begin::Seldom);
     }
     Talk { system, reserved, changing, talk, new_from, shown, recall_room }

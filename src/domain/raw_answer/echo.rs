@@ -28,7 +28,7 @@ enum Kind {
     Sentence,
     /// The beginning of such a sentence, up to a colon. Its rest, such as a list of names, may differ.
     Opening,
-    /// Another author's message. It counts as copied only if the line ends after it.
+    /// Another author's message. It counts as copied only as a whole line, because a companion may quote it.
     Message,
 }
 
@@ -56,7 +56,9 @@ impl Known {
     fn copied<'a>(&self, text: Cursor<'a>) -> Found<'a> {
         let is_sign = |c| SIGNS.contains(&c);
         let begin = text.past(is_sign, MAX_SIGNS)?;
-        first(&self.0, |(known, kind)| {
+        let before = text.before().trim_end_matches([' ', '\t']);
+        let begins_line = before.is_empty() || before.ends_with('\n');
+        first(self.0.iter().filter(|(_, kind)| begins_line || *kind != Kind::Message), |(known, kind)| {
             let is_same_kind = |c: char, other: char| *kind != Kind::Message && c.is_ascii_digit() && other.is_ascii_digit();
             let Some(end) = begin.after_alike(known, is_same_kind)? else { return Ok(None) };
             let end = end.past(is_sign, MAX_SIGNS)?;

@@ -693,6 +693,8 @@ mod copies {
             "Good morning!",
             "ありがとうございます",
             "You said: “We went along the shore and counted boats.” I like that.",
+            "You said that today: “We went along the shore and counted boats.”",
+            "You told me. We went along the shore and counted boats.",
             "We went along the shore and counted boats. So did I.",
             "They asked me about the old harbours.",
         ] {

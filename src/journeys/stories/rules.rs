@@ -38,7 +38,7 @@ async fn an_estimate_is_shown_with_its_features() {
     assert_eq!(world.side.asked_for("Aria") + world.side.asked_for("aria"), 0);
     let estimate = step(&explanation, "rule");
     assert!(
-        estimate.contains("from -1.83 on, Aria would have thought about it") && estimate.contains("constant -"),
+        estimate.contains("from -1.84 on, Aria would have thought about it") && estimate.contains("constant -"),
         "{estimate}"
     );
     assert_eq!(setting(&explanation, "rule"), "gate.pre_gate_threshold");
@@ -129,7 +129,9 @@ async fn an_endpoints_own_error_text_is_in_no_story_of_another_guild() {
     let explanation = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
 
     assert!(
-        explanation.starts_with("The AI service did not accept the request, or its answer could not be used; the log says why. Aria tries again "),
+        explanation.starts_with(
+            "The AI service did not accept the request, or its answer could not be used; the log says why. Aria tries again "
+        ),
         "{explanation}"
     );
 }

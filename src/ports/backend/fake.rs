@@ -384,6 +384,7 @@ impl GuestService for FakeBackend {
             ends_at: None,
             name: None,
             run_by: RunBy::default(),
+            takes_notes: false,
         })
     }
 

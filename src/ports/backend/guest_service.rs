@@ -140,6 +140,8 @@ pub struct Preview {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
     pub run_by: RunBy,
+    /// Whether companions take notes of what guests say.
+    pub takes_notes: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -58,6 +58,7 @@ impl CompanionSetup for FakeCompanions {
             models: vec!["main".into()],
             voices: Vec::new(),
             common_names: BTreeSet::from(["will"]),
+            decides_together: false,
             defaults: DefaultFields {
                 persona: "".into(),
                 chattiness: "".into(),

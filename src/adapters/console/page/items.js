@@ -40,13 +40,13 @@ function lineOf(room, message) {
   // A wish to speak may be renewed after other messages, and answered then.
   const cameOf = one => answerOf(one)?.seq ?? (one.yes ? room.companions.get(one.companion)?.doing : '');
   const mark = `${decided.map(one => `${one.key}${one.version}${cameOf(one)}`)} ${next?.seq} ${next?.whilePaused} ${room.companions.size} ${doing} ${message.version}`;
-  if (message.line?.mark !== mark) {
+  if (message.ownLine?.mark !== mark) {
     const key = `h${message.key}`;
     const line = happened(room, message);
     for (const one of line ? decided : []) one.line = key;
-    message.line = { mark, item: line && { key, what: 'happened', entry: message, line, mark, drawWhy } };
+    message.ownLine = { mark, item: line && { key, what: 'happened', entry: message, line, mark, drawWhy } };
   }
-  return message.line.item;
+  return message.ownLine.item;
 }
 
 // Whether another statement may take the place of a message: it is the newest, by a companion of this server.

@@ -86,13 +86,13 @@ async function look(secret) {
     if (NONE[problem.status]) return none(NONE[problem.status]);
     return show(t('join.not_now'), paragraph(words.upper(plain(problem.message))), el('form', { onsubmit: event => (event.preventDefault(), look(secret)) }, el('button', null, t('base.try_again'))));
   }
-  const { room, ends_at: ends, operator, name: before, demo, run_by: runBy } = invitation;
+  const { room, ends_at: ends, operator, name: before, demo, run_by: runBy, takes_notes: takesNotes } = invitation;
   const title = pieces('join.invited', { room: name(titleOf(room)) });
   if (operator) return show(title, paragraph(t('join.operator')), linkTo(room, t('join.open')));
   const visiting = (await visits()).find(({ id }) => id === room.id);
   if (visiting) return show(title, paragraph(pieces('join.already', { name: name(visiting.name) })), linkTo(room, t('join.open')));
   const [node, field] = form(secret, room, before);
-  show(title, companionsOf(room), paragraph(notice(runBy)), demo ? paragraph(t('consent.demo')) : null, paragraph(t(demo ? 'join.stored' : 'join.sent'), ' ', t('join.kept')), ends ? paragraph(t('join.ends', { at: words.minute(ends) })) : null, node);
+  show(title, companionsOf(room), paragraph(notice(runBy)), demo ? paragraph(t('consent.demo')) : null, paragraph(t(demo ? 'join.stored' : 'join.sent'), ' ', takesNotes ? `${t('join.noted')} ` : '', t('join.kept')), ends ? paragraph(t('join.ends', { at: words.minute(ends) })) : null, node);
   return field.focus();
 }
 

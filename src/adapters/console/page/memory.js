@@ -30,8 +30,8 @@ export function showMemory(room, me) {
   const source = note => el('a', { class: 'permalink', href: `#/${encodeURIComponent(note.room)}/${note.sources[0]}`, onclick: () => box.close() }, plain(origin(note)));
 
   function correction(note, entry) {
-    const field = el('input', { value: note.text, maxlength: LONGEST, required: true, autocomplete: 'off', dir: 'auto', 'aria-label': t('remembered.corrected') });
-    const form = el('form', { class: 'small-form' }, field, el('div', { class: 'row' }, el('button', { class: 'solid' }, t('base.save')), button(t('base.cancel'), async () => {})));
+    const field = el('input', { value: note.text, maxlength: LONGEST, required: true, autocomplete: 'off', dir: 'auto', 'aria-label': t('remembered.corrected'), 'aria-describedby': 'correct-about' });
+    const form = el('form', { class: 'small-form' }, field, el('p', { class: 'hint', id: 'correct-about' }, t('remembered.correct_about')), el('div', { class: 'row' }, el('button', { class: 'solid' }, t('base.save')), button(t('base.cancel'), async () => {})));
     form.addEventListener('submit', event => {
       event.preventDefault();
       doing(() => api.correctNote(note.room, note.seq, field.value.trim()))();
@@ -49,7 +49,7 @@ export function showMemory(room, me) {
   }
 
   async function erase(note) {
-    const question = [`“${plain(note.text)}”`, t('remembered.erase_question')];
+    const question = [plain(note.text), t('remembered.erase_question')];
     if (await confirmed(t('remembered.erase'), question, t('remembered.erase'))) await api.eraseNote(note.room, note.seq);
   }
 

@@ -38,7 +38,7 @@ pub(super) struct PartialAnswer<'a> {
     room: usize,
     drafts: Option<&'a mpsc::UnboundedSender<Draft>>,
     has_choice: bool,
-    /// Whether the answer was not streamed and its list of choices is empty.
+    /// Whether something arrived, but no choice. Some gateways say in this way that a filter withheld the answer.
     is_without_choice: bool,
     /// Why a filter blocked the prompt.
     blocked: Option<String>,
@@ -165,7 +165,6 @@ impl<'a> PartialAnswer<'a> {
     pub fn take_whole(&mut self, whole: Piece) -> Result<(), Broken> {
         let is_answer = whole.has_choices || whole.blocked.is_some();
         self.add_piece(whole);
-        self.is_without_choice = !self.has_choice;
         if is_answer { Ok(()) } else { Err(Broken::Unreadable("it holds no choices".to_owned())) }
     }
 
@@ -226,6 +225,7 @@ impl<'a> PartialAnswer<'a> {
             Some(choice) => self.add_choice(choice),
             None => self.ending |= self.begun && piece.tokens.is_some(),
         }
+        self.is_without_choice = !self.has_choice;
     }
 
     fn add_choice(&mut self, choice: Choice) {

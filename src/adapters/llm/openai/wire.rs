@@ -28,7 +28,7 @@ pub(super) struct Piece {
     pub model: Option<String>,
     /// The choice with the lowest index: only one answer is requested.
     pub choice: Option<Choice>,
-    /// Whether it has a list of choices, which may be empty.
+    /// Whether it has a list of choices, which may be empty, or is a completion without one.
     pub has_choices: bool,
     /// Why a filter blocked the prompt, as reported by Google.
     pub blocked: Option<String>,
@@ -95,6 +95,9 @@ impl Piece {
                 Ok(value) if value.get().starts_with('[') => reported_error(value),
                 _ => garbled(error),
             })?;
+        let is_completion = object.and_then(text_in).is_some_and(|object| object.starts_with("chat.completion"));
+        let has_choices = choices.is_some() || is_completion;
+        let choices = choices.filter(|choices| choices.get() != "null");
         let choices: Option<First<&RawValue, MAX_CHOICES>> =
             choices.map(|choices| serde_json::from_str(choices.get())).transpose().map_err(garbled)?;
         if let Some(error) = error.filter(|error| is_something(error)) {
@@ -106,7 +109,6 @@ impl Piece {
         if is_error || choices.is_none() && usage.is_none() && words.into_iter().flatten().any(is_something) {
             return Err(serde_json::from_str(text).map_or_else(garbled, reported_error));
         }
-        let has_choices = choices.is_some();
         let blocked = feedback.and_then(|feedback| fields(feedback.get(), ["blockReason"]).ok());
         let choice = choices.and_then(|first| first.0.into_iter().min_by_key(|choice| index(choice)));
         let counts = usage.and_then(|usage| fields(usage.get(), ["prompt_tokens", "completion_tokens"]).ok());

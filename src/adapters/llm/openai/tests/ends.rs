@@ -426,3 +426,20 @@ async fn what_an_endpoint_wants_besides_is_sent_and_its_secrets_are_never_shown(
         assert!(problem.message.contains(words), "{problem}");
     }
 }
+
+#[tokio::test]
+async fn an_answer_without_a_choice_was_withheld_by_a_filter() {
+    let whole = |answer: Value| plain(200, "application/json", answer.to_string());
+    for does in [
+        streamed([usage(), done()], Then::Ends),
+        streamed([json!({ "id": "1", "choices": null }).to_string(), done()], Then::Ends),
+        streamed([json!({ "id": "1", "object": "chat.completion.chunk" }).to_string(), done()], Then::Ends),
+        whole(json!({ "choices": [] })),
+        whole(json!({ "object": "chat.completion", "choices": null, "usage": { "prompt_tokens": 5 } })),
+        whole(json!({ "object": "chat.completion", "usage": { "prompt_tokens": 5 } })),
+    ] {
+        let no_answer = ask_once(does).await.expect_err("no answer");
+
+        assert!(matches!(no_answer, NoAnswer::Filtered { .. }), "{no_answer}");
+    }
+}
