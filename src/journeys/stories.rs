@@ -98,7 +98,7 @@ async fn a_question_without_an_answer_is_shown_with_the_one_after_it() {
     assert_eq!(step(&tried, "message"), "Ana said to Aria: “Ari, there?”");
     assert_eq!(
         step(&tried, "error"),
-        "The AI service did not accept the request, or its answer could not be used; the log says why. Aria was to try again after 10 seconds."
+        "The AI service did not accept the request, or its answer could not be used; `tertulia health` says why. Aria was to try again after 10 seconds."
     );
     assert!(waits.text.starts_with("The AI service did not accept the request, or"), "{}", waits.text);
     assert!(waits.text.ends_with("Aria tries again in 6 seconds."), "{}", waits.text);

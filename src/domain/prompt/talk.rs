@@ -140,9 +140,9 @@ fn situation(
     let [earlier, new] = [&talk[begin..begin + new_from], &talk[begin + new_from..]];
     let scene = scene.sentences(character.id, earlier, new, changing / 4);
     let found = Found { messages: &statement.recalled, notes: &statement.notes };
-    let people_room = people_room(statement).min(recall_room / 2);
+    let people_room = if statement.people.is_empty() { 0 } else { people_room(statement).min(recall_room / 2) };
     let elsewhere_weight = if statement.elsewhere.is_empty() { 0 } else { weight(ELSEWHERE) };
-    let room = (recall_room - people_room).saturating_sub(elsewhere_weight);
+    let room = (recall_room - people_room).min(words.recall_tokens * 4).saturating_sub(elsewhere_weight);
     let (older, mut recalled) = recalled::recalled(found, &talk[begin..], reader, zone, room);
     let (people, about) =
         recalled::people(&statement.people, &recalled, &talk[begin..], zone, statement.page_tokens * 4, people_room);

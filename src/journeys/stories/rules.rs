@@ -130,7 +130,7 @@ async fn an_endpoints_own_error_text_is_in_no_story_of_another_guild() {
 
     assert!(
         explanation.starts_with(
-            "The AI service did not accept the request, or its answer could not be used; the log says why. Aria tries again "
+            "The AI service did not accept the request, or its answer could not be used; `tertulia health` says why. Aria tries again "
         ),
         "{explanation}"
     );
