@@ -47,12 +47,12 @@ test('notes are turned off and on, and a text that is too long is refused in wor
 
   const dialog = await opened(page);
   await dialog.getByRole('button', { name: 'Take no more notes' }).click();
-  await dialog.getByText('Companions take no notes here.').waitFor();
+  await dialog.getByText('Companions take no notes in any room.').waitFor();
   assert.equal((await it.server.call('GET', `/api/rooms/${room}/notes`)).on, false);
   await dialog.getByRole('button', { name: 'Take notes' }).click();
   await dialog.getByRole('button', { name: 'Take no more notes' }).waitFor();
   await dialog.getByRole('button', { name: 'Use them in all rooms' }).click();
-  await dialog.getByText('in this server’s other rooms').waitFor();
+  await dialog.getByText('in your other rooms').waitFor();
   assert.equal((await it.server.call('GET', `/api/rooms/${room}/notes`)).across_rooms, true);
   await dialog.getByRole('button', { name: 'Use them only in their rooms' }).click();
   await dialog.getByText('in this room only').waitFor();

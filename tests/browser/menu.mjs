@@ -70,7 +70,7 @@ test('the time of a message is a link to it, also to an earlier page', async t =
 });
 
 test('the time of a message that was answered is a link, too', async t => {
-  const room = await it.server.room({ companions: ['aria'] });
+  const room = await it.server.room({ companions: ['aria'], guild: 'links' });
   const page = await it.open(t, room);
   const message = await it.server.say(room, 'Aria, are you there?');
   const own = page.locator('.chat-message', { hasText: 'are you there' });
