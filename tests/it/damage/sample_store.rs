@@ -79,8 +79,9 @@ impl SampleStore {
         talk(&server, 0..messages / 2).await;
         talk_at_length(&server, 0..LONG_MESSAGES).await;
         server.kill().await;
-        // The end of a summary cannot be watched. From here on there are none, so that none is in flight while the answers are read.
+        // The end of a summary, or of note-taking, cannot be watched. From here on there is none, so that none is in flight while the answers are read.
         premises.set("prompt.summary_after", "100000");
+        premises.set("memory.notes", "false");
         premises.set("prompt.statement_tokens", "1000000");
         let server = premises.start().await;
         talk(&server, messages / 2..messages).await;
