@@ -35,7 +35,7 @@ const REACTIONS: &[&str] = &[
 ];
 const THANKS: &[&str] = &["thanks", "thank", "thx", "ty", "cheers"];
 const YOU: &[&str] = &["you", "your", "youre", "u", "ur"];
-/// Words and pairs of words of a request to whoever is there.
+/// Words and word pairs of a question to all participants.
 const ASKING: &[&str] = &["anybody", "anyone", "somebody", "someone", "help", "does"];
 const ASKING_PAIRS: &[[&str; 2]] =
     &[["how", "do"], ["how", "can"], ["how", "to"], ["what", "is"], ["what", "s"], ["is", "there"], ["can", "i"]];
@@ -56,7 +56,7 @@ named! {
         NamedQuestion = "named_question",
         /// It addresses another participant first.
         OtherNamed = "other_named",
-        /// It addresses somebody first who is not known.
+        /// It begins with an address to an unknown name.
         UnknownNamed = "unknown_named",
         /// It names another participant, but not first.
         OtherNamedLater = "other_named_later",
@@ -96,7 +96,7 @@ named! {
         Question = "question",
         /// Its author asked an open question at most 20 messages ago, and asks none now; open.
         Asked = "asked",
-        /// It asks whoever is there: "anybody", "how do"; open.
+        /// It asks all participants: "anybody", "how do"; open.
         AsksAnybody = "asks_anybody",
         /// It gives thanks.
         Thanks = "thanks",

@@ -218,7 +218,7 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     if recall_room > 0 {
         // Up to a quarter of the room may stay empty, because the talk keeps its first message for long.
         let kept: usize = shown.iter().rev().take(KEPT).map(Item::weight).sum();
-        // In a small prompt, a line or two remain for what is looked up.
+        // A small prompt keeps a sixth of its room for recalled messages.
         recall_room = recall_room.min(room.saturating_sub((kept + MAX_FRAME_OF_TALK) * 4 / 3).max(room / 6));
         shown = self::shown(&talk, new_from, reader, &scene.zone, room - recall_room, Begin::Seldom);
     }

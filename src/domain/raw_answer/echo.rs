@@ -24,7 +24,7 @@ const MAX_VARIABLE: usize = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A sentence of the instructions or of the decision's reason. Digits may differ: the time goes on.
+    /// A sentence of the instructions or of the decision's reason. Digits may differ, because the prompt has the time.
     Sentence,
     /// The beginning of such a sentence, up to a colon. Its rest, such as a list of names, may differ.
     Opening,
@@ -86,7 +86,7 @@ fn words(text: &str) -> usize {
     text.unicode_words().map(|word| if is_character(word) { 1 } else { 3 }).sum::<usize>() / 3
 }
 
-/// The sentences of a text, each with its final punctuation. A colon ends an opening if the line goes on.
+/// The sentences of a text, each with its final punctuation. A colon ends an opening if more text follows in its line.
 fn sentences(text: &str) -> impl Iterator<Item = (&str, Kind)> {
     let mut rest = text.trim();
     std::iter::from_fn(move || {
