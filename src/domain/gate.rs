@@ -224,6 +224,12 @@ impl Gate {
         self.evaluation.is_some() || self.wish.is_some()
     }
 
+    /// The newest message that a question in flight, or a YES that waits for the floor, is about.
+    pub fn considered(&self) -> Option<Seq> {
+        let asked = self.evaluation.as_ref().map(|evaluation| evaluation.upto);
+        asked.or(self.wish.as_ref().map(|wish| wish.upto))
+    }
+
     /// Whether it settles messages at once, because it is paused or has ended the conversation.
     pub fn is_silent(&self) -> bool {
         self.paused || self.is_closed()

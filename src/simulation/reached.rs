@@ -188,6 +188,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "question retracted",
             "wish retracted",
             "retracted beside others' messages",
+            "retracted beside a question",
             "reply dropped: all messages deleted",
             "summary",
             "stage: by vote",

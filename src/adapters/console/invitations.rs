@@ -11,6 +11,7 @@ use axum::{Extension, Json as Answer};
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::Shared;
 use super::auth::Admission;
@@ -165,6 +166,8 @@ pub(super) async fn join(
     let cookies = console.auth.guest_cookies(&headers);
     // Operators who have said nothing yet are not on record, so the open rooms are checked, too.
     console.backend()?.guests.look(bounded(&secret)?, &cookies).await?;
+    let too_many = |wait| Problem::too_many(Detail::key("refusals.names_too_often"), wait);
+    console.guest_requests.take_name(bounded(&secret)?, Instant::now()).map_err(too_many)?;
     if console.presence.has_host(&name) {
         return Err(Problem::invalid("name", Detail::key("refusals.name_here")));
     }

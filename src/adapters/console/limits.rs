@@ -149,17 +149,29 @@ const REQUESTS_OF_INVITATION: f64 = 100.0;
 /// The burst of guests, in seconds of requests. Opening a page sends many requests at once.
 const SECONDS_AT_ONCE: f64 = 10.0;
 
-/// Limits the requests of each visit, and of all visits of an invitation.
+/// The names that are tried per second with an invitation, and at once. Each is compared with all names on record.
+const NAMES_OF_INVITATION: f64 = 1.0;
+const NAMES_AT_ONCE: f64 = 60.0;
+
+/// Limits the requests of each visit, and of all visits of an invitation, and the names that are tried with one.
 pub(super) struct GuestRequests {
     of_visit: RateLimiter<Arc<str>>,
     of_invitation: RateLimiter<Arc<str>>,
+    /// By the secret of the link.
+    names: RateLimiter<Arc<str>>,
 }
 
 impl GuestRequests {
     /// The rates never exceed the limits of a single address.
     pub(super) fn new(per_second: f64, burst: f64) -> Self {
         let limiter = |rate: f64| RateLimiter::new(rate.min(per_second), (rate * SECONDS_AT_ONCE).min(burst));
-        Self { of_visit: limiter(REQUESTS_OF_VISIT), of_invitation: limiter(REQUESTS_OF_INVITATION) }
+        let names = RateLimiter::new(NAMES_OF_INVITATION, NAMES_AT_ONCE);
+        Self { of_visit: limiter(REQUESTS_OF_VISIT), of_invitation: limiter(REQUESTS_OF_INVITATION), names }
+    }
+
+    /// Counts a name that is tried with the link of an open invitation, or returns the time to wait.
+    pub(super) fn take_name(&self, secret: &str, now: Instant) -> Result<(), Duration> {
+        self.names.take_of(secret.into(), now, || false).map(drop)
     }
 
     /// Counts a request, or returns the time to wait.
@@ -255,6 +267,16 @@ mod tests {
         assert_eq!(ask(&visit("one", "ben")), 200);
         let others: usize = (0..10).map(|n| ask(&visit("one", &format!("guest {n}")))).sum();
         assert_eq!((others, ask(&visit("two", "emil"))), (800, 200));
+    }
+
+    #[test]
+    fn names_are_tried_a_minutes_worth_at_once() {
+        let requests = GuestRequests::new(2_000.0, 4_000.0);
+        let now = Instant::now();
+        let tried = |secret: &str, now| (0..1_000).filter(|_| requests.take_name(secret, now).is_ok()).count();
+
+        let after_10_seconds = now + Duration::from_secs(10);
+        assert_eq!([tried("one", now), tried("two", now), tried("one", after_10_seconds)], [60, 60, 10]);
     }
 
     const ANA: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));

@@ -393,6 +393,10 @@ impl Conversation {
         let mut retracted = Vec::new();
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
+            // Whether a question about others' messages goes on.
+            let is_beside = is_cancelled
+                && !decided.settles_by_cursor()
+                && gate.considered().is_some_and(|considered| decided.messages.iter().all(|seq| *seq > considered));
             let mut answered = None;
             match decided.ticket {
                 Some(ticket) => {
@@ -421,11 +425,12 @@ impl Conversation {
                 }
                 continue;
             };
-            // A cancelled decision ends the wish. For companions that were neither asked nor wanted to speak, a stop phrase settles like any other
-            // NO.
-            let wish = gate.wish.take_if(|_| is_cancelled);
+            // A cancelled decision ends the wish to answer these messages. For companions that were neither asked nor wanted to speak, a stop phrase
+            // settles like any other NO.
+            let wish = gate.wish.take_if(|_| is_cancelled && !is_beside);
             let wanted = wish.map(|wish| (wish.message, wish.upto));
-            if let Some(asked) = answered.map(|asked| (asked.message, asked.upto)).or(wanted).filter(|_| is_cancelled) {
+            let asked = answered.map(|asked| (asked.message, asked.upto)).or(wanted);
+            if is_beside || is_cancelled && asked.is_some() {
                 retracted.push((companion.clone(), asked));
             }
             let owed = gate.owes_acknowledgement();

@@ -170,8 +170,8 @@ impl Conversation {
             if gate.waiting.take_if(|waiting| waiting.message == refused).is_none() {
                 continue;
             }
-            let asked_upto = gate.evaluation.map(|evaluation| evaluation.upto).max(gate.wish.as_ref().map(|wish| wish.upto));
-            self.wait_for_address(companion, |seq| asked_upto.is_none_or(|upto| seq > upto));
+            let considered = gate.considered();
+            self.wait_for_address(companion, |seq| Some(seq) > considered);
         }
         self.settle_declined(&declined_by, refused);
     }

@@ -11,9 +11,11 @@ use super::*;
 
 impl Conversation {
     /// Applies the decision of a companion not to answer, because messages were retracted. `asked` is the message that triggered its question, and
-    /// the newest one that the question covered. If some of the covered messages are by others, the companion is asked about these.
-    pub(super) fn apply_retracted(&mut self, companion: &CompanionId, decided: &Decided, asked: (Seq, Seq)) {
-        let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { return };
+    /// the newest one that the question covered. If some of the covered messages are by others, the companion is asked about these. A question about
+    /// others' messages goes on.
+    pub(super) fn apply_retracted(&mut self, companion: &CompanionId, decided: &Decided, asked: Option<(Seq, Seq)>) {
+        let Some(gate) = self.gates.get(companion) else { return };
+        let (stage, considered) = (gate.stage, gate.considered());
         let phrase = decided.messages.last().copied().unwrap_or_default();
         if phrase > self.position.handled {
             let stopped = self.announced.stopped.take().filter(|(message, _)| *message == phrase);
@@ -24,6 +26,11 @@ impl Conversation {
         }
         if !decided.settles_by_cursor() {
             self.window.decline_alone(&decided.messages, companion);
+        }
+        let Some(asked) = asked else {
+            return self.wait_for_address(companion, |seq| Some(seq) > considered);
+        };
+        if !decided.settles_by_cursor() {
             self.ask_about_the_rest(companion, decided, asked);
         }
         let is_called = self.is_called(companion);
@@ -71,7 +78,8 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
-    /// Ends the questions about messages of a stop phrase's author, and drops a YES to one. Must be called before the message is applied.
+    /// Ends the questions about messages of a stop phrase's author, and drops a YES to one. What the author said after a question was asked about
+    /// others' messages settles, and that question goes on. Must be called before the message is applied.
     pub(super) fn retract_questions(&mut self, seq: Seq, message: &Message) -> Vec<Stopped> {
         if !message.asks_to_stop || message.from.role != Role::Person {
             return Vec::new();
@@ -89,11 +97,17 @@ impl Step<'_, '_> {
         let is_own = |entry: &&Entry| entry.message.is_by_author_of(message) && !entry.message.address.is_elsewhere(companion);
         let before = self.state.buffer(companion).filter(|entry| entry.seq < seq);
         let (own, others): (Vec<_>, Vec<_>) = before.partition(is_own);
-        let is_considered = own.first().is_some_and(|entry| entry.seq <= considered);
-        if !trigger.needs_a_message() || !is_considered || message.address.is_elsewhere(companion) {
+        let is_considered = own.first()?.seq <= considered;
+        if !trigger.needs_a_message() || message.address.is_elsewhere(companion) {
             return None;
         }
-        let upto = if others.is_empty() { seq } else { Seq::NONE };
+        let is_address = |entry: &&Entry| entry.message.address.includes(companion);
+        let (trigger, ticket, turn) = match is_considered {
+            true => (trigger, ticket, turn),
+            false if own.iter().any(is_address) => (Trigger::DirectAddress, None, None),
+            false => (Trigger::Lull, None, None),
+        };
+        let upto = if others.is_empty() && is_considered { seq } else { Seq::NONE };
         let answered: Vec<_> = own.iter().map(|entry| entry.seq).collect();
         let answered_record = AnswerRecord { ticket, ..AnswerRecord::default() };
         let mut record = self.decided(companion, trigger, Decision::No, Reason::Cancelled, Seq::NONE, answered_record);

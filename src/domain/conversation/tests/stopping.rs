@@ -58,6 +58,32 @@ fn an_address_that_merged_with_a_cancelled_event_waits_in_its_place() {
 }
 
 #[test]
+fn what_came_during_a_question_about_others_and_was_taken_back_is_not_answered() {
+    for yes_waits in [false, true] {
+        let mut scene = Scene::new(&TWO);
+        scene.call("alice", "ben", true);
+        scene.answer(0, plain(Verdict::Yes));
+        // Ben writes. If aria answers now, she waits for the floor.
+        let question = scene.call("bob", "aria", true);
+        if yes_waits {
+            scene.answer(0, plain(Verdict::Yes));
+        }
+        scene.call("carol", "aria", true);
+        scene.call("carol", "aria", true);
+
+        stop(&mut scene, "carol", &[]);
+
+        if !yes_waits {
+            assert_eq!(asked(&scene), [("aria", Trigger::DirectAddress, question)]);
+            scene.answer(0, plain(Verdict::Yes));
+        }
+        let unsettled: Vec<_> = scene.conversation.buffer(&"aria".into()).map(|entry| entry.seq).collect();
+        assert_eq!(unsettled, [question], "carol's words are settled, bob's are not");
+        assert_eq!(scene.folded(), as_recorded(&scene.conversation));
+    }
+}
+
+#[test]
 fn two_redacted_messages_are_by_nobody_known() {
     let mut redacted = message("", Role::Person, false, Address::default());
     redacted.text = "".into();

@@ -27,8 +27,11 @@ impl Record<'_> {
             }
             let now = self.when(recorded.seq);
             let is_engaged = |seat: &Seat| seat.asked.is_some() || seat.has_wish;
-            if decided.reason == Reason::Cancelled && self.seats.get(companion).is_some_and(is_engaged) {
-                self.retracted(recorded, decided, companion);
+            if decided.reason == Reason::Cancelled
+                && let Some(seat) = self.seats.get(companion).filter(|seat| is_engaged(seat))
+            {
+                let is_beside = !decided.settles_by_cursor() && !decided.messages.iter().any(|seq| seat.about.contains(seq));
+                self.retracted(recorded, decided, companion, is_beside);
             }
             let Some(seat) = self.seats.get_mut(companion) else {
                 self.violate(format_args!("{companion} is not present: {recorded:?}"));

@@ -277,22 +277,28 @@ impl Record<'_> {
     }
 
     /// A person takes back what a companion is asked about, or wants to answer. The phrase may be handled after that.
-    pub(super) fn retracted(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId) {
+    pub(super) fn retracted(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId, is_beside: bool) {
         let Some((phrase, answered)) = decided.messages.split_last() else { return };
-        self.stage.reach(if decided.ticket.is_some() { "question retracted" } else { "wish retracted" });
+        self.stage.reach(match decided.ticket {
+            Some(_) => "question retracted",
+            None if is_beside => "retracted beside a question",
+            None => "wish retracted",
+        });
         let (answered, others, to_settle) = (answered.to_vec(), Vec::new(), BTreeSet::new());
         let cancel = Cancel { companion: companion.clone(), answered, others, to_settle, since: self.when(recorded.seq) };
         self.cancels.entry(*phrase).or_default().push(cancel);
-        self.held.remove(companion);
-        self.rounds.iter_mut().for_each(|round| round.listeners.extend([companion.clone()]));
+        if !is_beside {
+            self.held.remove(companion);
+            self.rounds.iter_mut().for_each(|round| round.listeners.extend([companion.clone()]));
+        }
         if *phrase <= recorded.handled {
             self.check_stop(*phrase);
         }
         if let Some(seat) = self.seats.get_mut(companion) {
-            seat.has_wish = false;
+            seat.has_wish &= is_beside;
             if !decided.settles_by_cursor() {
                 self.stage.reach("retracted beside others' messages");
-                seat.is_asked_again = true;
+                seat.is_asked_again |= !is_beside;
                 seat.declined.extend(&decided.messages);
             }
         }
