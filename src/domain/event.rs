@@ -670,6 +670,12 @@ impl Decided {
     pub fn settles_by_cursor(&self) -> bool {
         self.upto != Seq::NONE
     }
+
+    /// Whether it ends a question about messages up to `considered`, or a YES to it, because some of these were retracted.
+    pub fn retracts(&self, considered: Seq) -> bool {
+        let is_considered = || self.messages.iter().any(|seq| *seq <= considered);
+        self.reason == Reason::Cancelled && (self.settles_by_cursor() || is_considered())
+    }
 }
 
 /// The record of a call to a model.

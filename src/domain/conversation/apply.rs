@@ -394,9 +394,7 @@ impl Conversation {
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             // Whether a question about others' messages goes on.
-            let is_beside = is_cancelled
-                && !decided.settles_by_cursor()
-                && gate.considered().is_some_and(|considered| decided.messages.iter().all(|seq| *seq > considered));
+            let is_beside = is_cancelled && gate.considered().is_some_and(|considered| !decided.retracts(considered));
             let mut answered = None;
             match decided.ticket {
                 Some(ticket) => {

@@ -131,7 +131,7 @@ impl Bids {
         if let Some(settled) = decided.settled() {
             let declines = |bid: &Bid| match bid.phase {
                 Phase::Asked => bid.question == decided.ticket,
-                Phase::Wants | Phase::Held => decided.reason == Reason::Cancelled,
+                Phase::Wants | Phase::Held => decided.retracts(bid.upto),
                 Phase::Lost | Phase::Selected | Phase::Writing | Phase::Replanning | Phase::Speaking => false,
             };
             self.end(Ending::Declined, |bid| decided.companions.contains(&bid.companion) && declines(bid));
