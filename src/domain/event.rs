@@ -452,7 +452,7 @@ pub struct Gap {
 /// The content of the event that the side model was asked for notes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotesTaken {
-    /// The number of the newest event that was read.
+    /// The number of the newest event that was read. None if a person's request to remember something was refused.
     pub upto: Seq,
     /// The number of messages that were read.
     pub messages: u64,
@@ -461,6 +461,13 @@ pub struct NotesTaken {
     /// The number of proposed notes that were dropped, by reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dropped: BTreeMap<Dropped, u32>,
+}
+
+impl NotesTaken {
+    /// Whether it says why a person's request to remember something was refused.
+    pub fn is_refused_request(&self) -> bool {
+        self.upto == Seq::NONE
+    }
 }
 
 /// The content of the event that people were informed that companions are AI.

@@ -94,6 +94,23 @@ async fn what_a_person_asks_to_remember_needs_no_model() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn why_a_request_to_remember_is_refused_is_told() {
+    let world = noting().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    switch(&world.context, &"home".into(), Some(&"Cleo".into()), false).await.unwrap();
+    say(&world, "Ana", "Ari, remember that my password is hunter2").await;
+    say(&world, "Cleo", "Ari, remember that I play chess").await;
+    say(&world, "Ana", "Ari, remember that I collect stamps").await;
+    chatter(&world, 40).await;
+
+    assert_eq!(notes(&world).await, ["I collect stamps"]);
+    let taken = world.backend.memory.notes(&room(LOBBY)).await.unwrap().taken;
+    let refused: Vec<_> = taken.iter().filter(|taken| taken.messages == 0).flat_map(|taken| taken.dropped.keys()).collect();
+    assert_eq!(refused, ["secret", "subject"]);
+    assert!(taken.iter().any(|taken| taken.messages > 0), "notes are taken after that: {taken:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn notes_are_taken_in_a_pause_and_after_a_restart() {
     let world = noting().await;
     say(&world, "Ana", "My cat Mora is two years old.").await;

@@ -21,6 +21,8 @@ test('what somebody asks to remember is listed, corrected and erased', async t =
   await it.server.say(room, 'Aria, remember that my cat is called Mora');
   await page.locator('.notice', { hasText: 'Noted: “my cat is called Mora”' }).waitFor();
   await page.locator('.chat-message.companion:not(.draft)').waitFor();
+  await it.server.say(room, 'Aria, remember that my password is hunter2');
+  await page.locator('.notice', { hasText: 'Not noted: passwords, keys and card numbers are never kept.' }).waitFor();
 
   const dialog = await opened(page);
   assert.deepEqual(await texts(dialog.locator('.entries li p[dir=auto]')), ['my cat is called Mora']);

@@ -3,7 +3,7 @@
 use super::super::event::NotesTaken;
 use super::super::memory::{self, remember_request};
 use super::super::message::{Author, Message, Role};
-use super::super::note::Note;
+use super::super::note::{Dropped, Note};
 use super::*;
 
 /// The fewest messages about which notes are taken in a pause.
@@ -69,6 +69,9 @@ impl Noting {
     }
 
     pub(super) fn apply(&mut self, taken: &NotesTaken) {
+        if taken.is_refused_request() {
+            return;
+        }
         let messages = self.messages.saturating_sub(taken.messages);
         *self = Self { upto: self.upto.max(taken.upto), messages, at: self.at, ..Self::default() };
     }
@@ -139,18 +142,19 @@ impl Step<'_, '_> {
         let (from, Some(rules)) = (&message.from, self.world.notes) else { return };
         let is_unnoted = |author: &Author| author.role == Role::Person && !(rules.allows)(&PersonId::from(&*author.id));
         let is_told = from.role == Role::Person && !message.address.companions.is_empty();
-        if !is_told || is_unnoted(from) {
-            return;
-        }
-        let Some(text) = remember_request(&message.text, message.address.companions.iter().map(CompanionId::as_str)) else {
-            return;
+        let request = || remember_request(&message.text, message.address.companions.iter().map(CompanionId::as_str));
+        let text = match is_told.then(request).flatten() {
+            Some(Ok(text)) if !is_unnoted(from) => text,
+            Some(Ok(_)) => return self.refuse_note(Dropped::Subject),
+            Some(Err(why)) => return self.refuse_note(why),
+            None => return,
         };
         let authors = self.state.window.entries().map(|entry| &entry.message.from);
         let is_named =
             |author: &&Author| (author.role, &author.id) != (from.role, &from.id) && memory::names(&text, &author.name);
         let named: Vec<&Author> = authors.filter(is_named).collect();
         if named.iter().any(|author| is_unnoted(author)) {
-            return;
+            return self.refuse_note(Dropped::Subject);
         }
         let note = Note {
             // A request about another member is hearsay.
@@ -165,5 +169,11 @@ impl Step<'_, '_> {
             companions: self.state.gates.keys().cloned().collect(),
         };
         self.record(Event::Noted(Box::new(note)));
+    }
+
+    /// Journals why a request to remember something is refused.
+    fn refuse_note(&mut self, why: Dropped) {
+        let dropped = BTreeMap::from([(why, 1)]);
+        self.record(Event::NotesTaken(NotesTaken { upto: Seq::NONE, messages: 0, made: 0, dropped }));
     }
 }

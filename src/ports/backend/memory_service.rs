@@ -99,7 +99,7 @@ pub struct NoteView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TakenView {
     pub at: Stamp,
-    /// The number of messages that were read.
+    /// The number of messages that were read. 0: a person's request to remember something was refused.
     pub messages: u64,
     /// The number of notes that were made.
     pub made: u32,

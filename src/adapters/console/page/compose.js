@@ -3,7 +3,7 @@
 // In a voice call the same field says it aloud.
 
 import * as api from './api.js';
-import { byId, el, name, say } from './dom.js';
+import { byId, el, name, onPhone, say } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { mention } from './mention.js';
 import { nameOf } from './state.js';
@@ -22,9 +22,8 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   const sayWay = way(t('call.aloud'), true);
   const writeWay = way(t('call.text'), false);
   how.replaceChildren(el('span', { class: 'muted' }, `${t('call.send_as')} `), sayWay, writeWay);
-  const onPhone = matchMedia('(pointer: coarse)').matches;
-  if (onPhone) field.enterKeyHint = 'enter';
-  byId('send-sign').textContent = onPhone ? '➤' : '⏎';
+  if (onPhone()) field.enterKeyHint = 'enter';
+  byId('send-sign').textContent = onPhone() ? '➤' : '⏎';
   let editing = null;
   let replying = null;
 
@@ -80,7 +79,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     byId('send').disabled = isDeleted;
     const shown = context();
     about.hidden = !shown;
-    about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t('base.cancel_esc'))] : []));
+    about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t(onPhone() ? 'base.cancel' : 'base.cancel_esc'))] : []));
     form.hidden = Boolean(room()?.platform) && !editing;
     form.classList.toggle('editing', Boolean(editing));
   }
@@ -157,7 +156,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   field.addEventListener('keydown', event => {
     // While an input method is active, Enter confirms a word.
     if (event.isComposing || event.keyCode === 229) return;
-    if (event.key === 'Enter' && !event.shiftKey && !onPhone) {
+    if (event.key === 'Enter' && !event.shiftKey && !onPhone()) {
       event.preventDefault();
       send();
     } else if (event.key === 'ArrowUp' && !event.altKey && !field.value && !editing) {

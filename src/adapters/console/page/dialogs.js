@@ -1,7 +1,7 @@
 // Dialogs: the question before something is done for good, and the keyboard shortcuts and symbols.
 
 import { opened } from './back.js';
-import { el, glyph } from './dom.js';
+import { el, glyph, onPhone } from './dom.js';
 import { t } from './texts.js';
 
 // The second click of a double click on what opened a dialog does nothing in it.
@@ -10,7 +10,7 @@ const DOUBLE_CLICK_MS = 500;
 // With `box.mayClose`, which resolves to whether it may, it does not close before.
 export function dialog(title, ...content) {
   const leave = async () => (await (box.mayClose?.() ?? true)) && box.close();
-  const close = el('button', { class: 'quiet-button', type: 'button', onclick: leave }, t('base.close_esc'));
+  const close = el('button', { class: 'quiet-button', type: 'button', onclick: leave }, t(onPhone() ? 'base.close' : 'base.close_esc'));
   const box = el('dialog', { 'aria-label': title }, el('header', null, el('h2', null, title), close), content);
   const began = performance.now();
   box.addEventListener('click', event => event.target === box && performance.now() - began > DOUBLE_CLICK_MS && leave());

@@ -19,6 +19,9 @@ export const el = (name, attributes, ...children) => fill(document.createElement
 
 export const svg = (name, attributes, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
 
+// Whether fingers are used, and there is probably no keyboard with keys such as Esc.
+export const onPhone = () => matchMedia('(pointer: coarse)').matches;
+
 export const byId = id => document.getElementById(id);
 
 const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]/gu;

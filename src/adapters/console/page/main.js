@@ -34,7 +34,7 @@ import { learnNames, nameOf, newRoom, oldestMessage, rename } from './state.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
-import { LANGUAGE, LANGUAGES, speak, t } from './texts.js';
+import { LANGUAGE, LANGUAGES, has, speak, t } from './texts.js';
 import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
 import { typing } from './typing.js';
@@ -66,6 +66,9 @@ const notice = notices();
 const showProblem = problem => notice.show(problem.message, 'problem');
 
 const change = redraws(draw);
+
+// Why what somebody asked companions to remember is not noted.
+const refusedNote = why => t(has(`remembered.refused.${why}`) ? `remembered.refused.${why}` : 'remembered.refused.unknown');
 
 // The key of the item that shows an entry: its round, the line below its message, its group, or its own.
 const itemKeyOf = entry => (decisions.shows() ? entry?.round?.key : entry?.line) ?? entry?.shownIn ?? entry?.key;
@@ -346,6 +349,7 @@ function open(id, reload = false) {
       if (e.event === 'hello' && e.last < opened.room.last) return open(id, true);
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
       if (isNew && e.event === 'noted' && e.asked) notice.show(t('remembered.noted', { text: e.text }));
+      if (isNew && e.event === 'notes_taken' && !e.messages) notice.show(refusedNote(Object.keys(e.dropped)[0]));
       if (isNew) notice.announce(announcement(opened.room, e, speaker.me()));
       if (isNew) models.note(e);
       if (e.event === 'people') inviting?.refresh();
