@@ -257,6 +257,12 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") << 10
     }
 
+    /// The number of its open sockets.
+    pub fn sockets(&self) -> usize {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.id())).expect("it runs").flatten();
+        open.filter(|one| std::fs::read_link(one.path()).is_ok_and(|of| of.to_string_lossy().starts_with("socket:"))).count()
+    }
+
     /// Processor time so far.
     pub fn processor_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).expect("it runs");

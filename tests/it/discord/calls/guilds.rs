@@ -28,6 +28,7 @@ async fn a_call_that_is_cut_again_and_again_costs_no_other_a_frame() {
         assert_eq!(spoken(watch).await["from"], "Zoe");
     }
     let before = settled(&scene.server, sent).await;
+    let open = scene.server.sockets();
     let cut = async {
         for times in 1..=5 {
             voice.cut(scene.harbour, scene.home.bot);
@@ -36,6 +37,7 @@ async fn a_call_that_is_cut_again_and_again_costs_no_other_a_frame() {
     };
     let (said, ()) = tokio::join!(talk(), cut);
     let after = settled(&scene.server, sent).await;
+    assert_eq!(scene.server.sockets(), open, "the sockets of lost connections are closed");
 
     assert_eq!(said, (sentence.len(), sentence.len()));
     let packets = scene.server.measured("tertulia_voice_packets_total").await;
