@@ -308,6 +308,9 @@ impl Recall {
             while let Some(before) = next.filter(|_| indexing.len() < PAGES_AT_ONCE) {
                 let events = journal.stored(Range { after: index.upto, before, limit: PAGE, newest_first: true }).await?;
                 next = (events.len() == PAGE).then(|| events.last().and_then(|(key, _)| key.last_number()).map(Seq));
+                if events.is_empty() {
+                    break;
+                }
                 let words = self.words.clone();
                 indexing.push_back(spawn_blocking(move || Page::new(&events, &words)));
             }
