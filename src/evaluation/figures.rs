@@ -10,6 +10,8 @@ use super::seeded::Draws;
 
 /// The number of bootstrap samples for an interval.
 const DRAWS: usize = 1_000;
+/// The most points of a curve.
+const MOST_POINTS: usize = 500;
 /// The seed of the bootstrap.
 const SEED: u64 = 1;
 
@@ -270,6 +272,7 @@ pub fn differences(one: &[Scored], other: &[Scored]) -> Named<Difference> {
 
 /// For unaddressed messages, by falling score: the share of messages that the model is asked about, and the share of replies that
 /// is kept. The curve runs from (0, 0) to (1, 1), and is empty without replies. Equal scores form one step.
+/// A longer curve is thinned evenly.
 fn kept(scored: &[Scored]) -> Vec<(f64, f64)> {
     let mut ranks = BTreeMap::<Reverse<Ordered>, (u64, u64)>::new();
     for scored in scored.iter().filter(|scored| scored.kind != Kind::Addressed) {
@@ -286,7 +289,11 @@ fn kept(scored: &[Scored]) -> Vec<(f64, f64)> {
         sum = (sum.0 + rank.0, sum.1 + rank.1);
         (sum.0 as f64 / messages as f64, sum.1 as f64 / replies as f64)
     });
-    [(0.0, 0.0)].into_iter().chain(points).collect()
+    let curve: Vec<_> = [(0.0, 0.0)].into_iter().chain(points).collect();
+    // The ends stay.
+    let last = curve.len() - 1;
+    let shown = curve.len().min(MOST_POINTS);
+    (0..shown).map(|point| curve[point * last / (shown - 1).max(1)]).collect()
 }
 
 /// The share of replies that a curve keeps at this share of the messages. Linear interpolation between two points assumes that

@@ -54,10 +54,9 @@ pub fn page(report: &Report) -> String {
     html
 }
 
-/// The warnings about unreadable answers.
+/// What makes the figures doubtful.
 fn warnings(report: &Report) -> String {
-    let of = |asked: &super::report::Asked| Some(format!("<p><strong>{}</strong></p>\n", escaped(&asked.warning()?)));
-    report.asked.iter().filter_map(of).collect()
+    report.warnings().map(|warning| format!("<p><strong>{}</strong></p>\n", escaped(&warning))).collect()
 }
 
 fn labels(report: &Report) -> String {

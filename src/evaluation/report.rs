@@ -16,6 +16,9 @@ use super::rules::{RULES, Talk};
 /// The shares of calls for which the report states the share of kept replies.
 pub const SHARES: [f64; 4] = [0.1, 0.2, 0.3, 0.5];
 
+/// The fewest replies, and the fewest other messages, of a sample that says something.
+const LEAST: u64 = 10;
+
 /// The results of an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
@@ -137,7 +140,7 @@ impl fmt::Display for Report {
         if measured < decisions {
             writeln!(f, "the figures are about the {measured} decisions that were answered")?;
         }
-        for warning in self.asked.iter().filter_map(Asked::warning) {
+        for warning in self.warnings() {
             writeln!(f, "{warning}")?;
         }
         for (label, excerpts) in &self.labels {
@@ -169,6 +172,22 @@ impl fmt::Display for Report {
             Some(comparison) => write_comparison(f, comparison),
             None => Ok(()),
         }
+    }
+}
+
+impl Report {
+    /// What makes the figures doubtful: unreadable answers, and too few replies or other messages.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        let Figures { count, base_rate, .. } = self.rows.first().map(|row| row.measured.all).unwrap_or_default();
+        let replied = (count as f64 * base_rate.unwrap_or_default()).round() as u64;
+        let is_empty = replied.min(count - replied) < LEAST;
+        let empty = is_empty.then(|| {
+            format!(
+                "Warning: This sample says nothing: it has {replied} replies and {} other messages, and needs {LEAST} of each.",
+                count - replied
+            )
+        });
+        self.asked.iter().filter_map(Asked::warning).chain(empty)
     }
 }
 

@@ -93,3 +93,13 @@ fn the_curve_says_how_many_replies_are_kept_by_asking_less() {
     assert_eq!([0.0, 0.125, 0.25, 0.5, 1.0].map(|share| kept_at(&kept, share)), [0.0, 0.25, 0.5, 0.75, 1.0].map(Some));
     assert_eq!(kept_at(&[], 0.5), None);
 }
+
+#[test]
+fn a_long_curve_is_thinned_and_keeps_its_ends() {
+    let scored: Vec<_> = (0..2_000).map(|n| graded(f64::from(n) / 2_000.0, n % 3 == 0)).collect();
+
+    let kept = measure(&scored).kept;
+
+    assert_eq!((kept.len(), kept.first(), kept.last()), (500, Some(&(0.0, 0.0)), Some(&(1.0, 1.0))));
+    assert!(kept.is_sorted());
+}

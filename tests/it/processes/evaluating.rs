@@ -53,10 +53,20 @@ async fn rehearsal_is_measured_beside_the_rules_and_is_not_asked_again() {
     assert_eq!((&first_report["asked"][0]["new"], &second_report["asked"][0]["new"]), (&json!(6), &json!(0)));
     assert_eq!(first_report["rows"], second_report["rows"]);
     assert!(first.stderr.contains("6 of 6 decisions\n"), "{first:?}");
+    assert!(table.stdout.contains("says nothing: it has 4 replies and 2 other messages"), "{table:?}");
     assert!(table.stdout.contains("\nnamed-or-next") && table.stdout.contains("6 answers, 0 of them new"), "{table:?}");
     let html = fs::read_to_string(premises.path().join("trial/report.html")).expect("a report");
     assert!(html.contains("<svg") && !html.contains("<script"), "{html}");
     assert!(!premises.data().exists());
+}
+
+#[tokio::test]
+async fn the_example_is_measured() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/chat.jsonl");
+
+    let shown = Premises::new().run(&["evaluate", example, "--baselines"]).await.exits_with(0);
+
+    assert!(shown.stdout.starts_with("3 excerpts") && !shown.stdout.contains("Warning"), "{shown:?}");
 }
 
 #[tokio::test]
