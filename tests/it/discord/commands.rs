@@ -121,13 +121,6 @@ impl Scene {
         self.discord.final_answer(interaction).await.content
     }
 
-    /// A person uses an entry in the menu of a message. Returns the text of the final answer.
-    async fn used_on(&self, user: Id, entry: &str, message: Id) -> String {
-        let interaction = self.discord.invoke_on(user, self.general, entry, message).expect("the entry is offered");
-        assert!(self.discord.answer_to(interaction).await.ephemeral);
-        self.discord.final_answer(interaction).await.content
-    }
-
     /// The choices that autocomplete offers to a person.
     async fn offered(&self, user: Id, channel: Id, options: Value) -> Vec<String> {
         let interaction = self.discord.complete(user, channel, "tertulia", options).expect("the command is offered");
