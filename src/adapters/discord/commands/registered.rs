@@ -1,6 +1,9 @@
 //! The commands registered with Discord, with all their texts: `/tertulia`, its subcommands and options, and the entry in the menu of a message.
 //!
-//! Translations of the texts belong here, too.
+//! `languages.json` has the translations of the texts, by Discord's names of languages.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 use twilight_model::application::command::{
@@ -10,6 +13,12 @@ use twilight_model::application::interaction::InteractionContextType;
 use twilight_model::channel::ChannelType;
 use twilight_model::id::Id;
 use twilight_model::oauth::ApplicationIntegrationType;
+
+/// The translations of each text, by language.
+static LANGUAGES: LazyLock<BTreeMap<String, BTreeMap<String, String>>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("languages.json")).expect("a test reads the file"));
+/// Discord has two kinds of Spanish.
+const SPANISH: [&str; 2] = ["es-ES", "es-419"];
 
 pub const TERTULIA: &str = "tertulia";
 pub(super) const STATUS: &str = "status";
@@ -302,8 +311,25 @@ fn registered(name: &str, kind: CommandType, description: &str, options: Vec<Com
         name_localizations: None,
         nsfw: None,
     };
+    let mut command = json!(command);
+    localize(&mut command);
     // Removes default values, and the fields that Discord sets.
-    essence(&json!(command))
+    essence(&command)
+}
+
+/// Adds the translations of descriptions, of choices and of entries in menus. Names of commands and options stay: answers and documents mention them.
+fn localize(command: &mut Value) {
+    for field in ["description", "name"] {
+        let Some(translations) = command[field].as_str().and_then(|text| LANGUAGES.get(text)) else { continue };
+        let mut translations = translations.clone();
+        if let Some(spanish) = translations.get(SPANISH[0]).cloned() {
+            translations.insert(SPANISH[1].to_owned(), spanish);
+        }
+        command[format!("{field}_localizations")] = json!(translations);
+    }
+    for list in ["options", "choices"] {
+        command[list].as_array_mut().into_iter().flatten().for_each(localize);
+    }
 }
 
 fn option(kind: CommandOptionType, name: &str, description: &str) -> CommandOption {
@@ -513,6 +539,33 @@ mod tests {
             [vec![], listed.clone(), wanted[..1].to_vec(), current].map(|all| status(&all)),
             [Status::Missing, Status::Missing, Status::Outdated, Status::Current]
         );
+    }
+
+    /// Discord's limits: 100 characters, and 32 for an entry in a menu (Discord's documentation, "Application Commands").
+    #[test]
+    fn every_text_is_translated_within_the_limits() {
+        fn check(command: &Value, is_choice: bool) {
+            let is_entry = !is_choice && command["description"].is_null();
+            let is_named = is_choice && command["name"] != command["value"] || is_entry;
+            let fields = [("description", !is_choice && !is_entry, 100), ("name", is_named, if is_entry { 32 } else { 100 })];
+            for (field, is_shown, most) in fields.into_iter().filter(|(_, is_shown, _)| *is_shown) {
+                let translated = command[format!("{field}_localizations")].as_object();
+                let translated = translated.unwrap_or_else(|| panic!("nobody translated {}", command[field]));
+                let languages: Vec<_> = translated.keys().map(String::as_str).collect();
+                assert_eq!(languages, ["de", "es-419", "es-ES", "fr", "ja", "pt-BR"], "{}", command[field]);
+                let length = |text: &Value| text.as_str().unwrap().chars().count();
+                assert!(is_shown && translated.values().all(|text| (1..=most).contains(&length(text))), "{translated:?}");
+            }
+            for (list, is_choice) in [("options", false), ("choices", true)] {
+                command[list].as_array().into_iter().flatten().for_each(|inner| check(inner, is_choice));
+            }
+        }
+
+        [command()].iter().chain(&menu()).for_each(|command| check(command, false));
+        let all = [command()].iter().chain(&menu()).map(ToString::to_string).collect::<String>();
+        for text in LANGUAGES.keys() {
+            assert!(all.contains(&json!(text).to_string()), "no command has the text {text}");
+        }
     }
 
     #[test]
