@@ -49,7 +49,10 @@ impl CommandHandler {
             return Ok("Only the newest message can be answered again, and it is not a companion's.".to_owned());
         };
         self.backend.messages.try_again(&room.id, newest.seq).await?;
-        Ok(format!("{} answers again; the answer before goes once the new one is there.", name(newest.name.as_ref().unwrap_or(&newest.from))))
+        Ok(format!(
+            "{} answers again; the answer before goes once the new one is there.",
+            name(newest.name.as_ref().unwrap_or(&newest.from))
+        ))
     }
 
     /// Has companions begin anew: nothing said so far stands in prompts any more.
@@ -111,7 +114,8 @@ impl CommandHandler {
     ) -> Result<String, Answer> {
         if author != Some(person) && !here.user_may_manage_messages() {
             return Err(Answer::Refused(
-                "Your own messages can be forgotten at your wish. For others' you need the permission **Manage Messages** here.".to_owned(),
+                "Your own messages can be forgotten at your wish. For others' you need the permission **Manage Messages** here."
+                    .to_owned(),
             ));
         }
         let Some((room, Why { message: Some(seq), .. })) = self.look_up(message, here).await? else {

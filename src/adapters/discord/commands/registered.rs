@@ -236,11 +236,7 @@ pub(super) fn command() -> Value {
             group(
                 FORGET,
                 "What is remembered of you",
-                vec![subcommand(
-                    ME,
-                    "Remove what you said on this server from memory; it asks first",
-                    Vec::new(),
-                )],
+                vec![subcommand(ME, "Remove what you said on this server from memory; it asks first", Vec::new())],
             ),
             group(
                 IGNORE,
