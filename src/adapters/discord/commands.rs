@@ -3,6 +3,7 @@
 //! * `registered`: the commands as registered with Discord, with all their texts; `registering` registers them.
 //! * `interaction`: parses interactions.
 //! * `recent`: detects repeated interactions.
+//! * `at_hand`: stops and repeats replies, clears a channel, explains and forgets single messages.
 //! * `answering`: sends answers, within three seconds.
 //! * `choosing`: finds companions by name, and answers autocomplete requests.
 //! * `members`: adds and removes companions, sets their interjection level, and pauses them.
@@ -12,6 +13,7 @@
 //! * `words`: texts shared by several answers.
 
 mod answering;
+mod at_hand;
 mod choosing;
 #[cfg(any(test, feature = "samples"))]
 pub mod fuzz;
@@ -124,6 +126,12 @@ enum Answer {
         text: String,
         file: File,
         _slot: Slot<GuildId>,
+    },
+    /// Asks whether to go on, with a button of this label and this `custom_id`.
+    Question {
+        text: String,
+        button: &'static str,
+        id: &'static str,
     },
     /// The command is not allowed or not possible; the text says why.
     Refused(String),
@@ -269,7 +277,7 @@ impl CommandHandler {
         let deferred = answering::deferred();
         let (sent, answer) = if !has_file && self.discord.now().since(pending.handle.id.time()) < FRESH {
             if let Ok(answer) = timeout_at(pending.since + ANSWERED_LATER, work.as_mut()).await {
-                return self.send_only_answer(pending, &answering::message(answer.text()), answer.outcome()).await;
+                return self.send_only_answer(pending, &answering::of(&answer), answer.outcome()).await;
             }
             // The work in progress is finished, even if the deferred response does not arrive.
             tokio::join!(self.send_first_answer(pending, &deferred), work)
@@ -307,11 +315,17 @@ impl CommandHandler {
 
     /// Executes a command. A panic becomes an answer.
     async fn execute_catching_panics(&self, command: Command, here: &ChannelContext, person: Snowflake) -> Answer {
-        catch_panic(self.execute(command, here, person)).await.map_or_else(|answer| answer, Answer::Done)
+        catch_panic(self.execute(command, here, person)).await.unwrap_or_else(|answer| answer)
     }
 
-    async fn execute(&self, command: Command, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
-        match command {
+    async fn execute(&self, command: Command, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
+        let done = match command {
+            Command::ForgetMe { sure } => return self.forget(sure, here, person).await,
+            Command::Clear { sure } => return self.clear(sure, here, person).await,
+            Command::Stop { companion } => self.stop(companion.as_deref(), here).await,
+            Command::Again => self.again(here).await,
+            Command::WhyOf { message } => self.why_of(message, here).await,
+            Command::ForgetMessage { message, author } => self.forget_message(message, author, here, person).await,
             Command::Status { companion } => self.status(companion.as_deref(), here, person).await,
             Command::Join { companion, to } => self.join(&companion, to.as_ref().unwrap_or(here), here, person).await,
             Command::Leave { companion, from } => self.leave(&companion, from.as_ref().unwrap_or(here), here, person).await,
@@ -322,7 +336,6 @@ impl CommandHandler {
             Command::Why { companion } => self.why(companion.as_deref(), here).await,
             Command::Recall { words } => self.recall(&words, here).await,
             Command::Memory(wanted) => self.memory(wanted, here, person).await,
-            Command::ForgetMe { sure } => self.forget(sure, here, person).await,
             Command::IgnoreMe { on } => self.ignore(on, here, person).await,
             Command::VoiceJoin { to } => self.voice_join(to, here, person).await,
             Command::VoiceLeave => self.voice_leave(here, person).await,
@@ -330,7 +343,8 @@ impl CommandHandler {
             Command::About => Ok(format!("{}\n\n{}", self.discord.about(), words::ABOUT)),
             // `handle` answers the first two.
             Command::Say { .. } | Command::ExportMe | Command::Help => Ok(words::HELP.to_owned()),
-        }
+        };
+        done.map(Answer::Done)
     }
 
     /// The room of a channel. `None` if no companion was ever in it.
@@ -409,7 +423,11 @@ async fn catch_panic<T>(work: impl Future<Output = Result<T, Answer>>) -> Result
 impl Answer {
     fn text(&self) -> &str {
         match self {
-            Self::Done(text) | Self::File { text, .. } | Self::Refused(text) | Self::Failed(text) => text,
+            Self::Done(text)
+            | Self::File { text, .. }
+            | Self::Question { text, .. }
+            | Self::Refused(text)
+            | Self::Failed(text) => text,
         }
     }
 
@@ -420,7 +438,7 @@ impl Answer {
 
     const fn outcome(&self) -> &'static str {
         match self {
-            Self::Done(_) | Self::File { .. } => "done",
+            Self::Done(_) | Self::File { .. } | Self::Question { .. } => "done",
             Self::Refused(_) => "refused",
             Self::Failed(_) => "failed",
         }

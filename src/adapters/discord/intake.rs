@@ -33,6 +33,7 @@ use self::reader::Reader;
 use super::calls::Calls;
 use super::dispatch::{self, Dispatch};
 use super::platform::Discord;
+use super::proxies::Proxies;
 use super::wire;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Shard;
@@ -73,6 +74,7 @@ pub struct SharedIntake {
     interactions: Interactions,
     calls: Option<Calls>,
     marks: Marks,
+    proxies: Proxies,
     reader: Reader,
     lookup_permits: Semaphore,
     lookups: Arc<guilds::Lookups>,
@@ -101,6 +103,7 @@ impl SharedIntake {
         let Dependencies { discord, inbound_events, notes, clock, settings, instruments, interactions, calls } = shared;
         Arc::new(Self {
             marks: Marks::new(notes),
+            proxies: Proxies::default(),
             reader: Reader::new(Arc::clone(&discord), clock, &settings),
             lookup_permits: Semaphore::new(MAX_CONCURRENT_LOOKUPS),
             lookups: Arc::default(),

@@ -22,6 +22,7 @@ pub mod names;
 pub mod outgoing;
 pub mod permissions;
 pub mod platform;
+mod proxies;
 pub mod reconcile;
 pub mod refusals;
 pub mod rest;

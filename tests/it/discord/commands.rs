@@ -86,7 +86,7 @@ impl Scene {
         let (platform, metrics) = (platform(discord), Metrics::local());
         let commands = commands(&platform, &backend, &metrics);
         commands.ready();
-        discord.wait_for("the commands", |state| state.world.commands.len() == 2).await;
+        discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
         let interaction_target = Arc::new(Mutex::new(InteractionTarget::Commands(commands.clone())));
         let receiver = forward_interactions(discord, Arc::clone(&interaction_target)).await;
         Self { home, kim, backend, commands, platform, metrics, interaction_target, receiver }
@@ -112,6 +112,13 @@ impl Scene {
     /// A person uses a subcommand in a channel. Returns the text of the final answer.
     async fn final_answer(&self, user: Id, channel: Id, options: Value) -> String {
         final_answer(&self.discord, user, channel, options).await
+    }
+
+    /// A person presses a button in the guild's channel. Returns the text of the final answer.
+    async fn pressed(&self, user: Id, button: &str) -> String {
+        let interaction = self.discord.press(user, self.general, button);
+        assert!(self.discord.answer_to(interaction).await.ephemeral);
+        self.discord.final_answer(interaction).await.content
     }
 
     /// The choices that autocomplete offers to a person.

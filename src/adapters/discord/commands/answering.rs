@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
-use twilight_model::channel::message::component::ComponentType;
+use twilight_model::channel::message::component::{ButtonStyle, ComponentType};
 use twilight_model::channel::message::{AllowedMentions, MessageFlags};
 use twilight_model::http::interaction::InteractionResponseType::{
     self, ApplicationCommandAutocompleteResult, ChannelMessageWithSource, DeferredChannelMessageWithSource,
@@ -56,6 +56,19 @@ pub(super) enum FirstAnswer {
 pub(super) fn message(text: &str) -> Value {
     let (flags, nobody) = (MessageFlags::EPHEMERAL, AllowedMentions::default());
     response(ChannelMessageWithSource, &json!({ "content": fitted(text), "flags": flags, "allowed_mentions": nobody }))
+}
+
+/// The message of an answer, with its button.
+pub(super) fn of(answer: &Answer) -> Value {
+    let mut message = message(answer.text());
+    message["data"]["components"] = components(answer);
+    message
+}
+
+fn components(answer: &Answer) -> Value {
+    let Answer::Question { button, id, .. } = answer else { return json!([]) };
+    let button = json!({ "type": ComponentType::Button, "style": ButtonStyle::Danger, "label": button, "custom_id": id });
+    json!([{ "type": ComponentType::ActionRow, "components": [button] }])
 }
 
 /// A deferred response that only the user of the command sees.
@@ -144,7 +157,7 @@ impl CommandHandler {
     pub(super) async fn edit_answer(&self, handle: &Handle, answer: &Answer) -> bool {
         let text = answer.text();
         // Links in text by other people get no preview under the bot's name.
-        let body = json!({ "content": fitted(text), "allowed_mentions": AllowedMentions::default(), "flags": MessageFlags::SUPPRESS_EMBEDS });
+        let body = json!({ "content": fitted(text), "allowed_mentions": AllowedMentions::default(), "flags": MessageFlags::SUPPRESS_EMBEDS, "components": components(answer) });
         for tried in 1..=LATER_TRIES {
             let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone(), answer.file());
             // The request is idempotent: it sets the text of the same message.

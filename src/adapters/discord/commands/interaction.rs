@@ -109,6 +109,22 @@ pub(super) enum Command {
     ForgetMe {
         sure: bool,
     },
+    Stop {
+        companion: Option<String>,
+    },
+    Again,
+    Clear {
+        sure: bool,
+    },
+    /// Explains what companions did about a message.
+    WhyOf {
+        message: Snowflake,
+    },
+    /// Removes a message from memory. `author`: its author, if it is a person.
+    ForgetMessage {
+        message: Snowflake,
+        author: Option<Snowflake>,
+    },
     IgnoreMe {
         on: bool,
     },
@@ -184,6 +200,11 @@ impl Command {
             Self::Recall { .. } => name::RECALL,
             Self::Memory(_) => name::MEMORY,
             Self::ForgetMe { .. } => "forget_me",
+            Self::Stop { .. } => name::STOP,
+            Self::Again => name::AGAIN,
+            Self::Clear { .. } => name::CLEAR,
+            Self::WhyOf { .. } => "why_of",
+            Self::ForgetMessage { .. } => "forget_message",
             Self::IgnoreMe { .. } => "ignore_me",
             Self::ExportMe => "export_me",
             Self::VoiceJoin { .. } => "voice_join",
@@ -259,6 +280,11 @@ impl ChannelContext {
     /// Whether the user may change the members of the channel.
     pub const fn user_may_change(&self) -> bool {
         self.user_may(Permissions::MANAGE_CHANNELS)
+    }
+
+    /// Whether the user may delete others' messages.
+    pub const fn user_may_manage_messages(&self) -> bool {
+        !self.is_direct() && self.user_may(Permissions::MANAGE_MESSAGES)
     }
 
     /// Whether the user may manage the server.
@@ -339,13 +365,26 @@ impl Payload {
             if let Some(person) = data.custom_id.strip_prefix(HELP_FOR) {
                 return Some(Action::Help { person: Snowflake::of_person(person)?, language: self.locale });
             }
+            match data.custom_id.as_str() {
+                name::SURE_FORGET => return Some(Action::Command(Command::ForgetMe { sure: true })),
+                name::SURE_CLEAR => return Some(Action::Command(Command::Clear { sure: true })),
+                _ => {}
+            }
             let question = data.custom_id.strip_prefix(QUESTION)?.parse().ok()?;
             let [companion] = data.values.as_deref()? else { return None };
             return Some(Action::Choose { question, companion: cut(companion) });
         }
-        if data.name == name::ASK && data.kind == Some(CommandType::Message) && kind == InteractionType::ApplicationCommand {
+        if data.kind == Some(CommandType::Message) && kind == InteractionType::ApplicationCommand {
             let message = data.resolved.as_mut()?.messages.as_mut()?.remove(&data.target_id?)?;
-            return Some(Action::Ask(Box::new(message)));
+            return match data.name.as_str() {
+                name::ASK => Some(Action::Ask(Box::new(message))),
+                name::WHY_OF => Some(Action::Command(Command::WhyOf { message: message.id })),
+                name::FORGET_MESSAGE => {
+                    let author = message.webhook_id.is_none().then_some(message.author.id);
+                    Some(Action::Command(Command::ForgetMessage { message: message.id, author }))
+                }
+                _ => None,
+            };
         }
         let data = self.data.as_ref()?;
         if data.name != name::TERTULIA || data.kind.is_some_and(|kind| kind != CommandType::ChatInput) {
@@ -467,7 +506,10 @@ fn parse_command(
             server: options.on_or_off(name::SERVER)?,
             across: options.on_or_off(name::ACROSS)?,
         }),
-        name::FORGET => Command::ForgetMe { sure: options.value(name::SURE).and_then(Value::as_bool).unwrap_or_default() },
+        name::FORGET => Command::ForgetMe { sure: false },
+        name::STOP => Command::Stop { companion },
+        name::AGAIN => Command::Again,
+        name::CLEAR => Command::Clear { sure: false },
         name::IGNORE => Command::IgnoreMe { on: options.switch()? },
         name::EXPORT_ME => Command::ExportMe,
         name::SAY => {

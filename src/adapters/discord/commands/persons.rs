@@ -7,6 +7,7 @@ use futures_util::StreamExt as _;
 use serde::Deserialize;
 
 use super::interaction::ChannelContext;
+use super::registered::SURE_FORGET;
 use super::{Answer, CommandHandler, words};
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{Forget, Forgotten, Person};
@@ -28,14 +29,15 @@ struct At {
 }
 
 impl CommandHandler {
-    pub(super) async fn forget(&self, sure: bool, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
+    pub(super) async fn forget(&self, sure: bool, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
         let scope = scope(here);
         if !sure {
-            return Ok(format!(
+            let text = format!(
                 "This removes everything that you said {scope} from the companions' memory, with everything derived from it. Your messages on Discord stay, and \
                  the companions' answers.\n\
-                 **This cannot be undone.** To do it: `/tertulia forget me sure:True`"
-            ));
+                 **This cannot be undone.**"
+            );
+            return Ok(Answer::Question { text, button: "Forget what I said", id: SURE_FORGET });
         }
         let forget = Forget { guild: here.guild_id(), person: person.person().as_str().into(), answers: false };
         let forgotten = match self.backend.maintenance.forget(forget).await {
@@ -44,11 +46,11 @@ impl CommandHandler {
             outcome => outcome?,
         };
         tracing::info!(guild = %here.guild_id(), messages = forgotten.messages, "a person was forgotten on request");
-        Ok(format!(
+        Ok(Answer::Done(format!(
             "{}\nBackups that were made before may still contain it: those of the server for up to a day, others until the operators of this bot delete them.\n\
              Companions read what you say from now on. `/tertulia ignore me` keeps companions from listening to you.",
             describe(&forgotten, scope)
-        ))
+        )))
     }
 
     /// Exports the user's data as a file.

@@ -1,6 +1,9 @@
 //! The commands registered with Discord, with all their texts: `/tertulia`, its subcommands and options, and the entry in the menu of a message.
 //!
-//! Translations of the texts belong here, too.
+//! `languages.json` has the translations of the texts, by Discord's names of languages.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 use twilight_model::application::command::{
@@ -10,6 +13,12 @@ use twilight_model::application::interaction::InteractionContextType;
 use twilight_model::channel::ChannelType;
 use twilight_model::id::Id;
 use twilight_model::oauth::ApplicationIntegrationType;
+
+/// The translations of each text, by language.
+static LANGUAGES: LazyLock<BTreeMap<String, BTreeMap<String, String>>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("languages.json")).expect("a test reads the file"));
+/// Discord has two kinds of Spanish.
+const SPANISH: [&str; 2] = ["es-ES", "es-419"];
 
 pub const TERTULIA: &str = "tertulia";
 pub(super) const STATUS: &str = "status";
@@ -28,8 +37,10 @@ pub(super) const VOICE: &str = "voice";
 pub(super) const SAY: &str = "say";
 pub(super) const ABOUT: &str = "about";
 pub(super) const HELP: &str = "help";
-/// The entry in the menu of a message.
+/// The entries in the menu of a message.
 pub(super) const ASK: &str = "Ask a companion about this";
+pub(super) const WHY_OF: &str = "Why?";
+pub(super) const FORGET_MESSAGE: &str = "Forget this";
 pub(super) const COMPANION: &str = "companion";
 pub(super) const WHERE: &str = "where";
 pub(super) const LEVEL: &str = "level";
@@ -37,15 +48,38 @@ pub(super) const QUIET_HOURS: &str = "quiet_hours";
 pub(super) const SWITCH: &str = "switch";
 pub(super) const ON: &str = "on";
 pub(super) const OFF: &str = "off";
-pub(super) const SURE: &str = "sure";
+pub(super) const STOP: &str = "stop";
+pub(super) const AGAIN: &str = "again";
+pub(super) const CLEAR: &str = "clear";
+/// The ids of buttons that confirm a command.
+pub(super) const SURE_FORGET: &str = "sure:forget";
+pub(super) const SURE_CLEAR: &str = "sure:clear";
 pub(super) const TEXT: &str = "text";
 pub(super) const WORDS: &str = "words";
 pub(super) const NOTE: &str = "note";
 pub(super) const SERVER: &str = "server";
 pub(super) const ACROSS: &str = "across";
 /// All subcommands and groups of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 15] =
-    [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, RECALL, MEMORY, FORGET, IGNORE, EXPORT_ME, VOICE, SAY, ABOUT, HELP];
+pub(super) const SUBCOMMANDS: [&str; 18] = [
+    STATUS,
+    JOIN,
+    LEAVE,
+    TALKATIVENESS,
+    PAUSE,
+    WHY,
+    RECALL,
+    MEMORY,
+    FORGET,
+    IGNORE,
+    EXPORT_ME,
+    VOICE,
+    SAY,
+    ABOUT,
+    HELP,
+    STOP,
+    AGAIN,
+    CLEAR,
+];
 /// The length limit of `/tertulia say`. The text and both names must fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
 /// The length limit of a note.
@@ -202,11 +236,7 @@ pub(super) fn command() -> Value {
             group(
                 FORGET,
                 "What is remembered of you",
-                vec![subcommand(
-                    ME,
-                    "Remove what you said on this server from memory",
-                    vec![option(CommandOptionType::Boolean, SURE, "This cannot be undone: choose True to do it")],
-                )],
+                vec![subcommand(ME, "Remove what you said on this server from memory; it asks first", Vec::new())],
             ),
             group(
                 IGNORE,
@@ -245,13 +275,16 @@ pub(super) fn command() -> Value {
             ),
             subcommand(ABOUT, "What the companions are, who runs them, and what is kept; only you see it", Vec::new()),
             subcommand(HELP, "What you can do here", Vec::new()),
+            subcommand(STOP, "Stop what companions are writing here", vec![only("Only this companion")]),
+            subcommand(AGAIN, "Have the newest message answered again, in other words", Vec::new()),
+            subcommand(CLEAR, "Have companions begin anew in this channel; it asks first", Vec::new()),
         ],
     )
 }
 
-/// The definition of the entry in a message's menu.
-fn ask() -> Value {
-    registered(ASK, CommandType::Message, "", Vec::new())
+/// The definitions of the entries in a message's menu.
+fn menu() -> [Value; 3] {
+    [ASK, WHY_OF, FORGET_MESSAGE].map(|entry| registered(entry, CommandType::Message, "", Vec::new()))
 }
 
 /// A command for guilds that the bot was added to, and for direct messages with it.
@@ -274,8 +307,25 @@ fn registered(name: &str, kind: CommandType, description: &str, options: Vec<Com
         name_localizations: None,
         nsfw: None,
     };
+    let mut command = json!(command);
+    localize(&mut command);
     // Removes default values, and the fields that Discord sets.
-    essence(&json!(command))
+    essence(&command)
+}
+
+/// Adds the translations of descriptions, of choices and of entries in menus. Names of commands and options stay: answers and documents mention them.
+fn localize(command: &mut Value) {
+    for field in ["description", "name"] {
+        let Some(translations) = command[field].as_str().and_then(|text| LANGUAGES.get(text)) else { continue };
+        let mut translations = translations.clone();
+        if let Some(spanish) = translations.get(SPANISH[0]).cloned() {
+            translations.insert(SPANISH[1].to_owned(), spanish);
+        }
+        command[format!("{field}_localizations")] = json!(translations);
+    }
+    for list in ["options", "choices"] {
+        command[list].as_array_mut().into_iter().flatten().for_each(localize);
+    }
 }
 
 fn option(kind: CommandOptionType, name: &str, description: &str) -> CommandOption {
@@ -354,7 +404,7 @@ pub fn status(listed: &[Value]) -> Status {
 /// The commands that are missing from Discord's list or differ from it.
 pub(super) fn to_register(listed: &[Value]) -> Vec<Value> {
     let is_current = |wanted: &Value| registered_as(listed, wanted).is_some_and(|own| is_same(own, wanted));
-    [command(), ask()].into_iter().filter(|wanted| !is_current(wanted)).collect()
+    [command()].into_iter().chain(menu()).filter(|wanted| !is_current(wanted)).collect()
 }
 
 /// The registered command with the same name and type.
@@ -465,24 +515,53 @@ mod tests {
 
     #[test]
     fn only_missing_or_different_commands_are_registered() {
-        let with = |command: Value, field: &str, value: Value| {
-            let mut changed = command;
+        let with = |command: &Value, field: &str, value: Value| {
+            let mut changed = command.clone();
             changed[field] = value;
             changed
         };
-        // Discord lists such a command with an empty description.
-        let as_listed = with(ask(), "description", json!(""));
-        let renamed = with(ask(), "contexts", json!([0]));
+        let wanted: Vec<Value> = [command()].into_iter().chain(menu()).collect();
+        // Discord lists commands of menus with an empty description.
+        let listed: Vec<Value> = wanted[1..].iter().map(|entry| with(entry, "description", json!(""))).collect();
+        let current = [&wanted[..1], &listed].concat();
+        let renamed = with(&wanted[1], "contexts", json!([0]));
+        let of_another_version = with(&wanted[0], "description", json!("Old"));
 
-        assert_eq!(to_register(&[command(), as_listed.clone()]), [Value::Null; 0]);
-        assert_eq!(to_register(&[]), [command(), ask()]);
-        assert_eq!(to_register(&[command(), renamed.clone()]), [ask()]);
-        assert_eq!(to_register(&[as_listed.clone(), with(command(), "description", json!("Old"))]), [command()]);
+        assert_eq!(to_register(&current), [Value::Null; 0]);
+        assert_eq!(to_register(&[]), wanted);
+        assert_eq!(to_register(&[&[wanted[0].clone(), renamed], &listed[1..]].concat()), wanted[1..2]);
+        assert_eq!(to_register(&[&[of_another_version], &listed[..]].concat()), wanted[..1]);
         assert_eq!(
-            [vec![], vec![as_listed.clone()], vec![command()], vec![command(), renamed], vec![command(), as_listed]]
-                .map(|all| status(&all)),
-            [Status::Missing, Status::Missing, Status::Outdated, Status::Outdated, Status::Current]
+            [vec![], listed.clone(), wanted[..1].to_vec(), current].map(|all| status(&all)),
+            [Status::Missing, Status::Missing, Status::Outdated, Status::Current]
         );
+    }
+
+    /// Discord's limits: 100 characters, and 32 for an entry in a menu (Discord's documentation, "Application Commands").
+    #[test]
+    fn every_text_is_translated_within_the_limits() {
+        fn check(command: &Value, is_choice: bool) {
+            let is_entry = !is_choice && command["description"].is_null();
+            let is_named = is_choice && command["name"] != command["value"] || is_entry;
+            let fields = [("description", !is_choice && !is_entry, 100), ("name", is_named, if is_entry { 32 } else { 100 })];
+            for (field, is_shown, most) in fields.into_iter().filter(|(_, is_shown, _)| *is_shown) {
+                let translated = command[format!("{field}_localizations")].as_object();
+                let translated = translated.unwrap_or_else(|| panic!("nobody translated {}", command[field]));
+                let languages: Vec<_> = translated.keys().map(String::as_str).collect();
+                assert_eq!(languages, ["de", "es-419", "es-ES", "fr", "ja", "pt-BR"], "{}", command[field]);
+                let length = |text: &Value| text.as_str().unwrap().chars().count();
+                assert!(is_shown && translated.values().all(|text| (1..=most).contains(&length(text))), "{translated:?}");
+            }
+            for (list, is_choice) in [("options", false), ("choices", true)] {
+                command[list].as_array().into_iter().flatten().for_each(|inner| check(inner, is_choice));
+            }
+        }
+
+        [command()].iter().chain(&menu()).for_each(|command| check(command, false));
+        let all = [command()].iter().chain(&menu()).map(ToString::to_string).collect::<String>();
+        for text in LANGUAGES.keys() {
+            assert!(all.contains(&json!(text).to_string()), "no command has the text {text}");
+        }
     }
 
     #[test]

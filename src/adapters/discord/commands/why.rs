@@ -100,7 +100,7 @@ fn describe(room: &Room, decisions: &[(DecisionRecord, Option<String>)], waiting
     lines.join("\n")
 }
 
-fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
+pub(super) fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
     let companion = room.companions.iter().find(|member| member.id == decision.companion);
     let name_text = companion.map_or_else(|| name(decision.companion.as_str()), |member| name(&member.name));
     let trigger = decision.trigger.occasion();

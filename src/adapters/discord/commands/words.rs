@@ -33,11 +33,12 @@ For everybody:
 `/tertulia say` – say something to a companion; everybody here sees it
 *Apps > Ask a companion about this*, in the menu of a message
 `/tertulia status` – who is here, and whether there is a problem
-`/tertulia why` – why they spoke, or did not
+`/tertulia why` – why they spoke, or did not; *Apps > Why?* in the menu of a message about that one
+`/tertulia stop` and `/tertulia again` – stop what is being written; have the newest message answered again
 `/tertulia recall` – find what was said here
 `/tertulia memory` – what they noted about you: see, correct and erase it
 `/tertulia ignore me` – they stop listening to you, until you switch it off
-`/tertulia forget me` – what you said is removed from their memory
+`/tertulia forget me` – what you said is removed from their memory; *Apps > Forget this* removes one message
 `/tertulia export-me` – what is kept of it, as a file that only you see
 `/tertulia about` – what they are, who runs them, and what is kept
 
@@ -45,6 +46,7 @@ For people who may manage the channel:
 `/tertulia join` and `/tertulia leave` – add and remove companions
 `/tertulia talkativeness` – how readily they speak up
 `/tertulia pause` – silence, for a while
+`/tertulia clear` – companions begin anew
 `/tertulia voice join` and `/tertulia voice leave` – companions in the call of a voice channel; `/tertulia voice status` tells who is heard
 
 Only you see the answers to these commands, except for what you say to a companion.";

@@ -9,7 +9,7 @@ use super::super::wire;
 use super::handover::until_accepted;
 use super::lanes::{ReceivedMessage, Work};
 use super::{Intake, SharedIntake};
-use crate::domain::message::Role;
+use crate::domain::message::{Author, Role};
 use crate::ports::inbound_events::{Acceptance, ChannelRef};
 
 impl Intake {
@@ -84,7 +84,12 @@ impl SharedIntake {
         if message.has_forward() {
             self.discord.withhold_opted_out(&mut message, &self.inbound_events.opted_out(&channel_ref)).await;
         }
-        let incoming = classify(&message, bot, &self.discord.cache().names(received.guild));
+        let mut incoming = classify(&message, bot, &self.discord.cache().names(received.guild));
+        let proxied = if received.is_edit { None } else { self.proxies.author_of(received.channel, &message) };
+        if let (Incoming::Message(inbound), Some(author)) = (&mut incoming, proxied) {
+            // The name of the webhook stays.
+            inbound.from = Author { id: author.person().as_str().into(), role: Role::Person, ..inbound.from.clone() };
+        }
         if received.is_edit {
             self.hand_over_edit(received, &channel_ref, incoming).await
         } else {
@@ -115,7 +120,9 @@ impl SharedIntake {
         };
         let cache = self.discord.cache();
         let from = inbound_message.from.clone();
-        let person = Snowflake::of_person(&from.id).filter(|_| from.role == Role::Person);
+        // The account behind a proxied name is not mentioned.
+        let is_own_name = message.webhook_id.is_none();
+        let person = Snowflake::of_person(&from.id).filter(|_| from.role == Role::Person && is_own_name);
         let own_role = received.guild.and_then(|guild| cache.own_role(guild));
         if let Some(title) = cache.thread_title(received.channel).filter(|_| received.is_first) {
             // The person who begins a thread also wrote its title.

@@ -53,9 +53,10 @@ impl Request {
         Self::new(Method::GET, "GET /gateway/bot", "", "/gateway/bot".to_owned())
     }
 
-    /// The application's global commands.
+    /// The application's global commands, with their translations.
     pub fn commands(application: Snowflake) -> Self {
-        Self::new(Method::GET, "GET /applications/{application}/commands", "", format!("/applications/{application}/commands"))
+        let path = format!("/applications/{application}/commands?with_localizations=true");
+        Self::new(Method::GET, "GET /applications/{application}/commands", "", path)
     }
 
     /// Registers a global command, replacing the one with the same name.

@@ -58,15 +58,17 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     assert!(history.iter().any(|(.., text)| text == "hey aria, and me?"), "{history:?}");
     assert!(!history.iter().any(|(.., text)| text == "hey aria, do you hear me?"), "{history:?}");
     assert!(ask(ana, me("ignore", json!([switch("off")]))).await.contains("listen to you again"));
-    let sure = json!([{ "type": 5, "name": "sure", "value": true }]);
-    let forgotten = ask(ana, me("forget", sure)).await;
+    let asked = discord.command(ana, general, me("forget", json!([])));
+    let question = discord.answer_to(asked).await;
+    let button = question.data["components"][0]["components"][0]["custom_id"].as_str().expect("a button");
+    let forgotten = discord.final_answer(discord.press(ana, general, button)).await.content;
     assert!(forgotten.starts_with("Forgotten: 1 message of yours"), "{forgotten}");
     assert!(!server.history(&room).await.iter().any(|(.., text)| text == "hey aria, how was your day?"));
     assert!(ask(kim, sub("pause", json!([]))).await.starts_with("Paused in this channel: Aria."));
     assert!(ask(kim, sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** is no longer here."));
     assert!(ask(ana, sub("status", json!([]))).await.starts_with("**No companion is here yet.**"));
     let registered = discord.requests("create_command");
-    assert_eq!(registered, 2, "after the restart they were still registered");
+    assert_eq!(registered, 4, "after the restart they were still registered");
     server.stop().await;
 }
 
@@ -141,7 +143,7 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
     discord.set_privileged(Intents::empty());
     let bot = discord.bot();
     let server = premises.start().await;
-    discord.wait_for("the commands", |state| state.world.commands.len() == 2).await;
+    discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
     discord.sessions(1).await;
     for name in ["aria", "bruno"] {
         final_answer(&discord, kim, general, sub("join", json!([companion(name)]))).await;
@@ -182,10 +184,53 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
 }
 
 #[tokio::test]
+async fn a_message_is_explained_answered_again_and_forgotten_and_a_channel_begins_anew() {
+    let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
+    let server = premises.start().await;
+    discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
+    discord.sessions(1).await;
+    let ask = async |user, options: Value| final_answer(&discord, user, general, options).await;
+    let on = async |user, entry: &str, message| {
+        let interaction = discord.invoke_on(user, general, entry, message).expect("the entry is offered");
+        discord.answer_to(interaction).await;
+        discord.final_answer(interaction).await.content
+    };
+    let pressed = async |user, options: Value| {
+        let question = discord.answer_to(discord.command(kim, general, options)).await;
+        let button = question.data["components"][0]["components"][0]["custom_id"].as_str().expect("a button").to_owned();
+        discord.final_answer(discord.press(user, general, &button)).await.content
+    };
+    let room = format!("discord:{general}");
+    ask(kim, sub("join", json!([companion("aria")]))).await;
+    let asked = discord.say(ana, general, "hey aria, how was your day?");
+    let answer = discord.post_in(general).await;
+
+    let why = on(kim, "Why?", asked).await;
+    assert!(why.contains("**Aria** answered this") && why.contains("decided to speak (it was addressed)"), "{why}");
+    assert!(on(kim, "Why?", answer.message).await.contains("**Aria** wrote this"));
+    assert_eq!(ask(ana, sub("stop", json!([]))).await, "Nobody is writing anything that could still be stopped.");
+    assert!(ask(ana, sub("again", json!([]))).await.starts_with("**Aria** answers again"));
+    discord.posts_in(general, 2).await;
+    let refused = ask(ana, sub("again", json!([]))).await;
+    assert!(!refused.contains("broken"), "{refused}");
+
+    assert!(on(kim, "Forget this", asked).await.contains("**Manage Messages**"));
+    assert!(on(ana, "Forget this", asked).await.starts_with("Forgotten: "));
+    assert!(!server.history(&room).await.iter().any(|(.., text)| text.contains("how was your day?")));
+    assert!(on(ana, "Forget this", asked).await.starts_with("Forgotten: "), "again, without an effect");
+
+    assert!(ask(ana, sub("clear", json!([]))).await.contains("**Manage Channels**"));
+    assert!(pressed(ana, sub("clear", json!([]))).await.contains("**Manage Channels**"), "the button does not help");
+    assert_eq!(pressed(kim, sub("clear", json!([]))).await, "Companions begin anew here.");
+    assert!(server.history(&room).await.iter().all(|(.., text)| !text.is_empty()));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn no_companion_is_asked_while_nothing_can_be_posted() {
     let (Home { discord, guild, general, ana, .. }, kim, premises) = scene().await;
     let server = premises.start().await;
-    discord.wait_for("the commands", |state| state.world.commands.len() == 2).await;
+    discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
     discord.sessions(1).await;
     final_answer(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
     let role = discord.bot_role(guild);

@@ -187,10 +187,9 @@ async fn people_can_opt_out_and_be_forgotten() {
     let ask = async |options: Value| scene.final_answer(scene.ana, scene.general, options).await;
     let (guild, person) = (snowflake(scene.guild).guild(), snowflake(scene.ana).person());
 
-    assert!(ask(me("forget", json!([]))).await.contains("`/tertulia forget me sure:True`"));
-    assert!(ask(me("forget", json!([{ "type": 5, "name": "sure", "value": false }]))).await.contains("cannot be undone"));
+    assert!(ask(me("forget", json!([]))).await.contains("cannot be undone"));
     assert!(scene.backend.probe().forgotten.is_empty(), "nothing is forgotten by mistake");
-    let forgotten = ask(me("forget", json!([{ "type": 5, "name": "sure", "value": true }]))).await;
+    let forgotten = scene.pressed(scene.ana, "sure:forget").await;
     assert!(forgotten.starts_with("Forgotten: 2 messages of yours, with 1 decision and 0 summaries"), "{forgotten}");
     let forget = scene.backend.probe().forgotten.pop().expect("a request to forget Ana");
     assert_eq!((forget.guild, &*forget.person), (guild.clone(), person.as_str()));

@@ -79,6 +79,6 @@ async fn a_failed_registration_is_retried() {
     discord.wait_for("the failure", |state| state.journal.refused().next().is_some()).await;
     commands.ready();
 
-    discord.wait_for("the commands", |state| state.world.commands.len() == 2).await;
+    discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
     assert_eq!(registered(&discord), 3);
 }

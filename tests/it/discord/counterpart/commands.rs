@@ -42,7 +42,10 @@ impl Command {
         contexts.is_none_or(|contexts| contexts.iter().any(|one| one.as_u64() == Some(context)))
     }
 
-    pub fn json(&self, application: Id) -> Value {
+    /// A list shows translations only on request.
+    ///
+    /// <https://docs.discord.com/developers/interactions/application-commands#get-global-application-commands>
+    pub fn json(&self, application: Id, has_localizations: bool) -> Value {
         let mut json = self.data.clone();
         for (field, usual) in [("default_member_permissions", Value::Null), ("nsfw", json!(false)), ("options", json!([]))] {
             if json[field].is_null() {
@@ -50,7 +53,9 @@ impl Command {
             }
         }
         for localized in ["name_localizations", "description_localizations"] {
-            json[localized] = Value::Null;
+            if !has_localizations {
+                json[localized] = Value::Null;
+            }
         }
         if json["integration_types"].is_null() {
             json["integration_types"] = json!([0]);

@@ -1,6 +1,7 @@
 //! Inbound events while a connection is up.
 
 use serde_json::json;
+use tertulia::domain::message::Role;
 use tertulia::ports::chat_platform::ChatPlatform as _;
 use tertulia::ports::inbound_events::{Answered, ReplyTo};
 
@@ -134,6 +135,30 @@ async fn our_posts_are_recognised_and_foreign_webhooks_count_as_bots() {
     let ours = Some(Answered::Ours(Some("Mira".into())));
     assert!(matches!(inbound_message.reply_to, Some(ReplyTo::Foreign { by, .. }) if by == ours));
     core.until_marked(general, newest_of_bots).await;
+}
+
+#[tokio::test]
+async fn what_pluralkit_posts_for_a_person_is_that_persons_message() {
+    let (Home { discord, general, ana, .. }, core) = home().await;
+    let _process = Process::start(&discord, &core).await;
+    let webhook = discord.foreign_webhook(general, "PluralKit Proxy Webhook");
+    discord.with(|state| {
+        let webhook = state.world.webhooks.get_mut(&webhook).expect("the webhook");
+        webhook.application = Some(Id(466_378_653_216_014_359));
+    });
+
+    let original = discord.say(ana, general, "L: Aria, are you there?");
+    let post = discord.say_by_webhook(webhook, "Luna", "Aria, are you there?");
+    discord.delete(general, original);
+    discord.say_by_webhook(webhook, "Luna", "Nobody said this.");
+    discord.say(ana, general, "the last one");
+    core.until("the last message", |core| core.texts(general).last().is_some_and(|text| text.ends_with("the last one"))).await;
+
+    let all: Vec<_> = core.messages().into_iter().map(|(_, message)| message).collect();
+    let of_luna: Vec<_> = all.iter().filter(|message| &*message.from.name == "Luna").collect();
+    assert_eq!(of_luna.len(), 1, "{of_luna:?}");
+    assert_eq!(of_luna[0].id.as_deref(), Some(&*post.to_string()));
+    assert_eq!((of_luna[0].from.role, &of_luna[0].from.id), (Role::Person, &all.last().expect("a message").from.id));
 }
 
 #[tokio::test]

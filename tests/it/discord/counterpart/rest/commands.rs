@@ -19,7 +19,7 @@ impl State {
         self.check_scope(application, guild)?;
         // All commands are global ones.
         let commands = self.world.commands.iter().filter(|_| guild.is_none());
-        ok(commands.map(|command| command.json(application)).collect())
+        ok(commands.map(|command| command.json(application, call.flag("with_localizations"))).collect())
     }
 
     pub fn create_command(&mut self, call: &Call) -> Reply {
@@ -28,7 +28,7 @@ impl State {
         check(&call.body, &[])?;
         let existing = self.put_command(&call.body)?;
         let command = self.world.commands.iter().find(|command| is_same(&command.data, &call.body));
-        let json = command.map(|command| command.json(application));
+        let json = command.map(|command| command.json(application, true));
         Ok((if existing { 200 } else { 201 }, json))
     }
 

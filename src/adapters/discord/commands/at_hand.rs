@@ -1,0 +1,145 @@
+//! `/tertulia stop`, `again` and `clear`, and the entries *Why?* and *Forget this* in the menu of a message.
+
+use super::choosing::member;
+use super::interaction::ChannelContext;
+use super::members::may_change;
+use super::why::decision_line;
+use super::words::{listed, name};
+use super::{Answer, CommandHandler, registered};
+use crate::domain::message::Role;
+use crate::ports::backend::Refused;
+use crate::ports::backend::decisions::{Outcome, Why, WhyAt, WhyQuery};
+use crate::ports::backend::messages::HistoryQuery;
+use crate::ports::backend::room::Room;
+use crate::snowflake::Snowflake;
+use crate::texts::Language;
+
+const NOBODY: &str = "No companion is here. `/tertulia status` says more.";
+const UNKNOWN_MESSAGE: &str = "Companions do not know this message: they were not here, could not read it, or it was deleted.";
+
+impl CommandHandler {
+    /// Stops replies that are being made: of one companion, or of all.
+    pub(super) async fn stop(&self, typed: Option<&str>, here: &ChannelContext) -> Result<String, Answer> {
+        may_write(here)?;
+        let room = self.room(here).await?.ok_or_else(|| Answer::Refused(NOBODY.to_owned()))?;
+        let chosen = match typed {
+            Some(typed) => vec![member(&room, typed)?],
+            None => room.companions.iter().collect(),
+        };
+        let mut stopped = Vec::new();
+        for companion in chosen {
+            match self.backend.messages.stop_reply(&room.id, &companion.id).await {
+                Ok(()) => stopped.push(&companion.name),
+                Err(Refused::Conflict(_)) => {}
+                Err(refused) => return Err(refused.into()),
+            }
+        }
+        if stopped.is_empty() {
+            return Ok("Nobody is writing anything that could still be stopped.".to_owned());
+        }
+        Ok(format!("Stopped: {}.", listed(stopped.into_iter())))
+    }
+
+    /// Replaces the newest message by another answer of the same companion.
+    pub(super) async fn again(&self, here: &ChannelContext) -> Result<String, Answer> {
+        may_write(here)?;
+        let room = self.room(here).await?.ok_or_else(|| Answer::Refused(NOBODY.to_owned()))?;
+        let newest = self.backend.records.history(&room.id, HistoryQuery { after: None, before: None, limit: 1 }).await?;
+        let Some(newest) = newest.messages.last().filter(|newest| newest.role == Role::Companion) else {
+            return Ok("Only the newest message can be answered again, and it is not a companion's.".to_owned());
+        };
+        self.backend.messages.try_again(&room.id, newest.seq).await?;
+        Ok(format!(
+            "{} answers again; the answer before goes once the new one is there.",
+            name(newest.name.as_ref().unwrap_or(&newest.from))
+        ))
+    }
+
+    /// Has companions begin anew: nothing said so far stands in prompts any more.
+    pub(super) async fn clear(&self, sure: bool, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
+        may_change(here, here)?;
+        let room = self.room(here).await?.ok_or_else(|| Answer::Refused(NOBODY.to_owned()))?;
+        if !sure {
+            let text = "Companions begin anew in this channel: they do not look at anything that was said here so far. The messages stay on Discord and on record.\n\
+                        **This cannot be undone.**";
+            return Ok(Answer::Question { text: text.to_owned(), button: "Begin anew", id: registered::SURE_CLEAR });
+        }
+        self.backend.rooms.clear(&room.id).await?;
+        tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, "a channel was cleared on request");
+        Ok(Answer::Done("Companions begin anew here.".to_owned()))
+    }
+
+    /// Explains what companions did about a message, or why a companion wrote it.
+    pub(super) async fn why_of(&self, message: Snowflake, here: &ChannelContext) -> Result<String, Answer> {
+        let Some((room, why)) = self.look_up(message, here).await? else { return Ok(UNKNOWN_MESSAGE.to_owned()) };
+        let mut lines = Vec::new();
+        for brief in &why.companions {
+            let query = |seq| WhyQuery {
+                room: room.id.clone(),
+                companion: Some(brief.companion.as_str().into()),
+                at: Some(WhyAt::Event(seq)),
+                language: Language::English,
+            };
+            let decision = match brief.seq {
+                Some(seq) => self.backend.records.why(query(seq)).await.ok().and_then(|why| why.decision),
+                None => None,
+            };
+            let outcome = match brief.outcome {
+                Some(Outcome::Own) => "wrote this",
+                Some(Outcome::Answered) => "answered this",
+                Some(Outcome::Speaking) => "is answering this",
+                Some(Outcome::Failed) => "wanted to answer, and no answer came of it",
+                Some(Outcome::Waiting) => "has not decided about this yet",
+                Some(Outcome::Absent | Outcome::Left) => "was not here",
+                // Reasons are described as in `/tertulia why`, which discloses no more than everybody may know.
+                Some(Outcome::Silent) if decision.is_some() => "",
+                _ => "does not answer this",
+            };
+            lines.extend((!outcome.is_empty()).then(|| format!("• {} {outcome}", name(&brief.name))));
+            lines.extend(decision.map(|decision| decision_line(&room, &decision)));
+        }
+        if lines.is_empty() {
+            lines.push("No companion was here to read this message.".to_owned());
+        }
+        Ok(lines.join("\n"))
+    }
+
+    /// Removes a message from the companions' memory. It stays on Discord.
+    pub(super) async fn forget_message(
+        &self,
+        message: Snowflake,
+        author: Option<Snowflake>,
+        here: &ChannelContext,
+        person: Snowflake,
+    ) -> Result<String, Answer> {
+        if author != Some(person) && !here.user_may_manage_messages() {
+            return Err(Answer::Refused(
+                "Your own messages can be forgotten at your wish. For others' you need the permission **Manage Messages** here."
+                    .to_owned(),
+            ));
+        }
+        let Some((room, Why { message: Some(seq), .. })) = self.look_up(message, here).await? else {
+            return Ok(UNKNOWN_MESSAGE.to_owned());
+        };
+        self.backend.messages.delete(&room.id, seq).await?;
+        tracing::info!(guild = %here.guild_id(), channel = %here.channel, "a message was forgotten on request");
+        Ok("Forgotten: companions do not read this message any more, and notes of it are gone. On Discord it stays until somebody deletes it there.".to_owned())
+    }
+
+    /// What is on record about a message. `None` if it is not.
+    async fn look_up(&self, message: Snowflake, here: &ChannelContext) -> Result<Option<(Room, Why)>, Answer> {
+        let Some(room) = self.room(here).await? else { return Ok(None) };
+        let at = Some(WhyAt::Message(message.to_string().into()));
+        let query = WhyQuery { room: room.id.clone(), companion: None, at, language: Language::English };
+        match self.backend.records.why(query).await {
+            Ok(why) => Ok(Some((room, why))),
+            Err(Refused::NotFound(_)) => Ok(None),
+            Err(refused) => Err(refused.into()),
+        }
+    }
+}
+
+fn may_write(here: &ChannelContext) -> Result<(), Answer> {
+    let refused = || Answer::Refused("For this you need the permission to write here.".to_owned());
+    here.user_may_write().then_some(()).ok_or_else(refused)
+}
