@@ -11,6 +11,7 @@ mod lanes;
 mod marks;
 mod messages;
 mod reader;
+mod welcome;
 
 #[cfg(test)]
 mod tests;
@@ -74,6 +75,7 @@ pub struct SharedIntake {
     interactions: Interactions,
     calls: Option<Calls>,
     marks: Marks,
+    notes: Arc<dyn Notes>,
     proxies: Proxies,
     reader: Reader,
     lookup_permits: Semaphore,
@@ -102,7 +104,8 @@ impl SharedIntake {
     pub fn new(shared: Dependencies) -> Arc<Self> {
         let Dependencies { discord, inbound_events, notes, clock, settings, instruments, interactions, calls } = shared;
         Arc::new(Self {
-            marks: Marks::new(notes),
+            marks: Marks::new(Arc::clone(&notes)),
+            notes,
             proxies: Proxies::default(),
             reader: Reader::new(Arc::clone(&discord), clock, &settings),
             lookup_permits: Semaphore::new(MAX_CONCURRENT_LOOKUPS),

@@ -137,6 +137,7 @@ impl Intake {
             cache.update_channel(Some(guild), channel);
         }
         self.guilds.lock().set_available(guild);
+        self.shared.welcome(reported);
         channels().filter_map(|channel| self.shared.behind(guild, channel)).collect()
     }
 

@@ -45,6 +45,9 @@ pub struct Guild {
     /// Members, at least those in voice channels. Only in GUILD_CREATE.
     #[serde(default, deserialize_with = "list")]
     members: Vec<VoiceMember>,
+    /// The channel for Discord's own messages, such as those about new members.
+    #[serde(default, deserialize_with = "maybe")]
+    pub system_channel_id: Option<Snowflake>,
     /// When the bot was invited. Only in GUILD_CREATE.
     #[serde(default, deserialize_with = "maybe")]
     joined_at: Option<String>,

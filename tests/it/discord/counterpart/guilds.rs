@@ -84,6 +84,7 @@ pub struct Guild {
     pub members: BTreeMap<Id, Member>,
     /// The guild has an outage: no events are sent.
     pub outage: bool,
+    pub system_channel: Option<Id>,
 }
 
 #[derive(Clone, Debug)]
@@ -187,7 +188,7 @@ impl Guild {
             "splash": null,
             "stickers": [],
             "system_channel_flags": 0,
-            "system_channel_id": null,
+            "system_channel_id": self.system_channel,
             "vanity_url_code": null,
             "verification_level": 0,
         })

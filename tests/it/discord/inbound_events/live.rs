@@ -5,7 +5,7 @@ use tertulia::domain::message::Role;
 use tertulia::ports::chat_platform::ChatPlatform as _;
 use tertulia::ports::inbound_events::{Answered, ReplyTo};
 
-use super::super::counterpart::{Id, Intents, Kind, Permissions};
+use super::super::counterpart::{INVITED, Id, Intents, Kind, Permissions};
 use super::super::home::{Home, part, snowflake};
 use super::{Process, home};
 
@@ -135,6 +135,26 @@ async fn our_posts_are_recognised_and_foreign_webhooks_count_as_bots() {
     let ours = Some(Answered::Ours(Some("Mira".into())));
     assert!(matches!(inbound_message.reply_to, Some(ReplyTo::Foreign { by, .. }) if by == ours));
     core.until_marked(general, newest_of_bots).await;
+}
+
+#[tokio::test]
+async fn a_server_is_welcomed_once_when_the_bot_is_invited() {
+    let (Home { discord, general, ana, .. }, core) = home().await;
+    let away = discord.guild_without_bot("Away");
+    let lounge = discord.channel(away, "lounge");
+    discord.with(|state| state.world.guilds.get_mut(&away).expect("the guild").system_channel = Some(lounge));
+    let _process = Process::start(&discord, &core).await;
+
+    discord.invite_bot(away, INVITED);
+    let post = discord.post_in(lounge).await;
+    assert!(post.content.contains("`/tertulia join`") && post.content.contains("`/tertulia about`"), "{}", post.content);
+    // A new session reports the server again.
+    discord.invalidate(0, false);
+    discord.wait_for("a new session", |state| state.journal.identifies.len() == 2).await;
+    discord.say(ana, general, "and afterwards");
+    core.until("the message", |core| !core.texts(general).is_empty()).await;
+
+    assert_eq!(discord.posts().iter().filter(|post| post.channel == lounge).count(), 1);
 }
 
 #[tokio::test]

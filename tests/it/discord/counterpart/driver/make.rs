@@ -55,6 +55,7 @@ impl Counterpart {
                 roles: BTreeMap::from([(id, everyone)]),
                 members: BTreeMap::from([(owner, member)]),
                 outage: false,
+                system_channel: None,
             };
             state.world.guilds.insert(id, guild);
             id
