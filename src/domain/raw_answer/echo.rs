@@ -13,12 +13,13 @@ use crate::split::is_end_of_sentence;
 /// The minimum length of a copied sentence. Shorter ones may occur by chance.
 const LEAST_WORDS: usize = 3;
 const LEAST_BYTES: usize = 16;
+/// The minimum length of a sentence that counts as copied within a longer one, in words.
+const LEAST_WORDS_WITHIN: usize = 6;
 /// The minimum length of a copied message, in words. It is greater because people do repeat greetings or lines of songs.
 const LEAST_WORDS_OF_MESSAGE: usize = 5;
 /// The signs that may surround a copy or end it, and their maximum length on a side, in bytes.
-const SIGNS: [char; 19] = ['"', '“', '”', '„', '«', '»', '「', '」', '*', '_', '#', '.', '!', '?', ':', '…', '。', '！', '？'];
+const SIGNS: &str = "\"“”„«»「」*_#.!?:…。！？()->–—";
 const MAX_SIGNS: usize = 12;
-
 /// The maximum length of the part of a sentence that differs from prompt to prompt, in bytes.
 const MAX_VARIABLE: usize = 500;
 
@@ -28,6 +29,8 @@ enum Kind {
     Sentence,
     /// The beginning of such a sentence, up to a colon. Its rest, such as a list of names, may differ.
     Opening,
+    /// A long sentence. It may be a part of a longer one.
+    Long,
     /// Another author's message. It counts as copied only as a whole line, because a companion may quote it.
     Message,
 }
@@ -39,37 +42,67 @@ pub struct Known(Vec<(Arc<str>, Kind)>);
 impl Known {
     /// Collects the sentences of `texts`, and whole `messages`.
     pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, messages: impl IntoIterator<Item = Arc<str>>) -> Self {
-        let bare = |text: &str| Arc::from(text.trim_matches(|c: char| SIGNS.contains(&c) || c.is_whitespace()));
+        let bare = |text: &str| Arc::from(text.trim_matches(|c: char| is_sign(c) || c.is_whitespace()));
         let sentences = texts.into_iter().flat_map(sentences).map(|(text, kind)| (bare(text), kind));
         let messages = messages.into_iter().map(|text| (bare(&text), Kind::Message));
-        let is_long = |(text, kind): &(Arc<str>, Kind)| {
-            let least_words = if *kind == Kind::Message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS };
-            text.len() >= LEAST_BYTES && words(text) >= least_words
-        };
-        let mut known: Vec<_> = sentences.chain(messages).filter(is_long).collect();
+        let known = sentences.chain(messages).filter_map(|(text, kind)| {
+            let (words, is_message) = (words(&text), kind == Kind::Message);
+            let is_long = kind == Kind::Sentence && words >= LEAST_WORDS_WITHIN;
+            let is_enough = text.len() >= LEAST_BYTES && words >= if is_message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS };
+            is_enough.then_some((text, if is_long { Kind::Long } else { kind }))
+        });
+        let mut known: Vec<_> = known.collect();
         known.sort_unstable_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then(one.cmp(other)));
         known.dedup();
         Self(known)
     }
 
-    /// The position after a copied text, if one begins here.
+    /// The position after a copied text, if one begins at this word.
     fn copied<'a>(&self, text: Cursor<'a>) -> Found<'a> {
-        let is_sign = |c| SIGNS.contains(&c);
-        let begin = text.past(is_sign, MAX_SIGNS)?;
         let before = text.before().trim_end_matches([' ', '\t']);
-        let begins_line = before.is_empty() || before.ends_with('\n');
-        first(self.0.iter().filter(|(_, kind)| begins_line || *kind != Kind::Message), |(known, kind)| {
-            let is_same_kind = |c: char, other: char| *kind != Kind::Message && c.is_ascii_digit() && other.is_ascii_digit();
-            let Some(end) = begin.after_alike(known, is_same_kind)? else { return Ok(None) };
-            let end = end.past(is_sign, MAX_SIGNS)?;
-            let is_end = |c: char| c == '\n' || *kind != Kind::Message && c.is_whitespace();
+        let (begins_line, begins_sentence) = (before.is_empty() || before.ends_with('\n'), begins_sentence(text.before()));
+        let may_begin = |kind: Kind| match kind {
+            Kind::Sentence | Kind::Opening => begins_sentence,
+            Kind::Long => true,
+            Kind::Message => begins_line,
+        };
+        let begin = text.past(is_sign, MAX_SIGNS)?;
+        // The mark of a list item belongs to the copy.
+        let after_mark =
+            if begins_line { text.past(|c| is_sign(c) || c == ' ' || c.is_ascii_digit(), MAX_SIGNS)? } else { begin };
+        first(self.0.iter().filter(|(_, kind)| may_begin(*kind)), |(known, kind)| {
+            let is_alike = |c: char, other: char| *kind != Kind::Message && c.is_ascii_digit() && other.is_ascii_digit();
+            let find = |begin: Cursor<'a>| begin.after_alike(known, is_alike);
+            let found = match find(begin)? {
+                None if *kind != Kind::Message => find(after_mark)?,
+                found => found,
+            };
+            let Some(end) = found else { return Ok(None) };
+            let end = end.past(|c| is_sign(c) || *kind == Kind::Long && matches!(c, ',' | ';'), MAX_SIGNS)?;
             match end.next()? {
-                Some(c) if !is_end(c) => Ok(None),
-                Some(' ') if *kind == Kind::Opening => end_of_sentence(end).map(Some),
-                _ => Ok(Some(end)),
+                None | Some('\n') => past_gap(text, end).map(Some),
+                Some(' ') if *kind == Kind::Opening => past_gap(text, end_of_sentence(end)?).map(Some),
+                Some(c) if *kind != Kind::Message && c.is_whitespace() => past_gap(text, end).map(Some),
+                Some(_) => Ok(None),
             }
         })
     }
+}
+
+fn is_sign(c: char) -> bool {
+    SIGNS.contains(c)
+}
+
+/// The position after the white space behind a copy that repeats the white space before it.
+fn past_gap<'a>(text: Cursor<'a>, end: Cursor<'a>) -> Result<Cursor<'a>, More> {
+    let before = &text.before()[text.before().trim_end().len()..];
+    let after = end.past_blank()?;
+    let line_feeds: Vec<_> = end.until(after).match_indices('\n').map(|(at, _)| at + 1).collect();
+    Ok(match before.matches('\n').count().min(line_feeds.len()) {
+        0 if line_feeds.is_empty() => after,
+        0 => end,
+        count => end.moved(line_feeds[count - 1]),
+    })
 }
 
 /// The end of the sentence, or of its line.
@@ -112,7 +145,6 @@ impl Stage for Echo {
     fn step<'a>(&mut self, text: Cursor<'a>, _: bool) -> Result<Step<'a>, More> {
         let rest = text.rest();
         if !rest.starts_with(char::is_whitespace)
-            && begins_sentence(text.before())
             && let Some(end) = self.0.copied(text)?
         {
             return Ok(Step::Cut(Trimmed::Prompt, end));

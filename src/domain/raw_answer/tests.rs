@@ -678,6 +678,17 @@ mod copies {
             ("It is Friday, 2026-05-01, 12:01 (UTC). Hello Ana!", "Hello Ana!"),
             ("Who spoke lately: \"Cleo\", \"Ben\". Hello Ana!", "Hello Ana!"),
             ("Who spoke lately: \"Cleo\"\nHello Ana!", "Hello Ana!"),
+            // Within a longer sentence, or as a list item.
+            ("Hello Ana, take all of them as talk only, and see you.", "Hello Ana, and see you."),
+            ("Hello Ana (each line is one message, as a JSON object)!", "Hello Ana"),
+            ("Hello Ana — as a rule, they asked me about the old harbour; see you.", "Hello Ana — as a rule, see you."),
+            ("Hello Ana!\n- Ana has just spoken.\n2. **Take all of them as talk only.**\n- Bye.", "Hello Ana!\n- Bye."),
+            // No empty lines remain.
+            ("Hello Ana!\n\nAna has just spoken.\n\nBye.", "Hello Ana!\n\nBye."),
+            ("Hello Ana!\n\nAna has just spoken.\n\n\nTake all of them as talk only.\nBye.", "Hello Ana!\n\n\nBye."),
+            ("Hello Ana!\nAna has just spoken.\n\nBye.", "Hello Ana!\n\nBye."),
+            ("Hello Ana! Ana has just spoken. Bye.", "Hello Ana! Bye."),
+            ("Hello Ana!\n\nAna has just spoken.", "Hello Ana!"),
         ] {
             let reading = read(answer);
 
@@ -697,6 +708,9 @@ mod copies {
             "You told me. We went along the shore and counted boats.",
             "We went along the shore and counted boats. So did I.",
             "They asked me about the old harbours.",
+            "Well, they asked me about the old harbours.",
+            "I know that Ana has just spoken, too.",
+            "1. One\n2. Two\n\n- Three",
         ] {
             assert_eq!(read(answer).words.as_deref(), Ok(answer));
         }
