@@ -6,7 +6,7 @@ use std::sync::Arc;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::Trimmed;
-use super::cursor::{Cursor, Found, More, first};
+use super::cursor::{Cursor, Found, More, first, is_same_letter};
 use super::stages::{Stage, Step};
 use crate::split::is_end_of_sentence;
 
@@ -46,10 +46,9 @@ impl Known {
         let sentences = texts.into_iter().flat_map(sentences).map(|(text, kind)| (bare(text), kind));
         let messages = messages.into_iter().map(|text| (bare(&text), Kind::Message));
         let known = sentences.chain(messages).filter_map(|(text, kind)| {
-            let (words, is_message) = (words(&text), kind == Kind::Message);
+            let (words, least) = (words(&text), if kind == Kind::Message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS });
             let is_long = kind == Kind::Sentence && words >= LEAST_WORDS_WITHIN;
-            let is_enough = text.len() >= LEAST_BYTES && words >= if is_message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS };
-            is_enough.then_some((text, if is_long { Kind::Long } else { kind }))
+            (text.len() >= LEAST_BYTES && words >= least).then_some((text, if is_long { Kind::Long } else { kind }))
         });
         let mut known: Vec<_> = known.collect();
         known.sort_unstable_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then(one.cmp(other)));
@@ -61,30 +60,25 @@ impl Known {
     fn copied<'a>(&self, text: Cursor<'a>) -> Found<'a> {
         let before = text.before().trim_end_matches([' ', '\t']);
         let (begins_line, begins_sentence) = (before.is_empty() || before.ends_with('\n'), begins_sentence(text.before()));
-        let may_begin = |kind: Kind| match kind {
-            Kind::Sentence | Kind::Opening => begins_sentence,
-            Kind::Long => true,
-            Kind::Message => begins_line,
-        };
-        let begin = text.past(is_sign, MAX_SIGNS)?;
-        // The mark of a list item belongs to the copy.
-        let after_mark =
-            if begins_line { text.past(|c| is_sign(c) || c == ' ' || c.is_ascii_digit(), MAX_SIGNS)? } else { begin };
-        first(self.0.iter().filter(|(_, kind)| may_begin(*kind)), |(known, kind)| {
-            let is_alike = |c: char, other: char| *kind != Kind::Message && c.is_ascii_digit() && other.is_ascii_digit();
-            let find = |begin: Cursor<'a>| begin.after_alike(known, is_alike);
-            let found = match find(begin)? {
-                None if *kind != Kind::Message => find(after_mark)?,
-                found => found,
-            };
-            let Some(end) = found else { return Ok(None) };
-            let end = end.past(|c| is_sign(c) || *kind == Kind::Long && matches!(c, ',' | ';'), MAX_SIGNS)?;
-            match end.next()? {
-                None | Some('\n') => past_gap(text, end).map(Some),
-                Some(' ') if *kind == Kind::Opening => past_gap(text, end_of_sentence(end)?).map(Some),
-                Some(c) if *kind != Kind::Message && c.is_whitespace() => past_gap(text, end).map(Some),
-                Some(_) => Ok(None),
+        let is_mark = |c: char| is_sign(c) || begins_line && (c == ' ' || c.is_ascii_digit());
+        // The mark of a list item belongs to a copied sentence.
+        let (begin, begin_of_item) = (text.past(is_sign, MAX_SIGNS)?, text.past(is_mark, MAX_SIGNS)?);
+        first(&self.0, |(known, kind)| {
+            let (is_message, is_long) = (*kind == Kind::Message, *kind == Kind::Long);
+            if !is_long && !if is_message { begins_line } else { begins_sentence } {
+                return Ok(None);
             }
+            let is_digits = |one: char, other: char| !is_message && one.is_ascii_digit() && other.is_ascii_digit();
+            let is_alike = |one, other| is_same_letter(one, other) || is_digits(one, other);
+            let begin = if is_message { begin } else { begin_of_item };
+            let Some(end) = begin.after_alike(known, is_alike)? else { return Ok(None) };
+            let end = end.past(|c| is_sign(c) || is_long && matches!(c, ',' | ';'), MAX_SIGNS)?;
+            let end = match end.next()? {
+                Some(c) if c != '\n' && (is_message || !c.is_whitespace()) => return Ok(None),
+                Some(' ') if *kind == Kind::Opening => end_of_sentence(end)?,
+                _ => end,
+            };
+            past_gap(text, end).map(Some)
         })
     }
 }
@@ -97,12 +91,9 @@ fn is_sign(c: char) -> bool {
 fn past_gap<'a>(text: Cursor<'a>, end: Cursor<'a>) -> Result<Cursor<'a>, More> {
     let before = &text.before()[text.before().trim_end().len()..];
     let after = end.past_blank()?;
-    let line_feeds: Vec<_> = end.until(after).match_indices('\n').map(|(at, _)| at + 1).collect();
-    Ok(match before.matches('\n').count().min(line_feeds.len()) {
-        0 if line_feeds.is_empty() => after,
-        0 => end,
-        count => end.moved(line_feeds[count - 1]),
-    })
+    let line_feeds = end.until(after).match_indices('\n').map(|(at, _)| end.moved(at + 1));
+    let repeated = line_feeds.take(before.matches('\n').count()).last();
+    Ok(repeated.unwrap_or(if end.until(after).contains('\n') { end } else { after }))
 }
 
 /// The end of the sentence, or of its line.
@@ -144,9 +135,7 @@ pub(super) struct Echo(pub Arc<Known>);
 impl Stage for Echo {
     fn step<'a>(&mut self, text: Cursor<'a>, _: bool) -> Result<Step<'a>, More> {
         let rest = text.rest();
-        if !rest.starts_with(char::is_whitespace)
-            && let Some(end) = self.0.copied(text)?
-        {
+        if let Some(end) = self.0.copied(text)? {
             return Ok(Step::Cut(Trimmed::Prompt, end));
         }
         // A sentence may begin after white space.

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::words::MAX_CHARS;
 use super::*;
 
 /// What is said in a room with Ana, Bob and Bruno.
