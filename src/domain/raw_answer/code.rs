@@ -12,10 +12,8 @@ pub(super) fn fence(line: Cursor<'_>) -> Result<Option<(&str, Cursor<'_>)>, More
     let Some(mark) = line.next()?.filter(|c| matches!(c, '`' | '~')) else { return Ok(None) };
     let after = line.past(|c| c == mark, MAX_FENCE)?;
     let fence = line.until(after);
-    if fence.len() < 3 {
-        return Ok(None);
-    }
-    let info = after.line(MAX_FENCE)?.filter(|info| mark == '~' || !info.contains('`'));
+    let info = if fence.len() < 3 { None } else { after.line(MAX_FENCE)? };
+    let info = info.filter(|info| mark == '~' || !info.contains('`'));
     Ok(info.map(|info| (fence, line_end(after.moved(info.len())))))
 }
 

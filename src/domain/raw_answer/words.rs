@@ -189,8 +189,7 @@ fn begin(text: Cursor<'_>, speakers: &Speakers) -> Result<Option<(String, Option
     if let Some((line, _)) = first_bytes(text.rest(), MAX_VERDICT).split_once('\n')
         && let verdict @ ("YES" | "NO") = line.trim_matches(['*', ' '])
     {
-        let rest = text.moved(line.len() + 1).rest();
-        let rest = if verdict == "YES" { rest } else { text.at_end("")? };
+        let rest = if verdict == "YES" { text.moved(line.len() + 1).rest() } else { text.at_end("")? };
         return Ok(Some((rest.to_owned(), Some(Trimmed::Decision))));
     }
     if form::may_be(text)? {
