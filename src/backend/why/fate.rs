@@ -271,7 +271,7 @@ impl Found {
     fn is_filtered(&self) -> bool {
         let is_refusal = |recorded: &Recorded| match &recorded.event {
             Event::Decided(decided) => decided.reason == Reason::Filtered,
-            Event::ReplyFailed { reason, .. } => **reason == *FILTERED,
+            Event::ReplyFailed { error, .. } => **error == *FILTERED,
             _ => false,
         };
         let mut fates = self.fates.companions().map(|id| self.fates.fate(id));

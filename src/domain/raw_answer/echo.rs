@@ -14,7 +14,7 @@ use crate::split::is_end_of_sentence;
 const LEAST_WORDS: usize = 3;
 const LEAST_BYTES: usize = 16;
 /// The minimum length of a sentence that counts as copied within a longer one, in words.
-const LEAST_WORDS_WITHIN: usize = 6;
+const LEAST_WORDS_WITHIN: usize = 7;
 /// The minimum length of a copied message, in words. It is greater because people do repeat greetings or lines of songs.
 const LEAST_WORDS_OF_MESSAGE: usize = 5;
 /// The signs that may surround a copy or end it, and their maximum length on a side, in bytes.
@@ -25,11 +25,11 @@ const MAX_VARIABLE: usize = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A sentence of the instructions or of the decision's reason. Digits may differ, because the prompt has the time.
+    /// A sentence of the frame or of the decision's reason. Digits may differ, because the prompt has the time.
     Sentence,
     /// The beginning of such a sentence, up to a colon. Its rest, such as a list of names, may differ.
     Opening,
-    /// A long sentence. It may be a part of a longer one.
+    /// A long sentence of the frame. It may be a part of a longer one.
     Long,
     /// Another author's message. It counts as copied only as a whole line, because a companion may quote it.
     Message,
@@ -40,17 +40,15 @@ enum Kind {
 pub struct Known(Vec<(Arc<str>, Kind)>);
 
 impl Known {
-    /// Collects the sentences of `texts`, and whole `messages`.
-    pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, messages: impl IntoIterator<Item = Arc<str>>) -> Self {
+    /// Collects the sentences of the prompt's frame and of the reason, and whole messages.
+    pub fn new<'a>(frame: impl Iterator<Item = &'a str>, reason: Option<&str>, messages: impl Iterator<Item = Arc<str>>) -> Self {
         let bare = |text: &str| Arc::from(text.trim_matches(|c: char| is_sign(c) || c.is_whitespace()));
-        let sentences = texts.into_iter().flat_map(sentences).map(|(text, kind)| (bare(text), kind));
-        let messages = messages.into_iter().map(|text| (bare(&text), Kind::Message));
-        let known = sentences.chain(messages).filter_map(|(text, kind)| {
-            let (words, least) = (words(&text), if kind == Kind::Message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS });
-            let is_long = kind == Kind::Sentence && words >= LEAST_WORDS_WITHIN;
-            (text.len() >= LEAST_BYTES && words >= least).then_some((text, if is_long { Kind::Long } else { kind }))
-        });
-        let mut known: Vec<_> = known.collect();
+        let reason = reason.into_iter().flat_map(sentences).map(|(text, _)| (bare(text), Kind::Sentence));
+        let frame = frame.flat_map(sentences).map(|(text, kind)| (bare(text), kind));
+        let messages = messages.map(|text| (bare(&text), Kind::Message));
+        let least = |kind| if kind == Kind::Message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS };
+        let is_enough = |(text, kind): &(Arc<str>, Kind)| text.len() >= LEAST_BYTES && words(text) >= least(*kind);
+        let mut known: Vec<_> = frame.chain(reason).chain(messages).filter(is_enough).collect();
         known.sort_unstable_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then(one.cmp(other)));
         known.dedup();
         Self(known)
@@ -99,8 +97,7 @@ fn past_gap<'a>(text: Cursor<'a>, end: Cursor<'a>) -> Result<Cursor<'a>, More> {
 /// The end of the sentence, or of its line.
 fn end_of_sentence(text: Cursor<'_>) -> Result<Cursor<'_>, More> {
     let line = text.until(text.past(|c| c != '\n', MAX_VARIABLE)?);
-    let ends = line.char_indices().map(|(at, _)| at);
-    let end = ends.skip(1).find(|end| is_end_of_sentence(&line[..*end], &line[*end..]));
+    let end = line.char_indices().skip(1).map(|(at, _)| at).find(|at| is_end_of_sentence(&line[..*at], &line[*at..]));
     Ok(text.moved(end.unwrap_or(line.len())))
 }
 
@@ -117,8 +114,9 @@ fn sentences(text: &str) -> impl Iterator<Item = (&str, Kind)> {
         let end = rest.char_indices().map(|(at, c)| at + c.len_utf8()).find(|end| begins_sentence(&rest[..*end]));
         let (sentence, after) = rest.split_at(end.unwrap_or(rest.len()));
         rest = after.trim_start();
+        let kind = if words(sentence) >= LEAST_WORDS_WITHIN { Kind::Long } else { Kind::Sentence };
         let is_opening = sentence.ends_with(": ");
-        (!sentence.is_empty()).then(|| (sentence.trim_end(), if is_opening { Kind::Opening } else { Kind::Sentence }))
+        (!sentence.is_empty()).then(|| (sentence.trim_end(), if is_opening { Kind::Opening } else { kind }))
     })
 }
 
