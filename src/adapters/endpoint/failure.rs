@@ -150,7 +150,7 @@ impl Failures {
             }
             Fault::Plan => {
                 let advice = "the account's plan does not include this; change the plan, or take another model";
-                NoAnswer::KeyRejected { endpoint, detail: advised(advice) }
+                NoAnswer::UnknownModel { endpoint, detail: advised(advice) }
             }
             Fault::Content => self.filtered(detail),
             Fault::Loading => NoAnswer::Loading { endpoint, detail: self.shown(&detail) },
