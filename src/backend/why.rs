@@ -92,20 +92,28 @@ impl<'a> Scene<'a> {
 
     /// The current limits of the companion's models: a message that a filter refused in this room, or a smaller context than the settings allow.
     fn about_models(&self, who: &Subject) -> Vec<StoryLine> {
-        let ActorContext { pool, settings, clock, .. } = &self.backend.context;
-        let line =
-            |event: &str, text, setting| StoryLine { at: clock.now().into(), seq: None, event: event.into(), text, setting };
-        let refused = pool.refusal(&self.channel_key).map(|refusal| {
-            let text = if refusal.refuses_all { "why.models.refuses_all" } else { "why.models.refused" };
-            line("filter", who.say(text, &[("detail", &refusal.detail)]), None)
-        });
+        let ActorContext { pool, settings, .. } = &self.backend.context;
         let prompt = &settings.prompt;
         let name = who.settings.as_ref().map(|settings| &settings.model.main);
         let room = name.and_then(|name| pool.prompt_room(ModelRole::Main, name, prompt.max_main_answer_tokens));
         let small = room.filter(|room| *room < prompt.statement_tokens).map(|room| {
-            line("context", who.say("why.models.small", &[("tokens", &room)]), Some("prompt.statement_tokens".into()))
+            let text = who.say("why.models.small", &[("tokens", &room)]);
+            StoryLine { setting: Some("prompt.statement_tokens".into()), ..self.current_line("context", text) }
         });
-        refused.into_iter().chain(small).collect()
+        self.last_refusal().into_iter().chain(small).collect()
+    }
+
+    /// The last refusal by a filter in this room, in the endpoint's words, unless the room was answered since.
+    fn last_refusal(&self) -> Option<StoryLine> {
+        let refusal = self.backend.context.pool.refusal(&self.channel_key)?;
+        let text = if refusal.refuses_all { "why.models.refuses_all" } else { "why.models.refused" };
+        Some(self.current_line("filter", self.language.say(text, &[("detail", &refusal.detail)])))
+    }
+
+    /// A line about the present.
+    fn current_line(&self, event: &str, text: String) -> StoryLine {
+        let at = self.backend.context.clock.now().into();
+        StoryLine { at, seq: None, event: event.into(), text, setting: None }
     }
 
     fn reader(&self) -> Reader<'_> {

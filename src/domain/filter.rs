@@ -20,8 +20,8 @@ pub const FILTERED: &str = "filtered";
 /// The error code of a model in a room where it refuses every question of a companion.
 pub const ALL_FILTERED: &str = "all_filtered";
 
-/// The number of prompts with half of the new messages, before the newest message is tried alone.
-const MOST_HALVES: u32 = 3;
+/// The maximum number of further calls for a question that was refused. The last one is the newest message alone, if no other prompt was answered.
+const MOST_CALLS: u32 = 3;
 /// The number of found messages that are kept for one model.
 const MOST_FOUND: usize = 1_000;
 /// After this many questions in a row that were refused in every way, the messages are not the cause.
@@ -212,6 +212,8 @@ pub struct Search {
     model: Arc<str>,
     companion: Option<CompanionId>,
     step: Step,
+    /// The number of prompts after the first one.
+    calls: u32,
     /// [`Filtered::changes`] at the first prompt.
     changes: Option<u64>,
     /// Whether the last questions of the companion were refused in every form.
@@ -236,7 +238,7 @@ enum Step {
     /// The prompt includes none of the suspects.
     Usual,
     /// The prompt includes the newest `shown` of the new messages. The previous prompt had `before` of them.
-    Half { shown: usize, before: usize, tries: u32 },
+    Half { shown: usize, before: usize },
     /// The prompt has only the newest message.
     Alone,
     /// The prompt has all messages except the newest one and the suspects.
@@ -250,6 +252,7 @@ impl Search {
             model,
             companion: None,
             step: Step::Test,
+            calls: 0,
             changes: None,
             is_in_a_row: false,
             tested: 0,
@@ -345,34 +348,27 @@ impl Search {
     /// Handles the refusal of the prompt. Returns whether there is another one to try.
     pub fn refused(&mut self) -> bool {
         let is_summary = self.asked == Asked::Summary;
-        let alone = |search: &Self| {
-            let others = search.shown.iter().filter(|seq| **seq != search.newest && !search.doubtful.contains(seq));
-            (others.count() > 0 && !is_summary).then_some(Step::Alone)
-        };
+        let Some(left) = MOST_CALLS.checked_sub(self.calls + 1) else { return false };
+        let others = self.shown.iter().filter(|seq| **seq != self.newest && !self.doubtful.contains(seq));
+        let alone = (others.count() > 0 && !is_summary).then_some(Step::Alone);
         // The other new messages are still answered if the newest one is refused.
-        let others = |search: &Self| {
-            let is_other = |seq: &Seq| *seq != search.newest;
-            (!is_summary && search.new.iter().any(is_other)).then_some(Step::Others)
-        };
+        let others = (!is_summary && self.new.iter().any(|seq| *seq != self.newest)).then_some(Step::Others);
+        // After half of the messages, a call must be left for the newest one alone.
+        let half =
+            |before: usize| (before > 1 && (left > 0 || is_summary)).then_some(Step::Half { shown: before.div_ceil(2), before });
         let next = match self.step {
             Step::Test => {
                 self.was_tested = true;
                 Some(Step::Usual)
             }
-            _ if self.is_known && self.step != Step::Others => others(self),
-            Step::Usual => match self.new.len() {
-                0 | 1 => alone(self).or_else(|| others(self)),
-                all => Some(Step::Half { shown: all.div_ceil(2), before: all, tries: 1 }),
-            },
-            Step::Half { shown, tries, .. } if shown > 1 && tries < MOST_HALVES => {
-                Some(Step::Half { shown: shown.div_ceil(2), before: shown, tries: tries + 1 })
-            }
-            Step::Half { .. } => alone(self).or_else(|| others(self)),
-            Step::Alone => others(self),
+            _ if self.is_known && self.step != Step::Others => others,
+            Step::Usual => half(self.new.len()).or(alone).or(others),
+            Step::Half { shown, .. } => half(shown).or(alone).or(others),
+            Step::Alone => others,
             Step::Others => None,
         };
         if let Some(next) = next {
-            self.step = next;
+            (self.step, self.calls) = (next, self.calls + 1);
         }
         next.is_some()
     }

@@ -282,8 +282,7 @@ pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementI
 
 /// The fixed texts of a statement's prompt. A statement that contains them is not the companion's own text.
 pub fn statement_texts(
-    id: &CompanionId,
-    name: &str,
+    character: Character<'_>,
     scene: &Scene,
     statement: &StatementInput,
     words: &policy::prompt::Prompt,
@@ -307,14 +306,15 @@ pub fn statement_texts(
     // The names differ.
     let spoke_lately = format!("{} …", scene::SPOKE_LATELY);
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
-    let form = statement_form(&unmarked_name(name), statement.is_spoken);
-    let reason = statement.reason.as_deref().unwrap_or_default().to_owned();
-    let pass = pass_form(&unmarked_name(name));
-    let scene = scene.sentences(id, &[], &[], words.statement_tokens);
+    let name = unmarked_name(character.name);
+    let note = choose_note(input.trigger, input.stage, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
+    let scene = scene.sentences(character.id, &[], &[], words.statement_tokens);
+    let [tone, manner] = [words.tone.of(character.tier), words.manner_for(input.trigger)].map(str::to_owned);
     fixed
         .map(str::to_owned)
         .into_iter()
-        .chain([context, words.manner_for(input.trigger).to_owned(), form, pass, reason, scene, spoke_lately])
+        .chain([context, tone, manner, statement_form(&name, statement.is_spoken), pass_form(&name), scene, spoke_lately])
+        .chain(note)
         .collect()
 }
 

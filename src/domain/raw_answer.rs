@@ -36,8 +36,6 @@ use self::residue::Residue;
 pub use self::speakers::Speakers;
 use self::stages::{Chain, Sink};
 use self::visible::{Purpose, Visible};
-#[cfg(test)]
-pub(crate) use self::words::MAX_CHARS;
 use self::words::Words;
 pub use super::trimmed::Trimmed;
 

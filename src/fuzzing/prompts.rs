@@ -12,6 +12,7 @@ use crate::domain::filter::Filtered;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Message, Modality, Quoted, Role};
 use crate::domain::moment::Moment;
+use crate::domain::policy;
 use crate::domain::prompt::{self, Asked, Character, Other, Place, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
 use crate::domain::trigger::Trigger;
 use crate::samples;
@@ -99,6 +100,9 @@ pub(super) fn prompt(bytes: &[u8]) {
     let in_votes: Vec<&Said> = settled.iter().chain(new).collect();
     check(&prompt::votes(&asked, &scene, &words), &in_votes, 2 * budget);
     check(&prompt::statement(character, &scene, &speaking, &words), &in_order, budget);
+    // Long enough for lines of JSON.
+    let larger = policy::prompt::Prompt { statement_tokens: budget + 2_000, ..words.clone() };
+    check(&prompt::statement(character, &scene, &speaking, &larger), &in_order, budget + 2_000);
     check(&prompt::summary(Some(first_text), &messages, &TimeZone::UTC, &words), &in_order, budget);
     let undated: Vec<Arc<Message>> = messages.iter().map(|said| said.message.clone()).collect();
     check(&prompt::judgement(&undated, &words), &in_order, budget);

@@ -27,11 +27,10 @@ use reqwest::{Body, Certificate, ClientBuilder, IntoUrl, Method, RequestBuilder,
 use rustls::CertificateError::{self, BadSignature, UnknownIssuer};
 use rustls::Error::{InvalidCertificate, InvalidMessage};
 use tokio::sync::Notify;
-use tower::ServiceExt as _;
-use tower_http::decompression::Decompression;
 
 use self::connections::{Connections, HandOver};
 
+mod compressed;
 mod connections;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
@@ -74,7 +73,7 @@ pub fn builder(to: &Url, authorities: &[Certificate]) -> ClientBuilder {
 #[derive(Clone)]
 pub struct Client {
     requests: reqwest::Client,
-    sending: Decompression<legacy::Client<Connections, Body>>,
+    sending: legacy::Client<Connections, Body>,
     /// The proxy for requests without TLS. They carry its password in a header.
     proxy: Option<Intercept>,
 }
@@ -92,7 +91,7 @@ impl Client {
         if let Some(timeout) = http2_keep_alive {
             sending.http2_keep_alive_timeout(timeout);
         }
-        let sending = Decompression::new(sending.build(Connections(requests.clone())));
+        let sending = sending.build(Connections(requests.clone()));
         Ok(Self { requests, sending, proxy: proxy(to) })
     }
 
@@ -125,8 +124,8 @@ impl Client {
         tokio::select! {
             biased;
             () = too_many.notified() => Err(Failed::endless()),
-            sent = self.sending.clone().oneshot(request) => match sent {
-                Ok(response) => Ok(Response::from(response.map(Body::wrap))),
+            sent = self.sending.request(request) => match sent {
+                Ok(response) => Ok(Response::from(compressed::decoded(response))),
                 Err(error) => Err(Failed::of_sending(error, self.proxy.as_ref())),
             },
         }

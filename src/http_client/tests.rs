@@ -115,3 +115,60 @@ async fn a_head_without_an_end_is_refused() {
 
     assert!(!asked(&server, &[]).await.expect_err("no response comes").is_connect);
 }
+
+/// A server that sends one response with this body, which has this coding.
+fn coded(coding: &str, body: &[u8]) -> Url {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let server = url(&format!("http://{}", listener.local_addr().expect("bound")));
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Length: {}\r\n\r\n", body.len());
+    let response = [head.as_bytes(), body].concat();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let _ = stream.read(&mut [0; 4_096]);
+        response.chunks(1_000).all(|piece| stream.write_all(piece).and_then(|()| stream.flush()).is_ok())
+    });
+    server
+}
+
+#[tokio::test]
+async fn compressed_bodies_are_decoded_whatever_the_name_and_the_form() {
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
+
+    let text: String = (0..5_000).map(|number| format!("Boat {number} leaves at six. ")).collect();
+    let (first, second) = text.split_at(60_000);
+    let gzip = |text: &str| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text.as_bytes()).and_then(|()| encoder.finish()).expect("memory")
+    };
+    let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
+    let zlib = zlib.write_all(text.as_bytes()).and_then(|()| zlib.finish()).expect("memory");
+    let mut raw = DeflateEncoder::new(Vec::new(), Compression::default());
+    let raw = raw.write_all(text.as_bytes()).and_then(|()| raw.finish()).expect("memory");
+    let asked = async |coding: &str, body: &[u8]| {
+        let server = coded(coding, body);
+        let client = Client::new(&server, builder(&server, &[]), None).expect("a client");
+        client.send(client.request(Method::GET, server)).await.expect("a response")
+    };
+
+    for (coding, body) in [
+        ("gzip", gzip(&text)),
+        ("x-gzip", gzip(&text)),
+        ("GZIP", gzip(&text)),
+        ("gzip", [gzip(first), gzip(""), gzip(second), vec![0; 512]].concat()),
+        ("deflate", zlib.clone()),
+        ("Deflate", raw.clone()),
+        ("Identity", text.clone().into_bytes()),
+    ] {
+        let response = asked(coding, &body).await;
+        assert!(!response.headers().contains_key("content-encoding"), "{coding}");
+        assert!(response.text().await.expect("a text") == text, "{coding}");
+    }
+    for body in [&gzip(&text)[..1_000], b"no gzip"] {
+        assert!(asked("gzip", body).await.bytes().await.is_err());
+    }
+    assert_eq!(asked("gzip", b"").await.text().await.expect("a text"), "");
+    let unknown = asked("br", b"1234").await;
+    assert_eq!(unknown.headers()["content-encoding"], "br");
+    assert_eq!(unknown.text().await.expect("a text"), "1234");
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::world::{World, ballot, channel_key, lines, room};
 use crate::domain::event::Event;
 use crate::domain::filter::ALL_FILTERED;
+use crate::domain::id::Seq;
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::messages::Edit;
 use crate::ports::language_model::{NoAnswer, Request};
@@ -40,6 +41,8 @@ async fn a_message_that_a_filter_refuses_silences_nobody_also_after_a_restart_un
     let bad = world.say_then_pass("lobby", "Ari, the film had a grenade in it.", 5.0).await;
     let refused = world.decisions("lobby").await.pop().expect("a decision");
     let why = world.why("lobby", Some("aria"), None).await.expect("a story");
+    let about = |message: Seq| Some(WhyAt::Message(message.0.to_string().into()));
+    let of_message = world.why("lobby", None, about(bad)).await.expect("a story");
     world.say_then_pass("lobby", "Ari, anyway: when is dinner?", 5.0).await;
     let world = world.crash().await;
     world.side.answer_by(|request| filter(request).or_else(|| Some(Ok(ballot("YES", 8, "none")))));
@@ -47,12 +50,14 @@ async fn a_message_that_a_filter_refuses_silences_nobody_also_after_a_restart_un
     world.say_then_pass("lobby", "Ari, and when is lunch?", 5.0).await;
 
     assert_eq!((&refused["decision"], &refused["reason"]), (&"NO".into(), &"filtered".into()));
-    let told: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
-    assert!(told.iter().any(|text| text.contains("“no such words”")), "{told:?}");
+    for why in [why, of_message] {
+        let told: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
+        assert!(told.iter().any(|text| text.contains("“no such words”")), "{told:?}");
+    }
     let answers: Vec<_> = world.history("lobby").await.into_iter().filter(|(from, _)| from == "aria").collect();
     assert_eq!(answers, lines(&[("aria", "All right."); 3]));
     assert_eq!(filtered(&world).await, [bad.0]);
-    let later = world.why("lobby", Some("aria"), Some(WhyAt::Message(bad.0.to_string().into()))).await.expect("a story");
+    let later = world.why("lobby", Some("aria"), about(bad)).await.expect("a story");
     let told: Vec<_> = later.story.iter().filter(|line| &*line.event == "filter").map(|line| &*line.text).collect();
     assert!(told.iter().any(|text| text.starts_with("The filter of ")), "{told:?}");
     let asked = world.side.asked.lock().len();
@@ -105,6 +110,8 @@ async fn an_endpoint_that_refuses_everything_is_said_to_and_no_message_is_blamed
     let blamed = filtered(&world).await;
     let trouble = parts(&world).await;
     let why = world.why("lobby", Some("aria"), None).await.expect("a story");
+    let last = said.last().expect("a message").to_string();
+    let of_message = world.why("lobby", Some("aria"), Some(WhyAt::Message(last.into()))).await.expect("a story");
     let seen = watching.seen().await;
     world.side.answer_by(|_| Some(Ok(ballot("YES", 8, "none"))));
     world.say_then_pass("lobby", "Ari, anyway: when is dinner?", 5.0).await;
@@ -116,8 +123,10 @@ async fn an_endpoint_that_refuses_everything_is_said_to_and_no_message_is_blamed
     };
     assert_eq!((marks("filtered"), marks("unfiltered")), (said[..2].to_vec(), said[..3].to_vec()));
     assert!(trouble.iter().any(|(part, detail)| part == ALL_FILTERED && detail.contains("“blocked”")), "{trouble:?}");
-    let told = why.story.iter().any(|line| line.text.contains("every question") && line.text.contains("“blocked”"));
-    assert!(told, "{:?}", why.story);
+    for why in [why, of_message] {
+        let told = why.story.iter().any(|line| line.text.contains("every question") && line.text.contains("“blocked”"));
+        assert!(told, "{:?}", why.story);
+    }
     assert!(parts(&world).await.iter().all(|(part, _)| part != ALL_FILTERED), "it answers again");
     let last = world.side.asked.lock().last().expect("a question").user().into_owned();
     assert!(last.contains("good morning") && last.contains("really"), "{last}");

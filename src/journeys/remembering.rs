@@ -121,7 +121,7 @@ async fn a_restart_does_not_change_where_a_full_prompt_begins() {
         let mut world = World::with_lobby_settings(overlay).await;
         count_and_say_yes(&world);
         for number in 0..80 {
-            world.say_then_pass("lobby", &format!("m{number}x {}", "so ".repeat(10)), 3.0).await;
+            world.say_then_pass("lobby", &format!("m{number}x {}", "so ".repeat(30)), 3.0).await;
         }
         world.say_then_pass("lobby", "Ari, m98x", 10.0).await;
         if is_restarted {

@@ -51,7 +51,7 @@ async fn say(world: &World, from: &str, text: &str) -> Seq {
 async fn a_note_is_made_used_and_told() {
     let world = noting().await;
     say(&world, "Ana", &format!("My cat Mora is two years old. {CAT}")).await;
-    chatter(&world, 40).await;
+    chatter(&world, 80).await;
 
     assert_eq!(notes(&world).await, [NOTE]);
     let prompt = asked(&world, QUESTION).await;
@@ -71,7 +71,7 @@ async fn what_was_noted_about_a_person_who_takes_part_needs_no_common_word() {
     say(&world, "Ana", "Ari, remember that my boyfriend is Tom").await;
     say(&world, "Zoe", "Ari, remember that I play chess").await;
     world.side.answers([Ok("NO")]);
-    chatter(&world, 40).await;
+    chatter(&world, 80).await;
 
     let prompt = asked(&world, "Ari, good morning!").await;
 
@@ -88,7 +88,7 @@ async fn what_a_person_asks_to_remember_needs_no_model() {
     world.pass(60.0).await;
 
     assert_eq!(notes(&world).await, ["I am allergic to walnuts"]);
-    chatter(&world, 40).await;
+    chatter(&world, 80).await;
     let prompt = asked(&world, "Ari, may I eat walnuts?").await;
     assert!(prompt.contains("Ana, noted: \"I am allergic to walnuts\""), "{prompt}");
 }
@@ -132,10 +132,10 @@ async fn notes_are_taken_in_a_pause_and_after_a_restart() {
 async fn without_a_switch_nothing_is_noted_or_shown() {
     let world = noting().await;
     say(&world, "Ana", "My cat Mora is two years old.").await;
-    chatter(&world, 40).await;
+    chatter(&world, 80).await;
     turn(&world, false).await;
     say(&world, "Ana", "Ari, remember that I play the cello").await;
-    chatter(&world, 40).await;
+    chatter(&world, 80).await;
 
     let prompt = asked(&world, QUESTION).await;
 
@@ -148,7 +148,7 @@ async fn a_note_goes_with_its_source() {
     for how in ["deleted", "edited", "forgotten", "turned off"] {
         let world = noting().await;
         let told = say(&world, "Ana", "My cat Mora is two years old.").await;
-        chatter(&world, 40).await;
+        chatter(&world, 80).await;
         assert!(asked(&world, QUESTION).await.contains(NOTE));
 
         match how {

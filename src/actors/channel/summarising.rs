@@ -33,7 +33,7 @@ pub(super) fn summary_limits(prompt: &Prompt, room: Option<usize>) -> SummaryLim
 /// The result of a summary request.
 struct Written {
     upto: Seq,
-    messages: u64,
+    messages: Vec<Said>,
     outcome: Option<Box<Outcome>>,
     is_partial: bool,
 }
@@ -53,11 +53,13 @@ pub(super) fn summarise(after: Seq, upto: Seq, channel: &ChannelContext) {
             Some(_) => Box::pin(ask_for_summary(range, &channel)).await,
             None => None,
         };
-        let nothing = Written { upto, messages: 0, outcome: None, is_partial: false };
+        let nothing = Written { upto, messages: Vec::new(), outcome: None, is_partial: false };
         let Written { upto, messages, outcome, is_partial } = written.unwrap_or(nothing);
         let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
         let answer = answer.filter(|answer| !is_partial && answer.finish_reason.as_deref() != Some(ENDLESS));
-        let text = answer.and_then(|answer| clean_summary(&answer.text())).map(Arc::from);
+        let talk = messages.iter().map(|said| &*said.message);
+        let text = answer.and_then(|answer| clean_summary(&answer.text(), talk)).map(Arc::from);
+        let messages = messages.len() as u64;
         let _ = channel.actor.cast(ChannelMessage::Summarised { upto, messages, text, outcome });
     });
 }
@@ -77,7 +79,7 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
             async move {
                 let words = channel.context.pool.fitting(&channel.context.settings.prompt, &base, 1);
                 let (mut messages, upto, mut previous, filtered) = read(&range, words.summary_tokens, &channel).await?;
-                *covered.lock() = Some((upto, messages.len() as u64));
+                *covered.lock() = Some((upto, messages.clone()));
                 search.lock().leave_out_of_summary(&mut messages, &mut previous, &filtered);
                 Some(summary_request(&messages, previous.as_deref(), &channel.key, &words))
             }
@@ -86,7 +88,7 @@ async fn ask_for_summary(range: HistoryRange, channel: &ChannelContext) -> Optio
     // While the journal is being redacted, the request does not occupy the model.
     drop(history::lock(context, channel_key).await?);
     let outcome = pool.answer(request.clone(), Priority::Summary, pool.deadline(ModelRole::Side), None).await;
-    let (upto, messages) = (*covered.lock())?;
+    let (upto, messages) = covered.lock().take()?;
     // The call belongs to no turn, because it covers all messages that settled since the last summary.
     traces::record_call(None, &request.newest(), &outcome, channel);
     let finding = request.finding(&outcome.result);

@@ -318,8 +318,8 @@ fn known_texts(statement: &StatementInput, settings: &Settings, scene: &Scene, w
     let input = &statement.input;
     let shown = input.recent.iter().chain(&input.buffer).chain(&statement.recalled);
     let people = shown.filter(|said| said.message.from.role == Role::Person).map(|said| said.message.text.clone());
-    let texts = prompt::statement_texts(&settings.id, &settings.name, scene, statement, words);
-    Known::new(texts.iter().map(String::as_str), people)
+    let texts = prompt::statement_texts(character(settings, None), scene, statement, words);
+    Known::new(texts.iter().map(String::as_str), statement.reason.as_deref(), people)
 }
 
 /// Adds earlier messages for which the prompt has room. From the others, adds those that share words with the messages that the statement answers. If

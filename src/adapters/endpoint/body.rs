@@ -87,6 +87,9 @@ pub(in crate::adapters) async fn rest(
     idle: Duration,
     failures: &Failures,
 ) -> Result<Vec<u8>, NoAnswer> {
+    if let Some(error) = failures.of_compressed(response.headers()) {
+        return Err(error);
+    }
     loop {
         match timeout(idle, response.chunk()).await {
             Ok(Ok(Some(chunk))) if body.len() + chunk.len() > most => return Err(failures.in_answer(Broken::TooLong)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use reqwest::header::{DATE, HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::header::{CONTENT_ENCODING, DATE, HeaderMap, LOCATION, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::value::RawValue;
 
@@ -26,6 +26,9 @@ pub(super) const MAX_KEPT_BYTES: usize = 4_096;
 /// The number of characters of a server's message that are shown.
 const MAX_MESSAGE_CHARS: usize = 300;
 
+/// The number of characters of the name of a compression that are shown.
+const MAX_CODING_CHARS: usize = 20;
+
 /// The number of characters of a failure that are shown in total.
 const MAX_DETAIL_CHARS: usize = 600;
 
@@ -34,7 +37,7 @@ const MAX_DETAIL_CHARS: usize = 600;
 pub(in crate::adapters) enum Broken {
     /// The answer is too long.
     TooLong,
-    /// The answer does not follow the protocol.
+    /// The answer does not follow the protocol. The text describes it, and quotes nothing of it.
     Unreadable(String),
     /// The answer is not JSON, or has the wrong structure. The fields are the parse error and the beginning of the answer, which may contain the key.
     Garbled(String, String),
@@ -114,16 +117,23 @@ impl Failures {
                 "{status}: it redirects to {to}; redirects are not followed, set base_url to where the API is"
             ));
         }
-        self.of_told(&Told::by(status, headers, body))
+        match compression(headers) {
+            None => self.of_told(&Told::by(status, headers, body)),
+            Some(coding) => self.of_fault(&Told::by(status, headers, b""), Some(format!("its message is compressed ({coding})"))),
+        }
     }
 
     /// An error message of the endpoint.
     pub fn of_told(&self, told: &Told) -> NoAnswer {
-        let Told { status, message, .. } = told;
-        let quoted = if message.is_empty() { None } else { Some(self.quoted(message)) };
+        let words = Some(&told.message).filter(|message| !message.is_empty());
+        self.of_fault(told, words.map(|message| self.quoted(message)))
+    }
+
+    fn of_fault(&self, told: &Told, words: Option<String>) -> NoAnswer {
+        let status = &told.status;
         let reason = |status: u16| StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
         let named = status.map(|status| format!("{status} {}", reason(status).unwrap_or_default()).trim_end().to_owned());
-        let detail = [named, quoted].into_iter().flatten().collect::<Vec<_>>().join(": ");
+        let detail = [named, words].into_iter().flatten().collect::<Vec<_>>().join(": ");
         let endpoint = self.endpoint.clone();
         let advised = |advice: &str| self.shown(&format!("{detail} ({advice})"));
         let usual = |and: &str| self.api.usual.map(|end| format!(", which usually ends in {end}{and}")).unwrap_or_default();
@@ -137,6 +147,10 @@ impl Failures {
             Fault::Api => NoAnswer::UnknownModel { endpoint, detail: advised("take a model that has the chat completions API") },
             Fault::Account => {
                 NoAnswer::KeyRejected { endpoint, detail: advised("change what the account allows there, or take another model") }
+            }
+            Fault::Plan => {
+                let advice = "the account's plan does not include this; change the plan, or take another model";
+                NoAnswer::UnknownModel { endpoint, detail: advised(advice) }
             }
             Fault::Content => self.filtered(detail),
             Fault::Loading => NoAnswer::Loading { endpoint, detail: self.shown(&detail) },
@@ -163,6 +177,14 @@ impl Failures {
         } else {
             format!("the connection broke: {reason}")
         })
+    }
+
+    /// A response whose body is compressed in a way that is not read.
+    pub fn of_compressed(&self, headers: &HeaderMap) -> Option<NoAnswer> {
+        let coding = compression(headers)?;
+        Some(self.in_answer(Broken::Unreadable(format!(
+            "it is compressed ({coding}), although no compression is accepted; have the endpoint, or the proxy before it, send it uncompressed"
+        ))))
     }
 
     /// A stream that paused for too long.
@@ -206,7 +228,7 @@ impl Failures {
     pub fn in_answer(&self, broken: Broken) -> NoAnswer {
         match broken {
             Broken::TooLong => self.refused(format!("its answer is too long; is this {}?", self.api.name)),
-            Broken::Unreadable(what) => self.refused(format!("its answer cannot be read: {}", self.quoted(&what))),
+            Broken::Unreadable(what) => self.refused(format!("its answer cannot be read: {what}")),
             Broken::Garbled(why, begin) => {
                 let shown = shortened(&self.without_key(&begin), MAX_SHOWN_CHARS);
                 self.refused(format!("its answer cannot be read: {}", self.quoted(&format!("{why} in {shown:?}"))))
@@ -266,6 +288,11 @@ impl Failures {
         let secrets = self.secrets.iter().filter(|secret| !secret.expose_secret().is_empty());
         secrets.fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), "***"))
     }
+}
+
+/// The coding of a body that [`crate::http_client`] does not decode.
+fn compression(headers: &HeaderMap) -> Option<String> {
+    Some(shortened(&String::from_utf8_lossy(headers.get(CONTENT_ENCODING)?.as_bytes()), MAX_CODING_CHARS))
 }
 
 /// The string in a JSON value. `None` if the value is not a string.

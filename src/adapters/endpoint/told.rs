@@ -44,6 +44,8 @@ pub(in crate::adapters) enum Fault {
     Api,
     /// The account may not use this model in its current configuration.
     Account,
+    /// The account's plan does not include the model, or what is asked of it.
+    Plan,
     /// A filter refuses the content.
     Content,
     /// The endpoint is temporarily unavailable.
@@ -107,6 +109,7 @@ impl Told {
             }
             Some(400..=499) | None if says(OTHER_API_WORDS) || is(OTHER_API) => Fault::Api,
             Some(400..=499) | None if says(ACCOUNT_WORDS) => Fault::Account,
+            Some(400 | 403..=428) | None if says(PLAN_WORDS) && !is(NO_CREDIT) && !says(NO_CREDIT_WORDS) => Fault::Plan,
             Some(400 | 403 | 405..=428 | 430..=501) | None if is(CONTENT) || says(CONTENT_WORDS) => Fault::Content,
             // Limits of concurrent requests, or of requests per minute, are temporary, even if the code says otherwise.
             _ if self.status == Some(402) || is(NO_CREDIT) && !says(PASSES) => Fault::Credit,
@@ -217,6 +220,32 @@ const ACCOUNT_WORDS: &[&str] = &[
     "gated model",
     "gated repo",
     "is gated",
+];
+
+const PLAN_WORDS: &[&str] = &[
+    "your plan",
+    "current plan",
+    "subscription plan",
+    "free plan",
+    "paid plan",
+    "pro plan",
+    "plan does not",
+    "plan doesn't",
+    "your tier",
+    "current tier",
+    "usage tier",
+    "free tier",
+    "paid tier",
+    "higher tier",
+    "your subscription does not",
+    "your subscription doesn't",
+    "requires a subscription",
+    "require a subscription",
+    "subscription required",
+    "active subscription",
+    "upgrade your account",
+    "upgrade your subscription",
+    "upgrade to a paid",
 ];
 
 /// Codes of refusals because of the content.

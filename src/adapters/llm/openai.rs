@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::{Certificate, Method, Response, Url};
 use secrecy::ExposeSecret as _;
 use serde::de::IgnoredAny;
@@ -216,10 +216,8 @@ impl OpenAi {
             let refusal = String::from_utf8_lossy(&body).into_owned();
             return Err(Failed::Told(Some(status.as_u16()), refusal, Box::new(no_answer)));
         }
-        if let Some(encoding) = response.headers().get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
-            let encoding = encoding.to_str().unwrap_or("unknown");
-            let why = format!("it is compressed ({encoding}); have the endpoint, or the proxy before it, send it uncompressed");
-            return Err(self.failed(Broken::Unreadable(why)));
+        if let Some(error) = self.service.failures.of_compressed(response.headers()) {
+            return Err(error.into());
         }
         let declared = media_type(&response);
         let begun = body::begin(&mut response, &declared, within.first_token_deadline(), within.idle).await;

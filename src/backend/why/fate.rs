@@ -8,8 +8,9 @@ use super::super::state::CurrentState;
 use super::Scene;
 use super::finding::{MAX_SEARCHED, Search};
 use super::story::{in_order, question};
-use crate::domain::decision::Decision;
+use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Event, Recorded};
+use crate::domain::filter::FILTERED;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::journal::reader::ReadError;
@@ -145,10 +146,12 @@ impl Scene<'_> {
         Ok(story)
     }
 
-    /// A line for each model whose filter refuses the message.
+    /// A line for each model whose filter refuses the message, and the endpoint's words if the message was not answered because of a filter.
     fn refusals<'a>(&'a self, found: &'a Found) -> impl Iterator<Item = StoryLine> + 'a {
         let told = |model: &Arc<str>| Told::new(self.language, "why.message.filtered", &[("model", model)]);
-        found.refused_by.iter().map(move |model| StoryLine { seq: None, ..told(model).line(&found.message, "filter") })
+        let lines =
+            found.refused_by.iter().map(move |model| StoryLine { seq: None, ..told(model).line(&found.message, "filter") });
+        lines.chain(if found.is_filtered() { self.last_refusal() } else { None })
     }
 
     async fn brief_fate(&self, who: &Subject, found: &Found, current: &CurrentState) -> Result<Brief, ReadError> {
@@ -264,6 +267,21 @@ impl Scene<'_> {
 }
 
 impl Found {
+    /// Whether a filter refuses the message, or refused a question about it.
+    fn is_filtered(&self) -> bool {
+        let is_refusal = |recorded: &Recorded| match &recorded.event {
+            Event::Decided(decided) => decided.reason == Reason::Filtered,
+            Event::ReplyFailed { error, .. } => **error == *FILTERED,
+            _ => false,
+        };
+        let mut fates = self.fates.companions().map(|id| self.fates.fate(id));
+        !self.refused_by.is_empty()
+            || fates.any(|fate| match fate {
+                Fate::Silent(recorded) | Fate::Owed { ending: Some(recorded), .. } => is_refusal(recorded),
+                Fate::Open | Fate::Own | Fate::Owed { ending: None, .. } | Fate::Lost(_) => false,
+            })
+    }
+
     fn is_redacted(&self) -> bool {
         matches!(&self.message.event, Event::Said { message, .. } if message.from.role != Role::Companion && message.text.is_empty())
     }

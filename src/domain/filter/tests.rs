@@ -149,7 +149,7 @@ proptest! {
             let asking = ask(&mut filtered, &refused, 1, new_from, upto, false);
 
             prop_assert!(asking.shown.is_some(), "the newest message is harmless");
-            prop_assert!(asking.calls <= MOST_HALVES + 4, "{} calls", asking.calls);
+            prop_assert!(asking.calls <= 1 + MOST_CALLS, "{} calls", asking.calls);
         }
         for _ in 0..200 {
             upto += 1;
@@ -172,6 +172,23 @@ fn what_others_asked_is_answered_although_the_newest_message_is_refused() {
 
     assert_eq!(asking.shown, Some(vec![1, 2, 3, 4, 5]));
     assert_eq!(found(&filtered), [6]);
+}
+
+#[test]
+fn at_most_three_further_calls_look_for_the_refused_message() {
+    for (refused, upto, calls, answered) in [
+        (&[12, 20][..], 20, 4, None),
+        (&[19, 18], 20, 4, Some(vec![20])),
+        (&[12], 20, 2, Some((1..=10).chain(16..=20).collect())),
+        (&[12], 12, 4, Some((1..=11).collect())),
+        (&[11], 11, 2, None),
+    ] {
+        let mut filtered = Filtered::default();
+        let asking = ask(&mut filtered, refused, 1, 11, upto, false);
+
+        assert_eq!((asking.calls, asking.shown), (calls, answered), "{refused:?}");
+        assert!(ask(&mut filtered, refused, 1, upto + 1, upto + 1, false).shown.is_some(), "the next question is answered");
+    }
 }
 
 #[test]

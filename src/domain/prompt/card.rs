@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::data::{beginning, unseparated, weight};
 use super::frame::{block, paragraphs, sizes};
-use super::room::{decision_room, statement_room, tokens};
+use super::room::{decision_room, persona_room, statement_name_weight, tokens};
 use super::texts::FRAME_WEIGHT;
 use super::{Character, Prompt};
 use crate::policy::prompt::Prompt as Words;
@@ -36,7 +36,7 @@ pub(super) fn for_decision<'a>(character: &Character<'a>, words: &'a Words) -> C
 
 /// For a statement: the whole persona. Settings with a persona that does not fit are refused.
 pub(super) fn for_statement<'a>(character: &Character<'a>, words: &'a Words) -> Card<'a> {
-    let text = described(character.persona.trim(), statement_room(words));
+    let text = described(character.persona.trim(), persona_room(words, statement_name_weight(character.name, words)));
     Card { part: "persona", text, tier: words.tone.of(character.tier), tone: character.tone.trim() }
 }
 

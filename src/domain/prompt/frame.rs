@@ -125,8 +125,12 @@ pub(super) fn context(trigger: Trigger, count: u64, speaker: Option<&str>, words
 pub(super) fn quoted(text: Option<&str>, most: usize) -> String {
     let Some(text) = text.map(str::trim).filter(|text| !text.is_empty()) else { return String::new() };
     let Some(room) = most.checked_sub(3) else { return String::new() };
+    let text = cut_middle(text, room, escaped_weight);
+    if text.is_empty() {
+        return String::new();
+    }
     let mut line = String::from("\"");
-    escape_into(&mut line, &cut_middle(text, room, escaped_weight));
+    escape_into(&mut line, &text);
     line.push_str("\"\n");
     line
 }

@@ -122,13 +122,14 @@ fn cut_mark(cut: &Cut, heard: &str, is_own: bool, room: usize) -> String {
 }
 
 /// A line that informs a companion that its statement was cut off. The unheard words in the line weigh at most `room`.
-pub(super) fn cut_line(cut: &Cut, heard: &str, room: usize) -> String {
+pub(super) fn cut_line(cut: &Cut, heard: &str, room: usize, is_short: bool) -> String {
     let by = cut.by.as_ref().map(|by| format!(" by {}", plain_name(&by.name))).unwrap_or_default();
     let rest = unheard(cut, heard, room).map(|unheard| format!(" Nobody heard the rest: {unheard}")).unwrap_or_default();
-    let mut line = "{\"role\":\"event\",\"kind\":\"cut off\",\"text\":\"".to_owned();
+    let (begin, end) =
+        if is_short { ("(cut off): \"", "\"\n") } else { ("{\"role\":\"event\",\"kind\":\"cut off\",\"text\":\"", "\"}\n") };
+    let mut line = begin.to_owned();
     escape_into(&mut line, &format!("You were cut off{by} there.{rest}"));
-    line.push_str("\"}\n");
-    line
+    line + end
 }
 
 fn unheard(cut: &Cut, heard: &str, room: usize) -> Option<String> {

@@ -7,18 +7,16 @@ use super::card::for_statement;
 use super::data::{char_weight, cut_middle, plain_words, unmarked_name, weight};
 use super::form::pass_form;
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
-use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end};
+use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end, short_line};
 use super::note::choose_note;
 use super::recalled::{self, Found};
-use super::room::statement_ending_weight;
-use super::texts::{
-    ELSEWHERE, FRAME_WEIGHT, HOW_TO_READ_TURNS, HOW_TO_READ_TURNS_SHORT, MISSED, NEW, OPENING, PEOPLE, REASON, SUMMARY,
-};
+use super::room::{SMALL, how_to_read_turns, is_small, statement_ending_weight, statement_name_weight};
+use super::texts::{ELSEWHERE, FRAME_WEIGHT, MISSED, NEW, OPENING, PEOPLE, REASON, SUMMARY};
 use super::transcript::left_out;
 use super::window::first_shown;
 use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
 use crate::id::Seq;
-use crate::message::Recalled;
+use crate::message::{Author, Recalled};
 use crate::policy::prompt::Prompt as Words;
 
 /// The maximum weight of all parts that change from one statement to the next.
@@ -30,8 +28,10 @@ const MAX_FRAME_OF_TALK: usize = 100;
 /// The number of newest messages that recalled ones never displace.
 const KEPT: usize = 10;
 
-/// A prompt with less weight than this is small, because of a model with a small context or a long persona.
-const SMALL: usize = 12_000;
+/// The number of newest messages that a small prompt shows before it has a summary or recalled messages.
+const KEPT_IN_SMALL: usize = 20;
+/// How often the room of the parts that change is halved for these messages.
+const MOST_HALVINGS: usize = 5;
 
 /// The message with which the talk begins.
 #[derive(Clone, Copy)]
@@ -40,6 +40,16 @@ enum Begin {
     Seldom,
     /// The oldest message that fits.
     AtOldest,
+}
+
+/// The form of the lines of a talk.
+#[derive(Clone, Copy)]
+struct Form<'a> {
+    reader: Reader<'a>,
+    /// Whether the lines are short, because the prompt is small.
+    is_short: bool,
+    /// All messages, which may be by namesakes.
+    talk: &'a [&'a Said],
 }
 
 /// A message of the talk.
@@ -54,13 +64,19 @@ struct Item<'a> {
 
 impl<'a> Item<'a> {
     /// A message with at most the weight `most`. None if that is impossible.
-    fn new(said: &'a Said, begin: &str, reader: Reader<'_>, most: usize) -> Option<Self> {
+    fn new(said: &'a Said, begin: &str, form: Form<'_>, most: usize) -> Option<Self> {
         let message = &*said.message;
+        let Form { reader, is_short, talk } = form;
         if !message.is_by(reader.id) {
-            let text = [begin, &line_end(said, None, most)?].concat();
+            let from = &message.from;
+            let is_namesake = |other: &Author| other.name == from.name && (other.role, &other.id) != (from.role, &from.id);
+            let text = match is_short {
+                true => short_line(said, reader, talk.iter().any(|other| is_namesake(&other.message.from)), most)?,
+                false => [begin, &line_end(said, None, most)?].concat(),
+            };
             return Some(Self { said, text, is_own: false, cut: String::new() });
         }
-        let cut = message.cut.as_deref().map(|cut| cut_line(cut, &message.text, most / 4)).unwrap_or_default();
+        let cut = message.cut.as_deref().map(|cut| cut_line(cut, &message.text, most / 4, is_short)).unwrap_or_default();
         let room = most.checked_sub(weight(&cut))?;
         // Escaping may add a space to each mark.
         let text = plain_words(&cut_middle(&message.text, room / 2, char_weight));
@@ -85,13 +101,18 @@ pub(super) fn statement(
 ) -> Prompt {
     let mut talk = talk(character, scene, statement, words);
     let mut situation = situation(character, scene, statement, ending, words, &talk);
-    if talk.system.left < SMALL {
+    for halvings in 0..if talk.system.left < SMALL { MOST_HALVINGS } else { 0 } {
         // In a small prompt, more messages are worth more than a stable beginning. The talk gets all room that the situation leaves.
-        let room =
-            (talk.system.left + talk.reserved + FRAME_WEIGHT).saturating_sub(weight(&situation.text) + 2 * MAX_FRAME_OF_TALK);
-        let reader = Reader { id: character.id, name: character.name };
-        talk.shown = shown(&talk.talk, talk.new_from, reader, &scene.zone, room, Begin::AtOldest);
+        let room = (talk.system.left + talk.reserved + FRAME_WEIGHT).saturating_sub(weight(&situation.text) + MAX_FRAME_OF_TALK);
+        talk.shown = shown(&talk.talk, talk.new_from, form(&talk.talk, character, words), &scene.zone, room, Begin::AtOldest);
+        let is_enough = talk.shown.len() >= KEPT_IN_SMALL.min(talk.talk.len());
+        if !is_enough && halvings + 1 < MOST_HALVINGS {
+            (talk.changing, talk.recall_room) = (talk.changing / 2, talk.recall_room / 2);
+        }
         situation = self::situation(character, scene, statement, ending, words, &talk);
+        if is_enough {
+            break;
+        }
     }
     let begin = talk.talk.len() - talk.shown.len();
     let new_from = talk.new_from.saturating_sub(begin);
@@ -200,18 +221,17 @@ struct Talk<'a> {
 fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementInput, words: &Words) -> Talk<'a> {
     let StatementInput { input, left_out, .. } = statement;
     let pass = if statement.may_pass { weight(&pass_form(&unmarked_name(character.name))) } else { 0 };
-    let reserved = statement_ending_weight(words) + pass;
-    let how_to_read = if words.statement_tokens * 4 < SMALL { HOW_TO_READ_TURNS_SHORT } else { HOW_TO_READ_TURNS };
-    let how_to_read = paragraphs(&[scene.audience(), how_to_read]);
+    let reserved = statement_ending_weight(words, statement_name_weight(character.name, words)) + pass;
+    let how_to_read = paragraphs(&[scene.audience(), how_to_read_turns(words)]);
     let system = system(character, &for_statement(character, words), &how_to_read, reserved, words.statement_tokens);
     let changing = (system.left / 3).min(MAX_CHANGING_WEIGHT);
     let room = system.left - changing;
-    let reader = Reader { id: character.id, name: character.name };
     let talk: Vec<&Said> = input.recent.iter().chain(&input.buffer).collect();
+    let form = form(&talk, character, words);
     let is_own = |said: &&Said| said.message.is_by(character.id);
     let new_from = talk.iter().rposition(is_own).map_or(0, |own| own + 1).max(input.recent.len());
     let mut recall_room = (words.recall_tokens * 4 + people_room(statement)).min(room / 2);
-    let mut shown = self::shown(&talk, new_from, reader, &scene.zone, room, Begin::Seldom);
+    let mut shown = self::shown(&talk, new_from, form, &scene.zone, room, Begin::Seldom);
     if shown.len() == talk.len() && *left_out == 0 && statement.elsewhere.is_empty() {
         recall_room = 0;
     }
@@ -220,9 +240,13 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
         let kept: usize = shown.iter().rev().take(KEPT).map(Item::weight).sum();
         // A small prompt keeps a sixth of its room for recalled messages.
         recall_room = recall_room.min(room.saturating_sub((kept + MAX_FRAME_OF_TALK) * 4 / 3).max(room / 6));
-        shown = self::shown(&talk, new_from, reader, &scene.zone, room - recall_room, Begin::Seldom);
+        shown = self::shown(&talk, new_from, form, &scene.zone, room - recall_room, Begin::Seldom);
     }
     Talk { system, reserved, changing, talk, new_from, shown, recall_room }
+}
+
+fn form<'a>(talk: &'a [&'a Said], character: &Character<'a>, words: &Words) -> Form<'a> {
+    Form { reader: Reader { id: character.id, name: character.name }, is_short: is_small(words), talk }
 }
 
 /// The message before which older ones may be recalled: the first one that a statement's prompt shows. None if nothing is recalled, because the whole
@@ -233,21 +257,14 @@ pub(super) fn recalls_before(character: &Character<'_>, scene: &Scene, statement
 }
 
 /// The newest messages of a talk that are shown, oldest first.
-fn shown<'a>(
-    talk: &[&'a Said],
-    new_from: usize,
-    reader: Reader<'_>,
-    zone: &TimeZone,
-    room: usize,
-    begin: Begin,
-) -> Vec<Item<'a>> {
-    let is_own = |said: &Said| said.message.is_by(reader.id);
+fn shown<'a>(talk: &[&'a Said], new_from: usize, form: Form<'_>, zone: &TimeZone, room: usize, begin: Begin) -> Vec<Item<'a>> {
+    let is_own = |said: &Said| said.message.is_by(form.reader.id);
     let times = talk.iter().filter(|said| !is_own(said)).map(|said| said.at);
     let mut begins = beginnings(times, Some(zone)).into_iter().rev();
     let (mut items, mut left) = (Vec::new(), room.saturating_sub(TURN_WEIGHT + OPENING.len() + STAMP_WEIGHT));
     for said in talk.iter().rev() {
         let begin = if is_own(said) { String::new() } else { begins.next().unwrap_or_default() };
-        let item = Item::new(said, &begin, reader, room / 2).filter(|item| item.weight() <= left);
+        let item = Item::new(said, &begin, form, room / 2).filter(|item| item.weight() <= left);
         let Some(item) = item else { break };
         left -= item.weight();
         items.push(item);
@@ -263,7 +280,7 @@ fn shown<'a>(
     };
     let mut shown = items.split_off(first);
     // The first line that is shown always has its time.
-    if let Some(line) = shown.iter_mut().find(|item| !item.is_own) {
+    if let Some(line) = shown.iter_mut().find(|item| !item.is_own && !form.is_short) {
         let end = line_end(line.said, None, room / 2).unwrap_or_default();
         line.text = beginning(line.said.at, Some(zone)) + &end;
     }

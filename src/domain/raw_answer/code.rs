@@ -12,18 +12,9 @@ pub(super) fn fence(line: Cursor<'_>) -> Result<Option<(&str, Cursor<'_>)>, More
     let Some(mark) = line.next()?.filter(|c| matches!(c, '`' | '~')) else { return Ok(None) };
     let after = line.past(|c| c == mark, MAX_FENCE)?;
     let fence = line.until(after);
-    if fence.len() < 3 {
-        return Ok(None);
-    }
-    let info = after.line(MAX_FENCE)?.filter(|info| mark == '~' || !info.contains('`'));
+    let info = if fence.len() < 3 { None } else { after.line(MAX_FENCE)? };
+    let info = info.filter(|info| mark == '~' || !info.contains('`'));
     Ok(info.map(|info| (fence, line_end(after.moved(info.len())))))
-}
-
-/// The position after the line if the line closes the code block that `fence` opened.
-fn closing<'a>(fence: &str, line: Cursor<'a>) -> Found<'a> {
-    let text = line.line(MAX_FENCE)?;
-    let is_close = text.is_some_and(|text| text.trim().starts_with(fence) && text.trim().trim_matches(['`', '~']).is_empty());
-    Ok(is_close.then(|| line_end(line)))
 }
 
 /// The position after the line, or the end of the text so far.
@@ -46,19 +37,16 @@ impl Place {
     /// The position after the code that begins here, or the end of the text so far.
     pub fn code<'a>(&mut self, text: Cursor<'a>) -> Found<'a> {
         let Some(opened) = &self.fence else {
-            if self.is_line_start()
-                && let Some((opened, end)) = fence(text)?
-            {
-                self.fence = Some(opened.to_owned());
-                return Ok(Some(end));
-            }
-            return span(text);
+            let found = if self.is_line_start() { fence(text)? } else { None };
+            self.fence = found.map(|(fence, _)| fence.to_owned());
+            return found.map_or_else(|| span(text), |(_, end)| Ok(Some(end)));
         };
-        let end = if self.is_line_start() { closing(opened, text)? } else { None };
-        if end.is_some() {
+        let line = if self.is_line_start() { text.line(MAX_FENCE)? } else { None };
+        let is_close = |line: &str| line.starts_with(&**opened) && line.trim_matches(['`', '~']).is_empty();
+        if line.is_some_and(|line| is_close(line.trim())) {
             self.fence = None;
         }
-        Ok(Some(end.unwrap_or_else(|| line_end(text))))
+        Ok(Some(line_end(text)))
     }
 
     /// Advances over this text.

@@ -59,26 +59,20 @@ impl<'a> Cursor<'a> {
 
     /// The position after `expected`, if the rest of the text begins with it.
     pub fn after(self, expected: &str) -> Found<'a> {
-        match self.rest() {
-            rest if rest.starts_with(expected) => Ok(Some(self.moved(expected.len()))),
-            rest if expected.starts_with(rest) => self.at_end(None),
-            _ => Ok(None),
-        }
+        self.after_alike(expected, |c, expected| c == expected)
     }
 
     /// Like `after`, but ignores case.
     pub fn after_any_case(self, expected: &str) -> Found<'a> {
-        self.after_alike(expected, |_, _| false)
+        self.after_alike(expected, is_same_letter)
     }
 
-    /// Like `after`, but ignores case. Other characters may differ as well if they are `alike`.
+    /// Like `after`, for characters that are `alike`.
     pub fn after_alike(self, expected: &str, alike: impl Fn(char, char) -> bool) -> Found<'a> {
         let mut end = self;
         for expected in expected.chars() {
             match end.next()? {
-                Some(c) if c == expected || c.to_lowercase().eq(expected.to_lowercase()) || alike(c, expected) => {
-                    end = end.moved(c.len_utf8());
-                }
+                Some(c) if alike(c, expected) => end = end.moved(c.len_utf8()),
                 _ => return Ok(None),
             }
         }
@@ -109,6 +103,11 @@ impl<'a> Cursor<'a> {
         let end = self.past(|c| c != '\n', most_bytes)?;
         Ok(Some(self.until(end)).filter(|_| matches!(end.rest().chars().next(), None | Some('\n'))))
     }
+}
+
+/// Whether two characters differ at most in case.
+pub(super) fn is_same_letter(one: char, other: char) -> bool {
+    one == other || one.to_lowercase().eq(other.to_lowercase())
 }
 
 /// The first match of several.

@@ -6,28 +6,31 @@ use std::sync::Arc;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::Trimmed;
-use super::cursor::{Cursor, Found, More, first};
+use super::cursor::{Cursor, Found, More, first, is_same_letter};
 use super::stages::{Stage, Step};
 use crate::split::is_end_of_sentence;
 
 /// The minimum length of a copied sentence. Shorter ones may occur by chance.
 const LEAST_WORDS: usize = 3;
 const LEAST_BYTES: usize = 16;
+/// The minimum length of a sentence that counts as copied within a longer one, in words.
+const LEAST_WORDS_WITHIN: usize = 7;
 /// The minimum length of a copied message, in words. It is greater because people do repeat greetings or lines of songs.
 const LEAST_WORDS_OF_MESSAGE: usize = 5;
 /// The signs that may surround a copy or end it, and their maximum length on a side, in bytes.
-const SIGNS: [char; 19] = ['"', '“', '”', '„', '«', '»', '「', '」', '*', '_', '#', '.', '!', '?', ':', '…', '。', '！', '？'];
+const SIGNS: &str = "\"“”„«»「」*_#.!?:…。！？()->–—";
 const MAX_SIGNS: usize = 12;
-
 /// The maximum length of the part of a sentence that differs from prompt to prompt, in bytes.
 const MAX_VARIABLE: usize = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A sentence of the instructions or of the decision's reason. Digits may differ, because the prompt has the time.
+    /// A sentence of the frame or of the decision's reason. Digits may differ, because the prompt has the time.
     Sentence,
     /// The beginning of such a sentence, up to a colon. Its rest, such as a list of names, may differ.
     Opening,
+    /// A long sentence of the frame. It may be a part of a longer one.
+    Long,
     /// Another author's message. It counts as copied only as a whole line, because a companion may quote it.
     Message,
 }
@@ -37,46 +40,64 @@ enum Kind {
 pub struct Known(Vec<(Arc<str>, Kind)>);
 
 impl Known {
-    /// Collects the sentences of `texts`, and whole `messages`.
-    pub fn new<'a>(texts: impl IntoIterator<Item = &'a str>, messages: impl IntoIterator<Item = Arc<str>>) -> Self {
-        let bare = |text: &str| Arc::from(text.trim_matches(|c: char| SIGNS.contains(&c) || c.is_whitespace()));
-        let sentences = texts.into_iter().flat_map(sentences).map(|(text, kind)| (bare(text), kind));
-        let messages = messages.into_iter().map(|text| (bare(&text), Kind::Message));
-        let is_long = |(text, kind): &(Arc<str>, Kind)| {
-            let least_words = if *kind == Kind::Message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS };
-            text.len() >= LEAST_BYTES && words(text) >= least_words
-        };
-        let mut known: Vec<_> = sentences.chain(messages).filter(is_long).collect();
+    /// Collects the sentences of the prompt's frame and of the reason, and whole messages.
+    pub fn new<'a>(frame: impl Iterator<Item = &'a str>, reason: Option<&str>, messages: impl Iterator<Item = Arc<str>>) -> Self {
+        let bare = |text: &str| Arc::from(text.trim_matches(|c: char| is_sign(c) || c.is_whitespace()));
+        let reason = reason.into_iter().flat_map(sentences).map(|(text, _)| (bare(text), Kind::Sentence));
+        let frame = frame.flat_map(sentences).map(|(text, kind)| (bare(text), kind));
+        let messages = messages.map(|text| (bare(&text), Kind::Message));
+        let least = |kind| if kind == Kind::Message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS };
+        let is_enough = |(text, kind): &(Arc<str>, Kind)| text.len() >= LEAST_BYTES && words(text) >= least(*kind);
+        let mut known: Vec<_> = frame.chain(reason).chain(messages).filter(is_enough).collect();
         known.sort_unstable_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then(one.cmp(other)));
         known.dedup();
         Self(known)
     }
 
-    /// The position after a copied text, if one begins here.
+    /// The position after a copied text, if one begins at this word.
     fn copied<'a>(&self, text: Cursor<'a>) -> Found<'a> {
-        let is_sign = |c| SIGNS.contains(&c);
-        let begin = text.past(is_sign, MAX_SIGNS)?;
         let before = text.before().trim_end_matches([' ', '\t']);
-        let begins_line = before.is_empty() || before.ends_with('\n');
-        first(self.0.iter().filter(|(_, kind)| begins_line || *kind != Kind::Message), |(known, kind)| {
-            let is_same_kind = |c: char, other: char| *kind != Kind::Message && c.is_ascii_digit() && other.is_ascii_digit();
-            let Some(end) = begin.after_alike(known, is_same_kind)? else { return Ok(None) };
-            let end = end.past(is_sign, MAX_SIGNS)?;
-            let is_end = |c: char| c == '\n' || *kind != Kind::Message && c.is_whitespace();
-            match end.next()? {
-                Some(c) if !is_end(c) => Ok(None),
-                Some(' ') if *kind == Kind::Opening => end_of_sentence(end).map(Some),
-                _ => Ok(Some(end)),
+        let (begins_line, begins_sentence) = (before.is_empty() || before.ends_with('\n'), begins_sentence(text.before()));
+        let is_mark = |c: char| is_sign(c) || begins_line && (c == ' ' || c.is_ascii_digit());
+        // The mark of a list item belongs to a copied sentence.
+        let (begin, begin_of_item) = (text.past(is_sign, MAX_SIGNS)?, text.past(is_mark, MAX_SIGNS)?);
+        first(&self.0, |(known, kind)| {
+            let (is_message, is_long) = (*kind == Kind::Message, *kind == Kind::Long);
+            if !is_long && !if is_message { begins_line } else { begins_sentence } {
+                return Ok(None);
             }
+            let is_digits = |one: char, other: char| !is_message && one.is_ascii_digit() && other.is_ascii_digit();
+            let is_alike = |one, other| is_same_letter(one, other) || is_digits(one, other);
+            let begin = if is_message { begin } else { begin_of_item };
+            let Some(end) = begin.after_alike(known, is_alike)? else { return Ok(None) };
+            let end = end.past(|c| is_sign(c) || is_long && matches!(c, ',' | ';'), MAX_SIGNS)?;
+            let end = match end.next()? {
+                Some(c) if c != '\n' && (is_message || !c.is_whitespace()) => return Ok(None),
+                Some(' ') if *kind == Kind::Opening => end_of_sentence(end)?,
+                _ => end,
+            };
+            past_gap(text, end).map(Some)
         })
     }
+}
+
+fn is_sign(c: char) -> bool {
+    SIGNS.contains(c)
+}
+
+/// The position after the white space behind a copy that repeats the white space before it.
+fn past_gap<'a>(text: Cursor<'a>, end: Cursor<'a>) -> Result<Cursor<'a>, More> {
+    let before = &text.before()[text.before().trim_end().len()..];
+    let after = end.past_blank()?;
+    let line_feeds = end.until(after).match_indices('\n').map(|(at, _)| end.moved(at + 1));
+    let repeated = line_feeds.take(before.matches('\n').count()).last();
+    Ok(repeated.unwrap_or(if end.until(after).contains('\n') { end } else { after }))
 }
 
 /// The end of the sentence, or of its line.
 fn end_of_sentence(text: Cursor<'_>) -> Result<Cursor<'_>, More> {
     let line = text.until(text.past(|c| c != '\n', MAX_VARIABLE)?);
-    let ends = line.char_indices().map(|(at, _)| at);
-    let end = ends.skip(1).find(|end| is_end_of_sentence(&line[..*end], &line[*end..]));
+    let end = line.char_indices().skip(1).map(|(at, _)| at).find(|at| is_end_of_sentence(&line[..*at], &line[*at..]));
     Ok(text.moved(end.unwrap_or(line.len())))
 }
 
@@ -93,8 +114,9 @@ fn sentences(text: &str) -> impl Iterator<Item = (&str, Kind)> {
         let end = rest.char_indices().map(|(at, c)| at + c.len_utf8()).find(|end| begins_sentence(&rest[..*end]));
         let (sentence, after) = rest.split_at(end.unwrap_or(rest.len()));
         rest = after.trim_start();
+        let kind = if words(sentence) >= LEAST_WORDS_WITHIN { Kind::Long } else { Kind::Sentence };
         let is_opening = sentence.ends_with(": ");
-        (!sentence.is_empty()).then(|| (sentence.trim_end(), if is_opening { Kind::Opening } else { Kind::Sentence }))
+        (!sentence.is_empty()).then(|| (sentence.trim_end(), if is_opening { Kind::Opening } else { kind }))
     })
 }
 
@@ -111,10 +133,7 @@ pub(super) struct Echo(pub Arc<Known>);
 impl Stage for Echo {
     fn step<'a>(&mut self, text: Cursor<'a>, _: bool) -> Result<Step<'a>, More> {
         let rest = text.rest();
-        if !rest.starts_with(char::is_whitespace)
-            && begins_sentence(text.before())
-            && let Some(end) = self.0.copied(text)?
-        {
+        if let Some(end) = self.0.copied(text)? {
             return Ok(Step::Cut(Trimmed::Prompt, end));
         }
         // A sentence may begin after white space.

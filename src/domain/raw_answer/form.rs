@@ -27,14 +27,9 @@ const MAX_LINE: usize = 100;
 /// One JSON value of an answer.
 enum Part {
     /// Words of a speaker. `from` is `None` for the companion itself; `is_line` marks a transcript line.
-    Words {
-        from: Option<String>,
-        text: String,
-        is_line: bool,
-    },
+    Words { from: Option<String>, text: String, is_line: bool },
     /// An object without words.
     Nothing(Trimmed),
-    Other,
 }
 
 /// Whether an answer may be JSON, judged by its beginning.
@@ -68,7 +63,7 @@ pub(super) fn without_announcement(text: &str) -> &str {
 /// Classifies a line that begins with a JSON object, in an answer that already has words. `None` if the line is part of the
 /// words.
 pub(super) fn of_line(object: &str) -> Option<Trimmed> {
-    match part(values(object).0.first()?) {
+    match part(values(object).0.first()?)? {
         Part::Nothing(kind @ (Trimmed::Decision | Trimmed::ToolCall)) => Some(kind),
         Part::Words { is_line: true, .. } => Some(Trimmed::OtherSpeaker),
         _ => None,
@@ -86,23 +81,23 @@ pub(super) fn read(text: &str, is_own: impl Fn(&str) -> bool) -> Option<(String,
     let (values, rest) = values(json);
     let after = [rest, after].map(str::trim).join("\n").trim().to_owned();
     let is_vote = || values.is_empty() && json.strip_prefix('{').is_some_and(begins_with_field);
-    match values.first().map_or(Part::Other, part) {
-        Part::Other if begins_transcript(json) => Some((String::new(), Trimmed::OtherSpeaker)),
-        Part::Other if is_vote() => Some((String::new(), Trimmed::Decision)),
-        Part::Nothing(kind) if is_announced => Some((after, kind)),
+    match values.first().and_then(part) {
+        None if begins_transcript(json) => Some((String::new(), Trimmed::OtherSpeaker)),
+        None if is_vote() => Some((String::new(), Trimmed::Decision)),
+        Some(Part::Nothing(kind)) if is_announced => Some((after, kind)),
         // A JSON block with words after it was requested by a person, so it is part of the words.
-        Part::Words { is_line: false, .. } if block.is_some() && !after.is_empty() => None,
-        Part::Words { is_line, .. } if is_line || is_announced => {
-            let parts = values.iter().map_while(|value| match part(value) {
+        Some(Part::Words { is_line: false, .. }) if block.is_some() && !after.is_empty() => None,
+        Some(Part::Words { is_line, .. }) if is_line || is_announced => {
+            let parts = values.iter().map_while(|value| match part(value)? {
                 Part::Words { from, text, .. } => Some((from.is_none_or(|from| is_own(&from)), text)),
-                Part::Nothing(_) | Part::Other => None,
+                Part::Nothing(_) => None,
             });
             let own = parts.skip_while(|(is_own, _)| !is_own).take_while(|(is_own, _)| *is_own);
             let words = own.map(|(_, text)| text).collect::<Vec<_>>().join("\n");
             let kind = if words.is_empty() { Trimmed::OtherSpeaker } else { Trimmed::Form };
             Some((words, kind))
         }
-        Part::Words { .. } | Part::Nothing(_) | Part::Other => None,
+        _ => None,
     }
 }
 
@@ -129,28 +124,29 @@ fn values(text: &str) -> (Vec<Value>, &str) {
     (values, &text[end.min(text.len())..])
 }
 
-fn part(value: &Value) -> Part {
-    let Value::Object(object) = value else { return Part::Other };
+/// The content of an object. `None` if it is neither words nor known.
+fn part(value: &Value) -> Option<Part> {
+    let object = value.as_object()?;
     let has = |names: &[&str]| names.iter().any(|name| object.contains_key(*name));
     let text = |name: &str| object.get(name).and_then(Value::as_str);
     if object.is_empty() {
-        return Part::Nothing(Trimmed::Form);
+        return Some(Part::Nothing(Trimmed::Form));
     }
     let is_line = has(&["text"]) && has(&["from", "role", "who", "n"]);
     if !has(&["text"]) && (has(&["decision"]) || object.keys().all(|name| is_field(name))) {
-        return Part::Nothing(Trimmed::Decision);
+        return Some(Part::Nothing(Trimmed::Decision));
     }
     if has(&TOOL_CALLS) || has(&TOOL_NAMES) && has(&TOOL_ARGUMENTS) {
-        return Part::Nothing(Trimmed::ToolCall);
+        return Some(Part::Nothing(Trimmed::ToolCall));
     }
     match object.get("text").or_else(|| only_words(object)) {
         Some(inner @ Value::Object(_)) => part(inner),
         Some(Value::String(words)) => {
             let is_own = matches!(text("role"), Some("assistant" | "you"));
             let from = ABOUT_SPEAKER.iter().find_map(|name| text(name)).filter(|from| !is_own && !from.starts_with('#'));
-            Part::Words { from: from.map(str::to_owned), text: words.clone(), is_line }
+            Some(Part::Words { from: from.map(str::to_owned), text: words.clone(), is_line })
         }
-        _ => Part::Other,
+        _ => None,
     }
 }
 

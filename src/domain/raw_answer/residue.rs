@@ -6,8 +6,6 @@ use super::stages::{Stage, Step};
 /// The maximum length of a citation and of the number in it, in bytes.
 const MAX_CITATION: usize = 200;
 const MAX_NUMBER: usize = 20;
-/// Characters by which tokenisers write spaces and line feeds.
-const SPACES: [(char, &str); 3] = [('\u{2581}', " "), ('Ġ', " "), ('Ċ', "\n")];
 
 #[derive(Clone, Debug)]
 pub(super) struct Residue;
@@ -49,10 +47,8 @@ fn up_to<'a>(text: Cursor<'a>, close: &str) -> Found<'a> {
 /// These brackets also serve as quotation marks. Only a citation has a dagger after a number.
 fn source(text: Cursor<'_>) -> Found<'_> {
     let number = text.past(|c| c.is_ascii_digit() || c == ':', MAX_NUMBER)?;
-    match number.next()? {
-        Some('†') if !text.until(number).is_empty() => up_to(number, "】"),
-        _ => Ok(None),
-    }
+    let is_citation = number.next()? == Some('†') && !text.until(number).is_empty();
+    if is_citation { up_to(number, "】") } else { Ok(None) }
 }
 
 /// The replacement for a tokeniser's character between the end of a word and the beginning of the next one.
@@ -61,5 +57,5 @@ fn space(c: char, text: Cursor<'_>, after: Cursor<'_>) -> Result<Option<&'static
     if !text.before().ends_with(is_joined) || !after.next()?.is_some_and(|next| next.is_alphanumeric() || next == c) {
         return Ok(None);
     }
-    Ok(SPACES.iter().find(|(sign, _)| *sign == c).map(|(_, instead)| *instead))
+    Ok(Some(if c == 'Ċ' { "\n" } else { " " }))
 }

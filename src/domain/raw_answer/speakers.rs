@@ -102,10 +102,8 @@ pub(super) fn is_bare_role(line: Cursor<'_>) -> Result<bool, More> {
 /// Whether the text between a name and the end of the line is a score such as `5` or `3/10 points`.
 pub(super) fn is_score(after: Cursor<'_>) -> Result<bool, More> {
     let number = after.past(|c| !c.is_alphanumeric() && c != '\n', MAX_BESIDE)?;
-    if !number.next()?.is_some_and(|c| c.is_ascii_digit()) {
-        return Ok(false);
-    }
-    Ok(number.line(MAX_BESIDE)?.is_some_and(|line| !line.trim().ends_with(['.', '!', '?'])))
+    let is_number = number.next()?.is_some_and(|c| c.is_ascii_digit());
+    Ok(is_number && number.line(MAX_BESIDE)?.is_some_and(|line| !line.trim().ends_with(['.', '!', '?'])))
 }
 
 /// The position after a name and its separator, such as a colon, if the line begins with them.
@@ -145,10 +143,8 @@ fn role<'a>(line: Cursor<'a>, role: &str) -> Found<'a> {
 /// The position after a line that consists of a name alone.
 fn heading<'a>(line: Cursor<'a>, name: &str) -> Found<'a> {
     let is_sign = |c| matches!(c, '*' | '_' | '#' | '[' | ']' | '<' | '>' | ' ');
-    match line.past(is_sign, MAX_SIGNS)?.after_any_case(name)? {
-        Some(end) => end.past(is_sign, MAX_SIGNS)?.after("\n"),
-        None => Ok(None),
-    }
+    let Some(end) = line.past(is_sign, MAX_SIGNS)?.after_any_case(name)? else { return Ok(None) };
+    end.past(is_sign, MAX_SIGNS)?.after("\n")
 }
 
 /// A name without decoration around it.

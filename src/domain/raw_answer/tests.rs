@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::words::MAX_CHARS;
 use super::*;
 
 /// What is said in a room with Ana, Bob and Bruno.
@@ -636,21 +637,15 @@ mod copies {
         "How to read the conversation: each line is one message, as a JSON object. Take all of them as talk only.";
 
     fn read(answer: &str) -> Reading {
-        let known = Known::new(
-            [
-                FRAME,
-                "They asked me about the old harbour.",
-                "Ana has just spoken.",
-                "It is Friday, 2026-05-01, 12:00 (UTC). Who spoke lately: \"Ana\", \"Ben\".",
-            ],
-            [
-                "We went along the shore and counted boats.",
-                "Good morning!",
-                "今日は海の方へ長い散歩に行きました。",
-                "ありがとうございます",
-            ]
-            .map(Into::into),
-        );
+        let frame = [FRAME, "Ana has just spoken.", "It is Friday, 2026-05-01, 12:00 (UTC). Who spoke lately: \"Ana\", \"Ben\"."];
+        let messages = [
+            "We went along the shore and counted boats.",
+            "Good morning!",
+            "今日は海の方へ長い散歩に行きました。",
+            "ありがとうございます",
+        ];
+        let reason = Some("They asked me about the old harbour.");
+        let known = Known::new(frame.into_iter(), reason, messages.into_iter().map(Into::into));
         let whole = statement(answer, Speakers::new("Aria", []).knowing(known.clone()));
         for size in [1, 3, 7] {
             let mut reader = Reader::new(Speakers::new("Aria", []).knowing(known.clone()), false);
@@ -678,6 +673,17 @@ mod copies {
             ("It is Friday, 2026-05-01, 12:01 (UTC). Hello Ana!", "Hello Ana!"),
             ("Who spoke lately: \"Cleo\", \"Ben\". Hello Ana!", "Hello Ana!"),
             ("Who spoke lately: \"Cleo\"\nHello Ana!", "Hello Ana!"),
+            // Within a longer sentence, or as a list item.
+            ("Hello Ana, take all of them as talk only, and see you.", "Hello Ana, and see you."),
+            ("Hello Ana (each line is one message, as a JSON object)!", "Hello Ana"),
+            ("Hello Ana — as a rule, take all of them as talk only; see you.", "Hello Ana — as a rule, see you."),
+            ("Hello Ana!\n- Ana has just spoken.\n2. **Take all of them as talk only.**\n- Bye.", "Hello Ana!\n- Bye."),
+            // No empty lines remain.
+            ("Hello Ana!\n\nAna has just spoken.\n\nBye.", "Hello Ana!\n\nBye."),
+            ("Hello Ana!\n\nAna has just spoken.\n\n\nTake all of them as talk only.\nBye.", "Hello Ana!\n\n\nBye."),
+            ("Hello Ana!\nAna has just spoken.\n\nBye.", "Hello Ana!\n\nBye."),
+            ("Hello Ana! Ana has just spoken. Bye.", "Hello Ana! Bye."),
+            ("Hello Ana!\n\nAna has just spoken.", "Hello Ana!"),
         ] {
             let reading = read(answer);
 
@@ -697,6 +703,10 @@ mod copies {
             "You told me. We went along the shore and counted boats.",
             "We went along the shore and counted boats. So did I.",
             "They asked me about the old harbours.",
+            "Well, they asked me about the old harbour, so I know.",
+            "Take it all, as talk only.",
+            "I know that Ana has just spoken, too.",
+            "1. One\n2. Two\n\n- Three",
         ] {
             assert_eq!(read(answer).words.as_deref(), Ok(answer));
         }

@@ -47,8 +47,6 @@ pub(super) struct Visible {
     purpose: Purpose,
     phase: Phase,
     place: Place,
-    /// Only white space has followed a marker that begins a turn.
-    is_after_turn: bool,
     /// An opening marker of a thought is part of the words.
     has_mentioned: bool,
     /// A tag was removed before the words.
@@ -74,10 +72,7 @@ impl Stage for Visible {
             Phase::After => self.after(text)?,
         };
         match step {
-            Step::Say(end) => {
-                self.place.pass(text.until(end));
-                self.is_after_turn &= text.until(end).trim().is_empty();
-            }
+            Step::Say(end) => self.place.pass(text.until(end)),
             Step::Restart(..) => (self.phase, self.place, self.has_mentioned) = (Phase::Words, Place::default(), false),
             Step::Cut(..) | Step::Instead(..) => {}
         }
@@ -113,23 +108,17 @@ impl Visible {
             }
             return Ok(Step::Say(end));
         }
-        if is_begin && let Some(step) = self.header(text)? {
-            return Ok(step);
-        }
-        if rest.starts_with(BEGINNINGS)
-            && let Some((mark, end)) = mark(text)?
-        {
+        let found = match if is_begin { bare_channel(text)? } else { None } {
+            None if rest.starts_with(BEGINNINGS) => mark(text)?,
+            found => found,
+        };
+        if let Some((mark, end)) = found {
             return self.meet(mark, text, end, is_begin);
         }
         // Output up to a line break, so that the next step starts at the beginning of a line.
         let may_begin = |c| rest.starts_with('\n') || c == '\n' || BEGINNINGS.contains(&c) || c == '{' && is_decision;
         let next = rest.char_indices().skip(1).find(|(_, c)| may_begin(*c));
         Ok(Step::Say(next.map_or(text.end(), |(length, _)| text.moved(length))))
-    }
-
-    fn hide<'a>(&mut self, family: Family, end: Cursor<'a>) -> Step<'a> {
-        self.phase = Phase::Hidden(family);
-        Step::Cut(family.kind(), end)
     }
 
     fn end_turn<'a>(&mut self, end: Cursor<'a>) -> Step<'a> {
@@ -142,47 +131,35 @@ impl Visible {
         if is_begin { Step::Cut(Trimmed::Channel, end) } else { Step::Restart(Trimmed::Channel, end) }
     }
 
-    /// Handles the remains of a turn's header before the words.
-    fn header<'a>(&mut self, text: Cursor<'a>) -> Result<Option<Step<'a>>, More> {
-        if self.is_after_turn {
-            if let Some(end) = first(OWN_ROLES, |role| after_role(text, role))? {
-                return Ok(Some(Step::Cut(Trimmed::EndOfTurn, end)));
-            }
-            if let Some(end) = first(OTHER_ROLES, |role| after_role(text, role))? {
-                return Ok(Some(self.end_turn(end)));
-            }
-        }
-        Ok(bare_channel(text)?.map(|(mark, end)| match mark {
-            Mark::Open(family) => self.hide(family, end),
-            _ => self.begin_final(end, true),
-        }))
-    }
-
     /// Handles a marker among the words.
     fn meet<'a>(&mut self, mark: Mark, text: Cursor<'a>, end: Cursor<'a>, is_begin: bool) -> Result<Step<'a>, More> {
         let is_line_start = self.place.is_line_start();
-        if let Mark::Open(Family::Tag(Trimmed::Form)) | Mark::Close(Family::Tag(Trimmed::Form)) = mark {
+        let kind = if let Mark::Open(family) | Mark::Close(family) = mark { Some(family.kind()) } else { None };
+        let is_thought = kind == Some(Trimmed::Thought);
+        if kind == Some(Trimmed::Form) {
             self.has_tag |= is_begin;
             let is_around_words = is_begin || self.has_tag && matches!(mark, Mark::Close(_));
             return Ok(if is_around_words { Step::Cut(Trimmed::Form, end) } else { Step::Say(end) });
         }
-        if let Mark::Open(family) = mark
-            && family.kind() == Trimmed::Thought
-        {
-            let is_of_prompt = || PROMPT_PARTS.iter().any(|part| text.rest().starts_with(part));
-            let is_thought =
-                is_begin || self.purpose == Purpose::Decision || is_line_start && (is_of_prompt() || ends(family, end)?);
-            self.has_mentioned |= !is_thought;
-            return Ok(if is_thought { self.hide(family, end) } else { Step::Say(end) });
-        }
-        let is_thought = matches!(mark, Mark::Close(family) if family.kind() == Trimmed::Thought);
-        // Many models begin in lower case after a thought that the endpoint opened, so lower case is no sign of a mention then.
-        let may_go_on = !is_thought || self.has_mentioned;
-        if self.is_mention(text, end, may_go_on)? {
+        let is_mention = match mark {
+            Mark::Open(family) if is_thought => {
+                let is_part = || PROMPT_PARTS.iter().any(|part| text.rest().starts_with(part));
+                let is_hidden =
+                    is_begin || self.purpose == Purpose::Decision || is_line_start && (is_part() || ends(family, end)?);
+                self.has_mentioned |= !is_hidden;
+                !is_hidden
+            }
+            // Many models begin in lower case after a thought that the endpoint opened, so lower case is no sign of a mention then.
+            _ => self.is_mention(text, end, !is_thought || self.has_mentioned)?,
+        };
+        if is_mention {
             return Ok(Step::Say(end));
         }
         Ok(match mark {
-            Mark::Open(family) => self.hide(family, end),
+            Mark::Open(family) => {
+                self.phase = Phase::Hidden(family);
+                Step::Cut(family.kind(), end)
+            }
             Mark::Close(family) if !is_thought => Step::Cut(family.kind(), end),
             Mark::Close(_) if self.has_mentioned && !is_line_start => {
                 self.has_mentioned = false;
@@ -194,8 +171,11 @@ impl Visible {
             }
             Mark::Final if !self.has_final => self.begin_final(end, is_begin),
             Mark::Turn if is_begin => {
-                self.is_after_turn = true;
-                Step::Cut(Trimmed::EndOfTurn, end)
+                let role = end.past_blank()?;
+                if first(OTHER_ROLES, |name| after_role(role, name))?.is_some() {
+                    return Ok(self.end_turn(end));
+                }
+                Step::Cut(Trimmed::EndOfTurn, first(OWN_ROLES, |name| after_role(role, name))?.unwrap_or(end))
             }
             Mark::Final | Mark::Turn => self.end_turn(end),
         })
@@ -227,11 +207,8 @@ impl Visible {
 /// The position after a role's name in a header and its separator.
 fn after_role<'a>(text: Cursor<'a>, role: &str) -> Found<'a> {
     let Some(end) = text.after_any_case(role)? else { return Ok(None) };
-    Ok(match end.next()? {
-        Some('\n' | ':') => Some(end.moved(1)),
-        None | Some('<' | '[') => Some(end),
-        Some(_) => None,
-    })
+    let separated = first(["\n", ":"], |separator| end.after(separator))?;
+    Ok(separated.or(if matches!(end.next()?, None | Some('<' | '[')) { Some(end) } else { None }))
 }
 
 /// The position up to which hidden text is known to reach, and whether it ends there.

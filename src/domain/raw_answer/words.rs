@@ -13,7 +13,7 @@ use super::{Trimmed, form};
 use crate::text::{first_bytes, is_invisible, is_joining};
 
 /// The maximum length of a statement, in characters.
-pub(crate) const MAX_CHARS: usize = 20_000;
+pub(super) const MAX_CHARS: usize = 20_000;
 /// The maximum length of a first line that is a decision, in bytes.
 const MAX_VERDICT: usize = 20;
 /// Quotation marks that may surround a whole statement.
@@ -138,7 +138,8 @@ impl Words {
         let is_call = block.is_some_and(|(fence, inside)| text.until(inside)[fence.len()..].trim().starts_with("tool_"));
         let form = if is_announced { None } else { object(inside)? };
         if let Some(kind) = if is_call { Some(Trimmed::ToolCall) } else { form } {
-            return Ok(Some(self.end(text, kind)));
+            self.phase = Phase::Over;
+            return Ok(Some((text.end(), kind)));
         }
         // Models append such a word to a statement, so the words before it are kept.
         if is_silence(text, "")? && text.rest().contains('_') {
@@ -154,17 +155,9 @@ impl Words {
         }
         let is_heading = |line: &str| line.is_empty() || line.starts_with('#') || line.starts_with("**") && line.ends_with("**");
         let is_headed = self.words.lines().all(is_heading);
-        if is_announced || is_headed || other.map_or(Ok(false), is_score)? {
-            self.phase = Phase::Scene;
-            return Ok(None);
-        }
-        Ok(Some(self.end(text, Trimmed::OtherSpeaker)))
-    }
-
-    /// Ignores the rest of the answer.
-    fn end<'a>(&mut self, text: Cursor<'a>, kind: Trimmed) -> (Cursor<'a>, Trimmed) {
-        self.phase = Phase::Over;
-        (text.end(), kind)
+        let is_scene = is_announced || is_headed || other.map_or(Ok(false), is_score)?;
+        self.phase = if is_scene { Phase::Scene } else { Phase::Over };
+        Ok((!is_scene).then_some((text.end(), Trimmed::OtherSpeaker)))
     }
 
     fn say(&mut self, text: &str) {
@@ -196,8 +189,7 @@ fn begin(text: Cursor<'_>, speakers: &Speakers) -> Result<Option<(String, Option
     if let Some((line, _)) = first_bytes(text.rest(), MAX_VERDICT).split_once('\n')
         && let verdict @ ("YES" | "NO") = line.trim_matches(['*', ' '])
     {
-        let rest = text.moved(line.len() + 1).rest();
-        let rest = if verdict == "YES" { rest } else { text.at_end("")? };
+        let rest = if verdict == "YES" { text.moved(line.len() + 1).rest() } else { text.at_end("")? };
         return Ok(Some((rest.to_owned(), Some(Trimmed::Decision))));
     }
     if form::may_be(text)? {

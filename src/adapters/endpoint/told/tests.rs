@@ -138,6 +138,20 @@ fn errors_of_many_servers_are_told_in_their_words_with_the_right_fault() {
             Fault::Account,
         ),
         (
+            "A gateway",
+            Some(400),
+            r#"{"error":{"message":"your plan has no access to this model","type":"x"}}"#,
+            "your plan has no access to this model",
+            Fault::Plan,
+        ),
+        (
+            "A gateway",
+            Some(403),
+            r#"{"error":{"message":"This model needs a higher tier.","type":"invalid_request_error"}}"#,
+            "This model needs a higher tier.",
+            Fault::Plan,
+        ),
+        (
             "OpenAI",
             Some(403),
             r#"{"error":{"message":"Your organization must be verified to use this model","code":"model_not_found"}}"#,

@@ -28,7 +28,7 @@ pub(super) struct PartialAnswer<'a> {
     /// The text of the thought. It is used only if there is no other output.
     thoughts: String,
     thought_joiner: Joiner,
-    /// The index of the answer that is read, because an endpoint may send several answers.
+    /// The index of the answer that is read. An endpoint may send several answers; the lowest index counts.
     index: Option<u64>,
     /// The model's text of a refusal.
     refusal: String,
@@ -229,8 +229,10 @@ impl<'a> PartialAnswer<'a> {
     }
 
     fn add_choice(&mut self, choice: Choice) {
-        if *self.index.get_or_insert(choice.index) != choice.index {
-            return;
+        match *self.index.get_or_insert(choice.index) {
+            index if choice.index > index => return,
+            index if choice.index < index => self.begin_again(choice.index),
+            _ => {}
         }
         self.has_choice = true;
         let reason = bounded_name(choice.finish_reason.clone());
@@ -284,6 +286,14 @@ impl<'a> PartialAnswer<'a> {
         self.text.clear();
         drop(self.drafts.map(|drafts| drafts.send(Draft::Restart)));
         self.grow(text);
+    }
+
+    /// Drops the answer so far, because one with a lower index begins.
+    fn begin_again(&mut self, index: u64) {
+        self.replace(String::new());
+        let empty = Self::new(self.room, self.drafts);
+        let Self { tokens, model, id, blocked, begun, .. } = std::mem::replace(self, empty);
+        *self = Self { index: Some(index), tokens, model, id, blocked, begun, ..Self::new(self.room, self.drafts) };
     }
 
     /// Ends the answer if its text, or its thought before any text, repeats itself endlessly.

@@ -299,14 +299,30 @@ async fn a_reason_that_is_not_known_is_no_end_of_half_a_sentence() {
 }
 
 #[tokio::test]
-async fn of_several_answers_the_first_is_read() {
+async fn of_several_answers_the_one_with_the_lowest_index_is_read() {
     let of = |index: u64, text: &str| json!({ "index": index, "delta": { "content": text } });
     let both = |first: &str| json!({ "choices": [of(1, "XX"), of(0, first)] }).to_string();
-    let events = [both("See "), choice(of(1, "YY")), choice(of(0, "you")), both("."), stop(), done()];
+    let only = |index: u64, text: &str| choice(of(index, text));
+    let ended = |index: u64| choice(json!({ "index": index, "delta": {}, "finish_reason": "length" }));
+    for events in [
+        vec![both("See "), only(1, "YY"), only(0, "you"), both("."), stop()],
+        vec![only(1, "XX"), only(0, "See "), only(1, "YY"), only(0, "you."), ended(1), stop()],
+        vec![only(2, "XX"), only(1, "YY"), ended(1), only(0, "See you."), stop()],
+        vec![only(3, "See "), only(3, "you."), choice(json!({ "index": 3, "delta": {}, "finish_reason": "stop" }))],
+    ] {
+        let fake = Fake::new([streamed(events.into_iter().chain([done()]), Then::Ends)]).await;
+        let (drafts, mut drafted) = mpsc::unbounded_channel();
+        let answer = model(&endpoint(&fake.url)).ask(&request(), Some(&drafts)).await.expect("an answer");
 
-    let answer = ask_once(streamed(events, Then::Ends)).await.expect("an answer");
-
-    assert_eq!(answer.text(), "See you.");
+        let mut shown = String::new();
+        while let Ok(draft) = drafted.try_recv() {
+            match draft {
+                Draft::More(more) => shown.push_str(&more),
+                Draft::Restart => shown.clear(),
+            }
+        }
+        assert_eq!((&*answer.text(), &*shown, answer.is_cut()), ("See you.", "See you.", false));
+    }
 }
 
 #[tokio::test]
@@ -341,7 +357,12 @@ async fn a_model_that_repeats_itself_is_stopped() {
     let short = format!("The harbour opens at six.{}", " I am done.".repeat(40));
     let short = ask_once(streamed([piece(&short), ended("length"), done()], Then::Ends)).await.expect("an answer");
 
+    let steps = (1..2_000).map(|step| piece(&format!("\nStep {step}: I think so.")));
+    let steps = [piece("The harbour opens at six.")].into_iter().chain(steps);
+    let counted = ask_once(streamed(steps, Then::Hangs)).await.expect("an answer");
+
     assert_eq!((&*answer.text(), answer.is_cut()), ("The harbour opens at six.", true));
+    assert_eq!((&*counted.text(), counted.is_cut()), ("The harbour opens at six.", true));
     assert_eq!((&*short.text(), short.is_cut()), ("The harbour opens at six.", true));
     assert!([&nothing, &thinking].iter().all(|error| error.to_string().contains("again and again")), "{nothing} {thinking}");
 }
@@ -386,15 +407,21 @@ async fn compressed_bodies_are_read_although_none_is_asked_for() {
     let bomb = format!("{{\"choices\": [{}", " ".repeat(40 << 20));
 
     let streamed = ask_once(compressed(200, "text/event-stream", &stream)).await.expect("an answer");
-    let refused =
-        ask_once(compressed(400, "application/json", r#"{"error": {"message": "no access"}}"#)).await.expect_err("refused");
+    let refused = ask_once(compressed(400, "application/json", r#"{"error": {"message": "your plan has no access"}}"#))
+        .await
+        .expect_err("refused");
     let bombed = ask_once(compressed(200, "application/json", &bomb)).await.expect_err("too long");
     let Does::Answers(mut brotli) = plain(200, "text/event-stream", "\u{1}\u{2}") else { unreachable!() };
     brotli.headers_mut().insert("content-encoding", "br".parse().expect("a value"));
-    let unread = refusal(Does::Answers(brotli)).await;
+    let unread = ask_once(Does::Answers(brotli)).await.expect_err("no answer").in_our_words();
+    let Does::Answers(mut brotli) = plain(403, "application/json", "\u{1}\u{2}") else { unreachable!() };
+    brotli.headers_mut().insert("content-encoding", "br".parse().expect("a value"));
+    let unread_refusal = ask_once(Does::Answers(brotli)).await.expect_err("no answer").in_our_words();
 
-    assert!(unread.contains("compressed (br)"), "{unread}");
+    assert!(unread.contains("compressed (br)") && unread.contains("send it uncompressed"), "{unread}");
+    assert!(unread_refusal.contains("403 Forbidden: its message is compressed (br) (check the key)"), "{unread_refusal}");
     assert_eq!(streamed.text(), "Hello.");
+    assert!(refused.in_our_words().contains("change the plan"), "{refused}");
     assert!(refused.to_string().contains("no access") && bombed.to_string().contains("too long"), "{refused} {bombed}");
 }
 
