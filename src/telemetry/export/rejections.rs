@@ -1,4 +1,4 @@
-//! Reads from a collector's answers what it rejected of an export, which the SDK ignores, and logs it once.
+//! Reads the partial success of an export from a collector's answer, which the SDK ignores, and logs it once.
 
 use std::sync::Arc;
 

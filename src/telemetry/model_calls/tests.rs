@@ -60,7 +60,7 @@ fn the_share_of_cached_tokens_and_the_time_to_the_first_chunk_are_measured() {
     assert_eq!(metrics.total("gen_ai_client_inference_usage_input_tokens_total", &[("gen_ai_token_modality", "text")]), 240.0);
     let first_chunk = ["count", "sum"].map(|of| total(&format!("inference_time_to_first_chunk_seconds_{of}")));
     assert_eq!(first_chunk, [1.0, 0.25]);
-    // The names of version 1.41 go on beside the new ones.
+    // The names of version 1.41 are still written.
     for name in ["operation_duration_seconds_count", "inference_duration_seconds_count"] {
         assert_eq!(total(name), 2.0, "{name}");
     }

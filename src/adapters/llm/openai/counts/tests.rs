@@ -12,7 +12,7 @@ fn each_shape_of_cached_tokens_is_counted_once() {
     let null = r#""prompt_tokens_details": null, "completion_tokens_details": {"reasoning_tokens": null}"#;
     assert_eq!(meant(&format!("{{{whole}, {null}}}")), (150_383, None, None, 304, None));
 
-    // OpenRouter also tells what was written.
+    // OpenRouter also reports written tokens.
     let routed = r#"{"prompt_tokens": 10339, "completion_tokens": 60, "total_tokens": 10399, "cost": 0.01,
         "prompt_tokens_details": {"cached_tokens": 10318, "cache_write_tokens": 0, "audio_tokens": 0}}"#;
     assert_eq!(meant(routed), (10_339, Some(10_318), Some(0), 60, None));
@@ -85,7 +85,7 @@ fn impossible_counts_are_ignored_and_never_added() {
     assert_eq!(parts("[1]"), (None, None));
     assert_eq!(parts("\"12\""), (Some(12), Some(12)));
     assert_eq!(parts("12.4"), (Some(12), Some(12)));
-    // What is too large is cut where the usage is bounded by the text of the call.
+    // Larger parts are cut where the usage is limited by the text of the call.
     assert_eq!(parts("1e300"), (Some(u64::MAX), Some(u64::MAX)));
     let usage = counts(r#"{"prompt_tokens": 1, "cache_read_input_tokens": 1e300, "cache_creation_input_tokens": 1e300}"#);
     assert_eq!(usage.prompt_tokens(), Some(u64::MAX));
