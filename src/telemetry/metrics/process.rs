@@ -13,8 +13,10 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// The size of a page, the unit of resident memory, on every platform that this server is built for.
 const PAGE_BYTES: f64 = 4_096.0;
 
+type Compute = fn() -> Option<f64>;
+
 pub(super) fn observe(meter: &Meter) {
-    let values: [(Entry, fn() -> Option<f64>); 11] = [
+    let values: [(Entry, Compute); 11] = [
         (PROCESS_UPTIME, uptime_seconds),
         (PROCESS_CPU, cpu_seconds),
         (PROCESS_RESIDENT, resident_bytes),
