@@ -24,7 +24,7 @@ use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::backend;
 use tertulia::backend::loading::load_rooms;
 use tertulia::ports::backend::Backend;
-use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
+use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, TokenUsage};
 use tertulia::telemetry::instruments::Instruments;
 use tertulia::telemetry::recorder::Recorder;
 use tokio::sync::mpsc;
@@ -48,7 +48,7 @@ impl LanguageModel for Reporting {
             std::future::pending::<()>().await;
         }
         let vote = json!({ "reason": "Me.", "decision": "YES", "importance": 5, "selected": false, "closing": "none" });
-        Ok(Answer::of_text(vote.to_string(), Usage::default()))
+        Ok(Answer::of_text(vote.to_string(), TokenUsage::default()))
     }
 
     fn identity(&self) -> &Identity {

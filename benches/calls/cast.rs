@@ -22,7 +22,7 @@ use tertulia::domain::raw_answer::{self, Speakers};
 use tertulia::domain::trigger::Trigger;
 use tertulia::domain::vote::together::{self, Voter};
 use tertulia::domain::window::Entry;
-use tertulia::ports::language_model::{AnswerFormat, Asker, LanguageModel as _, Request, Usage};
+use tertulia::ports::language_model::{AnswerFormat, Asker, LanguageModel as _, Request, TokenUsage};
 use tertulia::replay::{Answer, Question, Responder};
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
@@ -62,7 +62,7 @@ pub struct Calls {
     /// The number of calls.
     pub count: u64,
     /// Tokens, as the built-in model estimates them: four characters each.
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 impl AddAssign for Calls {

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use tertulia::domain::question_context::{Purpose, QuestionContext};
 use tertulia::domain::trigger::Trigger;
-use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
+use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
 
 /// One in this number of questions without a direct address is answered YES.
 const YES_INTERVAL: u64 = 8;
@@ -50,7 +50,7 @@ impl LanguageModel for Instant {
             Some(Purpose::Judgement) | None => "They say different things.\n0.1",
         };
         let text = text.to_owned();
-        let usage = Usage::estimate(request, &text);
+        let usage = request.estimated_usage(&text);
         Ok(Answer::of_text(text, usage))
     }
 

@@ -47,8 +47,8 @@ impl Reported {
         let overhead = before.map(|before| after.since(before).spread("tertulia_turn_overhead_seconds", "outcome=\"posted\""));
         Self {
             overhead: overhead.as_ref().map(Times::of_spread).unwrap_or_default(),
-            memory_mib: mib(after.sum("process_memory_usage_bytes", "")),
-            open_files: after.sum("process_open_file_descriptors", ""),
+            memory_mib: mib(after.sum("process_resident_memory_bytes", "")),
+            open_files: after.sum("process_open_fds", ""),
             disk_mib: mib(after.sum("tertulia_store_size_bytes", "")),
             channels_awake: after.sum("tertulia_actors", "\"channel\""),
         }

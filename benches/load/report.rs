@@ -97,8 +97,8 @@ impl Report {
         let each = |total: f64| total / (result.accepted.max(1) as f64);
         let commit = meanwhile.spread("tertulia_journal_commit_duration_seconds", "");
         let group = meanwhile.spread("tertulia_journal_group_size", "");
-        let memory = |figures: &Figures| mib(figures.sum("process_memory_usage_bytes", ""));
-        let cpu = meanwhile.sum("process_cpu_time_seconds_total", "");
+        let memory = |figures: &Figures| mib(figures.sum("process_resident_memory_bytes", ""));
+        let cpu = meanwhile.sum("process_cpu_seconds_total", "");
         Self {
             way: plan.way,
             channels: plan.channels,

@@ -13,7 +13,7 @@ use tertulia::actors::runtime::context::ActorContext;
 use tertulia::domain::id::{ChannelId, GuildId};
 use tertulia::ports::backend::room::is_of_console;
 use tertulia::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part, Platforms};
-use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
+use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, TokenUsage};
 use tertulia::settings::Settings;
 use tertulia::settings::companion::{Companion, CompanionFile};
 use tokio::sync::mpsc;
@@ -54,7 +54,7 @@ impl LanguageModel for Slow {
             ModelRole::Side => "Not mine.\nNO",
         };
         let text = text.to_owned();
-        Ok(Answer::of_text(text, Usage::default()))
+        Ok(Answer::of_text(text, TokenUsage::default()))
     }
 
     fn identity(&self) -> &Identity {

@@ -10,7 +10,7 @@ use tertulia::actors::runtime::context::{ActorContext, Environment};
 use tertulia::adapters::system::{SystemClock, SystemRng};
 use tertulia::ports::backend::Backend;
 use tertulia::ports::backend::room::RoomId;
-use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
+use tertulia::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, TokenUsage};
 use tertulia::ports::store::Store;
 use tertulia::server::speech::built_in;
 use tertulia::settings::Settings;
@@ -25,7 +25,7 @@ struct Instantly(Identity);
 impl LanguageModel for Instantly {
     async fn ask(&self, _: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
         let text = "Not mine.\nNO".to_owned();
-        Ok(Answer::of_text(text, Usage::default()))
+        Ok(Answer::of_text(text, TokenUsage::default()))
     }
 
     fn identity(&self) -> &Identity {

@@ -69,7 +69,7 @@ use crate::domain::voice::utterance;
 use crate::domain::vote::Vote;
 use crate::domain::vote::{self, State as Ballot};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{LazyRequest, ModelRole, NoAnswer, Request, Usage};
+use crate::ports::language_model::{LazyRequest, ModelRole, NoAnswer, Request, TokenUsage};
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::model_calls::record_trimmed;
 use crate::telemetry::plain::Plain;
@@ -480,7 +480,7 @@ impl State {
         {
             // The first answer is the only usable one, and its usage is already counted.
             self.note_extra_call(ticket, asked, &outcome);
-            let facts = CallFacts { attempts: 0, usage: Usage::default(), ..outcome.facts };
+            let facts = CallFacts { attempts: 0, usage: TokenUsage::default(), ..outcome.facts };
             outcome = Outcome { result: Ok(answer), facts };
         }
         let answer = match &outcome.result {

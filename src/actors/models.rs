@@ -26,7 +26,7 @@ use crate::actors::runtime::actor_keys::PoolKey;
 use crate::actors::runtime::directory::{Directory, Registration, Sort};
 use crate::actors::runtime::owned_task::OwnedTask;
 use crate::domain::moment::Moment;
-use crate::ports::language_model::{Answer, Draft, NoAnswer, Usage};
+use crate::ports::language_model::{Answer, Draft, NoAnswer, TokenUsage};
 use crate::ports::rng::Rng;
 use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::Instruments;
@@ -206,7 +206,7 @@ impl State {
                         waited_ms: millis(stats.waited),
                         model_ms: millis(stats.in_calls),
                         attempts: stats.attempts,
-                        usage: result.as_ref().map_or_else(|_| Usage::default(), |answer| answer.usage),
+                        usage: result.as_ref().map_or_else(|_| TokenUsage::default(), |answer| answer.usage),
                     };
                     reply.send(Ok(Outcome { result, facts }));
                 }

@@ -104,7 +104,7 @@ pub(super) fn end_of_millisecond(moment: Moment) -> Moment {
 
 pub(super) fn tokens_of(record: &UsageRecord) -> u64 {
     match &record.used {
-        Record::Call { input_tokens, output_tokens, .. } => input_tokens.saturating_add(*output_tokens),
+        Record::Call { usage, .. } => usage.total(),
         _ => 0,
     }
 }

@@ -279,7 +279,10 @@ fn prices(loaded: &Loaded) -> String {
     let price = |role: ModelRole, name: &ModelName| {
         let Some(endpoint) = models.served(role, name).endpoint else { return format!("{name} free") };
         match endpoint.input_price.zip(endpoint.output_price) {
-            Some((input, output)) => format!("{name} {input} and {output}"),
+            Some((input, output)) => {
+                let cached = endpoint.cache_read_price.map(|cached| format!(", cached {cached}")).unwrap_or_default();
+                format!("{name} {input} and {output}{cached}")
+            }
             None => format!("{name} not set"),
         }
     };

@@ -37,6 +37,7 @@ TIME is a time such as 2026-05-01T12:00:00Z or 22:14 (in the last 24 hours), a d
 ago it was: 2h30m, 24h, 7d, 4w.
 
 A call costs the price that its model had in the settings at that time (models.side.input_price and output_price, and those of models.main). \
+cached is the share of the input tokens that endpoints read from their caches; – if none of them reports it. \
 The built-in rehearsal is free. The usage of calls without an answer is not known.
 
 If a server runs on the data folder (storage.path), the command asks it, with the admin token from the settings. Otherwise it opens the store \

@@ -50,6 +50,7 @@ pub mod settlement;
 pub mod split;
 pub mod stop_phrase;
 pub mod text;
+pub mod token_usage;
 pub mod trigger;
 pub mod trimmed;
 pub mod turn;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::token_usage::TokenUsage;
+
 /// The number of parts in a unit of a currency. Prices and costs are counted in trillionths. A price of a millionth of a unit per million tokens is
 /// one trillionth per token, so sums are exact.
 const PARTS: f64 = 1e12;
@@ -19,6 +21,12 @@ pub struct Price {
     pub input: u64,
     /// The price of each output token, in trillionths of the currency's unit.
     pub output: u64,
+    /// The price of each input token that is read from a cache. Absent: that of other input tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<u64>,
+    /// The price of each input token that is written to a cache. Absent: that of other input tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<u64>,
     /// The currency's code of ISO 4217: `USD`.
     pub currency: Arc<str>,
 }
@@ -26,21 +34,37 @@ pub struct Price {
 impl Price {
     /// A price as providers publish it: in units of a currency per million tokens, rounded to a millionth of a unit.
     pub fn per_million(input: f64, output: f64, currency: &str) -> Self {
-        // A value out of range becomes the nearest valid price.
-        let part = |price: f64| (price * PARTS_PER_TOKEN).round() as u64;
-        Self { input: part(input), output: part(output), currency: currency.into() }
+        Self { input: per_token(input), output: per_token(output), ..Self::free(currency) }
+    }
+
+    /// Sets the prices of cached tokens, in units of the currency per million tokens.
+    pub fn with_cache(self, read: Option<f64>, write: Option<f64>) -> Self {
+        Self { cache_read: read.map(per_token), cache_write: write.map(per_token), ..self }
     }
 
     /// The price of a free model.
     pub fn free(currency: &str) -> Self {
-        Self { input: 0, output: 0, currency: currency.into() }
+        Self { input: 0, output: 0, cache_read: None, cache_write: None, currency: currency.into() }
     }
 
-    /// The cost of these tokens.
-    pub fn of(&self, input_tokens: u64, output_tokens: u64) -> Cost {
-        let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
-        Cost(part(input_tokens, self.input).saturating_add(part(output_tokens, self.output)))
+    /// The cost of these tokens. Each token is counted once: cached ones at their own price, if there is one.
+    pub fn of(&self, usage: TokenUsage) -> Cost {
+        let (read, written) = (usage.cache_read_tokens.unwrap_or_default(), usage.cache_write_tokens.unwrap_or_default());
+        let others = usage.input_tokens.saturating_sub(read).saturating_sub(written);
+        let parts = [
+            (others, self.input),
+            (read, self.cache_read.unwrap_or(self.input)),
+            (written, self.cache_write.unwrap_or(self.input)),
+            (usage.output_tokens, self.output),
+        ];
+        let costs = parts.map(|(tokens, price)| u128::from(tokens) * u128::from(price));
+        Cost(costs.into_iter().fold(0, u128::saturating_add))
     }
+}
+
+/// A price per million tokens as the price of one. A value out of range becomes the nearest valid price.
+fn per_token(price: f64) -> u64 {
+    (price * PARTS_PER_TOKEN).round() as u64
 }
 
 /// The price of one unit of a speech service: a millisecond of recognised audio, or a character of synthesised text.
@@ -108,11 +132,39 @@ mod tests {
     fn a_cost_is_the_tokens_times_the_price() {
         let price = Price::per_million(0.15, 0.6, "USD");
 
-        let cost = price.of(2_000_000, 500_000);
+        let cost = price.of(TokenUsage::new(2_000_000, 500_000));
 
         assert_eq!(cost.as_units(), 0.6);
-        assert_eq!(price.of(10, 0).as_units(), 0.000_001_5);
-        assert_eq!(Price::free("USD").of(1_000, 1_000), Cost::default());
+        assert_eq!(price.of(TokenUsage::new(10, 0)).as_units(), 0.000_001_5);
+        assert_eq!(Price::free("USD").of(TokenUsage::new(1_000, 1_000)), Cost::default());
+    }
+
+    #[test]
+    fn a_cached_token_is_paid_for_once_at_its_own_price_or_at_that_of_the_input() {
+        let usage = TokenUsage {
+            cache_read_tokens: Some(800_000),
+            cache_write_tokens: Some(150_000),
+            ..TokenUsage::new(1_000_000, 100_000)
+        };
+        let plain = Price::per_million(1.0, 2.0, "USD");
+        let cached = plain.clone().with_cache(Some(0.1), Some(1.25));
+
+        assert_eq!(plain.of(usage).as_units(), 1.2);
+        assert_eq!(cached.of(usage).as_units(), 0.5175);
+        assert_eq!(plain.clone().with_cache(Some(0.0), None).of(usage).as_units(), 0.4);
+        assert_eq!(cached.of(TokenUsage::new(1_000_000, 0)).as_units(), 1.0, "nothing was cached");
+        let impossible = TokenUsage { cache_read_tokens: Some(10), cache_write_tokens: Some(10), ..TokenUsage::new(5, 0) };
+        assert_eq!(plain.of(impossible).as_units(), 0.000_02, "nothing is subtracted twice");
+    }
+
+    #[test]
+    fn a_price_without_prices_of_cached_tokens_is_written_as_before() {
+        let old = r#"{"input":150000,"output":600000,"currency":"USD"}"#;
+
+        let price: Price = serde_json::from_str(old).unwrap();
+
+        assert_eq!(price, Price::per_million(0.15, 0.6, "USD"));
+        assert_eq!(serde_json::to_string(&price).unwrap(), old);
     }
 
     #[test]
@@ -127,10 +179,10 @@ mod tests {
         let mut sum = Cost::default();
 
         for _ in 0..1_000_000 {
-            sum += price.of(1, 1);
+            sum += price.of(TokenUsage::new(1, 1));
         }
 
-        assert_eq!(sum, price.of(1_000_000, 1_000_000));
+        assert_eq!(sum, price.of(TokenUsage::new(1_000_000, 1_000_000)));
         assert_eq!(sum.as_units(), 0.4);
     }
 
@@ -138,15 +190,15 @@ mod tests {
     fn no_number_of_tokens_is_too_large() {
         let price = Price::per_million(1_000_000.0, 1_000_000.0, "USD");
 
-        let mut cost = price.of(u64::MAX, u64::MAX);
+        let mut cost = price.of(TokenUsage::new(u64::MAX, u64::MAX));
         cost += cost;
 
-        assert!(cost > price.of(u64::MAX, 0));
+        assert!(cost > price.of(TokenUsage::new(u64::MAX, 0)));
     }
 
     #[test]
     fn a_serialised_cost_can_be_read_back() {
-        let cost = Price::per_million(0.15, 0.6, "USD").of(123_456, 7_891);
+        let cost = Price::per_million(0.15, 0.6, "USD").of(TokenUsage::new(123_456, 7_891));
 
         let written = serde_json::to_string(&cost).unwrap();
 

@@ -10,7 +10,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
 use crate::domain::question_context::QuestionContext;
-use crate::ports::language_model::{AnswerFormat, Identity, Request};
+use crate::ports::language_model::{AnswerFormat, Identity, Request, TokenUsage};
 
 /// A model's answer to one question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,8 +20,8 @@ pub struct Kept {
     /// The text as the model wrote it.
     pub answer: String,
     /// The total number of tokens of all calls for this answer.
-    pub input_tokens: u64,
-    pub output_tokens: u64,
+    #[serde(flatten)]
+    pub usage: TokenUsage,
     /// The model's response time, in milliseconds.
     pub model_ms: u64,
     /// The number of calls, with retries. It is at least 2 if the first answer was unreadable.
@@ -197,6 +197,6 @@ mod tests {
 
     fn kept(question: &str) -> Kept {
         let (question, answer) = (question.to_owned(), "YES".to_owned());
-        Kept { question, answer, input_tokens: 3, output_tokens: 1, model_ms: 5, calls: 1 }
+        Kept { question, answer, usage: TokenUsage::new(3, 1), model_ms: 5, calls: 1 }
     }
 }

@@ -12,6 +12,7 @@ use super::figures::{Figures, Interval, Measured, Scored, kept_at, measure};
 use super::free_run::Played;
 use super::questions::Judged;
 use super::rules::{RULES, Talk};
+use crate::domain::token_usage::TokenUsage;
 
 /// The shares of calls for which the report states the share of kept replies.
 pub const SHARES: [f64; 4] = [0.1, 0.2, 0.3, 0.5];
@@ -65,8 +66,8 @@ pub struct Asked {
     pub failed: u64,
     /// The number of calls for all answers, including those of earlier runs.
     pub calls: u64,
-    pub input_tokens: u64,
-    pub output_tokens: u64,
+    #[serde(flatten)]
+    pub usage: TokenUsage,
     /// The cost of these tokens. `None` if the model has no price.
     pub cost: Option<f64>,
     pub currency: String,
@@ -252,12 +253,15 @@ fn write_comparison(f: &mut fmt::Formatter<'_>, comparison: &Comparison) -> fmt:
 
 impl fmt::Display for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, model, answered, new, unreadable, failed, calls, input_tokens, output_tokens, .. } = self;
+        let Self { name, model, answered, new, unreadable, failed, calls, usage, .. } = self;
+        let TokenUsage { input_tokens, output_tokens, .. } = usage;
         writeln!(
             f,
             "{name} ({model}): {answered} answers, {new} of them new, {unreadable} unreadable; {failed} questions failed"
         )?;
-        write!(f, "  {calls} calls, {input_tokens} and {output_tokens} tokens, {}", self.cost())?;
+        let cached =
+            usage.cached_share().map(|share| format!(" ({:.0} % of the input cached)", share * 100.0)).unwrap_or_default();
+        write!(f, "  {calls} calls, {input_tokens} and {output_tokens} tokens{cached}, {}", self.cost())?;
         if let (Some(mean), Some(p95)) = (self.mean_ms, self.p95_ms) {
             let each =
                 self.cost.map(|cost| format!(", {} {}", money(cost / *answered as f64), self.currency)).unwrap_or_default();

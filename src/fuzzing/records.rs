@@ -57,7 +57,7 @@ const RECORDS: &[&str] = &[
     r#"{"guild":"home","channel":"console:lobby"}"#,
     r#"{"room":"console:lobby","guild":"home","created_at":5}"#,
     r#"{"at":5,"channel":"console:lobby","used":{"what":"address","person":"ana","message":3}}"#,
-    r#"{"at":5,"channel":"console:lobby","used":{"what":"call","model":"m","provider":"p","role":"side","input_tokens":7,"output_tokens":2,"calls":2,"failed_calls":1}}"#,
+    r#"{"at":5,"channel":"console:lobby","used":{"what":"call","model":"m","provider":"p","role":"side","input_tokens":7,"output_tokens":2,"cache_read_tokens":4,"cache_write_tokens":1,"reasoning_tokens":2,"calls":2,"failed_calls":1,"price":{"input":9,"output":8,"cache_read":1,"currency":"EUR"}}}"#,
     r#"{"version":"0.1.0"}"#,
     r#"{"seen":9,"since":5}"#,
     r#"{"guild":"home","person":"ana","since":5}"#,

@@ -44,13 +44,11 @@ impl Account {
                 self.used.speech.add(&speech);
                 self.speech.entry((service, companion, provider)).or_default().add(&speech);
             }
-            Record::Call {
-                companion, model, provider, role, input_tokens, output_tokens, calls, failed_calls, price, ..
-            } => {
+            Record::Call { companion, model, provider, role, usage, calls, failed_calls, price, .. } => {
                 let (all, failed_calls) = (u64::from(calls), u64::from(failed_calls));
-                let mut calls = Calls { calls: all, failed_calls, input_tokens, output_tokens, ..Calls::default() };
+                let mut calls = Calls { calls: all, failed_calls, usage, ..Calls::default() };
                 match price {
-                    Some(price) => calls.costs.count(&self.currency, &price.currency, price.of(input_tokens, output_tokens)),
+                    Some(price) => calls.costs.count(&self.currency, &price.currency, price.of(usage)),
                     None => calls.unpriced_calls = all,
                 }
                 self.used.calls.add(&calls);
@@ -75,6 +73,7 @@ mod tests {
     use super::*;
     use crate::domain::moment::Moment;
     use crate::domain::price::{Cost, Price, UnitPrice};
+    use crate::domain::token_usage::TokenUsage;
     use crate::ports::backend::usage::Costs;
 
     #[test]
@@ -96,8 +95,8 @@ mod tests {
         let rows: Vec<_> = account.calls_by().iter().map(|by| (by.role.to_string(), by.calls.calls)).collect();
         assert_eq!(rows, [("side".to_owned(), 1), ("main".to_owned(), 1), ("side".to_owned(), 2)]);
         let sum = &sum.calls;
-        assert_eq!((sum.calls, sum.input_tokens, sum.output_tokens), (4, 312, 35));
-        assert_eq!(sum.costs.cost, Some(dollars.of(312, 35)));
+        assert_eq!((sum.calls, sum.usage.input_tokens, sum.usage.output_tokens), (4, 312, 35));
+        assert_eq!(sum.costs.cost, Some(dollars.of(TokenUsage::new(312, 35))));
     }
 
     #[test]
@@ -143,8 +142,26 @@ mod tests {
 
         let account = counted([call(None, "side", 9, 9, Some(&dollars)), call(None, "side", 9, 9, Some(&euros))]);
 
-        let costs = Costs { cost: Some(dollars.of(9, 9)), other_costs: [("EUR".into(), euros.of(9, 9))].into() };
+        let costs = Costs {
+            cost: Some(dollars.of(TokenUsage::new(9, 9))),
+            other_costs: [("EUR".into(), euros.of(TokenUsage::new(9, 9)))].into(),
+        };
         assert_eq!(account.used.calls.costs, costs);
+    }
+
+    #[test]
+    fn cached_tokens_cost_their_own_price_at_that_time_and_are_added_up() {
+        let dollars = Price::per_million(1.0, 2.0, "USD").with_cache(Some(0.1), None);
+        let mut cached = call(None, "main", 1_000, 10, Some(&dollars));
+        if let Record::Call { usage, .. } = &mut cached {
+            usage.cache_read_tokens = Some(900);
+        }
+
+        let sum = counted([call(None, "main", 1_000, 10, Some(&dollars)), cached]).used.calls;
+
+        assert_eq!((sum.usage.input_tokens, sum.usage.cache_read_tokens), (2_000, Some(900)));
+        assert_eq!(sum.usage.cached_share(), Some(0.45));
+        assert_eq!(sum.costs.cost.map(Cost::as_units), Some(0.001_23));
     }
 
     #[test]
@@ -156,7 +173,7 @@ mod tests {
 
         let sum = counted([retried]).used.calls;
 
-        assert_eq!((sum.calls, sum.failed_calls, sum.unpriced_calls, sum.input_tokens), (3, 2, 3, 10));
+        assert_eq!((sum.calls, sum.failed_calls, sum.unpriced_calls, sum.usage.input_tokens), (3, 2, 3, 10));
     }
 
     fn call(companion: Option<&str>, role: &str, input: u64, output: u64, price: Option<&Price>) -> Record {
@@ -166,8 +183,7 @@ mod tests {
             model: "m".into(),
             provider: "p".into(),
             role: role.into(),
-            input_tokens: input,
-            output_tokens: output,
+            usage: TokenUsage::new(input, output),
             calls: 1,
             failed_calls: 0,
             price: price.cloned(),

@@ -16,6 +16,7 @@ use crate::domain::moment::Moment;
 use crate::domain::notice::{Occasion, Owed};
 use crate::domain::price::{Price, UnitPrice};
 use crate::domain::service::Service;
+use crate::domain::token_usage::TokenUsage;
 use crate::domain::trigger::Trigger;
 use crate::ports::store::Value;
 use crate::ports::store::key::Key;
@@ -409,8 +410,9 @@ pub enum Used {
         /// `gen_ai.provider.name`.
         provider: Arc<str>,
         role: Arc<str>,
-        input_tokens: u64,
-        output_tokens: u64,
+        /// Its tokens. Those of failed calls are unknown.
+        #[serde(flatten)]
+        usage: TokenUsage,
         /// The number of calls, including every retry.
         #[serde(default = "one", skip_serializing_if = "is_one")]
         calls: u32,

@@ -8,12 +8,13 @@ use super::world::{World, purpose, refusal, room};
 use crate::domain::moment::Moment;
 use crate::domain::price::Price;
 use crate::domain::question_context::Purpose;
+use crate::domain::token_usage::TokenUsage;
 use crate::ports::backend::Refused;
 use crate::ports::backend::stamp::from_rfc3339;
 use crate::ports::backend::usage::{GuildUsage, Usage, UsageQuery};
 use crate::ports::language_model::NoAnswer;
 
-/// Tokens of one call in these worlds.
+/// TokenUsage of one call in these worlds.
 const TOKENS: u64 = 12;
 
 #[tokio::test(start_paused = true)]
@@ -29,12 +30,12 @@ async fn every_call_is_on_record_with_its_companion_its_role_and_its_price() {
     let by: Vec<_> = home
         .by
         .iter()
-        .map(|by| (by.companion.as_ref().map(|id| id.as_str()), &*by.role, by.calls.calls, by.calls.input_tokens))
+        .map(|by| (by.companion.as_ref().map(|id| id.as_str()), &*by.role, by.calls.calls, by.calls.usage.input_tokens))
         .collect();
     assert_eq!(by, [(Some("aria"), "main", 1, 10), (Some("aria"), "side", 2, 20)]);
     let (side, main) = (Price::per_million(1.0, 2.0, "EUR"), Price::per_million(10.0, 20.0, "EUR"));
-    assert_eq!(home.by[0].calls.costs.cost, Some(main.of(10, 2)));
-    assert_eq!(home.by[1].calls.costs.cost, Some(side.of(20, 4)));
+    assert_eq!(home.by[0].calls.costs.cost, Some(main.of(TokenUsage::new(10, 2))));
+    assert_eq!(home.by[1].calls.costs.cost, Some(side.of(TokenUsage::new(20, 4))));
     assert_eq!((home.used.calls.calls, home.used.calls.unpriced_calls, home.used.calls.failed_calls), (3, 0, 0));
 }
 
@@ -49,7 +50,7 @@ async fn a_call_keeps_the_price_at_its_time() {
     let world = World::with_store(store).await;
     let home = home(&world).await;
 
-    let cost = Price::per_million(1.0, 2.0, "EUR").of(10, 2);
+    let cost = Price::per_million(1.0, 2.0, "EUR").of(TokenUsage::new(10, 2));
     assert_eq!(home.used.calls.costs.cost, None, "nothing is on record in the present currency");
     assert_eq!(home.used.calls.costs.other_costs, [("EUR".into(), cost)].into());
 }
@@ -80,7 +81,7 @@ async fn failed_questions_and_statements_are_counted_with_every_try() {
     assert_eq!(after_statement.used.statements, 0);
     let by: Vec<_> = after_statement.by.iter().map(|by| (&*by.role, by.calls.calls, by.calls.failed_calls)).collect();
     assert_eq!(by, [("main", 2, 2), ("side", 2, 1)]);
-    assert_eq!((calls.calls, calls.failed_calls, calls.input_tokens), (5, 4, 10));
+    assert_eq!((calls.calls, calls.failed_calls, calls.usage.input_tokens), (5, 4, 10));
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +92,7 @@ async fn a_question_that_times_out_is_counted_as_a_call() {
 
     let calls = home(&world).await.used.calls;
 
-    assert_eq!((calls.calls, calls.failed_calls, calls.input_tokens, calls.output_tokens), (1, 1, 0, 0));
+    assert_eq!((calls.calls, calls.failed_calls, calls.usage.input_tokens, calls.usage.output_tokens), (1, 1, 0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -110,7 +111,7 @@ async fn calls_dropped_while_a_model_works_on_them_are_counted() {
     let calls = home(&world).await.used.calls;
 
     assert_eq!((speaking.calls, speaking.failed_calls), (2, 1));
-    assert_eq!((calls.calls, calls.failed_calls, calls.input_tokens), (3, 2, 10));
+    assert_eq!((calls.calls, calls.failed_calls, calls.usage.input_tokens), (3, 2, 10));
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,7 +44,7 @@ use crate::ports::backend::{Backend, Refused};
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
 use crate::ports::gateway::{Gateway, Gateways};
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, TokenUsage};
 use crate::ports::moderation::Moderation;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Store, Value as Stored, Write};
@@ -217,7 +217,7 @@ impl LanguageModel for Scripted {
             }
             drop(drafts.map(|drafts| drafts.send(Draft::More(piece.to_owned()))));
         }
-        let usage = Usage { input_tokens: 10, output_tokens: 2 };
+        let usage = TokenUsage::new(10, 2);
         let finish_reason = take_one(&self.cuts).then(|| "length".to_owned());
         Ok(Answer { finish_reason, ..Answer::of_text(text, usage) })
     }

@@ -19,6 +19,7 @@ pub use http::Extensions;
 
 pub use self::lazy_request::LazyRequest;
 pub use crate::domain::model_role::ModelRole;
+pub use crate::domain::token_usage::TokenUsage;
 
 mod lazy_request;
 
@@ -137,6 +138,33 @@ impl Request {
         self.messages.iter().map(|message| prompt::tokens(&message.words())).sum()
     }
 
+    /// The estimated usage of a call with this answer, for a model that does not report it: four characters per token, as is common for English.
+    /// Pictures and recordings do not count.
+    pub fn estimated_usage(&self, answer: &str) -> TokenUsage {
+        let tokens = |characters: usize| (characters as u64).div_ceil(4);
+        let characters = |part: &Part| match part {
+            Part::Text(text) => text.chars().count(),
+            Part::Image(_) | Part::Audio(_) => 0,
+        };
+        let read = self.messages.iter().flat_map(|message| &message.parts).map(characters).sum();
+        TokenUsage::new(tokens(read), tokens(answer.chars().count()))
+    }
+
+    /// Limits a reported usage to what a call with this answer can have used: as many tokens as bytes of text, and an allowance for tokens that an
+    /// endpoint adds.
+    pub fn possible_usage(&self, reported: TokenUsage, answer: &str) -> TokenUsage {
+        let parts = self.messages.iter().flat_map(|message| &message.parts);
+        let bytes: usize = parts.map(|part| if let Part::Text(text) = part { text.len() } else { MOST_UNSEEN }).sum();
+        let read = bytes + MOST_UNSEEN * (1 + self.tools.len());
+        let written = answer.len().max(self.max_tokens as usize) + MOST_THOUGHTS;
+        reported.within(read as u64, written as u64)
+    }
+
+    /// Whether its messages hold nothing but text.
+    pub fn is_text(&self) -> bool {
+        self.messages.iter().flat_map(|message| &message.parts).all(|part| matches!(part, Part::Text(_)))
+    }
+
     /// The input: the joined texts of all user messages.
     pub fn user(&self) -> Cow<'_, str> {
         let texts = self.messages.iter().filter(|message| message.role == Role::User).map(Message::words);
@@ -212,9 +240,9 @@ impl Role {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     Text(String),
-    /// A picture. [`Usage::estimate`] does not count it.
+    /// A picture. [`Request::estimated_usage`] does not count it.
     Image(Media),
-    /// A recording. [`Usage::estimate`] does not count it.
+    /// A recording. [`Request::estimated_usage`] does not count it.
     Audio(Media),
 }
 
@@ -286,20 +314,30 @@ pub struct Answer {
     /// The tool calls that the model requests.
     pub tool_calls: Vec<ToolCall>,
     /// The used tokens: the endpoint's count, or an estimate of four characters per token if the endpoint does not report one.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// `gen_ai.response.model`, if the endpoint reported it.
     pub model: Option<String>,
     /// `gen_ai.response.id`, if the endpoint reported it.
     pub response_id: Option<String>,
     /// `gen_ai.response.finish_reasons`, if the endpoint reported it.
     pub finish_reason: Option<String>,
+    /// The time from sending the request to the first chunk of the answer. `None`: the answer was not streamed.
+    pub time_to_first_chunk: Option<Duration>,
 }
 
 impl Answer {
     /// An answer with a single text, and no metadata except the usage.
-    pub fn of_text(text: impl Into<String>, usage: Usage) -> Self {
+    pub fn of_text(text: impl Into<String>, usage: TokenUsage) -> Self {
         let parts = vec![Part::Text(text.into())];
-        Self { parts, tool_calls: Vec::new(), usage, model: None, response_id: None, finish_reason: None }
+        Self {
+            parts,
+            tool_calls: Vec::new(),
+            usage,
+            model: None,
+            response_id: None,
+            finish_reason: None,
+            time_to_first_chunk: None,
+        }
     }
 
     /// Whether the answer has no visible text, no media and no tool calls.
@@ -329,50 +367,6 @@ fn joined<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Cow<'a, str> {
 const MOST_UNSEEN: usize = 8 * 1024;
 /// The most reasoning tokens that an endpoint may count beyond the requested limit.
 const MOST_THOUGHTS: usize = 32 * 1024;
-
-/// The tokens of one or more calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    pub input_tokens: u64,
-    pub output_tokens: u64,
-}
-
-impl Usage {
-    /// An estimate for a model that does not report its usage: four characters per token, as is common for English. Pictures and recordings do not
-    /// count.
-    pub fn estimate(request: &Request, answer: &str) -> Self {
-        let tokens = |characters: usize| (characters as u64).div_ceil(4);
-        let characters = |part: &Part| match part {
-            Part::Text(text) => text.chars().count(),
-            Part::Image(_) | Part::Audio(_) => 0,
-        };
-        Self {
-            input_tokens: tokens(request.messages.iter().flat_map(|message| &message.parts).map(characters).sum()),
-            output_tokens: tokens(answer.chars().count()),
-        }
-    }
-
-    /// Limits the usage to what a call can have used: as many tokens as bytes of text, and an allowance for tokens that an endpoint adds.
-    pub fn within(self, request: &Request, answer: &str) -> Self {
-        let parts = || request.messages.iter().flat_map(|message| &message.parts);
-        let bytes: usize = parts().map(|part| if let Part::Text(text) = part { text.len() } else { MOST_UNSEEN }).sum();
-        let read = bytes + MOST_UNSEEN * (1 + request.tools.len());
-        let written = answer.len().max(request.max_tokens as usize) + MOST_THOUGHTS;
-        Self { input_tokens: self.input_tokens.min(read as u64), output_tokens: self.output_tokens.min(written as u64) }
-    }
-
-    /// The sum of input and output tokens, saturating.
-    pub const fn total(self) -> u64 {
-        self.input_tokens.saturating_add(self.output_tokens)
-    }
-}
-
-impl std::ops::AddAssign for Usage {
-    fn add_assign(&mut self, more: Self) {
-        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
-    }
-}
 
 /// Why there is no answer. None of these counts as a NO. An `endpoint` is a scheme, host and port.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -161,6 +161,12 @@ pub struct ModelView {
     /// The price per million output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_price: Option<f64>,
+    /// The price per million input tokens that are read from a cache, if it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read_price: Option<f64>,
+    /// The price per million input tokens that are written to a cache, if it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write_price: Option<f64>,
     /// The additional fields in the body of requests.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,

@@ -228,6 +228,8 @@ impl ModelSetup for Setup {
                 adaptations: self.context.pool.adaptations(role),
                 input_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.input_price),
                 output_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.output_price),
+                cache_read_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.cache_read_price),
+                cache_write_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.cache_write_price),
                 extra_body: served.endpoint.as_ref().map(|endpoint| endpoint.extra_body.clone()).unwrap_or_default(),
             }
         };
@@ -406,7 +408,7 @@ async fn tried(
         secs,
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
-        cost: price.filter(|_| result.is_ok()).map(|price| price.of(usage.input_tokens, usage.output_tokens).as_units()),
+        cost: price.filter(|_| result.is_ok()).map(|price| price.of(usage).as_units()),
     }
 }
 

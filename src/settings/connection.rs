@@ -82,6 +82,12 @@ pub struct ConnectedModel {
     /// The price of a million output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_price: Option<f64>,
+    /// The price of a million input tokens that the server reads from its cache. Absent: `input_price`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read_price: Option<f64>,
+    /// The price of a million input tokens that the server writes to its cache. Absent: `input_price`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_price: Option<f64>,
     /// Further fields of the body of each request to it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,
@@ -156,6 +162,8 @@ impl Connection {
         endpoint.api_key_file = None;
         endpoint.input_price = model.and_then(|model| model.input_price);
         endpoint.output_price = model.and_then(|model| model.output_price);
+        endpoint.cache_read_price = model.and_then(|model| model.cache_read_price);
+        endpoint.cache_write_price = model.and_then(|model| model.cache_write_price);
         // The values in the settings belong to the base URL in the settings, so they are replaced.
         endpoint.extra_body = model.map(|model| model.extra_body.clone()).unwrap_or_default();
         endpoint.extra_headers = model.map(|_| secrets(&self.extra_headers, |_| true)).unwrap_or_default();
@@ -214,7 +222,13 @@ mod tests {
             api_key: Some("secret".to_owned().into()),
             extra_headers: text("x-gateway-key", "secret"),
             extra_query: text("api-version", "2025-01-01"),
-            main: ConnectedModel { model: "large".to_owned(), input_price: Some(0.5), output_price: Some(1.5), extra_body },
+            main: ConnectedModel {
+                model: "large".to_owned(),
+                input_price: Some(0.5),
+                output_price: Some(1.5),
+                extra_body,
+                ..ConnectedModel::default()
+            },
             side: None,
             timeout_secs: None,
             short_decisions: false,

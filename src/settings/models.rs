@@ -122,6 +122,10 @@ pub struct Endpoint {
     pub input_price: Option<f64>,
     /// The price of a million output tokens. The same rules apply.
     pub output_price: Option<f64>,
+    /// The price of a million input tokens that the endpoint reads from its cache: 0, or 0.000001 to 1000000. `None`: `input_price`.
+    pub cache_read_price: Option<f64>,
+    /// The price of a million input tokens that the endpoint writes to its cache. The same rules apply.
+    pub cache_write_price: Option<f64>,
 }
 
 /// The queue and retries of calls.
@@ -328,7 +332,8 @@ impl Models {
     pub fn price(&self, role: ModelRole, name: &ModelName) -> Option<Price> {
         let Some(endpoint) = self.served(role, name).endpoint else { return Some(Price::free(&self.currency)) };
         let (input, output) = endpoint.input_price.zip(endpoint.output_price)?;
-        Some(Price::per_million(input, output, &self.currency))
+        let price = Price::per_million(input, output, &self.currency);
+        Some(price.with_cache(endpoint.cache_read_price, endpoint.cache_write_price))
     }
 }
 
@@ -340,7 +345,7 @@ impl Endpoint {
         if self.model.as_ref().is_some_and(|model| model.trim().is_empty() || model.len() > 200) {
             return Err(Problem::new("model", "must be the name of the model at the endpoint, 1 to 200 bytes"));
         }
-        for (key, price) in [("input_price", self.input_price), ("output_price", self.output_price)] {
+        for (key, price) in self.prices() {
             let price = price.filter(|price| *price != 0.0).unwrap_or(LOWEST_PRICE);
             within(key, price, LOWEST_PRICE..=HIGHEST_PRICE)?;
         }
@@ -379,7 +384,7 @@ impl Endpoint {
             (None, None) if self.api_key_file.is_some() => {
                 return Err(Problem::new("base_url", "is missing, but a key is set; set base_url and model, or remove the key"));
             }
-            (None, None) if self.input_price.is_some() || self.output_price.is_some() => {
+            (None, None) if self.prices().into_iter().any(|(_, price)| price.is_some()) => {
                 return Err(Problem::new(
                     "base_url",
                     "is missing, but a price is set; set base_url and model, or remove the price: the endpoint that serves this \
@@ -391,8 +396,21 @@ impl Endpoint {
         match (self.input_price, self.output_price) {
             (Some(_), None) => Err(Problem::new("output_price", "is missing, but input_price is set; set both")),
             (None, Some(_)) => Err(Problem::new("input_price", "is missing, but output_price is set; set both")),
+            (None, None) if self.cache_read_price.is_some() || self.cache_write_price.is_some() => {
+                let message = "is missing, but a price of cached tokens is set; set input_price and output_price, too";
+                Err(Problem::new("input_price", message))
+            }
             _ => Ok(()),
         }
+    }
+
+    fn prices(&self) -> [(&'static str, Option<f64>); 4] {
+        [
+            ("input_price", self.input_price),
+            ("output_price", self.output_price),
+            ("cache_read_price", self.cache_read_price),
+            ("cache_write_price", self.cache_write_price),
+        ]
     }
 
     /// The key from the settings or its file, if one is set.

@@ -47,6 +47,8 @@ pub fn named_model(max_concurrent: usize) -> NamedModel {
         extra_query: BTreeMap::new(),
         input_price: None,
         output_price: None,
+        cache_read_price: None,
+        cache_write_price: None,
     }
 }
 

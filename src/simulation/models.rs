@@ -17,7 +17,7 @@ use super::plan::{Beat, CAST};
 use super::stage::{Stage, lock};
 use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::question_context::{Purpose, QuestionContext};
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, TokenUsage};
 
 /// Longer than any caller waits.
 const FOR_EVER: Duration = Duration::from_secs(86_400);
@@ -232,7 +232,7 @@ impl LanguageModel for SimModel {
             }
         }
         drop(drafts.map(|drafts| drafts.send(Draft::More(rest.to_owned()))));
-        let usage = Usage { input_tokens: 20, output_tokens: 5 };
+        let usage = TokenUsage::new(20, 5);
         Ok(Answer::of_text(text, usage))
     }
 

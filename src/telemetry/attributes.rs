@@ -1,7 +1,8 @@
 //! The names of all attributes and spans.
 //!
-//! The `gen_ai.*` and `messaging.*` names are from the OpenTelemetry conventions for generative AI and for messaging, version 1.41. Both
-//! are still in development, so they are pinned here.
+//! The `messaging.*` names are from the OpenTelemetry conventions for messaging, version 1.41; the `gen_ai.*` names are from those for generative AI,
+//! <https://github.com/open-telemetry/semantic-conventions-genai> at the commit 6fd0d763a092db245a54104fc1124031eb3c51d2 (2026-10-09). Both are
+//! still in development, so they are pinned here. docs/telemetry.md lists the names of version 1.41 that are still written beside newer ones.
 
 /// Converts a number to an attribute value, which is signed.
 pub(super) fn whole(number: impl TryInto<i64>) -> i64 {
@@ -200,11 +201,25 @@ pub const GEN_AI_RESPONSE_ID: &str = "gen_ai.response.id";
 pub const GEN_AI_RESPONSE_MODEL: &str = "gen_ai.response.model";
 /// Why the model stopped, as a list.
 pub const GEN_AI_RESPONSE_FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
-/// Number of input tokens.
+/// Seconds from the request to the first chunk of a streamed answer.
+pub const GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
+/// Whether the answer was streamed. Absent if it was not.
+pub const GEN_AI_REQUEST_STREAM: &str = "gen_ai.request.stream";
+/// Number of input tokens, cached ones included.
 pub const GEN_AI_USAGE_INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
-/// Number of output tokens.
+/// Number of input tokens that the endpoint read from its cache.
+pub const GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
+/// Number of input tokens that the endpoint wrote to its cache.
+pub const GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: &str = "gen_ai.usage.cache_write.input_tokens";
+/// The name of [`GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS`] in version 1.41.
+pub const GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS: &str = "gen_ai.usage.cache_creation.input_tokens";
+/// Number of output tokens, those of thoughts included.
 pub const GEN_AI_USAGE_OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
-/// `input` or `output`.
+/// Number of output tokens that were spent on thoughts.
+pub const GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: &str = "gen_ai.usage.reasoning.output_tokens";
+/// `text`, or `unknown` if the prompt also held pictures or recordings.
+pub const GEN_AI_TOKEN_MODALITY: &str = "gen_ai.token.modality";
+/// `input` or `output`. Only of version 1.41.
 pub const GEN_AI_TOKEN_TYPE: &str = "gen_ai.token.type";
 /// The conversation: the channel's id.
 pub const GEN_AI_CONVERSATION_ID: &str = "gen_ai.conversation.id";

@@ -20,7 +20,9 @@ use tokio::time::Instant;
 
 use super::recorder::RecordedIds;
 use crate::http_client;
+use rejections::Rejections;
 
+pub(crate) mod rejections;
 #[cfg(test)]
 mod tests;
 
@@ -110,24 +112,39 @@ impl Target {
         shown(&self.endpoint)
     }
 
-    /// Makes an exporter with the protocol, the endpoint and the HTTP client.
+    /// Makes an exporter with the protocol, the endpoint and the HTTP client, and the reader of what the endpoint rejects.
     pub(super) fn exporter<B: WithExportConfig + WithHttpConfig, E>(
         &self,
         builder: B,
         build: impl FnOnce(B) -> Result<E, ExporterBuildError>,
-    ) -> Result<E, ExportError> {
+    ) -> Result<(E, Rejections), ExportError> {
+        let rejections = Rejections::new(self.signal, self.shown_endpoint());
         let url = Url::parse(&self.endpoint).map_err(|error| format!("{error}; it must begin with http:// or https://"));
         let client = url.and_then(|url| match url.scheme() {
             "http" | "https" => http_client::blocking(&url, self.timeout),
             _ => Err("it must begin with http:// or https://".to_owned()),
         });
         let builder = builder.with_protocol(Protocol::HttpBinary).with_endpoint(&self.endpoint).with_timeout(self.timeout);
-        let exporter = client.and_then(|client| build(builder.with_http_client(client)).map_err(|error| error.to_string()));
-        exporter.map_err(|error| {
+        let exporter = client.and_then(|client| {
+            let client = rejections.read_by(client);
+            build(builder.with_http_client(client)).map_err(|error| error.to_string())
+        });
+        exporter.map(|exporter| (exporter, rejections)).map_err(|error| {
             let ((what, variable), endpoint) = (self.signal.names(), self.shown_endpoint());
             ExportError { what, variable, error: error.replace(&self.endpoint, &endpoint), endpoint }
         })
     }
+}
+
+/// A hint about the general address, if it already ends in the path that is added to it. `name` is the variable or setting that it is from.
+pub(super) fn doubled_path(name: &str, endpoint: &str) -> Option<String> {
+    let endpoint = shown(endpoint.trim());
+    let endpoint = endpoint.trim_end_matches('/');
+    let (end, base) = ["/v1/traces", "/v1/metrics"].into_iter().find_map(|end| Some((end, endpoint.strip_suffix(end)?)))?;
+    Some(format!(
+        "{name} is {endpoint}, but {end} is added to it by itself: set it to {base}, or set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or \
+         OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, to which nothing is added"
+    ))
 }
 
 /// Why the exports that the variables request are not possible.
@@ -188,14 +205,14 @@ impl ExportPlan {
         span_queue: usize,
         ledger: &Ledger,
     ) -> Result<SdkTracerProvider, ExportError> {
-        let exporter =
+        let (exporter, rejections) =
             self.target.exporter(opentelemetry_otlp::SpanExporter::builder().with_http(), |builder| builder.build())?;
         Ok(SdkTracerProvider::builder()
             .with_id_generator(RecordedIds::default())
             .with_sampler(Sampler::AlwaysOn)
             .with_resource(resource(self.target.service_name.as_deref().unwrap_or(service_name)))
             .with_span_processor(CountedProcessor::new(
-                Monitored::new(exporter, self.target.shown_endpoint(), ledger.clone()),
+                Monitored::new(exporter, self.target.shown_endpoint(), rejections, ledger.clone()),
                 span_queue,
                 ledger.clone(),
             ))
@@ -237,6 +254,8 @@ struct Counts {
     queued: AtomicU64,
     exported: AtomicU64,
     failed: AtomicU64,
+    /// Of the failed ones, those that the endpoint rejected although it accepted the export.
+    rejected: AtomicU64,
     dropped: AtomicU64,
 }
 
@@ -246,7 +265,7 @@ impl Ledger {
         self.0.exported.load(Ordering::Relaxed)
     }
 
-    /// Spans that could not be sent.
+    /// Spans that could not be sent, or that the endpoint rejected.
     pub fn failed(&self) -> u64 {
         self.0.failed.load(Ordering::Relaxed)
     }
@@ -311,13 +330,14 @@ impl SpanProcessor for CountedProcessor {
 struct Monitored<E> {
     exporter: E,
     endpoint: String,
+    rejections: Rejections,
     ledger: Ledger,
     losses: Mutex<Losses>,
 }
 
 impl<E> Monitored<E> {
-    fn new(exporter: E, endpoint: String, ledger: Ledger) -> Self {
-        Self { exporter, endpoint, ledger, losses: Mutex::default() }
+    fn new(exporter: E, endpoint: String, rejections: Rejections, ledger: Ledger) -> Self {
+        Self { exporter, endpoint, rejections, ledger, losses: Mutex::default() }
     }
 }
 
@@ -325,10 +345,15 @@ impl<E: SpanExporter> SpanExporter for Monitored<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len() as u64;
         let outcome = self.exporter.export(batch).await;
-        let counter = if outcome.is_ok() { &self.ledger.0.exported } else { &self.ledger.0.failed };
-        counter.fetch_add(spans, Ordering::Relaxed);
-        let lost = self.ledger.failed() + self.ledger.dropped();
+        let counts = &self.ledger.0;
+        let rejected = if outcome.is_ok() { self.rejections.of_export().min(spans) } else { 0 };
+        let accepted = if outcome.is_ok() { spans - rejected } else { 0 };
+        counts.exported.fetch_add(accepted, Ordering::Relaxed);
+        counts.failed.fetch_add(spans - accepted, Ordering::Relaxed);
+        counts.rejected.fetch_add(rejected, Ordering::Relaxed);
         let (failed, dropped) = (self.ledger.failed(), self.ledger.dropped());
+        // Rejected spans have lines of their own.
+        let lost = failed - counts.rejected.load(Ordering::Relaxed) + dropped;
         match self.losses.lock().update(lost, Instant::now()) {
             Some(Change::Begin) => {
                 let error = outcome.as_ref().err().map(tracing::field::display);

@@ -28,9 +28,11 @@ const OVERHEAD_SECONDS: &[f64] = &[
 const MODEL_SECONDS: &[f64] = &[0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0];
 /// For waits in a queue: from no wait to one that uses up a question's timeout.
 const WAIT_SECONDS: &[f64] = &[0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0];
-/// The buckets that the conventions for generative AI recommend for `gen_ai.client.operation.duration`.
+/// The buckets that the conventions for generative AI recommend for calls of models.
 const GEN_AI_SECONDS: &[f64] = &[0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
-/// The buckets that the conventions for generative AI recommend for `gen_ai.client.token.usage`.
+/// The buckets that the conventions for generative AI recommend for `gen_ai.invoke_agent.duration`.
+const GEN_AI_AGENT_SECONDS: &[f64] = &[0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
+/// The buckets that the conventions for generative AI recommend for tokens.
 const GEN_AI_TOKENS: &[f64] = &[
     1.0,
     4.0,
@@ -59,6 +61,7 @@ const POOL_PRIORITY: Label = Label { name: name::POOL_PRIORITY, values: values::
 const PROVIDER: Label = Label { name: name::GEN_AI_PROVIDER_NAME, values: &[] };
 const MODEL: Label = Label { name: name::GEN_AI_REQUEST_MODEL, values: &[] };
 const OPERATION: Label = Label { name: name::GEN_AI_OPERATION_NAME, values: &["chat"] };
+const MODALITY: Label = Label { name: name::GEN_AI_TOKEN_MODALITY, values: &["text", "unknown"] };
 const SORT: Label = Label { name: name::ACTOR_SORT, values: values::SORTS };
 const DISCORD_ROUTE: Label = Label { name: name::DISCORD_ROUTE, values: values::DISCORD_ROUTES };
 const PARTITION: Label = Label { name: name::PARTITION, values: values::PARTITIONS };
@@ -219,10 +222,30 @@ instruments! {
     repetition_score: Histogram(SCORES), "tertulia.repetition.score", "1", [],
         "How much the last messages of a talk repeat each other, from 0 to 1; over 0.7 counts as repetition.";
 
-    model_duration: Histogram(GEN_AI_SECONDS), "gen_ai.client.operation.duration", "s", [OPERATION, PROVIDER, MODEL, ROLE, ERROR],
+    model_duration: Histogram(GEN_AI_SECONDS), "gen_ai.client.inference.duration", "s", [OPERATION, PROVIDER, MODEL, ROLE, ERROR],
         "Time that calls of models took, by model; with an error_type those that gave no answer.";
-    model_tokens: Histogram(GEN_AI_TOKENS), "gen_ai.client.token.usage", "{token}", [OPERATION, PROVIDER, MODEL, ROLE, Label { name: name::GEN_AI_TOKEN_TYPE, values: &["input", "output"] }],
-        "Tokens that calls of models read and wrote.";
+    model_first_chunk: Histogram(GEN_AI_SECONDS), "gen_ai.client.inference.time_to_first_chunk", "s", [OPERATION, PROVIDER, MODEL, ROLE],
+        "Time from a request to the first chunk of its answer; of streamed answers only.";
+    model_input: Histogram(GEN_AI_TOKENS), "gen_ai.client.inference.operation.input_tokens", "{token}", [OPERATION, PROVIDER, MODEL, ROLE],
+        "Tokens that calls of models read, cached ones included, by call.";
+    model_output: Histogram(GEN_AI_TOKENS), "gen_ai.client.inference.operation.output_tokens", "{token}", [OPERATION, PROVIDER, MODEL, ROLE],
+        "Tokens that calls of models wrote, thoughts included, by call.";
+    tokens_input: Counter, "gen_ai.client.inference.usage.input_tokens", "{token}", [OPERATION, PROVIDER, MODEL, ROLE, MODALITY],
+        "Tokens that calls of models read, cached ones included.";
+    tokens_cache_read: Counter, "gen_ai.client.inference.usage.cache_read.input_tokens", "{token}", [OPERATION, PROVIDER, MODEL, ROLE, MODALITY],
+        "Tokens of these that endpoints read from their caches; no series for endpoints that report none.";
+    tokens_cache_write: Counter, "gen_ai.client.inference.usage.cache_write.input_tokens", "{token}", [OPERATION, PROVIDER, MODEL, ROLE, MODALITY],
+        "Tokens of these that endpoints wrote to their caches; no series for endpoints that report none.";
+    tokens_output: Counter, "gen_ai.client.inference.usage.output_tokens", "{token}", [OPERATION, PROVIDER, MODEL, ROLE, MODALITY],
+        "Tokens that calls of models wrote, thoughts included.";
+    tokens_reasoning: Counter, "gen_ai.client.inference.usage.reasoning.output_tokens", "{token}", [OPERATION, PROVIDER, MODEL, ROLE, MODALITY],
+        "Tokens of these that models spent on thoughts; no series for endpoints that report none.";
+    agent_duration: Histogram(GEN_AI_AGENT_SECONDS), "gen_ai.invoke_agent.duration", "s", [ERROR],
+        "Time that a statement took to be made, from getting the floor to its complete text; with an error_type those that were not made.";
+    model_duration_before: Histogram(GEN_AI_SECONDS), "gen_ai.client.operation.duration", "s", [OPERATION, PROVIDER, MODEL, ROLE, ERROR],
+        "The name of gen_ai.client.inference.duration in version 1.41 of the conventions; ends with the next version of this program.";
+    model_tokens_before: Histogram(GEN_AI_TOKENS), "gen_ai.client.token.usage", "{token}", [OPERATION, PROVIDER, MODEL, ROLE, Label { name: name::GEN_AI_TOKEN_TYPE, values: &["input", "output"] }],
+        "The tokens of calls under their name in version 1.41 of the conventions; ends with the next version of this program.";
     answers_cut: Counter, "tertulia.answers.cut", "{answer}", [ROLE],
         "Answers of models that ended at their limit of tokens, those without a word included; the settings prompt.max_…_answer_tokens raise it.";
     model_cost: Sum, "tertulia.model.cost", "", [MODEL, ROLE, Label { name: name::COST_CURRENCY, values: &[] }],
@@ -359,12 +382,26 @@ observed! {
 
     PROCESS_UPTIME: Gauge, "process.uptime", "s", [],
         "Seconds since the process began.";
-    PROCESS_MEMORY: Gauge, "process.memory.usage", "By", [],
-        "Bytes of memory that the process really occupies.";
-    PROCESS_CPU: Counter, "process.cpu.time", "s", [],
+    PROCESS_CPU: Counter, "process.cpu", "s", [],
         "Seconds of processor time used, in user and system mode.";
-    PROCESS_FILES: Gauge, "process.open_file_descriptors", "{file_descriptor}", [],
+    PROCESS_RESIDENT: Gauge, "process.resident_memory", "By", [],
+        "Bytes of memory that the process really occupies.";
+    PROCESS_VIRTUAL: Gauge, "process.virtual_memory", "By", [],
+        "Bytes of address space that the process has reserved.";
+    PROCESS_OPEN_FILES: Gauge, "process.open_fds", "{file_descriptor}", [],
         "Files, sockets and pipes that are open.";
+    PROCESS_MAX_FILES: Gauge, "process.max_fds", "{file_descriptor}", [],
+        "Files, sockets and pipes that may be open; no series without a limit.";
+    PROCESS_START: Gauge, "process.start_time", "s", [],
+        "When the process began, in seconds since 1970.";
+    PROCESS_THREADS: Gauge, "process.threads", "{thread}", [],
+        "Threads of the process.";
+    PROCESS_MEMORY_BEFORE: Gauge, "process.memory.usage", "By", [],
+        "The earlier name of process.resident_memory; ends with the next version of this program.";
+    PROCESS_CPU_BEFORE: Counter, "process.cpu.time", "s", [],
+        "The earlier name of process.cpu; ends with the next version of this program.";
+    PROCESS_FILES_BEFORE: Gauge, "process.open_file_descriptors", "{file_descriptor}", [],
+        "The earlier name of process.open_fds; ends with the next version of this program.";
     BUILD_INFO: Gauge, "tertulia.build.info", "", [Label { name: "service.version", values: &[env!("CARGO_PKG_VERSION")] }],
         "What was built: the version.";
 }

@@ -95,6 +95,8 @@ pub struct Plans {
     pub metrics: Option<Target>,
     /// Requests of the variables that are not possible.
     pub refused: Vec<String>,
+    /// A sign that an address is not meant as it is read.
+    pub hint: Option<String>,
 }
 
 impl Plans {
@@ -110,7 +112,15 @@ impl Plans {
         let refused =
             no_spans.filter(|_| spans.take().is_some()).into_iter().chain(no_metrics.filter(|_| metrics.take().is_some()));
         let refused = refused.collect();
-        Self { spans, metrics, refused }
+        let hint = variable(export::ENDPOINT).and_then(|general| {
+            let added = format!("{}/v1/", general.trim().trim_end_matches('/'));
+            let mut targets = spans.iter().map(|plan| &plan.target).chain(&metrics);
+            let is_used = targets.any(|target| target.endpoint.starts_with(&added));
+            let is_set = options.otlp_endpoint.as_ref() == Some(&general);
+            let name = if is_set { "telemetry.otlp_endpoint" } else { export::ENDPOINT };
+            export::doubled_path(name, &general).filter(|_| is_used)
+        });
+        Self { spans, metrics, refused, hint }
     }
 }
 
@@ -121,11 +131,11 @@ impl Plans {
 pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
     let plans = Plans::new(options, |name| std::env::var(name).ok());
     let colours = std::io::stderr().is_terminal();
-    let (plan, refused) = (plans.spans.clone(), plans.refused.clone());
+    let (plan, warnings) = (plans.spans.clone(), [plans.refused.clone(), plans.hint.clone().into_iter().collect()].concat());
     let (subscriber, telemetry) = build(options, plans, std::io::stderr, colours)?;
     tracing::subscriber::set_global_default(subscriber)?;
     panics::listen();
-    refused.iter().for_each(|refused| tracing::warn!("{refused}"));
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     announce(options, plan.as_ref());
     Ok(telemetry)
 }

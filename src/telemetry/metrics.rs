@@ -165,6 +165,7 @@ fn cardinality_limit(instrument: &Instrument) -> Option<Stream> {
 }
 
 fn with_otlp_reader(readers: MeterProviderBuilder, target: &Target) -> Result<MeterProviderBuilder, ExportError> {
-    let exporter = target.exporter(opentelemetry_otlp::MetricExporter::builder().with_http(), |builder| builder.build())?;
-    Ok(readers.with_reader(PeriodicReader::builder(Monitored::new(exporter, target.shown_endpoint())).build()))
+    let (exporter, rejections) =
+        target.exporter(opentelemetry_otlp::MetricExporter::builder().with_http(), |builder| builder.build())?;
+    Ok(readers.with_reader(PeriodicReader::builder(Monitored::new(exporter, target.shown_endpoint(), rejections)).build()))
 }

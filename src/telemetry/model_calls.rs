@@ -16,7 +16,7 @@ use crate::domain::moment::Moment;
 use crate::domain::price::Price;
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::domain::raw_answer::Trimmed;
-use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Request, Usage};
+use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Request, TokenUsage};
 
 #[cfg(test)]
 mod tests;
@@ -58,9 +58,9 @@ pub fn record(recorder: &Recorder, facts: &CallFacts<'_>) -> Option<SpanRef> {
 }
 
 /// Counts the cost of a question, at the price of the model that serves this role. It writes no span, because the calls have spans.
-pub fn record_cost(recorder: &Recorder, identity: &Identity, role: ModelRole, usage: &Usage, price: &Price) {
+pub fn record_cost(recorder: &Recorder, identity: &Identity, role: ModelRole, usage: &TokenUsage, price: &Price) {
     let labels: [StringValue; 3] = [identity.model.clone().into(), role.as_str().into(), price.currency.clone().into()];
-    recorder.instruments().model_cost.add(price.of(usage.input_tokens, usage.output_tokens).as_units(), labels);
+    recorder.instruments().model_cost.add(price.of(*usage).as_units(), labels);
 }
 
 /// Counts the text that was removed from an answer, by kind, and logs it: it is a sign of a wrong chat template. Votes are
@@ -97,9 +97,13 @@ fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {
     if facts.attempts == 0 {
         return;
     }
-    let labels = |last: &'static str| -> [StringValue; 5] {
+    let labels = || -> [StringValue; 4] {
         let (provider, model) = (facts.identity.provider.clone(), facts.identity.model.clone());
-        ["chat".into(), provider.into(), model.into(), facts.request.role.as_str().into(), last.into()]
+        ["chat".into(), provider.into(), model.into(), facts.request.role.as_str().into()]
+    };
+    let with = |last: &'static str| -> [StringValue; 5] {
+        let [operation, provider, model, role] = labels();
+        [operation, provider, model, role, last.into()]
     };
     let error = facts.outcome.err().map_or("", |error| error_label(error.code()));
     let is_cut = match facts.outcome {
@@ -109,15 +113,33 @@ fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {
     if is_cut {
         instruments.answers_cut.add(1, [facts.request.role.as_str()]);
     }
-    instruments.model_duration.record(facts.ended.since(facts.started).as_secs_f64(), labels(error));
-    if let Ok(answer) = facts.outcome {
-        instruments.model_tokens.record(answer.usage.input_tokens as f64, labels("input"));
-        instruments.model_tokens.record(answer.usage.output_tokens as f64, labels("output"));
+    let took = facts.ended.since(facts.started).as_secs_f64();
+    instruments.model_duration.record(took, with(error));
+    instruments.model_duration_before.record(took, with(error));
+    let Ok(Answer { usage, time_to_first_chunk, .. }) = facts.outcome else { return };
+    if let Some(time) = time_to_first_chunk {
+        instruments.model_first_chunk.record(time.as_secs_f64(), labels());
+    }
+    let (read, written) = (usage.input_tokens, usage.output_tokens);
+    instruments.model_input.record(read as f64, labels());
+    instruments.model_output.record(written as f64, labels());
+    instruments.model_tokens_before.record(read as f64, with("input"));
+    instruments.model_tokens_before.record(written as f64, with("output"));
+    let modality = if facts.request.is_text() { "text" } else { "unknown" };
+    for (counter, tokens) in [
+        (&instruments.tokens_input, Some(read)),
+        (&instruments.tokens_cache_read, usage.cache_read_tokens),
+        (&instruments.tokens_cache_write, usage.cache_write_tokens),
+        (&instruments.tokens_output, Some(written)),
+        (&instruments.tokens_reasoning, usage.reasoning_tokens),
+    ] {
+        // A reported 0 begins the series.
+        tokens.into_iter().for_each(|tokens| counter.add(tokens, with(modality)));
     }
 }
 
 fn request_attributes(facts: &CallFacts<'_>) -> Vec<KeyValue> {
-    let mut attributes = Vec::with_capacity(20);
+    let mut attributes = Vec::with_capacity(24);
     attributes.extend([
         KeyValue::new(name::GEN_AI_OPERATION_NAME, "chat"),
         KeyValue::new(name::GEN_AI_PROVIDER_NAME, facts.identity.provider.clone()),
@@ -147,15 +169,25 @@ fn request_attributes(facts: &CallFacts<'_>) -> Vec<KeyValue> {
 
 fn answer_attributes(answer: &Answer) -> impl Iterator<Item = KeyValue> {
     let reasons = answer.finish_reason.clone().map(|reason| Value::Array(Array::String(vec![reason.into()])));
-    [
-        Some(KeyValue::new(name::GEN_AI_USAGE_INPUT_TOKENS, whole(answer.usage.input_tokens))),
-        Some(KeyValue::new(name::GEN_AI_USAGE_OUTPUT_TOKENS, whole(answer.usage.output_tokens))),
+    let usage = &answer.usage;
+    let counts = [
+        (name::GEN_AI_USAGE_INPUT_TOKENS, Some(usage.input_tokens)),
+        (name::GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, usage.cache_read_tokens),
+        (name::GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS, usage.cache_write_tokens),
+        (name::GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS, usage.cache_write_tokens),
+        (name::GEN_AI_USAGE_OUTPUT_TOKENS, Some(usage.output_tokens)),
+        (name::GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, usage.reasoning_tokens),
+    ];
+    let counts = counts.into_iter().filter_map(|(name, tokens)| Some(KeyValue::new(name, whole(tokens?))));
+    let first_chunk = answer.time_to_first_chunk;
+    let others = [
+        first_chunk.map(|_| KeyValue::new(name::GEN_AI_REQUEST_STREAM, true)),
+        first_chunk.map(|time| KeyValue::new(name::GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK, time.as_secs_f64())),
         answer.model.clone().map(|model| KeyValue::new(name::GEN_AI_RESPONSE_MODEL, model)),
         answer.response_id.clone().map(|id| KeyValue::new(name::GEN_AI_RESPONSE_ID, id)),
         reasons.map(|reasons| KeyValue::new(name::GEN_AI_RESPONSE_FINISH_REASONS, reasons)),
-    ]
-    .into_iter()
-    .flatten()
+    ];
+    counts.chain(others.into_iter().flatten())
 }
 
 fn content(facts: &CallFacts<'_>) -> Vec<KeyValue> {

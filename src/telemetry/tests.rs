@@ -5,7 +5,9 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::routing::post;
-use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use parking_lot::Mutex;
@@ -113,6 +115,20 @@ async fn spans_that_an_endpoint_rejects_are_counted_and_it_gets_new_ones_once_it
     flush(&telemetry).await;
 
     assert_eq!((ledger.failed(), ledger.exported(), ledger.waiting()), (1, 1, 0));
+}
+
+#[tokio::test]
+async fn spans_that_an_endpoint_rejects_from_an_accepted_export_count_as_failed() {
+    let collector = Collector::start(StatusCode::OK).await;
+    let partial_success = Some(ExportTracePartialSuccess { rejected_spans: 2, error_message: "quota".to_owned() });
+    collector.says(ExportTraceServiceResponse { partial_success });
+    let (_, telemetry) = build(&options("off", LogFormat::Text), to(collector.plan()), io::sink, false).expect("it starts");
+    let (recorder, ledger) = (telemetry.recorder(), telemetry.ledger());
+
+    (0..3).for_each(|_| end_turn(&recorder));
+    shutdown(telemetry).await;
+
+    assert_eq!((ledger.exported(), ledger.failed(), ledger.waiting()), (1, 2, 0));
 }
 
 #[tokio::test]
@@ -240,6 +256,29 @@ fn an_export_that_should_use_grpc_is_refused_by_name() {
     assert_eq!(exported(&[(all, "grpc"), ("OTEL_SDK_DISABLED", "true")]), (false, false, Vec::new()));
 }
 
+#[test]
+fn an_address_that_ends_in_the_path_that_is_added_to_it_gets_a_hint() {
+    let hint = |setting: Option<&str>, variables: &[(&str, &str)]| {
+        let options = Settings { otlp_endpoint: setting.map(str::to_owned), ..options("info", LogFormat::Text) };
+        let variable = |name: &str| variables.iter().find(|(each, _)| *each == name).map(|(_, value)| (*value).to_owned());
+        Plans::new(&options, variable).hint
+    };
+    let general = "OTEL_EXPORTER_OTLP_ENDPOINT";
+    let (traces, metrics) = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
+
+    let of_variable = hint(None, &[(general, "http://ana:secret@here:4318/v1/traces/")]).expect("a hint");
+    let of_setting = hint(Some("http://here:4318/base/v1/metrics"), &[]).expect("a hint");
+
+    let expected = "OTEL_EXPORTER_OTLP_ENDPOINT is http://here:4318/v1/traces, but /v1/traces is added to it by itself: set it to http://here:4318,";
+    assert!(of_variable.starts_with(expected), "{of_variable}");
+    assert!(of_setting.starts_with("telemetry.otlp_endpoint is") && of_setting.contains("set it to http://here:4318/base,"));
+    assert_eq!(hint(None, &[(general, "http://here:4318")]), None);
+    assert_eq!(hint(None, &[(traces, "http://here:4318/v1/traces")]), None);
+    let unused = [(general, "http://here/v1/traces"), (traces, "http://there/v1/traces"), (metrics, "http://there/v1/metrics")];
+    assert_eq!(hint(None, &unused), None);
+    assert_eq!(hint(None, &[(general, "http://here/v1/traces"), ("OTEL_SDK_DISABLED", "true")]), None);
+}
+
 /// What is logged meanwhile.
 fn logged(options: &Settings, run: impl FnOnce(&Telemetry)) -> Lines {
     let lines = Lines::default();
@@ -333,17 +372,17 @@ async fn bound() -> (tokio::net::TcpListener, String) {
 struct Collector {
     url: String,
     received: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
-    answer: Arc<Mutex<StatusCode>>,
+    answer: Arc<Mutex<(StatusCode, Vec<u8>)>>,
 }
 
 impl Collector {
     async fn start(answer: StatusCode) -> Self {
         let received = Arc::<Mutex<Vec<_>>>::default();
-        let answer = Arc::new(Mutex::new(answer));
+        let answer = Arc::new(Mutex::new((answer, Vec::new())));
         let (kept, answers) = (received.clone(), answer.clone());
         let take = async move |body: Bytes| {
             kept.lock().push(ExportTraceServiceRequest::decode(body).expect("it is OTLP"));
-            *answers.lock()
+            answers.lock().clone()
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
         let url = format!("http://{}/v1/traces", listener.local_addr().expect("it is bound"));
@@ -353,7 +392,12 @@ impl Collector {
 
     /// Sets the answer from now on.
     fn answers(&self, answer: StatusCode) {
-        *self.answer.lock() = answer;
+        self.answer.lock().0 = answer;
+    }
+
+    /// Sets the body of its answers.
+    fn says(&self, answer: ExportTraceServiceResponse) {
+        self.answer.lock().1 = answer.encode_to_vec();
     }
 
     fn plan(&self) -> Option<ExportPlan> {

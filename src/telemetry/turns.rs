@@ -81,9 +81,11 @@ pub fn record_statement(recorder: &Recorder, facts: &StatementFacts<'_>) -> Opti
         None => tracing::info!(%channel, %trigger, %companion, %trace, "statement"),
         Some(error) => tracing::info!(%channel, %trigger, %companion, %error, %trace, "statement not made"),
     }
-    if let Some(error) = facts.error_type {
-        recorder.instruments().statements_failed.add(1, [error_label(error)]);
+    let error = facts.error_type.map_or("", error_label);
+    if !error.is_empty() {
+        recorder.instruments().statements_failed.add(1, [error]);
     }
+    recorder.instruments().agent_duration.record(facts.ended.since(facts.started).as_secs_f64(), [error]);
     recorder.record(|| {
         let mut attributes = facts.turn.attributes();
         attributes.extend([

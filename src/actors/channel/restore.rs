@@ -94,8 +94,8 @@ async fn load_usage(
                 Used::Evaluation { companion } => Use::Evaluation { channel: &record.channel, companion },
                 Used::Address { person, message } => Use::Address { person, channel: &record.channel, message: *message },
                 Used::Statement { .. } => Use::Statement { channel: &record.channel, message: Seq::NONE },
-                Used::Call { input_tokens, output_tokens, .. } => {
-                    used.count_tokens(input_tokens.saturating_add(*output_tokens), record.at, tokens_per_day);
+                Used::Call { usage, .. } => {
+                    used.count_tokens(usage.total(), record.at, tokens_per_day);
                     return ControlFlow::Continue(());
                 }
                 Used::Speech { .. } | Used::Notice { .. } | Used::Help { .. } | Used::Refusal => return ControlFlow::Continue(()),

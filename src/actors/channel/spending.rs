@@ -127,8 +127,7 @@ fn used(
         model: facts.identity.model.clone(),
         provider: facts.identity.provider.clone(),
         role: role.as_str().into(),
-        input_tokens: facts.usage.input_tokens,
-        output_tokens: facts.usage.output_tokens,
+        usage: facts.usage,
         calls: facts.attempts,
         // If there were several attempts, only the last one returned the answer.
         failed_calls: facts.attempts - u32::from(outcome.result.is_ok()),

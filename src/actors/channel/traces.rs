@@ -20,7 +20,7 @@ use crate::domain::event::{Call, Decided, Evaluated, Event, Made, Outvoted, Reco
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{Request, Usage};
+use crate::ports::language_model::{Request, TokenUsage};
 use crate::telemetry::messages::Append;
 use crate::telemetry::model_calls::asked_together;
 use crate::telemetry::rounds::{ClosingFacts, RepetitionFacts};
@@ -387,7 +387,7 @@ impl Traces {
     /// The record of a call. If the call asked several companions, `answer` is one companion's part, and the tokens are in the usage of the room.
     pub(super) fn call(&self, ticket: Ticket, asked: &Request, answer: &str, facts: &PoolFacts) -> Call {
         let asked_together = asked_together(asked);
-        let usage = if asked_together.is_some() { Usage::default() } else { facts.usage };
+        let usage = if asked_together.is_some() { TokenUsage::default() } else { facts.usage };
         Call {
             answer: answer.chars().take(JOURNALED_ANSWER_CHARS).collect::<String>().into(),
             shown: asked.shown,

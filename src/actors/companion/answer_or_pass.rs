@@ -19,7 +19,7 @@ use crate::domain::priority::Priority;
 use crate::domain::raw_answer::{self, Nothing, Reader, Speakers};
 use crate::domain::service::Service;
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{Draft, ModelRole, Usage};
+use crate::ports::language_model::{Draft, ModelRole, TokenUsage};
 
 /// The parameters of the request.
 pub struct Question {
@@ -80,7 +80,7 @@ pub fn ask(question: Question) -> Option<CallId> {
                 waited_ms: 0,
                 model_ms: u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX),
                 attempts: 1,
-                usage: Usage::default(),
+                usage: TokenUsage::default(),
             };
             let begun = begun(facts, Box::pin(async move { pending.outcome().await }));
             return tell(ChannelMessage::Speaks { ticket, begun });
@@ -92,7 +92,7 @@ pub fn ask(question: Question) -> Option<CallId> {
         tell(match reading {
             Some(Ok(Choice::Speaks | Choice::Undecided)) => {
                 // The tokens are counted with the statement.
-                let facts = CallFacts { usage: Usage::default(), ..outcome.facts.clone() };
+                let facts = CallFacts { usage: TokenUsage::default(), ..outcome.facts.clone() };
                 ChannelMessage::Speaks { ticket, begun: begun(facts, Box::pin(async move { outcome })) }
             }
             Some(Ok(Choice::Passes(reason))) => {

@@ -11,7 +11,7 @@ use super::drafts::DraftView;
 use super::speaking::Speaking;
 use crate::actors::messages::models::Outcome;
 use crate::domain::raw_answer::{self, Reader, Reading, Speakers};
-use crate::ports::language_model::{Answer, Draft, NoAnswer, Request, Usage};
+use crate::ports::language_model::{Answer, Draft, NoAnswer, Request};
 
 /// The receiver of the text while it is written.
 pub(super) enum View {
@@ -120,7 +120,7 @@ impl Writing {
             if !matches!(outcome.result, Err(NoAnswer::Cancelled)) {
                 return (outcome, Some(reading));
             }
-            let answer = Answer::of_text(self.raw.clone(), Usage::estimate(asked, &self.raw));
+            let answer = Answer::of_text(self.raw.clone(), asked.estimated_usage(&self.raw));
             let mut facts = outcome.facts;
             facts.usage = answer.usage;
             return (Outcome { result: Ok(answer), facts }, Some(reading));

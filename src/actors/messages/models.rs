@@ -10,7 +10,7 @@ use crate::domain::breaker::BreakerState;
 use crate::domain::id::ModelName;
 use crate::domain::priority::Priority;
 use crate::domain::service::{Service, ServiceEndpoint};
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, LazyRequest, ModelRole, NoAnswer, Usage};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, LazyRequest, ModelRole, NoAnswer, TokenUsage};
 
 /// Messages to the pool. Other actors send them through [`Pool`](crate::actors::models::Pool).
 pub enum PoolMessage {
@@ -80,7 +80,7 @@ pub struct CallFacts {
     /// Requests to the model; 0 if the call never left the queue.
     pub attempts: u32,
     /// Tokens used; zero without an answer.
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 /// The state of the pool.

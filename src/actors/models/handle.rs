@@ -19,7 +19,7 @@ use crate::domain::id::{GuildId, ModelName};
 use crate::domain::priority::Priority;
 use crate::domain::service::{Service, ServiceEndpoint};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{Draft, Identity, LanguageModel, LazyRequest, ModelRole, NoAnswer, Request, Usage};
+use crate::ports::language_model::{Draft, Identity, LanguageModel, LazyRequest, ModelRole, NoAnswer, Request, TokenUsage};
 use crate::settings::models::Models as Settings;
 use crate::settings::prompt::Prompt;
 use crate::telemetry::instruments::Instruments;
@@ -392,7 +392,7 @@ impl Outcome {
             waited_ms: millis(waited),
             model_ms: 0,
             attempts: 0,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         };
         Self { result, facts }
     }

@@ -44,6 +44,7 @@ impl Entry {
 
 /// An action for the actor. Actions are carried out in order.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a step is carried out at once")]
 pub enum Step {
     /// Ask the model now. True: this is a retry, and drafts of an earlier attempt are void.
     Call(CallId, bool),

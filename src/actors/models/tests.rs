@@ -93,7 +93,7 @@ impl LanguageModel for Scripted {
 }
 
 fn answer(text: &str) -> Answer {
-    let usage = Usage { input_tokens: 7, output_tokens: 3 };
+    let usage = TokenUsage::new(7, 3);
     Answer::of_text(text, usage)
 }
 

@@ -4,6 +4,7 @@
 
 mod answer;
 mod context;
+mod counts;
 mod dialect;
 mod names;
 mod pieces;
@@ -207,6 +208,7 @@ impl OpenAi {
         partial: &mut PartialAnswer<'_>,
         within: Within,
     ) -> Result<(), Failed> {
+        let sent = Instant::now();
         let mut response = self.send(request, attempt.parameters, within).await?;
         let status = response.status();
         if !status.is_success() {
@@ -226,7 +228,7 @@ impl OpenAi {
             None => within.no_first_token(),
         })?;
         match content {
-            Content::Events => self.read_events(begin, response, partial, within).await,
+            Content::Events => self.read_events(begin, response, partial, (sent, within)).await,
             Content::Json => {
                 let body = body::rest(begin, response, MAX_WHOLE_BYTES, within.idle, &self.service.failures).await?;
                 if has_lines(&body) {
@@ -276,7 +278,7 @@ impl OpenAi {
         begin: Vec<u8>,
         mut response: Response,
         partial: &mut PartialAnswer<'_>,
-        within: Within,
+        (sent, within): (Instant, Within),
     ) -> Result<(), Failed> {
         let mut events = Events::default();
         let (mut next, mut read) = (Bytes::from(begin), 0);
@@ -288,6 +290,7 @@ impl OpenAi {
             events.feed(&next).map_err(|error| self.service.failures.in_answer(error))?;
             while let Some(event) = events.next() {
                 partial.take_event(&event, events.is_error()).map_err(|error| self.failed(error))?;
+                partial.time_to_first_chunk.get_or_insert_with(|| sent.elapsed());
                 if partial.is_done() {
                     drain(response);
                     return Ok(());

@@ -24,7 +24,7 @@ use self::situation::Situation;
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::domain::repetition;
 use crate::domain::vote::together::Voter;
-use crate::ports::language_model::{Answer, Asker, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
+use crate::ports::language_model::{Answer, Asker, Draft, Identity, LanguageModel, NoAnswer, Request};
 use crate::settings::models;
 
 /// The time that a quick person takes for a decision, in seconds.
@@ -88,7 +88,7 @@ impl LanguageModel for Rehearsal {
             Purpose::Judgement => (judgement(context), DECISION_SECS),
         };
         self.say(&text, dice.between(secs), drafts).await;
-        let usage = Usage::estimate(request, &text);
+        let usage = request.estimated_usage(&text);
         let model = Some(self.identity.model.to_string());
         Ok(Answer { model, finish_reason: Some("stop".to_owned()), ..Answer::of_text(text, usage) })
     }

@@ -28,7 +28,7 @@ use crate::evaluation::decisions::Decision;
 use crate::evaluation::excerpts::Excerpt;
 use crate::evaluation::questions::{Judged, Room, judged, neutral};
 use crate::evaluation::report::Asked;
-use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Request};
+use crate::ports::language_model::{Answer, Identity, ModelRole, NoAnswer, Request, TokenUsage};
 use crate::server::models;
 use crate::settings::companion::Companion;
 use crate::settings::connection::Connection;
@@ -251,7 +251,7 @@ impl Side {
     }
 
     async fn ask(&self, question: String, request: Request, repeats: bool) -> Option<Kept> {
-        let mut kept = Kept { question, answer: String::new(), input_tokens: 0, output_tokens: 0, model_ms: 0, calls: 0 };
+        let mut kept = Kept { question, answer: String::new(), usage: TokenUsage::default(), model_ms: 0, calls: 0 };
         let repeated = repeats.then(|| question::once_more(request.clone()));
         for request in [Some(request), repeated].into_iter().flatten() {
             let Some(mut spending) = self.cap.begin(&request, self.price.as_ref()).await else {
@@ -283,8 +283,7 @@ impl Side {
     fn record_answer(&self, answer: &Answer, kept: &mut Kept) {
         self.failures_in_row.store(0, Ordering::Relaxed);
         kept.answer = answer.text().into_owned();
-        kept.input_tokens += answer.usage.input_tokens;
-        kept.output_tokens += answer.usage.output_tokens;
+        kept.usage += answer.usage;
     }
 
     fn failed(&self, error: &NoAnswer) {
@@ -308,8 +307,7 @@ impl Side {
         asked.answered += 1;
         asked.new += u64::from(is_new);
         asked.calls += u64::from(kept.calls);
-        asked.input_tokens += kept.input_tokens;
-        asked.output_tokens += kept.output_tokens;
+        asked.usage += kept.usage;
         tally.took_ms.push(kept.model_ms);
     }
 
@@ -335,11 +333,11 @@ impl Side {
         let mut tally = self.tally.lock();
         tally.took_ms.sort_unstable();
         let took = &tally.took_ms;
-        let Asked { input_tokens, output_tokens, .. } = tally.asked;
+        let usage = tally.asked.usage;
         Asked {
             name: name.to_owned(),
             model: self.about(),
-            cost: self.price.as_ref().map(|price| price.of(input_tokens, output_tokens).as_units()),
+            cost: self.price.as_ref().map(|price| price.of(usage).as_units()),
             currency: self.settings.models.currency.clone(),
             mean_ms: (!took.is_empty()).then(|| took.iter().sum::<u64>() as f64 / took.len() as f64),
             p95_ms: took.get((took.len() * 95).div_ceil(100).saturating_sub(1)).copied(),

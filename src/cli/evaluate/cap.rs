@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::domain::price::Price;
-use crate::ports::language_model::{Request, Usage};
+use crate::ports::language_model::{Request, TokenUsage};
 
 /// The maximum cost of a run, and its cost so far. Calls in flight count with their estimates.
 #[derive(Debug, Default)]
@@ -42,8 +42,9 @@ impl Cap {
     /// Starts a call, which counts with its estimate until its usage is known. Waits while the cap could be exceeded only because
     /// of calls in flight. `None` if the call alone could exceed it.
     pub(super) async fn begin(&self, request: &Request, price: Option<&Price>) -> Option<Spending<'_>> {
-        let estimate =
-            price.map_or(0.0, |price| price.of(Usage::estimate(request, "").input_tokens, request.max_tokens.into()).as_units());
+        let estimate = price.map_or(0.0, |price| {
+            price.of(TokenUsage::new(request.estimated_usage("").input_tokens, request.max_tokens.into())).as_units()
+        });
         loop {
             let ended = self.ended.notified();
             {
@@ -73,8 +74,8 @@ pub(super) struct Spending<'a> {
 
 impl Spending<'_> {
     /// Records the usage of the call.
-    pub(super) fn used(&mut self, usage: Usage, price: Option<&Price>) {
-        self.actual = price.map_or(0.0, |price| price.of(usage.input_tokens, usage.output_tokens).as_units());
+    pub(super) fn used(&mut self, usage: TokenUsage, price: Option<&Price>) {
+        self.actual = price.map_or(0.0, |price| price.of(usage).as_units());
     }
 }
 
@@ -108,12 +109,12 @@ mod tests {
         let mut first = cap.begin(&request, Some(&price)).await.expect("2 are left of 3");
         let mut second = std::pin::pin!(cap.begin(&request, Some(&price)));
         assert!(second.as_mut().now_or_never().is_none());
-        first.used(Usage { input_tokens: 1_000_000, output_tokens: 0 }, Some(&price));
+        first.used(TokenUsage::new(1_000_000, 0), Some(&price));
         drop(first);
 
         assert_eq!(cap.spent(), 1.0);
         let mut second = second.await.expect("2 are left again");
-        second.used(Usage { input_tokens: 1_000_000, output_tokens: 250_000 }, Some(&price));
+        second.used(TokenUsage::new(1_000_000, 250_000), Some(&price));
         drop(second);
         assert!(cap.begin(&request, Some(&price)).await.is_none());
         assert!(Cap::of(None).begin(&request, Some(&price)).await.is_some());

@@ -26,7 +26,7 @@ pub(super) fn of(usage: &Usage, by: By) -> String {
     }
     // A guild has a number in the second column; other rows have a second name there.
     let first_number = if by == By::Guild { 1 } else { 2 };
-    align(&rows(usage, by), first_number..7, &mut out);
+    align(&rows(usage, by), first_number..8, &mut out);
     let speech = speech(usage);
     if !speech.is_empty() {
         let _ = writeln!(out, "\nspeech");
@@ -60,7 +60,7 @@ pub(super) fn safety(figures: &SafetyFigures) -> String {
 }
 
 fn rows(usage: &Usage, by: By) -> Vec<Row> {
-    let head = ["calls", "no answer", "input tokens", "output tokens"].map(str::to_owned);
+    let head = ["calls", "no answer", "input tokens", "cached", "output tokens"].map(str::to_owned);
     let cost = [format!("cost ({})", usage.currency)];
     let mut rows = Vec::new();
     let titled = |titles: &[&str], more: &[String]| -> Row {
@@ -110,8 +110,11 @@ fn named(guild: &GuildUsage, one: &UsageBy, by: By) -> [String; 2] {
 }
 
 fn row(names: [String; 2], calls: &Calls) -> Row {
-    let numbers = [calls.calls, calls.failed_calls, calls.input_tokens, calls.output_tokens].map(grouped);
-    names.into_iter().chain(numbers).chain([calls.costs.cost.map_or_else(|| "–".to_owned(), money)]).collect()
+    let usage = calls.usage;
+    let [all, failed, read, written] = [calls.calls, calls.failed_calls, usage.input_tokens, usage.output_tokens].map(grouped);
+    let cached = usage.cached_share().map_or_else(|| "–".to_owned(), |share| format!("{:.0} %", share * 100.0));
+    let cost = calls.costs.cost.map_or_else(|| "–".to_owned(), money);
+    names.into_iter().chain([all, failed, read, cached, written, cost]).collect()
 }
 
 /// The usage of speech services, if there is any.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::domain::id::Ward;
+use crate::domain::token_usage::TokenUsage;
 use crate::ports::store::key::ChannelNo;
 
 #[test]
@@ -93,8 +94,8 @@ fn a_call_recorded_before_prices_is_one_language_model_call_without_a_price() {
 
     let read: UsageRecord = decode(&key, &[&[1], &old[..]].concat()).unwrap();
 
-    let Used::Call { service, calls, failed_calls, price, input_tokens, .. } = read.used else { panic!("a call") };
-    assert_eq!((service, calls, failed_calls, price, input_tokens), (Service::LanguageModel, 1, 0, None, 7));
+    let Used::Call { service, calls, failed_calls, price, usage, .. } = read.used else { panic!("a call") };
+    assert_eq!((service, calls, failed_calls, price, usage), (Service::LanguageModel, 1, 0, None, TokenUsage::new(7, 2)));
 }
 
 #[test]
@@ -106,11 +107,15 @@ fn a_call_reads_as_it_was_written() {
         model: "m".into(),
         provider: "p".into(),
         role: "main".into(),
-        input_tokens: 7,
-        output_tokens: 2,
+        usage: TokenUsage {
+            cache_read_tokens: Some(5),
+            cache_write_tokens: Some(0),
+            reasoning_tokens: Some(1),
+            ..TokenUsage::new(7, 2)
+        },
         calls: 3,
         failed_calls: 2,
-        price: Some(Price::per_million(0.15, 0.6, "EUR")),
+        price: Some(Price::per_million(0.15, 0.6, "EUR").with_cache(Some(0.015), Some(0.2))),
     };
     let record = UsageRecord { at: Moment::from_micros(1), channel: "console:lobby".into(), used };
 

@@ -36,7 +36,7 @@ const PAIRS: &[Pair] = &[
     ("tertulia_voice_interruptions_total", |span| span.name == "voice.interruption", &["interruption.verdict"]),
     ("tertulia_platform_sends_total", |span| span.name.starts_with("send "), &[]),
     (
-        "gen_ai_client_operation_duration_seconds_count",
+        "gen_ai_client_inference_duration_seconds_count",
         |span| span.name.starts_with("chat "),
         &["gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "model.role", "error.type"],
     ),

@@ -46,6 +46,7 @@ use crate::domain::message::{Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::price::{Price, UnitPrice};
 use crate::domain::service::Service;
+use crate::domain::token_usage::TokenUsage;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
 use crate::inbound_events::{ChannelRef, InboundMessage};
@@ -790,12 +791,12 @@ impl RecordService for FakeBackend {
         if let Some(guild) = query.guild.filter(|guild| guild.as_str() != "home") {
             return Err(Refused::not_found(format!("there is no guild {guild}")));
         }
+        let usage = TokenUsage { cache_read_tokens: Some(400), ..TokenUsage::new(1_000, 200) };
         let calls = Calls {
             calls: 3,
             failed_calls: 1,
-            input_tokens: 1_000,
-            output_tokens: 200,
-            costs: Costs { cost: Some(Price::per_million(1.0, 2.0, "USD").of(1_000, 200)), ..Costs::default() },
+            usage,
+            costs: Costs { cost: Some(Price::per_million(1.0, 2.0, "USD").of(usage)), ..Costs::default() },
             ..Calls::default()
         };
         let speech = Speech {

@@ -11,6 +11,7 @@ use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::moment::Moment;
 use crate::domain::price::Cost;
 use crate::domain::service::Service;
+use crate::domain::token_usage::TokenUsage;
 
 /// The guilds and the time range to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -166,8 +167,8 @@ pub struct Calls {
     pub calls: u64,
     /// The number of calls without an answer. Their tokens are unknown and not counted.
     pub failed_calls: u64,
-    pub input_tokens: u64,
-    pub output_tokens: u64,
+    #[serde(flatten)]
+    pub usage: TokenUsage,
     /// The number of calls without a price. No cost includes them.
     pub unpriced_calls: u64,
     #[serde(flatten)]
@@ -232,8 +233,7 @@ impl Calls {
         self.calls += more.calls;
         self.failed_calls += more.failed_calls;
         self.unpriced_calls += more.unpriced_calls;
-        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
-        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+        self.usage += more.usage;
         self.costs.add(&more.costs);
     }
 }

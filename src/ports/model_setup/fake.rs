@@ -19,6 +19,8 @@ impl FakeModels {
             model: model.unwrap_or_else(|| "rehearsal".into()),
             input_price: None,
             output_price: None,
+            cache_read_price: None,
+            cache_write_price: None,
             extra_body: Map::new(),
             adaptations: Vec::new(),
         };

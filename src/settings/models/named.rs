@@ -42,6 +42,8 @@ pub struct NamedModel {
     pub extra_query: ExtraValues,
     pub input_price: Option<f64>,
     pub output_price: Option<f64>,
+    pub cache_read_price: Option<f64>,
+    pub cache_write_price: Option<f64>,
 }
 
 impl NamedModel {
@@ -66,6 +68,8 @@ impl NamedModel {
             extra_query: self.extra_query.clone(),
             input_price: self.input_price,
             output_price: self.output_price,
+            cache_read_price: self.cache_read_price,
+            cache_write_price: self.cache_write_price,
         }
     }
 

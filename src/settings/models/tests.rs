@@ -84,7 +84,7 @@ fn a_role_in_which_one_guild_may_use_all_calls_is_noted_with_the_remedy() {
 #[test]
 fn what_is_wrong_or_missing_names_its_key() {
     type Breaks = fn(&mut Models);
-    let broken: [(Breaks, &str); 13] = [
+    let broken: [(Breaks, &str); 16] = [
         (|settings| settings.side.timeout_secs = f64::NAN, "side.timeout_secs"),
         (|settings| settings.main.first_token_timeout_secs = 121.0, "main.first_token_timeout_secs"),
         (|settings| settings.main.max_concurrent = 0, "main.max_concurrent"),
@@ -96,6 +96,15 @@ fn what_is_wrong_or_missing_names_its_key() {
         (|settings| settings.main = priced(1.0, f64::NAN), "main.output_price"),
         (|settings| settings.side = priced(0.0, 0.000_000_1), "side.output_price"),
         (|settings| settings.main = Endpoint { output_price: None, ..priced(1.0, 1.0) }, "main.output_price"),
+        (|settings| settings.main = Endpoint { cache_read_price: Some(-0.1), ..priced(1.0, 1.0) }, "main.cache_read_price"),
+        (|settings| settings.main = Endpoint { cache_write_price: Some(1e9), ..priced(1.0, 1.0) }, "main.cache_write_price"),
+        (
+            |settings| {
+                let unpriced = Endpoint { input_price: None, output_price: None, ..priced(1.0, 1.0) };
+                settings.main = Endpoint { cache_read_price: Some(0.1), ..unpriced };
+            },
+            "main.input_price",
+        ),
         (|settings| settings.side = Endpoint { base_url: None, ..priced(1.0, 1.0) }, "side.base_url"),
         (|settings| settings.side = Endpoint { model: None, ..priced(1.0, 1.0) }, "side.model"),
     ];
@@ -157,7 +166,8 @@ fn whatever_serves_a_role_brings_its_price() {
     let both = prices(&settings);
     settings.side = Endpoint { input_price: None, output_price: None, ..priced(1.0, 1.0) };
     let one = prices(&settings);
-    settings.named.insert("fast".into(), NamedModel { input_price: Some(1.0), output_price: Some(2.0), ..named(1) });
+    let fast = NamedModel { input_price: Some(1.0), output_price: Some(2.0), cache_read_price: Some(0.1), ..named(1) };
+    settings.named.insert("fast".into(), fast);
 
     let (free, price) = (Some(Price::free("USD")), Some(Price::per_million(0.2, 0.8, "USD")));
     assert_eq!(settings.check(), Ok(()));
@@ -165,7 +175,8 @@ fn whatever_serves_a_role_brings_its_price() {
     assert_eq!(both, [price.clone(), price.clone()]);
     assert_eq!(one, [None, price.clone()]);
     assert_eq!(settings.price(ModelRole::Side, &"main".into()), price, "that of main, whatever it is asked for");
-    assert_eq!(settings.price(ModelRole::Side, &"fast".into()), Some(Price::per_million(1.0, 2.0, "USD")));
+    let cached = Price::per_million(1.0, 2.0, "USD").with_cache(Some(0.1), None);
+    assert_eq!(settings.price(ModelRole::Side, &"fast".into()), Some(cached));
 }
 
 #[test]

@@ -9,19 +9,21 @@ use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::export::rejections::Rejections;
 use crate::export::{Change, Losses};
 
 #[derive(Debug)]
 pub(super) struct Monitored<E> {
     exporter: E,
     endpoint: String,
+    rejections: Rejections,
     /// The number of failed exports, and the state of their logging.
     failed: Mutex<(u64, Losses)>,
 }
 
 impl<E> Monitored<E> {
-    pub(super) fn new(exporter: E, endpoint: String) -> Self {
-        Self { exporter, endpoint, failed: Mutex::default() }
+    pub(super) fn new(exporter: E, endpoint: String, rejections: Rejections) -> Self {
+        Self { exporter, endpoint, rejections, failed: Mutex::default() }
     }
 
     fn log(&self, outcome: &OTelSdkResult) {
@@ -42,6 +44,9 @@ impl<E> Monitored<E> {
 impl<E: PushMetricExporter> PushMetricExporter for Monitored<E> {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
         let outcome = self.exporter.export(metrics).await;
+        if outcome.is_ok() {
+            self.rejections.of_export();
+        }
         self.log(&outcome);
         outcome
     }
@@ -67,12 +72,14 @@ mod tests {
     use tracing::Level;
 
     use super::*;
+    use crate::export::Signal;
     use crate::fake::Logged;
 
     #[tokio::test(start_paused = true)]
     async fn an_hour_without_a_collector_of_metrics_is_two_lines_of_log() {
         let logged = Logged::from(Level::INFO);
-        let monitored = Monitored::new(Endpoint(AtomicBool::new(false)), String::new());
+        let rejections = Rejections::new(Signal::Metrics, String::new());
+        let monitored = Monitored::new(Endpoint(AtomicBool::new(false)), String::new(), rejections);
 
         for minute in 0..120 {
             monitored.exporter.0.store(minute >= 60, Ordering::Relaxed);

@@ -61,6 +61,26 @@ fn the_cardinality_limit_allows_every_series_of_the_labels() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn the_process_has_its_usual_names() {
+    let metrics = Metrics::local();
+    metrics.observe_process(&Ledger::default());
+
+    let value = |name: &str| metrics.total(&format!("process_{name}"), &[]);
+
+    let [resident, virtual_memory] = ["resident_memory_bytes", "virtual_memory_bytes"].map(value);
+    assert!(0.0 < resident && resident < virtual_memory, "{resident} of {virtual_memory}");
+    let [open, most] = ["open_fds", "max_fds"].map(value);
+    assert!(0.0 < open && open < most, "{open} of {most}");
+    assert!(value("threads") >= 1.0 && value("cpu_seconds_total") >= 0.0);
+    // Seconds since 1970, of this century.
+    assert!((1e9..4e9).contains(&value("start_time_seconds")), "{}", value("start_time_seconds"));
+    // The earlier names.
+    assert!(value("memory_usage_bytes") > 0.0 && value("open_file_descriptors") > 0.0);
+    assert!(value("cpu_time_seconds_total") >= 0.0);
+}
+
+#[test]
 fn an_invalid_endpoint_is_reported_without_its_secrets() {
     let plan = Target::new(Signal::Metrics, "http://ana:secret@not a host/v1/metrics");
 

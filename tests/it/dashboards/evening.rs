@@ -37,6 +37,7 @@ impl Evening {
             { id = "lobby", guild = "home", companions = ["aria", "bruno", "cleo"] },
             { id = "parlour", guild = "home", companions = ["aria"] },
         ]"#;
+        model.streams_with_cached(4);
         let mut premises = model.serving(Premises::shipped().with("console.rooms", rooms));
         for (key, value) in [
             ("models.side.input_price", "0.1"),

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::extract::State;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use axum::{Json, Router};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -51,6 +52,8 @@ struct Behaviour {
     key: Mutex<Option<String>>,
     /// The input and output tokens of each answer.
     tokens: Mutex<(u64, u64)>,
+    /// The cached tokens of each answer, which is streamed. None: answers come in one piece, without cached tokens.
+    cached: Mutex<Option<u64>>,
     is_released: Arc<AtomicBool>,
 }
 
@@ -89,6 +92,7 @@ impl Model {
             asked: watch::Sender::default(),
             key: Mutex::default(),
             tokens: Mutex::new((10, 5)),
+            cached: Mutex::default(),
             is_released,
         });
         let url = serve(Router::new().fallback(respond).with_state(Arc::clone(&behaviour))).await;
@@ -113,6 +117,12 @@ impl Model {
     /// Reports these input and output tokens from now on.
     pub fn takes_tokens(&self, input: u64, output: u64) {
         *self.behaviour.tokens.lock() = (input, output);
+    }
+
+    /// Streams its answers from now on, and reports that this many of their input tokens came from a cache, and one of their output tokens was a
+    /// thought.
+    pub fn streams_with_cached(&self, tokens: u64) {
+        *self.behaviour.cached.lock() = Some(tokens);
     }
 
     /// Answers everything from now on.
@@ -158,17 +168,17 @@ async fn respond(
     method: Method,
     headers: HeaderMap,
     body: Option<Json<Value>>,
-) -> (StatusCode, Json<Value>) {
-    let refusal = |status: StatusCode, text: &str| (status, Json(json!({ "error": { "message": text } })));
+) -> Response {
+    let refusal = |status: StatusCode, text: &str| (status, Json(json!({ "error": { "message": text } }))).into_response();
     let given = headers.get(AUTHORIZATION).and_then(|given| given.to_str().ok()).unwrap_or_default();
     let wanted = behaviour.key.lock().clone().map(|key| format!("Bearer {key}"));
     if wanted.is_some_and(|wanted| given != wanted) {
         return refusal(StatusCode::UNAUTHORIZED, "Incorrect API key");
     }
     if method == Method::GET {
-        return (StatusCode::OK, Json(json!({ "data": [{ "id": "small" }, { "id": "large" }] })));
+        return Json(json!({ "data": [{ "id": "small" }, { "id": "large" }] })).into_response();
     }
-    let Some(Json(body)) = body else { return (StatusCode::BAD_REQUEST, Json(Value::Null)) };
+    let Some(Json(body)) = body else { return (StatusCode::BAD_REQUEST, Json(Value::Null)).into_response() };
     behaviour.asked.send_modify(|asked| asked.push(body.clone()));
     match (behaviour.answer)(&body) {
         Answer::Never => pending().await,
@@ -183,9 +193,19 @@ async fn respond(
     }
 }
 
-fn completion(behaviour: &Behaviour, body: &Value, text: &str) -> (StatusCode, Json<Value>) {
+fn completion(behaviour: &Behaviour, body: &Value, text: &str) -> Response {
     let (input, output) = *behaviour.tokens.lock();
-    let choice = json!({ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" });
-    let usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
-    (StatusCode::OK, Json(json!({ "id": "answer", "model": body["model"], "choices": [choice], "usage": usage })))
+    let mut usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
+    let Some(cached) = *behaviour.cached.lock() else {
+        let choice = json!({ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" });
+        return Json(json!({ "id": "answer", "model": body["model"], "choices": [choice], "usage": usage })).into_response();
+    };
+    usage["prompt_tokens_details"] = json!({ "cached_tokens": cached });
+    usage["completion_tokens_details"] = json!({ "reasoning_tokens": 1 });
+    let piece =
+        |choices: Value, usage: Value| json!({ "id": "answer", "model": body["model"], "choices": choices, "usage": usage });
+    let text = piece(json!([{ "index": 0, "delta": { "content": text }, "finish_reason": "stop" }]), Value::Null);
+    let events = [text.to_string(), piece(json!([]), usage).to_string(), "[DONE]".to_owned()];
+    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    ([(CONTENT_TYPE, "text/event-stream")], stream).into_response()
 }

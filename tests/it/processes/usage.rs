@@ -7,7 +7,7 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::harness::model::{Answer, Model};
-use crate::harness::{Premises, Ran, serve_answer};
+use crate::harness::{Collector, Premises, Ran, serve_answer};
 
 #[tokio::test]
 async fn costs_are_the_same_without_a_server_after_the_deletion_of_their_room_and_at_other_prices() {
@@ -39,7 +39,56 @@ async fn costs_are_the_same_without_a_server_after_the_deletion_of_their_room_an
     assert_eq!(result["guilds"][0]["by"], home["by"]);
     assert_eq!(home["caps"], json!({ "tokens": { "used": 2200, "limit": null }, "statements": { "used": 1, "limit": 5000 } }));
     let aria = online_table.stdout.lines().find(|line| line.contains("aria")).expect("a line for her");
-    assert_eq!(aria.split_whitespace().collect::<Vec<_>>(), ["home", "aria", "3", "1", "2,000", "200", "0.0187"]);
+    assert_eq!(aria.split_whitespace().collect::<Vec<_>>(), ["home", "aria", "3", "1", "2,000", "–", "200", "0.0187"]);
+}
+
+#[tokio::test]
+async fn cached_tokens_cost_their_own_price_and_their_share_is_in_usage_metrics_and_spans() {
+    let collector = Collector::start().await;
+    let model = Model::start(|_: &Value| "Me.\nYES").await;
+    model.takes_tokens(1000, 100);
+    let premises = priced(Premises::new(), &model)
+        .with("models.side.cache_read_price", "0.1")
+        .with("models.main.cache_read_price", "1.5")
+        .with("telemetry.otlp_endpoint", &collector.url);
+    let server = premises.start().await;
+    let (mut lobby, _) = server.exchange("lobby", "hey aria, how was your day?").await;
+    model.streams_with_cached(800);
+    server.say("lobby", "Ana", "aria, and tomorrow?").await;
+    lobby.event("statement").await;
+
+    let result = server.get("/api/usage").await;
+    let table = usage(&premises, &["--by", "role"]).await;
+    let metrics = server.get("/metrics").await.as_str().expect("text").to_owned();
+    server.stop().await;
+
+    let home = &result["guilds"][0];
+    let by: Vec<_> = home["by"].as_array().expect("a list").iter().map(|by| (by["role"].clone(), by["cost"].clone())).collect();
+    assert_eq!(by, [(json!("main"), json!(0.0242)), (json!("side"), json!(0.00168))]);
+    let total = &result["total"];
+    let tokens = ["input_tokens", "cache_read_tokens", "output_tokens", "reasoning_tokens"].map(|count| total[count].clone());
+    assert_eq!(tokens, [4000, 1600, 400, 2].map(|count| json!(count)));
+    assert!(total["cache_write_tokens"].is_null(), "nobody reports it: {total}");
+    assert_eq!(home["caps"]["tokens"]["used"], 4400, "cached tokens count in full");
+    let total = table.stdout.lines().find(|line| line.starts_with("total")).expect("a total");
+    assert_eq!(total.split_whitespace().collect::<Vec<_>>(), ["total", "4", "0", "4,000", "40", "%", "400", "0.0259"]);
+    for (name, expected) in [
+        ("gen_ai_client_inference_usage_cache_read_input_tokens_total", 800.0),
+        ("gen_ai_client_inference_usage_input_tokens_total", 2000.0),
+        ("gen_ai_client_inference_time_to_first_chunk_seconds_count", 1.0),
+        ("gen_ai_client_inference_duration_seconds_count", 2.0),
+        ("gen_ai_client_operation_duration_seconds_count", 2.0),
+    ] {
+        let series: Vec<_> =
+            metrics.lines().filter(|line| line.starts_with(name) && line.contains("model_role=\"main\"")).collect();
+        let value = series.first().and_then(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok());
+        assert_eq!((series.len(), value), (1, Some(expected)), "{name}: {series:?}");
+    }
+    assert!(metrics.contains("gen_ai_invoke_agent_duration_seconds_count"), "{metrics}");
+    let spans = collector.spans();
+    for name in ["gen_ai.usage.cache_read.input_tokens", "gen_ai.response.time_to_first_chunk"] {
+        assert_eq!(spans.matches(&format!("\"{name}\"")).count(), 2, "{name}: {spans}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::domain::service::Service;
-use crate::ports::language_model::Usage;
+use crate::ports::language_model::TokenUsage;
 use crate::samples::at;
 use crate::settings::samples::{models as defaults, named_model as named};
 
@@ -44,7 +44,7 @@ fn served_at(endpoint: &str) -> ServiceEndpoint {
 }
 
 fn answer() -> Answer {
-    Answer::of_text("YES", Usage::default())
+    Answer::of_text("YES", TokenUsage::default())
 }
 
 fn overloaded(retry_after: Option<f64>) -> NoAnswer {

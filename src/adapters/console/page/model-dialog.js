@@ -73,7 +73,8 @@ export function modelDialog({ ready, current, changed }) {
   const options = el('datalist', { id: 'model-names' });
   const main = input('model', { required: true, list: 'model-names', value: isConnected ? current.main.model : '' });
   const decides = input('side', { list: 'model-names', placeholder: t('ai.model_same'), value: isConnected && side ? side.model : '' });
-  const prices = { in: price('input_price', isConnected ? current.main.input_price : null), out: price('output_price', isConnected ? current.main.output_price : null), sideIn: price('side_input_price', side?.input_price), sideOut: price('side_output_price', side?.output_price) };
+  const mainPrice = key => price(key, isConnected ? current.main[key] : null);
+  const prices = { in: mainPrice('input_price'), cached: mainPrice('cache_read_price'), out: mainPrice('output_price'), sideIn: price('side_input_price', side?.input_price), sideCached: price('side_cache_read_price', side?.cache_read_price), sideOut: price('side_output_price', side?.output_price) };
   const lines = (values, hint) => el('textarea', { rows: 2, dir: 'ltr', autocomplete: 'off', spellcheck: 'false', placeholder: hint, value: isConnected ? linesOf(values) : '' });
   const headers = lines(current.extra_headers, 'x-gateway-key: …');
   const parameters = lines(current.extra_query, 'api-version: …');
@@ -128,10 +129,17 @@ export function modelDialog({ ready, current, changed }) {
     if (withoutKey.hidden) noKey.checked = false;
   });
   const number = ({ value }) => (value === '' ? undefined : Number(value));
+  // The price of writing to a cache, which few servers have, is not asked for. That of the same model stays.
+  const priced = (before, name, input, output, cached) => ({
+    input_price: number(input),
+    output_price: number(output),
+    cache_read_price: number(cached),
+    cache_write_price: isConnected && before?.model === name && input.value !== '' ? before.cache_write_price : undefined,
+  });
   const connection = () => ({
     ...server(),
-    main: { model: main.value.trim(), input_price: number(prices.in), output_price: number(prices.out), extra_body: fieldsOf(fields.main.value) ?? {} },
-    side: decides.value.trim() ? { model: decides.value.trim(), input_price: number(prices.sideIn), output_price: number(prices.sideOut), extra_body: fieldsOf(fields.side.value) ?? {} } : undefined,
+    main: { model: main.value.trim(), ...priced(current.main, main.value.trim(), prices.in, prices.out, prices.cached), extra_body: fieldsOf(fields.main.value) ?? {} },
+    side: decides.value.trim() ? { model: decides.value.trim(), ...priced(side, decides.value.trim(), prices.sideIn, prices.sideOut, prices.sideCached), extra_body: fieldsOf(fields.side.value) ?? {} } : undefined,
     timeout_secs: number(patience),
     short_decisions: short.checked || undefined,
   });
@@ -285,7 +293,7 @@ export function modelDialog({ ready, current, changed }) {
       el('summary', null, t('ai.added')),
       field(t('ai.model_decides'), decides, t('ai.model_decides_about')),
       el('p', { class: 'muted' }, t('ai.prices', { currency: current.currency })),
-      el('div', { class: 'prices' }, field(t('ai.price_answers_in'), prices.in), field(t('ai.price_answers_out'), prices.out), field(t('ai.price_decisions_in'), prices.sideIn), field(t('ai.price_decisions_out'), prices.sideOut)),
+      el('div', { class: 'prices' }, field(t('ai.price_answers_in'), prices.in), field(t('ai.price_answers_cached'), prices.cached), field(t('ai.price_answers_out'), prices.out), field(t('ai.price_decisions_in'), prices.sideIn), field(t('ai.price_decisions_cached'), prices.sideCached), field(t('ai.price_decisions_out'), prices.sideOut)),
     ),
     slow,
     experts,

@@ -12,6 +12,9 @@ const LONGEST_TITLE = 64;
 
 const whole = value => (Number.isFinite(value) ? words.number(value) : '0');
 
+// The share of the tokens read that came from the server's cache.
+const cachedShare = ({ cache_read_tokens: cached, input_tokens: read }) => new Intl.NumberFormat(LOCALE, { style: 'percent' }).format(read > 0 ? (cached ?? 0) / read : 0);
+
 function money(part, currency) {
   if (!Number.isFinite(part?.cost)) return part?.unpriced_calls ? t('usage.unknown', { calls: part.unpriced_calls, all: part.calls }) : t('usage.no_price');
   const style = new Intl.NumberFormat(LOCALE, { minimumFractionDigits: 2, maximumFractionDigits: 4 });
@@ -43,6 +46,8 @@ export async function showUsage(room) {
       [t('usage.calls'), one => whole(one.calls)],
       [t('usage.calls_failed'), one => whole(one.failed_calls)],
       [t('usage.tokens_read'), one => whole(one.input_tokens)],
+      // Many servers do not tell it.
+      ...(Number.isFinite(month.total?.cache_read_tokens) ? [[t('usage.tokens_cached'), cachedShare]] : []),
       [t('usage.tokens_written'), one => whole(one.output_tokens)],
       [t('usage.cost'), (one, { currency }) => money(one, currency)],
     ];

@@ -386,7 +386,7 @@ async fn usage_is_returned_with_cost_and_limits() {
     let unknown = world.get("/api/usage?guild=nowhere").await;
 
     let calls = json!({
-        "calls": 3, "failed_calls": 1, "input_tokens": 1000, "output_tokens": 200, "cost": 0.0014, "unpriced_calls": 0,
+        "calls": 3, "failed_calls": 1, "input_tokens": 1000, "output_tokens": 200, "cache_read_tokens": 400, "cost": 0.0014, "unpriced_calls": 0,
     });
     let mut total = json!({ "statements": 1, "evaluations": 1, "addresses": 1 });
     let mut by = json!({ "companion": null, "model": "m", "provider": "p", "role": "side" });

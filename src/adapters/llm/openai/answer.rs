@@ -1,15 +1,18 @@
 //! Assembles an answer from the chunks that an endpoint sends.
 
+use std::time::Duration;
+
 use serde::de::IgnoredAny;
 use tokio::sync::mpsc;
 
+use super::counts::Counts;
 use super::pieces::{Added, Pieces};
 use super::text::Joiner;
-use super::wire::{CallPiece, Choice, MAX_TOOL_CALLS, Piece, Tokens};
+use super::wire::{CallPiece, Choice, MAX_TOOL_CALLS, Piece};
 use crate::adapters::endpoint::failure::{Broken, shortened};
 use crate::domain::answer_end::{self, AnswerEnd, endless};
 use crate::domain::text::first_bytes;
-use crate::ports::language_model::{Answer, AnswerFormat, Draft, ModelRole, Part, Request, ToolCall, Usage};
+use crate::ports::language_model::{Answer, AnswerFormat, Draft, ModelRole, Part, Request, ToolCall};
 
 /// The maximum number of stored bytes of a refusal.
 const MAX_REFUSAL_BYTES: usize = 4 * 1024;
@@ -53,7 +56,9 @@ pub(super) struct PartialAnswer<'a> {
     ending: bool,
     done: bool,
     cut: bool,
-    tokens: Option<Tokens>,
+    counts: Option<Counts>,
+    /// The time from sending the request to the first chunk. `None`: the answer was not streamed.
+    pub time_to_first_chunk: Option<Duration>,
     model: Option<String>,
     id: Option<String>,
     finish_reason: Option<String>,
@@ -91,7 +96,8 @@ impl<'a> PartialAnswer<'a> {
             ending: false,
             done: false,
             cut: false,
-            tokens: None,
+            counts: None,
+            time_to_first_chunk: None,
             model: None,
             id: None,
             finish_reason: None,
@@ -137,7 +143,7 @@ impl<'a> PartialAnswer<'a> {
 
     /// The token count of the prompt, if the endpoint reported it.
     pub fn prompt_tokens(&self) -> Option<u64> {
-        self.tokens.and_then(|tokens| tokens.prompt)
+        self.counts.and_then(Counts::prompt_tokens)
     }
 
     /// The finish reason, if it says that the context is full.
@@ -210,20 +216,32 @@ impl<'a> PartialAnswer<'a> {
         }
         let arguments = tool_calls.iter().map(|call| call.arguments.as_str());
         let written = [self.text.as_str()].into_iter().chain(arguments).collect::<String>();
-        let estimate = Usage::estimate(request, &written);
-        let usage = self.tokens.map_or(estimate, |tokens| tokens.or(estimate)).within(request, &written);
+        let estimate = request.estimated_usage(&written);
+        let reported = self.counts.map_or(estimate, |counts| counts.or(estimate));
+        let usage = request.possible_usage(reported, &written);
         let parts = Some(self.text).filter(|text| !text.is_empty()).map(Part::Text).into_iter().collect();
-        Ok(Answer { parts, tool_calls, usage, model: self.model, response_id: self.id, finish_reason: self.finish_reason })
+        Ok(Answer {
+            parts,
+            tool_calls,
+            usage,
+            model: self.model,
+            response_id: self.id,
+            finish_reason: self.finish_reason,
+            time_to_first_chunk: self.time_to_first_chunk,
+        })
     }
 
     fn add_piece(&mut self, piece: Piece) {
-        self.tokens = piece.tokens.or(self.tokens);
+        self.counts = match (piece.counts, self.counts) {
+            (Some(newer), Some(earlier)) => Some(newer.after(earlier)),
+            (newer, earlier) => newer.or(earlier),
+        };
         self.blocked = self.blocked.take().or_else(|| bounded_name(piece.blocked));
         self.model = self.model.take().or_else(|| bounded_name(piece.model));
         self.id = self.id.take().or_else(|| bounded_name(piece.id));
         match piece.choice {
             Some(choice) => self.add_choice(choice),
-            None => self.ending |= self.begun && piece.tokens.is_some(),
+            None => self.ending |= self.begun && piece.counts.is_some(),
         }
         self.is_without_choice = !self.has_choice;
     }

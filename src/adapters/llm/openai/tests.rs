@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::fake::{Does, Fake, Then, done, error, piece, plain, stop, streamed, usage};
 use super::*;
-use crate::ports::language_model::{AnswerFormat, Media, Message, ModelRole, Part, Role, Tool, ToolCall, Usage};
+use crate::ports::language_model::{AnswerFormat, Media, Message, ModelRole, Part, Role, TokenUsage, Tool, ToolCall};
 use crate::settings::samples::models as defaults;
 
 fn endpoint(url: &str) -> Endpoint {
@@ -52,7 +52,7 @@ async fn a_streamed_answer_is_complete_and_is_drafted_before() {
     let answer = model(&endpoint(&fake.url)).ask(&request(), Some(&sender)).await.expect("an answer");
 
     assert_eq!(answer.text(), "Hello, é!");
-    assert_eq!(answer.usage, Usage { input_tokens: 21, output_tokens: 4 });
+    assert_eq!(answer.usage, TokenUsage::new(21, 4));
     assert_eq!(
         (answer.model.as_deref(), answer.response_id.as_deref(), answer.finish_reason.as_deref()),
         (Some("m-2026"), Some("chatcmpl-1"), Some("stop"))
@@ -97,7 +97,42 @@ async fn a_server_that_ignores_streaming_is_understood() {
 async fn missing_token_counts_are_estimated() {
     let answer = ask_once(streamed([piece("Hello"), stop(), done()], Then::Ends)).await.expect("an answer");
 
-    assert_eq!(answer.usage, Usage { input_tokens: 5, output_tokens: 2 });
+    assert_eq!(answer.usage, TokenUsage::new(5, 2));
+}
+
+#[tokio::test]
+async fn cached_tokens_and_thoughts_are_read_from_every_form_of_answer() {
+    let usage = json!({
+        "prompt_tokens": 21, "completion_tokens": 4, "total_tokens": 25,
+        "prompt_tokens_details": { "cached_tokens": 16, "cache_write_tokens": 3 },
+        "completion_tokens_details": { "reasoning_tokens": 2 },
+    });
+    let counted = json!({ "choices": [], "usage": usage }).to_string();
+    let whole = json!({ "choices": [{ "message": { "content": "Hello" } }], "usage": usage }).to_string();
+
+    let streamed = ask_once(streamed([piece("Hello"), stop(), counted, done()], Then::Ends)).await.expect("an answer");
+    let whole = ask_once(plain(200, "application/json", whole)).await.expect("an answer");
+
+    let expected = TokenUsage {
+        cache_read_tokens: Some(16),
+        cache_write_tokens: Some(3),
+        reasoning_tokens: Some(2),
+        ..TokenUsage::new(21, 4)
+    };
+    assert_eq!((streamed.usage, whole.usage), (expected, expected));
+    assert!(streamed.time_to_first_chunk.is_some() && whole.time_to_first_chunk.is_none(), "only a stream has a first chunk");
+}
+
+#[tokio::test]
+async fn no_more_cached_tokens_are_counted_than_the_prompt_has() {
+    let details = json!({ "cached_tokens": 1e300, "cache_write_tokens": 1e300 });
+    let usage = json!({ "prompt_tokens": 21, "completion_tokens": 4, "prompt_tokens_details": details });
+    let whole = json!({ "choices": [{ "message": { "content": "Hello" } }], "usage": usage }).to_string();
+
+    let answer = ask_once(plain(200, "application/json", whole)).await.expect("an answer");
+
+    let TokenUsage { input_tokens, cache_read_tokens, cache_write_tokens, .. } = answer.usage;
+    assert_eq!((input_tokens, cache_read_tokens, cache_write_tokens), (21, Some(21), Some(0)));
 }
 
 #[tokio::test]
@@ -108,7 +143,7 @@ async fn no_more_tokens_are_counted_than_the_text_can_have() {
     let answer = ask_once(plain(200, "application/json", whole)).await.unwrap();
 
     let bytes = "You are Mira.Bob: hi".len() as u64;
-    assert_eq!(answer.usage, Usage { input_tokens: bytes + 8_192, output_tokens: 50 + 32_768 });
+    assert_eq!(answer.usage, TokenUsage::new(bytes + 8_192, 50 + 32_768));
 }
 
 #[tokio::test]

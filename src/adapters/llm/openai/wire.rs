@@ -5,13 +5,13 @@
 
 use serde_json::value::RawValue;
 
+use super::counts::{Counts, count};
 use super::text::Units;
 use crate::adapters::endpoint::failure::{Broken, text_in};
 use crate::adapters::endpoint::fields::fields;
 use crate::adapters::endpoint::first::First;
 use crate::adapters::endpoint::told::Told;
 use crate::domain::answer_end::AnswerEnd;
-use crate::ports::language_model::Usage;
 
 /// The most tool calls that are read from one answer.
 pub(super) const MAX_TOOL_CALLS: usize = 64;
@@ -32,7 +32,7 @@ pub(super) struct Piece {
     pub has_choices: bool,
     /// Why a filter blocked the prompt, as reported by Google.
     pub blocked: Option<String>,
-    pub tokens: Option<Tokens>,
+    pub counts: Option<Counts>,
 }
 
 /// The model's output, and its finish reason.
@@ -74,13 +74,6 @@ pub(super) struct CallPiece {
     pub arguments: String,
 }
 
-/// The token counts that the endpoint reported.
-#[derive(Clone, Copy)]
-pub(super) struct Tokens {
-    pub prompt: Option<u64>,
-    completion: Option<u64>,
-}
-
 impl Piece {
     /// Parses a chunk, or the error in its place.
     pub fn read(json: &[u8]) -> Result<Self, Broken> {
@@ -88,9 +81,22 @@ impl Piece {
         let text = String::from_utf8_lossy(json);
         let text = text.trim_start_matches('\u{feff}');
         let garbled = |error: serde_json::Error| Broken::garbled(error.to_string(), json);
-        let names = ["id", "model", "choices", "usage", "promptFeedback", "error", "object", "type", "message", "msg", "detail"];
-        let [id, model, choices, usage, feedback, error, object, kind, words @ ..] =
-            fields(text, names).map_err(|error| match serde_json::from_str::<&RawValue>(text) {
+        let names = [
+            "id",
+            "model",
+            "choices",
+            "usage",
+            "usageMetadata",
+            "promptFeedback",
+            "error",
+            "object",
+            "type",
+            "message",
+            "msg",
+            "detail",
+        ];
+        let [id, model, choices, usage, usage_of_google, feedback, error, object, kind, words @ ..] = fields(text, names)
+            .map_err(|error| match serde_json::from_str::<&RawValue>(text) {
                 // An error in an array.
                 Ok(value) if value.get().starts_with('[') => reported_error(value),
                 _ => garbled(error),
@@ -111,15 +117,13 @@ impl Piece {
         }
         let blocked = feedback.and_then(|feedback| fields(feedback.get(), ["blockReason"]).ok());
         let choice = choices.and_then(|first| first.0.into_iter().min_by_key(|choice| index(choice)));
-        let counts = usage.and_then(|usage| fields(usage.get(), ["prompt_tokens", "completion_tokens"]).ok());
         Ok(Self {
             id: id.and_then(name_in),
             model: model.and_then(name_in),
             choice: choice.map(|choice| Choice::read(choice, garbled)).transpose()?,
             has_choices,
             blocked: blocked.and_then(|[reason]| reason.and_then(text_in)),
-            tokens: counts
-                .map(|[prompt, completion]| Tokens { prompt: prompt.and_then(count), completion: completion.and_then(count) }),
+            counts: usage.or(usage_of_google).and_then(Counts::read),
         })
     }
 
@@ -153,22 +157,6 @@ fn name_in(value: &RawValue) -> Option<String> {
 /// Whether an error is present. Some servers send an empty error, or `false`, with every answer.
 fn is_something(value: &RawValue) -> bool {
     !matches!(value.get(), "{}" | "[]" | "\"\"" | "false" | "0" | "null")
-}
-
-impl Tokens {
-    /// The reported counts, with the estimate in place of missing ones.
-    pub fn or(self, estimate: Usage) -> Usage {
-        Usage {
-            input_tokens: self.prompt.unwrap_or(estimate.input_tokens),
-            output_tokens: self.completion.unwrap_or(estimate.output_tokens),
-        }
-    }
-}
-
-/// Parses a count, which some servers send as a fraction or as a string.
-fn count(value: &RawValue) -> Option<u64> {
-    let count: f64 = value.get().trim_matches('"').parse().ok()?;
-    (count.is_finite() && count >= 0.0).then_some(count.round() as u64)
 }
 
 impl Choice {

@@ -12,10 +12,10 @@ fn guilds_are_aligned_lines_above_their_total() {
     assert_eq!(
         lines[2..6],
         [
-            "guild  statements  calls  no answer  input tokens  output tokens  cost (USD)",
-            "den             0     10          0             0              0           –",
-            "home        1,200  1,234          2     1,234,567         89,000  1,234.5000",
-            "total       1,200  1,244          2     1,234,567         89,000  1,234.5000",
+            "guild  statements  calls  no answer  input tokens  cached  output tokens  cost (USD)",
+            "den             0     10          0             0       –              0           –",
+            "home        1,200  1,234          2     1,234,567    75 %         89,000  1,234.5000",
+            "total       1,200  1,244          2     1,234,567    75 %         89,000  1,234.5000",
         ]
     );
 }
@@ -144,6 +144,7 @@ fn usage() -> Usage {
     total["cost"] = 1234.5.into();
     total["failed_calls"] = 2.into();
     total["input_tokens"] = 1_234_567.into();
+    total["cache_read_tokens"] = 925_925.into();
     total["output_tokens"] = 89_000.into();
     total["other_costs"] = json!({ "EUR": 0.25 });
     let mut home = total.clone();
