@@ -27,9 +27,11 @@ const PAGE: usize = 512;
 struct Spoken {
     /// The channels with a statement in the time range.
     channels: BTreeSet<ChannelId>,
-    /// The model of each companion's calls for statements, from the time on at which it changed.
-    models: BTreeMap<(ChannelId, CompanionId), Vec<(Moment, Arc<str>)>>,
+    models: BTreeMap<(ChannelId, CompanionId), Models>,
 }
+
+/// The models of a companion's calls for statements, each with the time of its first call after another one's.
+type Models = Vec<(Moment, Arc<str>)>;
 
 impl Spoken {
     /// The model that wrote the statement of this moment. Its call is recorded before the statement, or together with it.
@@ -50,8 +52,10 @@ impl ActorBackend {
         left: &mut usize,
     ) -> Result<GuildReceptions, ReadError> {
         let spoken = self.spoken(guild, from, now).await?;
+        // A room whose deletion can still be undone is hidden.
+        let hidden: BTreeSet<_> = self.context.memberships.all_deleting().into_iter().map(|(channel, _)| channel).collect();
         let (mut counts, mut incomplete) = (BTreeMap::<_, BTreeMap<_, u64>>::new(), false);
-        for channel in &spoken.channels {
+        for channel in spoken.channels.difference(&hidden) {
             let events = match self.evidence(&ChannelKey::new(guild, channel), from, left).await {
                 Ok((events, is_complete)) => {
                     incomplete |= !is_complete;

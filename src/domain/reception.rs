@@ -72,7 +72,7 @@ pub const fn is_evidence(event: &Event) -> bool {
 }
 
 /// The statements among these events, which are in the order of their numbers. Left out are statements whose watch is not over, those whose beginning
-/// is not among the events, and those that were deleted together with the message that they answered: they say nothing about the companion.
+/// is not among the events, and those that were deleted together with a message that they answered: they say nothing about the companion.
 pub fn receptions(events: &[Recorded], now: Moment) -> Vec<Received> {
     let record = Record::read(events);
     let mut recent = Recent::default();
@@ -91,7 +91,7 @@ pub fn receptions(events: &[Recorded], now: Moment) -> Vec<Received> {
         };
         let is_deleted = message.text.is_empty() || record.deleted.contains(&recorded.seq);
         let reception = if is_deleted {
-            let is_erased = owed.message.is_some_and(|message| record.people.get(&message) == Some(&None));
+            let is_erased = owed.messages.iter().chain(&owed.message).any(|message| record.people.get(message) == Some(&None));
             (!is_erased).then_some(Reception::Deleted)
         } else {
             let is_interrupted = record.interrupted.contains(ticket);
@@ -111,7 +111,7 @@ fn person(message: &Message) -> Option<&str> {
 
 /// What is looked up while the events are read.
 struct Record<'a> {
-    owed: BTreeMap<Ticket, Owed>,
+    owed: BTreeMap<Ticket, Owed<'a>>,
     /// The authors of people's messages. `None`: it was erased.
     people: BTreeMap<Seq, Option<&'a str>>,
     deleted: BTreeSet<Seq>,
@@ -119,29 +119,30 @@ struct Record<'a> {
     interrupted: BTreeSet<Ticket>,
 }
 
-/// An owed reply: its trigger, and the message that triggered it.
+/// An owed reply: its trigger, the message that triggered it, and the messages that it answers.
 #[derive(Clone, Copy)]
-struct Owed {
+struct Owed<'a> {
     trigger: Trigger,
     message: Option<Seq>,
+    messages: &'a [Seq],
 }
 
 impl<'a> Record<'a> {
     fn read(events: &'a [Recorded]) -> Self {
-        let (mut owed, mut people) = (BTreeMap::<_, Owed>::new(), BTreeMap::new());
+        let (mut owed, mut people) = (BTreeMap::<_, Owed<'a>>::new(), BTreeMap::new());
         let (mut deleted, mut interrupted) = (BTreeSet::new(), BTreeSet::new());
         for recorded in events {
+            if let Some(reply) = recorded.event.owed() {
+                let earlier = reply.replaces.and_then(|ticket| owed.get(&ticket)).map(|reply| (reply.trigger, reply.message));
+                let first = match &recorded.event {
+                    Event::ReplyOwed { trigger, message, .. } => Some((*trigger, *message)),
+                    _ => earlier,
+                };
+                owed.extend(first.map(|(trigger, message)| (reply.ticket, Owed { trigger, message, messages: reply.messages })));
+            }
             match &recorded.event {
                 Event::Said { message, .. } if message.from.role == Role::Person => {
                     people.insert(recorded.seq, person(message));
-                }
-                Event::ReplyOwed { ticket, trigger, message, .. } => {
-                    owed.insert(*ticket, Owed { trigger: *trigger, message: *message });
-                }
-                Event::Replanned { ticket, next, .. } | Event::ReplyExtended { ticket, next, .. } => {
-                    if let Some(reply) = owed.get(ticket).copied() {
-                        owed.insert(*next, reply);
-                    }
                 }
                 Event::Deleted { messages, .. } => deleted.extend(messages),
                 Event::Interrupted { ticket, interrupted: by, .. } if is_cut_by_person(by.verdict) => {

@@ -190,11 +190,14 @@ fn an_erased_person_leaves_no_evidence() {
 
     let kept = receptions(&numbered(vec![erased(0.0), owed.clone(), said, erased(9.0)]), NEVER);
     let with_answers = receptions(&numbered(vec![erased(0.0), owed.clone(), gone.clone(), erased(9.0)]), NEVER);
-    let by_moderator = receptions(&numbered(vec![asks(0.0), owed, gone]), NEVER);
+    let by_moderator = receptions(&numbered(vec![asks(0.0), owed.clone(), gone.clone()]), NEVER);
+    // It answered Ben as well, whose message led to it.
+    let of_two = with(owed, json!({ "messages": [1, 2], "message": 2 }));
+    let with_one_of_two = receptions(&numbered(vec![erased(0.0), says(1.0, "ben", "Aria?"), of_two, gone]), NEVER);
 
     assert_eq!(receptions(&numbered(answered.to_vec()), NEVER)[0].reception, Reception::Answered);
     assert_eq!(kept.iter().map(|one| one.reception).collect::<Vec<_>>(), [Reception::NothingSeen]);
-    assert_eq!(with_answers, [], "it was erased with its question");
+    assert_eq!((with_answers, with_one_of_two), (vec![], vec![]), "it was erased with its question");
     assert_eq!(by_moderator[0].reception, Reception::Deleted);
 }
 
