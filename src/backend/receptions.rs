@@ -1,4 +1,4 @@
-//! Derives from the record how people received statements. Nothing is stored, so what is erased no longer counts.
+//! Derives from the record how people received statements. Nothing is stored, so erased messages no longer count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ pub(super) const MAX_IN_ALL: usize = 200_000;
 /// The number of events per read.
 const PAGE: usize = 512;
 
-/// What usage records tell about statements.
+/// The facts about statements that usage records contain.
 #[derive(Default)]
 struct Spoken {
     /// The channels with a statement in the time range.

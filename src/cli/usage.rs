@@ -116,7 +116,7 @@ pub enum Received {
     Days,
 }
 
-/// What is asked for.
+/// A query with its period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Query {
     Usage(UsageQuery),

@@ -28,19 +28,19 @@ named! {
     /// How a statement was received. If several apply, the first one counts.
     #[derive(schemars::JsonSchema)]
     pub enum Reception {
-        /// Somebody deleted it, no matter when, or had it replaced.
+        /// It was deleted, at any time, or replaced at a user's request.
         Deleted = "deleted",
         /// A person interrupted it, or said a stop phrase after it.
         Stopped = "stopped",
         /// The companion was paused.
         Paused = "paused",
-        /// Somebody replied to it explicitly.
+        /// A message replied to it explicitly.
         Replied = "replied",
         /// The addressee answered without words, such as with an emoji.
         Reacted = "reacted",
         /// The addressee's next message answered it.
         Answered = "answered",
-        /// The addressee's next message was for somebody else, or at least two other people talked on.
+        /// The addressee's next message addressed another participant, or at least two other people continued among themselves.
         TalkedPast = "talked_past",
         /// There is no evidence. It is not a bad sign.
         NothingSeen = "nothing_seen",
@@ -109,7 +109,7 @@ fn person(message: &Message) -> Option<&str> {
     (message.from.role == Role::Person && !message.text.is_empty() && !message.from.id.is_empty()).then_some(&*message.from.id)
 }
 
-/// What is looked up while the events are read.
+/// Indexes over the events.
 struct Record<'a> {
     owed: BTreeMap<Ticket, Owed<'a>>,
     /// The authors of people's messages. `None`: it was erased.
@@ -192,7 +192,7 @@ struct Statement<'a> {
     seq: Seq,
     at: Moment,
     companion: CompanionId,
-    /// The person to whom it was said. `None`: it was said to nobody in particular.
+    /// The addressed person. `None`: it addresses no particular person.
     addressee: Option<&'a str>,
     /// The last moment of its watch.
     end: Moment,
@@ -231,7 +231,7 @@ impl Statement<'_> {
         (now > self.end).then_some(reception)
     }
 
-    /// What the words of one message show. `is_first`: it is the first message after a statement to nobody in particular. `others` is the number of
+    /// What the words of one message show. `is_first`: it is the first message after a statement without an addressee. `others` is the number of
     /// people so far who did not talk to the companion.
     fn of_words(
         &self,

@@ -1,4 +1,4 @@
-//! How people receive statements: a change of the model shows, and what is erased no longer counts.
+//! How people receive statements: a change of the model shows, and erased messages no longer count.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const DAY: u64 = 86_400_000_000;
 const BEFORE: usize = 3;
 const WEEK: usize = 7;
 const EXCHANGES: usize = 5;
-/// How the exchanges of a day end, before and after the change. Aria also answers Ben's reply, and nobody says anything more.
+/// How the exchanges of a day end, before and after the change. Aria also answers Ben's reply, and that exchange ends there.
 const GOOD: [(Reception, u64); 4] = [(Replied, 1), (Reacted, 1), (Answered, 2), (NothingSeen, 2)];
 const BESIDE_THE_POINT: [(Reception, u64); 4] = [(Stopped, 1), (Paused, 1), (TalkedPast, 2), (NothingSeen, 1)];
 

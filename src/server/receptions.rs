@@ -1,5 +1,5 @@
 //! Counts for the metrics how people received the statements of the last 24 hours. The counts are derived from the record again and again, so they
-//! are right after a restart, and what is erased no longer counts.
+//! are right after a restart, and erased messages no longer count.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

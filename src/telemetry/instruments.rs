@@ -2,7 +2,7 @@
 //!
 //! Names follow OpenTelemetry. At `/metrics` dots become underscores, and a unit and `_total` are added by its rules. Counters begin at zero for
 //! every possible combination of closed labels, so that `rate()` sees the first event. No label contains a guild, a channel, a person or a text. One
-//! instrument has companions, of which a server has few.
+//! instrument has companions; a server has few.
 
 pub mod kinds;
 mod values;

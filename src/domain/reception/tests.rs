@@ -33,9 +33,9 @@ fn each_outcome_is_found() {
 #[test]
 fn what_is_no_evidence_leaves_nothing_seen() {
     let quiet = [
-        // One person who talks on may talk to anybody.
+        // The messages of only one other person may be for anybody.
         vec![says(10.0, "ben", "Lunch?"), says(20.0, "ben", "Anybody?")],
-        // A question of somebody else to the companion is a matter of its own.
+        // Another person's question to the companion is no reply.
         vec![to(says(10.0, "ben", "Aria, what time is it?"), &json!({ "address": { "companions": ["aria"] } }))],
         vec![to(stops(10.0, "ben"), &json!({ "address": { "companions": ["bruno"] } }))],
         vec![paused(10.0, Some("bruno"))],
@@ -252,7 +252,7 @@ fn says(at: f64, by: &str, text: &str) -> Value {
     said(at, by, "user", text)
 }
 
-/// A message with some words, or an erased one if nobody is its author.
+/// A message with some words, or an erased one if the author is empty.
 fn says_as(at: f64, by: &str, role: &str) -> Value {
     said(at, by, role, if by.is_empty() { "" } else { "Some words." })
 }

@@ -28,7 +28,7 @@ pub trait RecordService: Send + Sync + 'static {
     /// [`Refused::NotFound`] for an unknown guild.
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused>;
 
-    /// How people received the statements of some days, derived from what is on record. Returns [`Refused::NotFound`] for an unknown guild.
+    /// How people received the statements of some days, derived from the record. Returns [`Refused::NotFound`] for an unknown guild.
     async fn receptions(&self, query: ReceptionQuery) -> Result<Receptions, Refused>;
 
     /// The figures that laws require, for all months of the time range; without `from` for twelve months. Returns the same errors as
