@@ -23,8 +23,8 @@ const COLUMNS: [(Reception, &str); Reception::ALL.len()] = [
 ];
 
 const NOTE: &str = "\
-nothing seen: there is no evidence, which is no bad sign. Statements count once nobody can answer them in time any more. The figures are estimates: \
-compare them with each other.";
+nothing seen: there is no evidence, which is no bad sign. Statements count once people have had time to react.
+The figures are estimates: compare them with each other.";
 
 /// The table and the notes.
 pub(super) fn of(receptions: &Receptions, how: Received) -> String {
