@@ -41,6 +41,7 @@ mod messages;
 pub mod notes;
 mod quarantine;
 mod reading;
+mod receptions;
 mod records;
 mod room_plans;
 mod rooms;

@@ -34,6 +34,7 @@ mod noting;
 mod passing;
 mod raw_answers;
 mod recalling;
+mod receiving;
 mod remembering;
 mod retaining;
 mod rooms;

@@ -13,6 +13,7 @@ mod kept_files;
 pub mod model_setup;
 pub mod offline;
 mod open_store;
+mod receptions;
 mod reload;
 mod signals;
 mod single_node;
@@ -339,6 +340,7 @@ async fn serve(
         tokio::spawn(async move { copies.keep().await });
     }
     let backend = backend::backend(context.clone(), maintenance);
+    tokio::spawn(receptions::keep_counting(backend.records.clone(), context.recorder.instruments().clone()));
     let reloading = Arc::new(Reloading::new(context.clone(), sources.clone()));
     let files = CompanionFiles::new(sources.companions());
     let companions = companion_setup::Setup::new(context.clone(), reloading.clone(), files, dialects.clone());

@@ -12,6 +12,7 @@ use super::ActorBackend;
 use super::errors::invalid;
 use super::export::{document, events, said_line};
 use super::reading::{Wanted, decisions_in, find, history_message};
+use super::receptions::MAX_IN_ALL as MAX_EVIDENCE;
 use super::suggestions::check_guild;
 use super::usage::end_of_millisecond;
 use super::why::Scene;
@@ -29,7 +30,9 @@ use crate::ports::backend::messages::{Found, History, HistoryQuery, RunBy, Searc
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
-use crate::ports::backend::usage::{GuildUsage, Safety, SafetyFigures, SafetyMonth, Usage, UsageQuery, Used};
+use crate::ports::backend::usage::{
+    GuildUsage, ReceptionQuery, Receptions, Safety, SafetyFigures, SafetyMonth, Usage, UsageQuery, Used,
+};
 use crate::story::transcript::{Markup, Transcript};
 use crate::story::{chat, script};
 
@@ -155,6 +158,20 @@ impl RecordService for ActorBackend {
         }
         let currency = self.context.settings.models.currency.as_str().into();
         Ok(Usage { from: from.into(), to: to.into(), currency, guilds: reported, total })
+    }
+
+    async fn receptions(&self, query: ReceptionQuery) -> Result<Receptions, Refused> {
+        let now = self.context.clock.now();
+        let _lock = self.counting.lock().await;
+        let (from, is_of_all, mut left) = (query.from(now), query.guild.is_none(), MAX_EVIDENCE);
+        let mut receptions = Receptions { from: from.into(), to: now.into(), guilds: Vec::new() };
+        for guild in self.guilds_to_count(query.guild).await? {
+            let counted = self.receptions_in(&guild, from, now, &mut left).await?;
+            if !is_of_all || counted.incomplete || !counted.by.is_empty() {
+                receptions.guilds.push(counted);
+            }
+        }
+        Ok(receptions)
     }
 
     async fn safety_figures(&self, query: UsageQuery) -> Result<SafetyFigures, Refused> {

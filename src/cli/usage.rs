@@ -1,5 +1,6 @@
 //! `tertulia usage`: shows the usage of guilds and its cost.
 
+mod received;
 mod table;
 
 use std::process::ExitCode;
@@ -16,9 +17,10 @@ use super::command_io::{print, print_json, run_with_settings};
 use super::failure::Failure;
 use super::time;
 use crate::adapters::system::SystemClock;
+use crate::domain::budget::DAY;
 use crate::domain::moment::Moment;
 use crate::ports::backend::stamp::rfc3339;
-use crate::ports::backend::usage::UsageQuery;
+use crate::ports::backend::usage::{ReceptionQuery, UsageQuery};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::clock::Clock as _;
 use crate::server::offline;
@@ -31,6 +33,8 @@ Examples:
   tertulia usage --guild home --by companion         one guild, by companion
   tertulia usage --from 2026-05-01 --to 2026-06-01   all of May, in UTC
   tertulia usage --last 7d --json                    everything as one JSON object
+  tertulia usage --received                          how people received statements: the last 7 days and the 7 before
+  tertulia usage --received=days --last 30d          the same for each of 30 days, side by side
   tertulia usage --safety --from 2026-01-01          who was told, and shown where to find help: each month of this year
 
 TIME is a time such as 2026-05-01T12:00:00Z or 22:14 (in the last 24 hours), a day such as 2026-05-01 (its beginning in UTC), or how long \
@@ -78,6 +82,12 @@ pub struct Usage {
     #[arg(long, conflicts_with = "by")]
     pub safety: bool,
 
+    /// Show how people received companions' statements: the second half of the period against the first, or each day (in UTC)
+    /// [default period: 14 days, today included]
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "halves")]
+    #[arg(conflicts_with_all = ["by", "safety", "from", "to"])]
+    pub received: Option<Received>,
+
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -99,6 +109,22 @@ pub enum By {
     Role,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Received {
+    /// Two lines for each companion, trigger and model
+    Halves,
+    /// One line for each day, companion and model
+    Days,
+}
+
+/// A query with its period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Query {
+    Usage(UsageQuery),
+    Safety(UsageQuery),
+    Receptions(ReceptionQuery),
+}
+
 /// Runs the command. Errors go to standard error.
 pub fn run(sources: &Sources, options: &Usage) -> ExitCode {
     run_with_settings(sources, |loaded| show(loaded, options))
@@ -109,15 +135,16 @@ fn show(loaded: Loaded, options: &Usage) -> Result<(), Failure> {
     let access = access::find_to_read(&loaded, options.server.as_deref())?;
     let bar = ProgressBar::new_spinner().with_message("counting");
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
-    let usage = fetch(loaded, access, query, options.safety);
+    let usage = fetch(loaded, access, query);
     bar.finish_and_clear();
     let usage = usage?;
     if options.json {
         return print_json(&usage);
     }
-    let table = match options.safety {
-        true => table::safety(&read(usage)?),
-        false => table::of(&read(usage)?, options.by),
+    let table = match (options.safety, options.received) {
+        (true, _) => table::safety(&read(usage)?),
+        (false, Some(how)) => received::of(&read(usage)?, how),
+        (false, None) => table::of(&read(usage)?, options.by),
     };
     print(&table.trim_end())
 }
@@ -127,30 +154,41 @@ fn read<T: DeserializeOwned>(usage: Value) -> Result<T, Failure> {
         .map_err(|error| Failure::Failed(format!("the server has another version: use a tertulia of that version: {error}")))
 }
 
-fn fetch(loaded: Loaded, access: Access, query: UsageQuery, safety: bool) -> Result<Value, Failure> {
+fn fetch(loaded: Loaded, access: Access, query: Query) -> Result<Value, Failure> {
     match access {
         Access::Server(client) => {
             let moment = |at: Option<Moment>| at.map(rfc3339).unwrap_or_default();
-            let (from, to) = (moment(query.from), moment(query.to));
-            let guild = query.guild.as_ref().map_or("", |guild| guild.as_str());
-            let parameters = [("guild", guild), ("from", &from), ("to", &to)];
-            let parameters: Vec<_> = parameters.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-            let path = if safety { "/api/usage/safety" } else { "/api/usage" };
+            let (path, guild, period) = match query {
+                Query::Usage(UsageQuery { guild, from, to }) => {
+                    ("/api/usage", guild, [("from", moment(from)), ("to", moment(to))])
+                }
+                Query::Safety(UsageQuery { guild, from, to }) => {
+                    ("/api/usage/safety", guild, [("from", moment(from)), ("to", moment(to))])
+                }
+                Query::Receptions(ReceptionQuery { guild, days }) => {
+                    let days = days.map(|days| days.to_string()).unwrap_or_default();
+                    ("/api/usage/receptions", guild, [("days", days), ("", String::new())])
+                }
+            };
+            let guild = guild.as_ref().map_or("", |guild| guild.as_str());
+            let parameters = [("guild", guild)].into_iter().chain(period.iter().map(|(name, value)| (*name, &**value)));
+            let parameters: Vec<_> = parameters.filter(|(_, value)| !value.is_empty()).collect();
             block_on(client.object(client.request(Method::GET, path, &parameters)))
         }
         Access::Store => {
             access::require_store(&loaded.settings.storage)?;
             Ok(offline::ask(loaded, async |backend: &Backend| {
-                Ok::<_, Refused>(match safety {
-                    true => json!(backend.records.safety_figures(query).await?),
-                    false => json!(backend.records.usage(query).await?),
+                Ok::<_, Refused>(match query {
+                    Query::Usage(query) => json!(backend.records.usage(query).await?),
+                    Query::Safety(query) => json!(backend.records.safety_figures(query).await?),
+                    Query::Receptions(query) => json!(backend.records.receptions(query).await?),
                 })
             })??)
         }
     }
 }
 
-fn query(options: &Usage, now: Moment) -> Result<UsageQuery, Failure> {
+fn query(options: &Usage, now: Moment) -> Result<Query, Failure> {
     let moment = |option: &str, text: &Option<String>| text.as_ref().map(|text| time::moment_of(option, text, now)).transpose();
     let (mut from, to) = (moment("--from", &options.from)?, moment("--to", &options.to)?);
     if let Some(last) = &options.last {
@@ -165,7 +203,17 @@ fn query(options: &Usage, now: Moment) -> Result<UsageQuery, Failure> {
     if options.guild.is_some() && guild.is_none() {
         return Err(Failure::Usage("--guild is empty: name a guild, or omit --guild for all guilds".into()));
     }
-    Ok(UsageQuery { guild: guild.map(Into::into), from, to })
+    let guild = guild.map(Into::into);
+    if options.received.is_some() {
+        let period = from.map(|from| now.since(from).div_duration_f64(DAY).ceil() as u32);
+        let (days, most) = (period.unwrap_or(ReceptionQuery::USUAL_DAYS), ReceptionQuery::MAX_DAYS);
+        if days > most {
+            return Err(Failure::Usage(format!("--received reads at most {most} days: give a shorter --last")));
+        }
+        return Ok(Query::Receptions(ReceptionQuery { guild, days: Some(days) }));
+    }
+    let query = UsageQuery { guild, from, to };
+    Ok(if options.safety { Query::Safety(query) } else { Query::Usage(query) })
 }
 
 #[cfg(test)]
@@ -179,14 +227,28 @@ mod tests {
     fn last_counts_back_from_the_end_of_the_period() {
         let now = Moment::from_micros(10 * 86_400_000_000);
 
-        let last = read(&["--last", "7d"], now).unwrap();
-        let until = read(&["--last", "1d", "--to", "3d"], now).unwrap();
-        let default = read(&[], now).unwrap();
-
         let day = |day: u64| Some(Moment::from_micros(day * 86_400_000_000));
-        assert_eq!((last.from, last.to), (day(3), None));
-        assert_eq!((until.from, until.to), (day(6), day(7)));
-        assert_eq!(default, UsageQuery::default());
+        let usage = |from, to| Query::Usage(UsageQuery { guild: None, from, to });
+        assert_eq!(read(&["--last", "7d"], now).unwrap(), usage(day(3), None));
+        assert_eq!(read(&["--last", "1d", "--to", "3d"], now).unwrap(), usage(day(6), day(7)));
+        assert_eq!(read(&[], now).unwrap(), usage(None, None));
+    }
+
+    #[test]
+    fn receptions_are_asked_for_in_whole_days() {
+        let now = Moment::from_micros(1_000 * 86_400_000_000);
+        let days = |arguments: &[&str]| match read(arguments, now) {
+            Ok(Query::Receptions(query)) => query.days,
+            _ => None,
+        };
+
+        assert_eq!(days(&["--received"]), Some(14));
+        assert_eq!(days(&["--received=days", "--last", "36h"]), Some(2));
+        assert_eq!(days(&["--received", "--last", "92d"]), Some(92));
+        assert!(matches!(read(&["--received", "--last", "93d"], now), Err(Failure::Usage(_))));
+        for other in [["--by", "model"], ["--from", "7d"], ["--to", "1d"]] {
+            assert!(Cli::try_parse_from([&["tertulia", "usage", "--received"], &other[..]].concat()).is_err(), "{other:?}");
+        }
     }
 
     #[test]
@@ -200,7 +262,7 @@ mod tests {
         assert!(Cli::try_parse_from(["tertulia", "usage", "--last", "7d", "--from", "8d"]).is_err());
     }
 
-    fn read(arguments: &[&str], now: Moment) -> Result<UsageQuery, Failure> {
+    fn read(arguments: &[&str], now: Moment) -> Result<Query, Failure> {
         let cli = Cli::parse_from([&["tertulia", "usage"], arguments].concat());
         let Command::Usage(options) = cli.command_or_default() else { panic!("the command is usage") };
         query(&options, now)

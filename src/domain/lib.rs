@@ -38,6 +38,7 @@ pub mod prose;
 pub mod question_context;
 pub mod raw_answer;
 pub mod recall;
+pub mod reception;
 pub mod relevance;
 pub mod repetition;
 pub mod risk;

@@ -1,8 +1,8 @@
 //! A whole system in memory, and helpers for tests to drive and observe it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -94,6 +94,7 @@ type Script = Box<dyn Fn(&Request) -> Option<Result<String, NoAnswer>> + Send>;
 /// A model that gives the configured answers one after the other. The last one repeats.
 pub(super) struct Scripted {
     identity: Identity,
+    renamed: OnceLock<Identity>,
     answers: Mutex<VecDeque<Result<&'static str, NoAnswer>>>,
     pub(super) asked: Mutex<Vec<Request>>,
     delay: Mutex<Duration>,
@@ -135,6 +136,7 @@ impl Scripted {
     fn new(first: &'static str) -> Arc<Self> {
         Arc::new(Self {
             identity: Identity { provider: "scripted".into(), model: "scripted".into(), endpoint: "scripted".into() },
+            renamed: OnceLock::new(),
             answers: Mutex::new(VecDeque::from([Ok(first)])),
             asked: Mutex::default(),
             delay: Mutex::new(Duration::from_secs(1)),
@@ -149,6 +151,11 @@ impl Scripted {
     /// Sets the next answers.
     pub(super) fn answers(&self, answers: impl IntoIterator<Item = Result<&'static str, NoAnswer>>) {
         *self.answers.lock() = answers.into_iter().collect();
+    }
+
+    /// Is another model from now on.
+    pub(super) fn rename(&self, model: &str) {
+        self.renamed.set(Identity { model: model.into(), ..self.identity.clone() }).expect("renamed once");
     }
 
     /// The number of next answers that end at their limit of tokens.
@@ -224,7 +231,7 @@ impl LanguageModel for Scripted {
 
     fn identity(&self) -> &Identity {
         assert!(!take_one(&self.identity_panics), "as the test planned");
-        &self.identity
+        self.renamed.get().unwrap_or(&self.identity)
     }
 }
 

@@ -120,6 +120,8 @@ pub const TURN_OUTCOME: &str = "turn.outcome";
 pub const TRIMMED_KIND: &str = "kind";
 /// Whether a statement is an interjection.
 pub const STATEMENT_UNSOLICITED: &str = "statement.is_unsolicited";
+/// How people received a statement: `answered`, `talked_past`, …
+pub const STATEMENT_RECEPTION: &str = "statement.reception";
 
 /// The `seq` of a journaled message in its channel.
 pub const HISTORY_SEQ: &str = "history.seq";

@@ -1,8 +1,8 @@
 //! All instruments: name, unit, labels and a one-sentence description. Each name is here and nowhere else.
 //!
 //! Names follow OpenTelemetry. At `/metrics` dots become underscores, and a unit and `_total` are added by its rules. Counters begin at zero for
-//! every possible combination of closed labels, so that `rate()` sees the first event. No label contains a guild, a channel, a person, a companion or
-//! a text.
+//! every possible combination of closed labels, so that `rate()` sees the first event. No label contains a guild, a channel, a person or a text. One
+//! instrument has companions; a server has few.
 
 pub mod kinds;
 mod values;
@@ -121,6 +121,8 @@ instruments! {
         "Notes about people and rooms: made, asked for by a person, used in a prompt, or dropped and why.";
     statements_failed: Counter, "tertulia.statements.failed", "{statement}", [ERROR],
         "Statements that a companion had the floor for and that were never made.";
+    statements_received: Gauge, "tertulia.statements.received", "{statement}", [Label { name: name::COMPANION_ID, values: &[] }, TRIGGER, MODEL, Label { name: name::STATEMENT_RECEPTION, values: values::RECEPTIONS }],
+        "Statements of the last 24 hours by how people received them, derived from the record.";
     answers_trimmed: Counter, "tertulia.answers.trimmed", "{answer}", [Label { name: name::TRIMMED_KIND, values: values::TRIMMED }],
         "Answers of models out of which something was cut that is not said, by what it was; many are a sign of a wrong chat template.";
     platform_sends: Counter, "tertulia.platform.sends", "{part}", [PLATFORM, Label { name: name::SEND_OUTCOME, values: values::SENDS }],

@@ -124,3 +124,42 @@ test('export and usage are behind buttons', async t => {
   assert.deepEqual((await texts(page.locator('table.usage tbody tr', { hasText: 'of which cached' }).locator('td'))), ['75%', '75%']);
   assert.deepEqual((await texts(page.locator('table.usage tbody tr').first().locator('td'))), ['1', '1']);
 });
+
+test('usage shows how people received the answers: this week beside the one before, and each day', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room);
+  await it.server.say(room, 'Aria, are you there?');
+  await page.locator('.chat-message.companion:not(.draft)').waitFor();
+  await it.server.say(room, 'Good to know.');
+  const open = async () => {
+    await openMenu(page);
+    await page.getByRole('button', { name: /^Usage/u }).click();
+    await page.getByText('How people received the answers').click();
+    await page.locator('.received table').first().waitFor();
+  };
+  const row = name => texts(page.locator('.received table').first().locator('tr', { has: page.getByRole('rowheader', { name, exact: true }) }).locator('td'));
+
+  // The next words of the person who was answered are on record at once.
+  await open();
+  const [before, last] = await row('Answers');
+  assert.ok(before === '0' && Number(last) >= 1, `${before}, ${last}`);
+  await page.keyboard.press('Escape');
+
+  // As if people had talked for two weeks, and another AI had answered in the second one.
+  const day = ago => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+  const by = (ago, trigger, model, received) => ({ day: day(ago), companion: 'aria', trigger, model, received });
+  const rows = [by(13, 'direct_address', 'good', { answered: 3, nothing_seen: 1 }), by(8, 'lull', 'good', { replied: 1 }), by(2, 'direct_address', 'other', { talked_past: 3, stopped: 1 })];
+  await page.route('**/api/usage/receptions*', route => route.fulfill({ json: { from: `${day(13)}T00:00:00.000Z`, to: new Date().toISOString(), guilds: [{ guild: 'home', by: rows, incomplete: true }] } }));
+  await open();
+  assert.deepEqual(await row('Answers'), ['5', '4']);
+  assert.deepEqual(await row('answered by the next message'), ['60% (3)', '–']);
+  assert.deepEqual(await row('people talked on among themselves'), ['–', '75% (3)']);
+  assert.equal(await page.locator('.received table').nth(1).locator('tbody tr').count(), 3);
+  await page.getByText('Some answers are missing').waitFor();
+  await page.getByLabel('Reason to speak').selectOption('it was quiet for a while');
+  assert.deepEqual(await row('Answers'), ['1', '0']);
+  await page.getByLabel('Reason to speak').selectOption('all');
+  await page.getByLabel('AI model').selectOption('other');
+  assert.deepEqual(await row('Answers'), ['0', '4']);
+  assert.deepEqual(await texts(page.locator('.received table').nth(1).locator('tbody td')), ['–', '100% (4)', '–']);
+});

@@ -56,6 +56,7 @@ pub fn requests() -> Vec<Vec<u8>> {
         ("GET /api/decisions?room=lobby&companion=aria&after=1&limit=5", ""),
         ("GET /api/why?room=lobby&companion=aria&at=2026-05-01T12:00:00%2B02:00", ""),
         ("GET /api/usage?guild=home&from=2026-05-01T12:00:00Z&to=2026-06-01T12:00:00Z", ""),
+        ("GET /api/usage/receptions?guild=home&days=14", ""),
         ("GET /api/usage/safety?guild=home&from=2026-05-01T12:00:00Z&to=2026-06-01T12:00:00Z", ""),
         ("GET /api/companions", ""),
         ("GET /api/companions/options", ""),

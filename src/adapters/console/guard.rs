@@ -32,10 +32,11 @@ use crate::ports::backend::room::RoomId;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; manifest-src 'self'; img-src 'self' blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Routes whose responses may be long and take much memory to build.
-const LONG_ROUTES: [&str; 7] = [
+const LONG_ROUTES: [&str; 8] = [
     "/api/decisions",
     "/api/rooms/{room}/history",
     "/api/usage",
+    "/api/usage/receptions",
     "/api/usage/safety",
     "/api/why",
     "/api/companions/{companion}/card",

@@ -106,6 +106,7 @@ const FILES: &[(&str, &[u8])] = files![
     "presence.js",
     "profile.css",
     "profile.js",
+    "receptions.js",
     "redraw.js",
     "removal.js",
     "room-dialogs.js",

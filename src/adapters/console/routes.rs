@@ -94,6 +94,7 @@ pub(super) fn api() -> Api {
         .get("/api/decisions", records::decisions, "Return decisions", &[200], &[404])
         .get("/api/why", records::why, "Explain a decision, or what happened to a message", &[200], &[404])
         .get("/api/usage", usage::usage, "Return calls, tokens and cost", &[200], &[404])
+        .get("/api/usage/receptions", usage::receptions, "Return how people received statements, by day", &[200], &[404])
         .get("/api/usage/safety", usage::safety_figures, "Return the figures that laws ask for, by month", &[200], &[404])
         .get("/api/companions", companions::list, "List the configured companions", &[200], &[])
         .post("/api/companions", companions::create, "Make a companion with an id that is made from its name", &[201], &[409])

@@ -11,7 +11,7 @@ use super::problem::Problem;
 use super::validation;
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
-use crate::ports::backend::usage::{SafetyFigures, Usage, UsageQuery};
+use crate::ports::backend::usage::{ReceptionQuery, Receptions, SafetyFigures, Usage, UsageQuery};
 use crate::ports::backend::{Detail, Refused, stamp};
 
 /// The longest id of a guild, in characters.
@@ -31,6 +31,16 @@ pub(super) struct UsageParams {
     to: Option<String>,
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReceptionParams {
+    #[schemars(length(min = 1, max = MAX_GUILD_CHARS))]
+    guild: Option<String>,
+    /// The last days in UTC, today included. The default is 14.
+    #[schemars(range(min = 1, max = ReceptionQuery::MAX_DAYS))]
+    days: Option<u32>,
+}
+
 /// `GET /api/usage?guild=&from=&to=`
 pub(super) async fn usage(
     State(console): State<Shared>,
@@ -45,6 +55,19 @@ pub(super) async fn safety_figures(
     QueryParams(params): QueryParams<UsageParams>,
 ) -> Result<Answer<SafetyFigures>, Problem> {
     Ok(Answer(console.backend()?.records.safety_figures(params.query()?).await.map_err(problem)?))
+}
+
+/// `GET /api/usage/receptions?guild=&days=`
+pub(super) async fn receptions(
+    State(console): State<Shared>,
+    QueryParams(params): QueryParams<ReceptionParams>,
+) -> Result<Answer<Receptions>, Problem> {
+    let (days, most) = (params.days.unwrap_or(ReceptionQuery::USUAL_DAYS), ReceptionQuery::MAX_DAYS);
+    if !(1..=most).contains(&days) {
+        return Err(Problem::query("days", format!("days must be from 1 to {most}")));
+    }
+    let query = ReceptionQuery { guild: params.guild.map(guild).transpose()?, days: Some(days) };
+    Ok(Answer(console.backend()?.records.receptions(query).await.map_err(problem)?))
 }
 
 impl UsageParams {

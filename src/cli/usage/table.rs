@@ -13,7 +13,7 @@ use crate::ports::backend::usage::{Calls, Cap, GuildUsage, Safety, SafetyFigures
 use crate::telemetry::plain::Plain;
 
 /// The cells of a line.
-type Row = Vec<String>;
+pub(super) type Row = Vec<String>;
 
 /// The table, the caps and the notes.
 pub(super) fn of(usage: &Usage, by: By) -> String {
@@ -184,7 +184,7 @@ fn notes(total: &Calls) -> Vec<String> {
 }
 
 /// Writes rows as aligned columns. The columns in `right` are right-aligned.
-fn align(rows: &[Row], right: Range<usize>, out: &mut String) {
+pub(super) fn align(rows: &[Row], right: Range<usize>, out: &mut String) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
     let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
@@ -198,12 +198,12 @@ fn align(rows: &[Row], right: Range<usize>, out: &mut String) {
     }
 }
 
-fn plain(id: &str) -> String {
+pub(super) fn plain(id: &str) -> String {
     Plain(id).to_string()
 }
 
 /// Formats 1234567 as 1,234,567.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     HumanCount(number).to_string()
 }
 

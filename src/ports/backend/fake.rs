@@ -35,8 +35,8 @@ use crate::backend::room_service::RoomService;
 use crate::backend::stamp::Stamp;
 use crate::backend::state::{CompanionState, Doing, RoomState};
 use crate::backend::usage::{
-    Calls, Cap, Caps, Costs, GuildUsage, PeopleTold, Safety, SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy,
-    UsageQuery, Used,
+    Calls, Cap, Caps, Costs, GuildReceptions, GuildUsage, PeopleTold, ReceptionBy, ReceptionQuery, Receptions, Safety,
+    SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used,
 };
 use crate::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
 use crate::domain::closing::Stage;
@@ -45,6 +45,7 @@ use crate::domain::id::{CompanionId, GuildId, PersonId, Seq};
 use crate::domain::message::{Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::price::{Price, UnitPrice};
+use crate::domain::reception::Reception;
 use crate::domain::service::Service;
 use crate::domain::token_usage::TokenUsage;
 use crate::domain::trigger::Trigger;
@@ -816,6 +817,18 @@ impl RecordService for FakeBackend {
         let speech_by = vec![SpeechBy { service, companion: None, provider, speech }];
         let guild = GuildUsage { guild: "home".into(), used: used.clone(), by: vec![by], speech_by, caps };
         Ok(Usage { from: from.into(), to: to.into(), currency: "USD".into(), guilds: vec![guild], total: used })
+    }
+
+    async fn receptions(&self, query: ReceptionQuery) -> Result<Receptions, Refused> {
+        let from = query.from(NOON);
+        if let Some(guild) = query.guild.filter(|guild| guild.as_str() != "home") {
+            return Err(Refused::not_found(format!("there is no guild {guild}")));
+        }
+        let (day, trigger) = (Stamp::from(NOON).to_string()[..10].into(), Trigger::DirectAddress);
+        let received = [(Reception::Answered, 3), (Reception::TalkedPast, 1)].into();
+        let by = ReceptionBy { day, companion: "aria".into(), trigger, model: Some("m".into()), received };
+        let guilds = vec![GuildReceptions { guild: "home".into(), by: vec![by], incomplete: false }];
+        Ok(Receptions { from: from.into(), to: NOON.into(), guilds })
     }
 
     async fn safety_figures(&self, query: UsageQuery) -> Result<SafetyFigures, Refused> {

@@ -7,7 +7,7 @@ use super::keeping::{ExportQuery, Lines, Person};
 use super::messages::{Found, History, HistoryQuery, SearchQuery};
 use super::refused::Refused;
 use super::room::RoomId;
-use super::usage::{SafetyFigures, Usage, UsageQuery};
+use super::usage::{ReceptionQuery, Receptions, SafetyFigures, Usage, UsageQuery};
 
 /// Reads the record.
 #[async_trait]
@@ -27,6 +27,9 @@ pub trait RecordService: Send + Sync + 'static {
     /// The usage of guilds in a time range, and their daily caps. Returns [`Refused::Invalid`] of `from` if the range ends before it begins, and
     /// [`Refused::NotFound`] for an unknown guild.
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused>;
+
+    /// How people received the statements of some days, derived from the record. Returns [`Refused::NotFound`] for an unknown guild.
+    async fn receptions(&self, query: ReceptionQuery) -> Result<Receptions, Refused>;
 
     /// The figures that laws require, for all months of the time range; without `from` for twelve months. Returns the same errors as
     /// [`Self::usage`], and an error for more than 120 months.

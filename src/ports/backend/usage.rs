@@ -2,16 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stamp::Stamp;
+use crate::domain::budget::DAY;
 use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::moment::Moment;
 use crate::domain::price::Cost;
+use crate::domain::reception::Reception;
 use crate::domain::service::Service;
 use crate::domain::token_usage::TokenUsage;
+use crate::domain::trigger::Trigger;
 
 /// The guilds and the time range to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +55,63 @@ pub struct GuildUsage {
     #[serde(default)]
     pub speech_by: Vec<SpeechBy>,
     pub caps: Caps,
+}
+
+/// The statements whose reception to report, up to now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReceptionQuery {
+    /// Reports only this guild: 1 to 200 characters.
+    pub guild: Option<GuildId>,
+    /// The last days in UTC, today included. `None`: the last 24 hours.
+    pub days: Option<u32>,
+}
+
+impl ReceptionQuery {
+    /// The longest and the usual period in days.
+    pub const MAX_DAYS: u32 = 92;
+    pub const USUAL_DAYS: u32 = 14;
+
+    /// The start of the time range.
+    pub fn from(&self, now: Moment) -> Moment {
+        let Some(days) = self.days else { return now - DAY };
+        let since_midnight = now.as_micros() % DAY.as_micros() as u64;
+        now - Duration::from_micros(since_midnight) - DAY * days.saturating_sub(1)
+    }
+}
+
+/// How people received companions' statements (docs/design/telemetry.md O-16).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Receptions {
+    /// The start of the time range, inclusive.
+    pub from: Stamp,
+    /// The end of the time range.
+    pub to: Stamp,
+    /// The guilds with statements whose reception is known, or the requested guild, ordered by id.
+    pub guilds: Vec<GuildReceptions>,
+}
+
+/// How people received the statements in one guild.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GuildReceptions {
+    pub guild: GuildId,
+    /// The counts, ordered by day, companion, trigger and model.
+    pub by: Vec<ReceptionBy>,
+    /// Whether statements are missing, because a room has more events than one request reads, or because it cannot be read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
+}
+
+/// How the statements of one day by one companion with one trigger and one model were received.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReceptionBy {
+    /// The day in UTC, such as `2026-11-30`.
+    pub day: Arc<str>,
+    pub companion: CompanionId,
+    pub trigger: Trigger,
+    /// `gen_ai.request.model` of the call that wrote them. None: the companion is external, or the call is not on record.
+    pub model: Option<Arc<str>>,
+    /// The number of statements by their reception. Receptions without a statement are left out.
+    pub received: BTreeMap<Reception, u64>,
 }
 
 /// The figures that laws require: notices and help texts shown to people. They are kept by month, even after the counted events have expired.

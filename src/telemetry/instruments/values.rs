@@ -7,6 +7,7 @@ use crate::domain::model_role::ModelRole;
 use crate::domain::notice::Occasion;
 use crate::domain::priority::Priority;
 use crate::domain::raw_answer::Trimmed;
+use crate::domain::reception::Reception;
 use crate::domain::trigger::Trigger;
 use crate::domain::voice::interruption::Verdict;
 use crate::domain::voice::segment::Kind;
@@ -93,6 +94,7 @@ pub(super) const NOTES: &[&str] = &[
     "too_many",
 ];
 pub(super) const TRIMMED: &[&str] = names!(Trimmed::ALL);
+pub(super) const RECEPTIONS: &[&str] = names!(Reception::ALL);
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot", "event"];
 pub(super) const SEGMENT_KINDS: &[&str] = names!(Kind::ALL);

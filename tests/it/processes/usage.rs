@@ -112,6 +112,30 @@ async fn figures_are_the_same_without_a_server_and_after_the_deletion_of_their_r
 }
 
 #[tokio::test]
+async fn receptions_are_the_same_without_a_server_and_leave_with_their_room() {
+    let premises = priced(Premises::new(), &model().await);
+    let server = premises.start().await;
+    server.exchange("lobby", "hey aria, how was your day?").await;
+    server.say("lobby", "Ana", "Good to hear.").await;
+
+    let online = usage(&premises, &["--received", "--json"]).await;
+    let table = usage(&premises, &["--received=days", "--last", "7d"]).await;
+    server.stop().await;
+    let offline = usage(&premises, &["--received", "--json"]).await;
+    let server = premises.start().await;
+    server.done(Method::DELETE, "/api/rooms/lobby", None).await;
+    let deleted = usage(&premises, &["--received", "--json"]).await;
+    server.stop().await;
+
+    let by = &online.object()["guilds"][0]["by"];
+    assert_eq!((&by[0]["model"], &by[0]["received"]), (&json!("main"), &json!({ "answered": 1 })), "{online:?}");
+    assert_eq!(online.object()["guilds"], offline.object()["guilds"]);
+    let aria = table.stdout.lines().find(|line| line.contains("aria")).expect("a line for her");
+    assert_eq!(aria.split_whitespace().skip(1).collect::<Vec<_>>(), ["home", "aria", "main", "1", "100%"]);
+    assert_eq!(deleted.object()["guilds"], json!([]));
+}
+
+#[tokio::test]
 async fn a_companion_that_names_a_model_is_charged_at_its_price() {
     let premises = priced(Premises::new(), &model().await)
         .with_companion("aria", "[model]\nmain = \"large\"\n")

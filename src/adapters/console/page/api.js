@@ -134,6 +134,7 @@ export const voiceRefusal = fields => call('GET', voicePath(fields)).then(() => 
 // That a person is typing, or not any more.
 export const tellTyping = (room, from, typing) => call('PUT', roomPath(room, '/typing'), { from, typing });
 export const stopReply = (room, companion) => call('POST', roomPath(room, `/replies/${encodeURIComponent(companion)}/stop`), {});
+export const receptions = (guild, days) => call('GET', `/api/usage/receptions${query({ guild, days })}`);
 export const usage = (guild, from) => call('GET', `/api/usage${query({ guild, from })}`);
 // `form` is `json`, `markdown` or `html`.
 export const exportUrl = (room, form) => `/api/export${query({ room, as: form })}`;

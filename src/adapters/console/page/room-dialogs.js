@@ -5,6 +5,7 @@ import { companionPicker } from './companion-picker.js';
 import { dialog } from './dialogs.js';
 import { el } from './dom.js';
 import { platformName, titleOf } from './platforms.js';
+import { receptions } from './receptions.js';
 import { LOCALE, t } from './texts.js';
 import * as words from './words.js';
 
@@ -30,10 +31,10 @@ function ofModels({ total = {}, guilds }) {
   return { ...total, ...Object.fromEntries(['calls', 'failed_calls', 'input_tokens', 'output_tokens', 'unpriced_calls'].map(key => [key, without(key)])) };
 }
 
-// What the guild of a room used today and this month, in this browser's time zone.
+// What the guild of a room used today and this month, in this browser's time zone, and how people received the answers.
 export async function showUsage(room) {
   const body = el('div', null, el('p', { class: 'muted' }, t('base.loading')));
-  dialog(t('usage.title'), body);
+  dialog(t('usage.title'), body, receptions(room));
   const now = new Date();
   const since = from => api.usage(room.guild, from.toISOString());
   try {

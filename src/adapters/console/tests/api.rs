@@ -340,6 +340,10 @@ async fn an_invalid_query_is_refused_with_the_name_of_the_parameter() {
         ("/api/usage?from=2026-05-02T00:00:00Z&to=2026-05-01T00:00:00Z", "from"),
         ("/api/usage?guild=a%07b", "guild"),
         ("/api/usage?since=1", "since"),
+        ("/api/usage/receptions?days=0", "days"),
+        ("/api/usage/receptions?days=93", "days"),
+        ("/api/usage/receptions?days=week", "days"),
+        ("/api/usage/receptions?from=2026-05-01T00:00:00Z", "from"),
         ("/api/usage/safety?from=2026-05", "from"),
         ("/api/why", "room"),
         ("/api/why?room=lobby&at=noon", "at"),
@@ -410,6 +414,25 @@ async fn usage_is_returned_with_cost_and_limits() {
     });
     assert_eq!((status, usage), (200, expected.clone()));
     assert_eq!(unescaped, (200, expected));
+    assert_eq!(unknown.0, 404);
+}
+
+#[tokio::test]
+async fn the_reception_of_statements_is_returned_by_day() {
+    let world = World::new().await;
+
+    let (status, receptions) = world.get("/api/usage/receptions?guild=home&days=7").await;
+    let usual = world.get("/api/usage/receptions").await.1;
+    let unknown = world.get("/api/usage/receptions?guild=nowhere").await;
+
+    let by = json!([{
+        "day": "2026-05-01", "companion": "aria", "trigger": "direct_address", "model": "m", "received": { "answered": 3, "talked_past": 1 },
+    }]);
+    let expected = json!({
+        "from": "2026-04-25T00:00:00.000Z", "to": "2026-05-01T12:00:00.000Z", "guilds": [{ "guild": "home", "by": by }],
+    });
+    assert_eq!((status, receptions), (200, expected));
+    assert_eq!(usual["from"], "2026-04-18T00:00:00.000Z");
     assert_eq!(unknown.0, 404);
 }
 
