@@ -50,7 +50,8 @@ pub(super) fn short_line(said: &Said, reader: Reader<'_>, has_namesake: bool, mo
     let message = &*said.message;
     let is_own = message.is_by(reader.id);
     let mut line = String::new();
-    escape_into(&mut line, &plain_name(if is_own { reader.name } else { &message.from.name }));
+    // A colon in a name would look like its end.
+    escape_into(&mut line, &plain_name(if is_own { reader.name } else { &message.from.name }).replace(':', " "));
     if has_namesake {
         line.push_str(&format!(" #{}", tag(&message.from)));
     }
