@@ -310,8 +310,9 @@ impl<'a> PartialAnswer<'a> {
     fn begin_again(&mut self, index: u64) {
         self.replace(String::new());
         let empty = Self::new(self.room, self.drafts);
-        let Self { tokens, model, id, blocked, begun, .. } = std::mem::replace(self, empty);
-        *self = Self { index: Some(index), tokens, model, id, blocked, begun, ..Self::new(self.room, self.drafts) };
+        let Self { counts, time_to_first_chunk, model, id, blocked, begun, .. } = std::mem::replace(self, empty);
+        let kept = Self { counts, time_to_first_chunk, model, id, blocked, begun, ..Self::new(self.room, self.drafts) };
+        *self = Self { index: Some(index), ..kept };
     }
 
     /// Ends the answer if its text, or its thought before any text, repeats itself endlessly.
