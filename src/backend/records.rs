@@ -134,6 +134,16 @@ impl RecordService for ActorBackend {
         Ok(why)
     }
 
+    async fn author(&self, room: &RoomId, id: &str) -> Result<Option<Author>, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        let Some(seq) = self.reader().message(&channel_key, id).await? else { return Ok(None) };
+        let recorded = self.reader().event(&channel_key, seq).await?;
+        Ok(recorded.and_then(|Recorded { event, .. }| match event {
+            Event::Said { message, .. } => Some(message.from),
+            _ => None,
+        }))
+    }
+
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
         let now = self.context.clock.now();
         let to = query.to.unwrap_or_else(|| end_of_millisecond(now));

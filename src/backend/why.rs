@@ -100,13 +100,14 @@ impl<'a> Scene<'a> {
             let text = who.say("why.models.small", &[("tokens", &room)]);
             StoryLine { setting: Some("prompt.statement_tokens".into()), ..self.current_line("context", text) }
         });
-        self.last_refusal().into_iter().chain(small).collect()
+        self.last_refusal("why.models.refused").into_iter().chain(small).collect()
     }
 
     /// The last refusal by a filter in this room, in the endpoint's words, unless the room was answered since.
-    fn last_refusal(&self) -> Option<StoryLine> {
+    /// `usual` is the text for a refusal of single messages.
+    fn last_refusal(&self, usual: &'static str) -> Option<StoryLine> {
         let refusal = self.backend.context.pool.refusal(&self.channel_key)?;
-        let text = if refusal.refuses_all { "why.models.refuses_all" } else { "why.models.refused" };
+        let text = if refusal.refuses_all { "why.models.refuses_all" } else { usual };
         Some(self.current_line("filter", self.language.say(text, &[("detail", &refusal.detail)])))
     }
 

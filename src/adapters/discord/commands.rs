@@ -127,7 +127,7 @@ enum Answer {
         file: File,
         _slot: Slot<GuildId>,
     },
-    /// Asks whether to go on, with a button of this label and this `custom_id`.
+    /// Asks whether to go on, with a button of this label. Its `custom_id` begins with `id`; the id of the interaction follows.
     Question {
         text: String,
         button: &'static str,
@@ -277,7 +277,7 @@ impl CommandHandler {
         let deferred = answering::deferred();
         let (sent, answer) = if !has_file && self.discord.now().since(pending.handle.id.time()) < FRESH {
             if let Ok(answer) = timeout_at(pending.since + ANSWERED_LATER, work.as_mut()).await {
-                return self.send_only_answer(pending, &answering::of(&answer), answer.outcome()).await;
+                return self.send_only_answer(pending, &answering::of(&answer, pending.handle.id), answer.outcome()).await;
             }
             // The work in progress is finished, even if the deferred response does not arrive.
             tokio::join!(self.send_first_answer(pending, &deferred), work)

@@ -1,8 +1,9 @@
 //! Recognises messages of people that PluralKit or Tupperbox deletes and posts again, under the name of another person or character, by a webhook.
 //!
-//! The post does not name its author. Its text is a part of the deleted one, in the same channel, shortly after it.
+//! The post does not name its author. Its text is that of the deleted message without the tags before and after it, in the same channel, shortly after
+//! it. If several people have said what fits, nobody is known to be its author.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -14,8 +15,10 @@ use super::wire::Message;
 const APPLICATIONS: [u64; 2] = [466_378_653_216_014_359, 431_544_605_209_788_416];
 /// The longest time between a message and its repost.
 const WITHIN: Duration = Duration::from_secs(60);
+/// The longest tags, in characters.
+const LONGEST_TAGS: usize = 40;
 /// The number of messages that are kept for comparison.
-const MOST: usize = 512;
+const MOST: usize = 4_096;
 
 /// The newest messages of people.
 #[derive(Default)]
@@ -33,14 +36,19 @@ impl Proxies {
     pub(super) fn author_of(&self, channel: Snowflake, message: &Message) -> Option<Snowflake> {
         let text = message.content().trim();
         let mut newest = self.0.lock();
+        while newest.front().is_some_and(|oldest| message.id.time().since(oldest.id.time()) > WITHIN) {
+            newest.pop_front();
+        }
         let application = message.webhook_id.and(message.application_id);
         if application.is_some_and(|application| APPLICATIONS.contains(&application.get())) {
-            let is_original = |original: &Original| {
-                original.channel == channel
-                    && original.text.contains(text)
-                    && message.id.time().since(original.id.time()) <= WITHIN
+            let is_original = |original: &&Original| {
+                let tags = original.text.chars().count().saturating_sub(text.chars().count());
+                original.channel == channel && original.text.contains(text) && tags <= LONGEST_TAGS
             };
-            let place = newest.iter().rposition(is_original).filter(|_| !text.is_empty())?;
+            let authors: BTreeSet<Snowflake> =
+                newest.iter().filter(is_original).map(|original| original.author).filter(|_| !text.is_empty()).collect();
+            let author = authors.first().copied().filter(|_| authors.len() == 1)?;
+            let place = newest.iter().rposition(|original| original.author == author && is_original(&original))?;
             return newest.remove(place).map(|original| original.author);
         }
         if message.webhook_id.is_none() && message.author.bot != Some(true) && !text.is_empty() {
@@ -88,7 +96,13 @@ mod tests {
         assert_eq!(post(here, 12, "", pluralkit), None, "without a text");
         assert_eq!(post(here, 12, "hello Aria", pluralkit), Some(7));
         assert_eq!(post(here, 12, "hello Aria", pluralkit), None, "each message is posted again once");
-        assert_eq!(post(here, 72, "something else", tupperbox), None, "too late");
         assert_eq!(post(here, 71, "something else", tupperbox), Some(8));
+        say(3, 100, 7, "L: ok");
+        say(4, 101, 8, "ok, looking at that");
+        assert_eq!(post(here, 102, "ok", pluralkit), None, "by either of two");
+        say(5, 110, 8, &format!("this {}", "and that ".repeat(9)));
+        assert_eq!(post(here, 111, "this", pluralkit), None, "there are no tags of that length");
+        say(6, 120, 7, "L: late");
+        assert_eq!(post(here, 181, "late", tupperbox), None, "too late");
     }
 }

@@ -151,7 +151,7 @@ impl Scene<'_> {
         let told = |model: &Arc<str>| Told::new(self.language, "why.message.filtered", &[("model", model)]);
         let lines =
             found.refused_by.iter().map(move |model| StoryLine { seq: None, ..told(model).line(&found.message, "filter") });
-        lines.chain(if found.is_filtered() { self.last_refusal() } else { None })
+        lines.chain(if found.is_filtered() { self.last_refusal("why.models.last_refused") } else { None })
     }
 
     async fn brief_fate(&self, who: &Subject, found: &Found, current: &CurrentState) -> Result<Brief, ReadError> {

@@ -783,6 +783,13 @@ impl RecordService for FakeBackend {
         Ok(Why { room: query.room.as_str().into(), story, waiting_for, ..Why::default() })
     }
 
+    async fn author(&self, id: &RoomId, message: &str) -> Result<Option<Author>, Refused> {
+        self.with_room(id, |room| {
+            let found = room.messages.iter().find(|known| known.id.as_deref() == Some(message));
+            Ok(found.map(|found| Author { id: found.from.clone(), name: found.from.clone(), role: found.role }))
+        })
+    }
+
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
         let to = query.to.unwrap_or(NOON);
         let from = query.from.unwrap_or(to - Duration::from_secs(86_400));

@@ -8,6 +8,7 @@ use super::messages::{Found, History, HistoryQuery, SearchQuery};
 use super::refused::Refused;
 use super::room::RoomId;
 use super::usage::{ReceptionQuery, Receptions, SafetyFigures, Usage, UsageQuery};
+use crate::domain::message::Author;
 
 /// Reads the record.
 #[async_trait]
@@ -23,6 +24,9 @@ pub trait RecordService: Send + Sync + 'static {
 
     /// The explanation of a decision, or of why nothing has triggered yet.
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused>;
+
+    /// The author of a message with this id of its platform. `None` if it is not on record.
+    async fn author(&self, room: &RoomId, id: &str) -> Result<Option<Author>, Refused>;
 
     /// The usage of guilds in a time range, and their daily caps. Returns [`Refused::Invalid`] of `from` if the range ends before it begins, and
     /// [`Refused::NotFound`] for an unknown guild.

@@ -114,8 +114,10 @@ impl Scene {
         final_answer(&self.discord, user, channel, options).await
     }
 
-    /// A person presses a button in the guild's channel. Returns the text of the final answer.
-    async fn pressed(&self, user: Id, button: &str) -> String {
+    /// A person uses a subcommand in the guild's channel, and presses the button of the answer. Returns the text of the final answer.
+    async fn confirmed(&self, user: Id, options: Value) -> String {
+        let question = self.ask(user, self.general, options).await;
+        let button = question.data["components"][0]["components"][0]["custom_id"].as_str().expect("a button");
         let interaction = self.discord.press(user, self.general, button);
         assert!(self.discord.answer_to(interaction).await.ephemeral);
         self.discord.final_answer(interaction).await.content

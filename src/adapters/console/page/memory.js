@@ -60,7 +60,7 @@ export function showMemory(room, me) {
   async function refresh() {
     try {
       const [{ on, across_rooms: isAcross, allowed, notes, taken, guild }, mine] = await Promise.all([api.notes(room.id), me ? api.notesAbout(room.guild, me) : null]);
-      const last = taken.at(-1);
+      const last = taken.filter(one => one.messages > 0).at(-1);
       const dropped = Object.entries(last?.dropped ?? {}).map(([why, count]) => t(`remembered.dropped.${why}`, { count }));
       const key = allowed ? (on === undefined ? 'unset' : on ? 'on' : 'off') : 'forbidden';
       const turn = on ? button(t('remembered.turn_off'), () => api.switchNotes(guild, false)) : button(t('remembered.turn_on'), () => api.switchNotes(guild, true), { class: 'solid' });

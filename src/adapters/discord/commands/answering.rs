@@ -59,14 +59,15 @@ pub(super) fn message(text: &str) -> Value {
 }
 
 /// The message of an answer, with its button.
-pub(super) fn of(answer: &Answer) -> Value {
+pub(super) fn of(answer: &Answer, interaction: Snowflake) -> Value {
     let mut message = message(answer.text());
-    message["data"]["components"] = components(answer);
+    message["data"]["components"] = components(answer, interaction);
     message
 }
 
-fn components(answer: &Answer) -> Value {
+fn components(answer: &Answer, interaction: Snowflake) -> Value {
     let Answer::Question { button, id, .. } = answer else { return json!([]) };
+    let id = format!("{id}{interaction}");
     let button = json!({ "type": ComponentType::Button, "style": ButtonStyle::Danger, "label": button, "custom_id": id });
     json!([{ "type": ComponentType::ActionRow, "components": [button] }])
 }
@@ -157,7 +158,7 @@ impl CommandHandler {
     pub(super) async fn edit_answer(&self, handle: &Handle, answer: &Answer) -> bool {
         let text = answer.text();
         // Links in text by other people get no preview under the bot's name.
-        let body = json!({ "content": fitted(text), "allowed_mentions": AllowedMentions::default(), "flags": MessageFlags::SUPPRESS_EMBEDS, "components": components(answer) });
+        let body = json!({ "content": fitted(text), "allowed_mentions": AllowedMentions::default(), "flags": MessageFlags::SUPPRESS_EMBEDS, "components": components(answer, handle.id) });
         for tried in 1..=LATER_TRIES {
             let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone(), answer.file());
             // The request is idempotent: it sets the text of the same message.

@@ -1,19 +1,25 @@
 //! `/tertulia stop`, `again` and `clear`, and the entries *Why?* and *Forget this* in the menu of a message.
 
+use std::sync::Arc;
+
 use super::choosing::member;
 use super::interaction::ChannelContext;
 use super::members::may_change;
 use super::why::decision_line;
-use super::words::{listed, name};
+use super::words::{self, listed, name};
 use super::{Answer, CommandHandler, registered};
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::{Outcome, Why, WhyAt, WhyQuery};
+use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Outcome, Why, WhyAt, WhyQuery};
 use crate::ports::backend::messages::HistoryQuery;
 use crate::ports::backend::room::Room;
+use crate::ports::inbound_events::InboundError;
 use crate::snowflake::Snowflake;
 use crate::texts::Language;
 
+/// The number of decisions among which the one behind a statement is searched for.
+const MOST_SEARCHED: usize = 100;
 const NOBODY: &str = "No companion is here. `/tertulia status` says more.";
 const UNKNOWN_MESSAGE: &str = "Companions do not know this message: they were not here, could not read it, or it was deleted.";
 
@@ -80,9 +86,10 @@ impl CommandHandler {
                 at: Some(WhyAt::Event(seq)),
                 language: Language::English,
             };
-            let decision = match brief.seq {
-                Some(seq) => self.backend.records.why(query(seq)).await.ok().and_then(|why| why.decision),
-                None => None,
+            let decision = match (brief.seq, brief.outcome) {
+                (Some(seq), _) => self.backend.records.why(query(seq)).await.ok().and_then(|why| why.decision),
+                (None, Some(Outcome::Own)) => self.wish_before(why.message, &brief.companion, &room).await?,
+                (None, _) => None,
             };
             let outcome = match brief.outcome {
                 Some(Outcome::Own) => "wrote this",
@@ -104,7 +111,21 @@ impl CommandHandler {
         Ok(lines.join("\n"))
     }
 
-    /// Removes a message from the companions' memory. It stays on Discord.
+    /// The newest decision of a companion to speak before a message.
+    async fn wish_before(
+        &self,
+        message: Option<Seq>,
+        companion: &CompanionId,
+        room: &Room,
+    ) -> Result<Option<DecisionRecord>, Answer> {
+        let (room, companion) = (Some(room.id.clone()), Some(companion.clone()));
+        let query = DecisionQuery { room, companion, after: None, limit: MOST_SEARCHED };
+        let decisions = self.backend.records.decisions(query).await?.decisions;
+        let is_wish = |decision: &DecisionRecord| Some(decision.seq) < message && &*decision.decision == "YES";
+        Ok(decisions.into_iter().filter(is_wish).max_by_key(|decision| decision.seq))
+    }
+
+    /// Removes a person's message from the companions' memory, with quotes of it. It stays on Discord.
     pub(super) async fn forget_message(
         &self,
         message: Snowflake,
@@ -112,16 +133,32 @@ impl CommandHandler {
         here: &ChannelContext,
         person: Snowflake,
     ) -> Result<String, Answer> {
-        if author != Some(person) && !here.user_may_manage_messages() {
+        let id: Arc<str> = message.to_string().into();
+        let recorded = match self.room(here).await? {
+            Some(room) => self.backend.records.author(&room.id, &id).await?,
+            None => None,
+        };
+        if recorded.as_ref().is_some_and(|recorded| recorded.role == Role::Companion) {
+            return Err(Answer::Refused(
+                "This is a companion's message. Delete it on Discord (**Manage Messages**), and companions forget it, too."
+                    .to_owned(),
+            ));
+        }
+        // A webhook may have posted it for a person.
+        let is_own = author == Some(person)
+            || recorded.is_some_and(|recorded| recorded.role == Role::Person && *recorded.id == *person.person().as_str());
+        if !is_own && !here.user_may_manage_messages() {
             return Err(Answer::Refused(
                 "Your own messages can be forgotten at your wish. For others' you need the permission **Manage Messages** here."
                     .to_owned(),
             ));
         }
-        let Some((room, Why { message: Some(seq), .. })) = self.look_up(message, here).await? else {
-            return Ok(UNKNOWN_MESSAGE.to_owned());
-        };
-        self.backend.messages.delete(&room.id, seq).await?;
+        self.inbound_events.deleted(&here.channel_ref(), &[id]).await.map_err(|error| {
+            Answer::Failed(match error {
+                InboundError::Later { .. } => "The message could not be forgotten. Please try again in a minute.".to_owned(),
+                InboundError::Broken(_) => words::BROKEN.to_owned(),
+            })
+        })?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, "a message was forgotten on request");
         Ok("Forgotten: companions do not read this message any more, and notes of it are gone. On Discord it stays until somebody deletes it there.".to_owned())
     }

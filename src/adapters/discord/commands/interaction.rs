@@ -8,6 +8,7 @@ mod payload;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::Value;
@@ -28,6 +29,8 @@ use crate::wire;
 
 /// The limit of characters used of typed text, which is what Discord allows in an option with autocomplete.
 const LONGEST_TYPED: usize = 100;
+/// How long a button confirms the command that showed it.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(15 * 60);
 
 #[derive(Debug)]
 pub(super) struct Interaction {
@@ -120,7 +123,7 @@ pub(super) enum Command {
     WhyOf {
         message: Snowflake,
     },
-    /// Removes a message from memory. `author`: its author, if it is a person.
+    /// Removes a message from memory. `author`: its author, unless a webhook posted it.
     ForgetMessage {
         message: Snowflake,
         author: Option<Snowflake>,
@@ -365,10 +368,15 @@ impl Payload {
             if let Some(person) = data.custom_id.strip_prefix(HELP_FOR) {
                 return Some(Action::Help { person: Snowflake::of_person(person)?, language: self.locale });
             }
-            match data.custom_id.as_str() {
-                name::SURE_FORGET => return Some(Action::Command(Command::ForgetMe { sure: true })),
-                name::SURE_CLEAR => return Some(Action::Command(Command::Clear { sure: true })),
-                _ => {}
+            // A question that is too old is asked again.
+            let is_fresh = |question: &str| {
+                question.parse().is_ok_and(|question: Snowflake| self.id.time().since(question.time()) < CONFIRMED_WITHIN)
+            };
+            if let Some(question) = data.custom_id.strip_prefix(name::SURE_FORGET) {
+                return Some(Action::Command(Command::ForgetMe { sure: is_fresh(question) }));
+            }
+            if let Some(question) = data.custom_id.strip_prefix(name::SURE_CLEAR) {
+                return Some(Action::Command(Command::Clear { sure: is_fresh(question) }));
             }
             let question = data.custom_id.strip_prefix(QUESTION)?.parse().ok()?;
             let [companion] = data.values.as_deref()? else { return None };

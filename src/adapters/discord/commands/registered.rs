@@ -51,9 +51,9 @@ pub(super) const OFF: &str = "off";
 pub(super) const STOP: &str = "stop";
 pub(super) const AGAIN: &str = "again";
 pub(super) const CLEAR: &str = "clear";
-/// The ids of buttons that confirm a command.
-pub(super) const SURE_FORGET: &str = "sure:forget";
-pub(super) const SURE_CLEAR: &str = "sure:clear";
+/// The beginnings of the ids of buttons that confirm a command.
+pub(super) const SURE_FORGET: &str = "forget:";
+pub(super) const SURE_CLEAR: &str = "clear:";
 pub(super) const TEXT: &str = "text";
 pub(super) const WORDS: &str = "words";
 pub(super) const NOTE: &str = "note";

@@ -21,10 +21,11 @@ It is for members who may manage the channel.
 Nobody is in a channel yet. Until somebody adds a companion, nothing that is said here is kept.";
 
 impl SharedIntake {
-    /// Posts the first message in the channel that the guild has chosen for such messages, if the bot was invited just now. It is posted at most once.
+    /// Posts the first message in the channel that the guild has chosen for such messages, if the bot was invited just now, and no companion is there
+    /// from an earlier invitation. It is posted at most once.
     pub(super) fn welcome(self: &Arc<Self>, reported: &wire::Guild) {
         let (Some(channel), Some(joined_at)) = (reported.system_channel_id, reported.joined_at()) else { return };
-        if self.discord.now().since(joined_at) > RECENT {
+        if self.discord.now().since(joined_at) > RECENT || self.has_members(Some(reported.id)) {
             return;
         }
         let (shared, guild) = (Arc::clone(self), reported.id);

@@ -249,7 +249,8 @@ impl<'a> PartialAnswer<'a> {
     fn add_choice(&mut self, choice: Choice) {
         match *self.index.get_or_insert(choice.index) {
             index if choice.index > index => return,
-            index if choice.index < index => self.begin_again(choice.index),
+            index if choice.index < index && choice.has_output() => self.begin_again(choice.index),
+            index if choice.index < index => return,
             _ => {}
         }
         self.has_choice = true;

@@ -393,7 +393,7 @@ fn the_newest_messages_are_shown_whatever_stands_below() {
 }
 
 /// On a model with 2,048 tokens, of which a sixth is left to answers. The other 1,707 are up to 1,625 by the estimate if the model counts the same,
-/// and 1,219 if it counts a third more, also of the persona of 800 tokens.
+/// and 1,219 if it counts 1.4 times as many, also of the persona of 800 tokens.
 #[test]
 fn a_small_prompt_has_the_whole_persona_and_the_last_twenty_messages() {
     const KNOWN: usize = 20;

@@ -207,7 +207,8 @@ async fn a_message_is_explained_answered_again_and_forgotten_and_a_channel_begin
 
     let why = on(kim, "Why?", asked).await;
     assert!(why.contains("**Aria** answered this") && why.contains("decided to speak (it was addressed)"), "{why}");
-    assert!(on(kim, "Why?", answer.message).await.contains("**Aria** wrote this"));
+    let why = on(kim, "Why?", answer.message).await;
+    assert!(why.contains("**Aria** wrote this") && why.contains("decided to speak (it was addressed)"), "{why}");
     assert_eq!(ask(ana, sub("stop", json!([]))).await, "Nobody is writing anything that could still be stopped.");
     assert!(ask(ana, sub("again", json!([]))).await.starts_with("**Aria** answers again"));
     discord.posts_in(general, 2).await;
@@ -218,6 +219,14 @@ async fn a_message_is_explained_answered_again_and_forgotten_and_a_channel_begin
     assert!(on(ana, "Forget this", asked).await.starts_with("Forgotten: "));
     assert!(!server.history(&room).await.iter().any(|(.., text)| text.contains("how was your day?")));
     assert!(on(ana, "Forget this", asked).await.starts_with("Forgotten: "), "again, without an effect");
+    let newest = discord.posts().last().expect("an answer").message;
+    assert!(on(ana, "Forget this", newest).await.contains("companion's message"));
+    let text = json!({ "type": 3, "name": "text", "value": "my own words" });
+    let said = discord.command(ana, general, sub("say", json!([companion("aria"), text])));
+    assert!(discord.final_answer(said).await.content.ends_with("my own words"));
+    let shown = discord.look(|state| state.world.interactions[&said].original).expect("a message");
+    assert!(on(kim, "Forget this", shown).await.contains("**Manage Messages**"));
+    assert!(on(ana, "Forget this", shown).await.starts_with("Forgotten: "), "what she said by a command");
 
     assert!(ask(ana, sub("clear", json!([]))).await.contains("**Manage Channels**"));
     assert!(pressed(ana, sub("clear", json!([]))).await.contains("**Manage Channels**"), "the button does not help");

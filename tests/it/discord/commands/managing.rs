@@ -189,7 +189,7 @@ async fn people_can_opt_out_and_be_forgotten() {
 
     assert!(ask(me("forget", json!([]))).await.contains("cannot be undone"));
     assert!(scene.backend.probe().forgotten.is_empty(), "nothing is forgotten by mistake");
-    let forgotten = scene.pressed(scene.ana, "sure:forget").await;
+    let forgotten = scene.confirmed(scene.ana, me("forget", json!([]))).await;
     assert!(forgotten.starts_with("Forgotten: 2 messages of yours, with 1 decision and 0 summaries"), "{forgotten}");
     let forget = scene.backend.probe().forgotten.pop().expect("a request to forget Ana");
     assert_eq!((forget.guild, &*forget.person), (guild.clone(), person.as_str()));
