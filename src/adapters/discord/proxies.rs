@@ -77,7 +77,7 @@ mod tests {
             message["webhook_id"] = json!("77");
             message["application_id"] = json!(application.to_string());
         }
-        serde_json::from_value(message).unwrap()
+        serde_json::from_str(&message.to_string()).unwrap()
     }
 
     #[test]

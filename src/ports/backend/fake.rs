@@ -42,7 +42,7 @@ use crate::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonA
 use crate::domain::closing::Stage;
 use crate::domain::guests;
 use crate::domain::id::{CompanionId, GuildId, PersonId, Seq};
-use crate::domain::message::{Modality, Role};
+use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::price::{Price, UnitPrice};
 use crate::domain::reception::Reception;

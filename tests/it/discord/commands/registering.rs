@@ -43,7 +43,7 @@ async fn the_commands_are_registered_once_for_all_connections() {
     // Requests that follow from that read were sent before this one is answered.
     rest.get(&path).await;
     let commands = rest.get(&path).await.body;
-    assert_eq!(registered(&discord), 3, "the other one, and our two");
+    assert_eq!(registered(&discord), 5, "the other one, and our four");
     assert_eq!(commands[0]["name"], "other");
     assert_eq!((&commands[1]["name"], &commands[1]["contexts"]), (&json!("tertulia"), &json!([0, 1])));
     assert_eq!(commands[1]["options"].as_array().map(Vec::len), Some(15));
@@ -80,5 +80,5 @@ async fn a_failed_registration_is_retried() {
     commands.ready();
 
     discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
-    assert_eq!(registered(&discord), 3);
+    assert_eq!(registered(&discord), 5);
 }

@@ -66,14 +66,15 @@ impl Interaction {
     }
 }
 
-/// Checks the select menus of an answer: at most five rows, with one menu each.
+/// Checks the components of an answer: at most five rows, with one select menu or one button each.
 ///
 /// <https://docs.discord.com/developers/components/reference#string-select>
+/// <https://docs.discord.com/developers/components/reference#button>
 ///
 /// # Errors
 ///
 /// Any other component, or a menu with too many options or with texts that are too long.
-pub fn check_select_menus(data: &Value) -> Result<(), Refusal> {
+pub fn check_components(data: &Value) -> Result<(), Refusal> {
     let rows = data["components"].as_array().map_or(&[][..], Vec::as_slice);
     let length = |text: &Value| text.as_str().map_or(0, |text| text.chars().count());
     let is_select_menu = |list: &Value| {
@@ -89,13 +90,24 @@ pub fn check_select_menus(data: &Value) -> Result<(), Refusal> {
                 .iter()
                 .all(|option| [&option["label"], &option["value"]].iter().all(|text| (1..=100).contains(&length(text))))
     };
+    let is_button = |button: &Value| {
+        button["type"] == 2
+            && (1..=4).contains(&button["style"].as_u64().unwrap_or_default())
+            && (1..=80).contains(&length(&button["label"]))
+            && (1..=100).contains(&length(&button["custom_id"]))
+    };
     let is_row = |row: &Value| {
-        row["type"] == 1 && matches!(row["components"].as_array().map(Vec::as_slice), Some([list]) if is_select_menu(list))
+        let components = row["components"].as_array().map(Vec::as_slice);
+        row["type"] == 1 && matches!(components, Some([one]) if is_select_menu(one) || is_button(one))
     };
     if rows.len() <= 5 && rows.iter().all(is_row) {
         return Ok(());
     }
-    Err(Refusal::field(&["data", "components"], "UNION_TYPE_CHOICES", "The counterpart supports select menus only."))
+    Err(Refusal::field(
+        &["data", "components"],
+        "UNION_TYPE_CHOICES",
+        "The counterpart supports select menus and single buttons only.",
+    ))
 }
 
 /// Checks the choices that answer an autocomplete.

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, MESSAGE_COMPONENT, check_choices, check_select_menus};
+use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, MESSAGE_COMPONENT, check_choices, check_components};
 use super::super::journal::Answer;
 use super::super::messages::{CHAT_INPUT_COMMAND, EPHEMERAL, LOADING};
 use super::super::{Answered, Author, Content, Draft, Id, Interaction, Message, Refusal, Sender, State, Unknown};
@@ -31,7 +31,7 @@ impl State {
         let data = &call.body["data"];
         let message = match (interaction.kind, kind) {
             (APPLICATION_COMMAND | MESSAGE_COMPONENT, MESSAGE) => {
-                check_select_menus(data)?;
+                check_components(data)?;
                 Some(self.answer_with(&interaction, data)?)
             }
             (APPLICATION_COMMAND | MESSAGE_COMPONENT, DEFERRED_MESSAGE) => {
