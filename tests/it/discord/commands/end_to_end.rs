@@ -205,13 +205,16 @@ async fn a_message_is_explained_answered_again_and_forgotten_and_a_channel_begin
     let asked = discord.say(ana, general, "hey aria, how was your day?");
     let answer = discord.post_in(general).await;
 
+    // The answer is there a moment before it is on record.
+    until("the record", async || on(kim, "Why?", asked).await.contains("**Aria** answered this")).await;
     let why = on(kim, "Why?", asked).await;
     assert!(why.contains("**Aria** answered this") && why.contains("decided to speak (it was addressed)"), "{why}");
     let why = on(kim, "Why?", answer.message).await;
     assert!(why.contains("**Aria** wrote this") && why.contains("decided to speak (it was addressed)"), "{why}");
     assert_eq!(ask(ana, sub("stop", json!([]))).await, "Nobody is writing anything that could still be stopped.");
     // The answer is there a moment before it is on record.
-    until("another answer", async || ask(ana, sub("again", json!([]))).await.starts_with("**Aria** answers again")).await;
+    let again = ask(ana, sub("again", json!([]))).await;
+    assert!(again.starts_with("**Aria** answers again"), "{again}");
     discord.posts_in(general, 2).await;
     let refused = ask(ana, sub("again", json!([]))).await;
     assert!(!refused.contains("broken"), "{refused}");

@@ -116,8 +116,16 @@ impl Record<'_> {
             {
                 self.break_rule("it votes in another round than it was asked in", event);
             }
-            let wish = self.seats.get_mut(companion).and_then(|seat| seat.wish.take_if(|_| is_cancelled));
-            if is_cancelled && (question.is_some() || wish.is_some()) {
+            // A question about others' messages goes on.
+            let is_beside = is_cancelled && question.is_none() && event["upto"] == 0 && {
+                let seat = self.seats.get(companion);
+                let going_on = seat.and_then(|seat| seat.asked.or(seat.wish));
+                going_on.is_some_and(|going_on| numbers(event, "messages").iter().all(|seq| *seq > going_on.round))
+            };
+            let wish = self.seats.get_mut(companion).and_then(|seat| seat.wish.take_if(|_| is_cancelled && !is_beside));
+            if is_beside {
+                self.retracted(companion, event);
+            } else if is_cancelled && (question.is_some() || wish.is_some()) {
                 self.held.remove(companion);
                 self.retracted(companion, event);
             } else if is_cancelled {
