@@ -1,4 +1,4 @@
-//! `/tertulia stop`, `again` and `clear`, and the entries *Why?* and *Forget this* in the menu of a message.
+//! `/tertulia stop` and `clear`, and the entries *Why?* and *Forget this* in the menu of a message.
 
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Outcome, Why, WhyAt, WhyQuery};
-use crate::ports::backend::messages::HistoryQuery;
 use crate::ports::backend::room::Room;
 use crate::ports::inbound_events::InboundError;
 use crate::snowflake::Snowflake;
@@ -44,21 +43,6 @@ impl CommandHandler {
             return Ok("Nobody is writing anything that could still be stopped.".to_owned());
         }
         Ok(format!("Stopped: {}.", listed(stopped.into_iter())))
-    }
-
-    /// Replaces the newest message by another answer of the same companion.
-    pub(super) async fn again(&self, here: &ChannelContext) -> Result<String, Answer> {
-        may_write(here)?;
-        let room = self.room(here).await?.ok_or_else(|| Answer::Refused(NOBODY.to_owned()))?;
-        let newest = self.backend.records.history(&room.id, HistoryQuery { after: None, before: None, limit: 1 }).await?;
-        let Some(newest) = newest.messages.last().filter(|newest| newest.role == Role::Companion) else {
-            return Ok("Only the newest message can be answered again, and it is not a companion's.".to_owned());
-        };
-        self.backend.messages.try_again(&room.id, newest.seq).await?;
-        Ok(format!(
-            "{} answers again; the answer before goes once the new one is there.",
-            name(newest.name.as_ref().unwrap_or(&newest.from))
-        ))
     }
 
     /// Has companions begin anew: nothing said so far stands in prompts any more.

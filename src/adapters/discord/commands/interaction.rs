@@ -115,7 +115,6 @@ pub(super) enum Command {
     Stop {
         companion: Option<String>,
     },
-    Again,
     Clear {
         sure: bool,
     },
@@ -204,7 +203,6 @@ impl Command {
             Self::Memory(_) => name::MEMORY,
             Self::ForgetMe { .. } => "forget_me",
             Self::Stop { .. } => name::STOP,
-            Self::Again => name::AGAIN,
             Self::Clear { .. } => name::CLEAR,
             Self::WhyOf { .. } => "why_of",
             Self::ForgetMessage { .. } => "forget_message",
@@ -516,7 +514,6 @@ fn parse_command(
         }),
         name::FORGET => Command::ForgetMe { sure: false },
         name::STOP => Command::Stop { companion },
-        name::AGAIN => Command::Again,
         name::CLEAR => Command::Clear { sure: false },
         name::IGNORE => Command::IgnoreMe { on: options.switch()? },
         name::EXPORT_ME => Command::ExportMe,

@@ -49,7 +49,6 @@ pub(super) const SWITCH: &str = "switch";
 pub(super) const ON: &str = "on";
 pub(super) const OFF: &str = "off";
 pub(super) const STOP: &str = "stop";
-pub(super) const AGAIN: &str = "again";
 pub(super) const CLEAR: &str = "clear";
 /// The beginnings of the ids of buttons that confirm a command.
 pub(super) const SURE_FORGET: &str = "forget:";
@@ -60,7 +59,7 @@ pub(super) const NOTE: &str = "note";
 pub(super) const SERVER: &str = "server";
 pub(super) const ACROSS: &str = "across";
 /// All subcommands and groups of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 18] = [
+pub(super) const SUBCOMMANDS: [&str; 17] = [
     STATUS,
     JOIN,
     LEAVE,
@@ -77,7 +76,6 @@ pub(super) const SUBCOMMANDS: [&str; 18] = [
     ABOUT,
     HELP,
     STOP,
-    AGAIN,
     CLEAR,
 ];
 /// The length limit of `/tertulia say`. The text and both names must fit into one message.
@@ -276,7 +274,6 @@ pub(super) fn command() -> Value {
             subcommand(ABOUT, "What the companions are, who runs them, and what is kept; only you see it", Vec::new()),
             subcommand(HELP, "What you can do here", Vec::new()),
             subcommand(STOP, "Stop what companions are writing here", vec![only("Only this companion")]),
-            subcommand(AGAIN, "Have the newest message answered again, in other words", Vec::new()),
             subcommand(CLEAR, "Have companions begin anew in this channel; it asks first", Vec::new()),
         ],
     )

@@ -34,7 +34,7 @@ For everybody:
 *Apps > Ask a companion about this*, in the menu of a message
 `/tertulia status` – who is here, and whether there is a problem
 `/tertulia why` – why they spoke, or did not; *Apps > Why?* in the menu of a message about that one
-`/tertulia stop` and `/tertulia again` – stop what is being written; have the newest message answered again
+`/tertulia stop` – stop what is being written
 `/tertulia recall` – find what was said here
 `/tertulia memory` – what they noted about you: see, correct and erase it
 `/tertulia ignore me` – they stop listening to you, until you switch it off

@@ -33,7 +33,6 @@ fn every_command_is_read_with_its_options() {
         (sub("why", json!([])), Command::Why { companion: None }),
         (me("forget", json!([])), Command::ForgetMe { sure: false }),
         (sub("stop", json!([text("companion", "aria")])), Command::Stop { companion: some("aria") }),
-        (sub("again", json!([])), Command::Again),
         (sub("clear", json!([])), Command::Clear { sure: false }),
         (me("ignore", json!([])), Command::IgnoreMe { on: true }),
         (me("ignore", json!([text("switch", "off")])), Command::IgnoreMe { on: false }),
