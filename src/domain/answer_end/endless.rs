@@ -12,7 +12,7 @@ const TIMES: usize = 4;
 const SHORTEST: usize = 400;
 
 /// The maximum distance, in bytes, of a counter from the beginning of its line or sentence: `Step 4:`, `**4.**`.
-const MAX_BEFORE_COUNTER: usize = 16;
+const MAX_BEFORE_COUNTER: usize = 24;
 
 /// The start of the repetition at the end of a text, moved to the end of a whole sentence if there is one. Parts that differ only in a counter at the
 /// beginning of a line or sentence count as repeated, too. `None`: the text does not end with a repetition.

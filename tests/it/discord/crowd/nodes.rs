@@ -45,7 +45,7 @@ async fn a_node_that_is_killed_or_stopped_is_replaced_and_nothing_is_lost_or_dou
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_is_finished_by_the_next_node_when_its_node_is_killed_in_the_middle() {
-    let sentences: Vec<String> = (0..100).map(|number| format!("This is sentence {number} of a story that is long.")).collect();
+    let sentences: Vec<String> = (0..100).map(|number| format!("This story is long, and here is its part {number}.")).collect();
     let story = sentences.join(" ");
     let told = story.clone();
     let model = Model::start(move |body: &Value| match body["model"].as_str() {
