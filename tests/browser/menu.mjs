@@ -112,8 +112,10 @@ test('export and usage are behind buttons', async t => {
   // As if another model had been asked.
   await page.route('**/api/usage*', async route => {
     const answer = await (await route.fetch()).json();
-    answer.guilds[0].by[0].provider = 'openrouter';
-    Object.assign(answer.total, { input_tokens: 2000, cache_read_tokens: 1500 });
+    const [first, ...demo] = answer.guilds[0].by;
+    first.provider = 'openrouter';
+    const ofDemo = demo.reduce((sum, one) => sum + one.input_tokens, 0);
+    Object.assign(answer.total, { input_tokens: ofDemo + 2000, cache_read_tokens: 1500 });
     await route.fulfill({ json: answer });
   });
   await openMenu(page);
