@@ -10,6 +10,7 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq};
 use crate::domain::model_role::ModelRole;
 use crate::domain::moment::Moment;
 use crate::domain::reception::{LONGEST, REMEMBERED, is_evidence, receptions};
+use crate::domain::text::first;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError};
 use crate::journal::record::Used;
@@ -21,6 +22,8 @@ const MAX_PER_ROOM: usize = if cfg!(test) { 1_000 } else { 20_000 };
 pub(super) const MAX_IN_ALL: usize = 200_000;
 /// The number of events per read.
 const PAGE: usize = 512;
+/// The characters of a message that are kept.
+const LONGEST_TEXT: usize = 200;
 
 /// The facts about statements that usage records contain.
 #[derive(Default)]
@@ -126,7 +129,7 @@ impl ActorBackend {
             (in_room, *left, before) = (in_room - read, *left - read, page.last);
             let is_earlier = |event: &&Recorded| event.at < from && matches!(event.event, Event::Said { .. });
             earlier += page.events.iter().filter(is_earlier).count();
-            events.extend(page.events.into_iter().filter(|recorded| is_evidence(&recorded.event)));
+            events.extend(page.events.into_iter().filter(|recorded| is_evidence(&recorded.event)).map(shortened));
             if read < limit || earlier >= REMEMBERED {
                 break true;
             }
@@ -134,4 +137,14 @@ impl ActorBackend {
         events.reverse();
         Ok((events, is_complete))
     }
+}
+
+/// An event with the beginning of its text, which shows whether it has words. Many events are held at once.
+fn shortened(mut recorded: Recorded) -> Recorded {
+    if let Event::Said { message, .. } = &mut recorded.event
+        && message.text.len() > LONGEST_TEXT
+    {
+        message.text = first(&message.text, LONGEST_TEXT).into();
+    }
+    recorded
 }
