@@ -127,7 +127,7 @@ enum Answer {
         file: File,
         _slot: Slot<GuildId>,
     },
-    /// Asks whether to go on, with a button of this label. Its `custom_id` begins with `id`; the id of the interaction follows.
+    /// Asks for confirmation, with a button of this label. Its `custom_id` begins with `id`; the id of the interaction follows.
     Question {
         text: String,
         button: &'static str,

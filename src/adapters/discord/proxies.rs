@@ -1,7 +1,7 @@
 //! Recognises messages of people that PluralKit or Tupperbox deletes and posts again, under the name of another person or character, by a webhook.
 //!
 //! The post does not name its author. Its text is that of the deleted message without the tags before and after it, in the same channel, shortly after
-//! it. If several people have said what fits, nobody is known to be its author.
+//! it. If messages of several authors match, the author is unknown.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;

@@ -393,7 +393,7 @@ impl Conversation {
         let mut retracted = Vec::new();
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
-            // Whether a question about others' messages goes on.
+            // Whether the question in flight is about others' messages, so that it continues.
             let is_beside = is_cancelled && gate.considered().is_some_and(|considered| !decided.retracts(considered));
             let mut answered = None;
             match decided.ticket {

@@ -67,7 +67,7 @@ const showProblem = problem => notice.show(problem.message, 'problem');
 
 const change = redraws(draw);
 
-// Why what somebody asked companions to remember is not noted.
+// The reason why a request to remember something was refused.
 const refusedNote = why => t(has(`remembered.refused.${why}`) ? `remembered.refused.${why}` : 'remembered.refused.unknown');
 
 // The key of the item that shows an entry: its round, the line below its message, its group, or its own.

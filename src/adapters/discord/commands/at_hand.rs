@@ -23,7 +23,7 @@ const NOBODY: &str = "No companion is here. `/tertulia status` says more.";
 const UNKNOWN_MESSAGE: &str = "Companions do not know this message: they were not here, could not read it, or it was deleted.";
 
 impl CommandHandler {
-    /// Stops replies that are being made: of one companion, or of all.
+    /// Stops the replies in progress of one companion, or of all.
     pub(super) async fn stop(&self, typed: Option<&str>, here: &ChannelContext) -> Result<String, Answer> {
         may_write(here)?;
         let room = self.room(here).await?.ok_or_else(|| Answer::Refused(NOBODY.to_owned()))?;
@@ -45,7 +45,7 @@ impl CommandHandler {
         Ok(format!("Stopped: {}.", listed(stopped.into_iter())))
     }
 
-    /// Has companions begin anew: nothing said so far stands in prompts any more.
+    /// Clears a channel: prompts contain only messages from now on. Asks for confirmation first.
     pub(super) async fn clear(&self, sure: bool, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
         may_change(here, here)?;
         let room = self.room(here).await?.ok_or_else(|| Answer::Refused(NOBODY.to_owned()))?;
@@ -147,7 +147,7 @@ impl CommandHandler {
         Ok("Forgotten: companions do not read this message any more, and notes of it are gone. On Discord it stays until somebody deletes it there.".to_owned())
     }
 
-    /// What is on record about a message. `None` if it is not.
+    /// Looks a message up in the record. `None` if it is not there.
     async fn look_up(&self, message: Snowflake, here: &ChannelContext) -> Result<Option<(Room, Why)>, Answer> {
         let Some(room) = self.room(here).await? else { return Ok(None) };
         let at = Some(WhyAt::Message(message.to_string().into()));
