@@ -3,6 +3,7 @@
 // In a voice call the same field says it aloud.
 
 import * as api from './api.js';
+import { opened } from './back.js';
 import { byId, el, name, onPhone, say } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { mention } from './mention.js';
@@ -26,6 +27,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   byId('send-sign').textContent = onPhone() ? '➤' : '⏎';
   let editing = null;
   let replying = null;
+  let closed = null; // after an edit or a reply has begun
 
   const key = () => `text.${room()?.id ?? ''}`;
   // While a message is edited, the text typed before stays stored.
@@ -72,6 +74,9 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   }
 
   function draw() {
+    const isOpen = Boolean(editing || replying);
+    if (isOpen && !closed) closed = opened(cancel);
+    else if (!isOpen && closed) closed = closed();
     const isSaid = drawHow();
     author.draw(isSaid || Boolean(editing));
     const isDeleted = Boolean(room()?.isDeleted);

@@ -53,13 +53,15 @@ function lineOf(room, message) {
 const isReplaceable = (room, entry, newest) => entry === newest && entry.role === 'companion' && !room.platform && room.companions.get(entry.from)?.isExternal === false;
 
 // The items to show, in order: entries with the days between them, then questions and replies in flight, then messages that are not accepted yet.
-export function itemsOf(room, now, showsDecisions = true) {
+// `seenAt` is the time up to which the room was seen before it was opened, and `isMine` tells one's own messages: before the first later one of others stands that new ones begin.
+export function itemsOf(room, now, showsDecisions = true, { seenAt = null, isMine = () => false } = {}) {
   const items = [];
   let day = null;
   let previous = null;
   const newest = room.entries.findLast(entry => entry.kind === 'message');
   const lastDecision = new Map();
   let hasTalk = false;
+  let isNew = false; // whether new messages have begun
   gather(room);
   // Whether an entry only repeats the companion's decision before it.
   const isRepeated = entry => {
@@ -91,6 +93,11 @@ export function itemsOf(room, now, showsDecisions = true) {
       day = entryDay;
       previous = null;
       items.push({ key: `day${day}`, what: 'day', at: entry.at, entry: null, mark: words.day(entry.at, now) });
+    }
+    if (seenAt && !isNew && what === 'message' && entry.at > seenAt && !isMine(entry)) {
+      isNew = true;
+      previous = null;
+      items.push({ key: 'new', what: 'day', at: entry.at, entry: null, mark: t('messages.new_here') });
     }
     entry.time ??= Date.parse(entry.at);
     const group = join(entry);
@@ -212,7 +219,7 @@ function message(view, { entry, follows, canBeReplaced }) {
         { class: 'tools' },
         view.act.open && el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: t('messages.why_about'), 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, whyOrClose(story)),
         room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, t('messages.reply')),
-        canBeReplaced && view.act.replace ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, el('span', { class: 'where-wide' }, t('messages.answer_again')), el('span', { class: 'where-narrow' }, t('messages.answer_again_short'))) : null,
+        canBeReplaced && view.act.replace ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, t('messages.answer_again')) : null,
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, t('base.edit')) : null,
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, t('base.delete')) : null,
       ),
