@@ -6,6 +6,7 @@ mod end_to_end;
 mod managing;
 mod registering;
 mod reporting;
+mod setup;
 mod speaking;
 mod voice;
 

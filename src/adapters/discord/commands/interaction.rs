@@ -19,7 +19,9 @@ use twilight_model::guild::Permissions;
 
 use self::payload::{GivenOption, Payload};
 use super::memory::MemoryOptions;
+use super::menus::{self, SetupRequest};
 use super::registered::{self as name, CHANNEL_TYPES, Level};
+use super::roles::{RoleList, RoleOptions};
 use crate::domain::id::GuildId;
 use crate::outgoing::HELP_FOR;
 use crate::permissions::{self, Need, Place};
@@ -46,6 +48,7 @@ pub(super) struct Person {
     pub id: Snowflake,
     /// The name that others in the channel see, without control characters.
     pub name: Arc<str>,
+    pub roles: Vec<Snowflake>,
 }
 
 /// The ids and the token that are needed to answer an interaction.
@@ -109,6 +112,11 @@ pub(super) enum Command {
         words: String,
     },
     Memory(MemoryOptions),
+    Companion {
+        companion: Option<String>,
+    },
+    SetUp(SetupRequest),
+    Roles(RoleOptions),
     ForgetMe {
         sure: bool,
     },
@@ -201,6 +209,9 @@ impl Command {
             Self::Why { .. } => name::WHY,
             Self::Recall { .. } => name::RECALL,
             Self::Memory(_) => name::MEMORY,
+            Self::Companion { .. } => name::PROFILE,
+            Self::SetUp(_) => name::SETUP,
+            Self::Roles(_) => name::ROLES,
             Self::ForgetMe { .. } => "forget_me",
             Self::Stop { .. } => name::STOP,
             Self::Clear { .. } => name::CLEAR,
@@ -330,7 +341,8 @@ impl Payload {
     fn person(&self) -> Option<Person> {
         let member = self.member.as_ref();
         let user = member.and_then(|member| member.user.as_ref()).or(self.user.as_ref())?;
-        Some(Person { id: user.id, name: user.shown(member.and_then(|member| member.nick.as_deref())).into() })
+        let roles = member.map(|member| member.roles.clone()).unwrap_or_default();
+        Some(Person { id: user.id, name: user.shown(member.and_then(|member| member.nick.as_deref())).into(), roles })
     }
 
     fn here(&self) -> Option<ChannelContext> {
@@ -375,6 +387,9 @@ impl Payload {
             }
             if let Some(question) = data.custom_id.strip_prefix(name::SURE_CLEAR) {
                 return Some(Action::Command(Command::Clear { sure: is_fresh(question) }));
+            }
+            if let Some(request) = menus::read(&data.custom_id, data.values.as_deref().unwrap_or_default(), self.id.time()) {
+                return Some(Action::Command(Command::SetUp(request)));
             }
             let question = data.custom_id.strip_prefix(QUESTION)?.parse().ok()?;
             let [companion] = data.values.as_deref()? else { return None };
@@ -511,6 +526,21 @@ fn parse_command(
             me: options.on_or_off(name::ME)?,
             server: options.on_or_off(name::SERVER)?,
             across: options.on_or_off(name::ACROSS)?,
+        }),
+        name::PROFILE => Command::Companion { companion },
+        name::SETUP => Command::SetUp(SetupRequest::Begin),
+        name::ROLES => Command::Roles(RoleOptions {
+            list: match options.value(name::LIST).map(Value::as_str) {
+                None => None,
+                Some(Some(name::MAY_ADDRESS)) => Some(RoleList::MayAddress),
+                Some(Some(name::NEVER_ANSWERED)) => Some(RoleList::NeverAnswered),
+                Some(_) => return None,
+            },
+            role: match options.value(name::ROLE) {
+                None => None,
+                Some(role) => Some(role.as_str()?.parse().ok()?),
+            },
+            on: options.switch()?,
         }),
         name::FORGET => Command::ForgetMe { sure: false },
         name::STOP => Command::Stop { companion },

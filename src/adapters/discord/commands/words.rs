@@ -32,6 +32,7 @@ and the companion's name, or use `/tertulia say`.
 For everybody:
 `/tertulia say` – say something to a companion; everybody here sees it
 *Apps > Ask a companion about this*, in the menu of a message
+`/tertulia companion` – who they are, with pictures
 `/tertulia status` – who is here, and whether there is a problem
 `/tertulia why` – why they spoke, or did not; *Apps > Why?* in the menu of a message about that one
 `/tertulia stop` – stop what is being written
@@ -43,6 +44,7 @@ For everybody:
 `/tertulia about` – what they are, who runs them, and what is kept
 
 For people who may manage the channel:
+`/tertulia setup` – everything below, with menus; `/tertulia roles` – who may address companions
 `/tertulia join` and `/tertulia leave` – add and remove companions
 `/tertulia talkativeness` – how readily they speak up
 `/tertulia pause` – silence, for a while

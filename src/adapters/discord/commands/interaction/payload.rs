@@ -78,5 +78,7 @@ pub struct Member {
     #[serde(default, deserialize_with = "maybe")]
     pub nick: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
+    pub roles: Vec<Snowflake>,
+    #[serde(default, deserialize_with = "maybe")]
     pub permissions: Option<Permissions>,
 }
