@@ -254,7 +254,7 @@ impl RoomService for ActorBackend {
             model: companion.model.clone(),
             picture: self.context.pictures.path(&companion.id),
             greets: !companion.greetings.is_empty(),
-            guild: None,
+            guild: companion.guild.clone(),
             public_picture: companion
                 .picture
                 .clone()
@@ -271,7 +271,7 @@ impl RoomService for ActorBackend {
         if is_room && membership.companions.contains(companion) {
             return Ok((self.room_view(id, &membership).await?, false));
         }
-        if !self.context.memberships.companions().contains_key(companion) {
+        if !self.has_companion(companion, &channel_ref.guild) {
             return Err(self.no_companion(companion));
         }
         if self.context.memberships.excludes(&membership, companion) {

@@ -27,16 +27,19 @@ use crate::settings::Problem;
 use crate::telemetry::gateway::GatewayRecorder;
 use crate::texts::Language;
 
-/// Adds Discord to the context, if the settings have a token. Without a token its channels are not started. Must be called within a runtime. It
+/// Adds Discord to the context, if the settings have a token, and returns the handler of its commands. Without a token its channels are not started. Must be called within a runtime. It
 /// sends nothing to Discord yet.
 ///
 /// # Errors
 /// Returns an error if the token or an address cannot be used.
-pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) -> Result<ActorContext, Problem> {
+pub fn join(
+    mut context: ActorContext,
+    maintenance: &Arc<dyn StoreMaintenance>,
+) -> Result<(ActorContext, Option<Commands>), Problem> {
     let settings = &context.settings.discord;
     let Some(token) = settings.token()? else {
         context.platforms = context.platforms.with_disabled(Snowflake::is_of_discord);
-        return Ok(context);
+        return Ok((context, None));
     };
     let instruments = context.recorder.instruments().clone();
     let about = notice(&context.settings.safety, false, Language::English.code());
@@ -71,7 +74,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
         settings,
         instruments.clone(),
     );
-    let interactions = commands.clone();
+    let (interactions, handler) = (commands.clone(), commands.clone());
     let shared = SharedIntake::new(Dependencies {
         calls: Some(calls.clone()),
         discord: discord.clone(),
@@ -96,7 +99,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
     let gateway: Arc<dyn GatewayPort> = Arc::new(Gateway::new(settings, &token, parts)?);
     calls.set_gateway(gateway.clone());
     context.gateways = context.gateways.with(gateway);
-    Ok(context)
+    Ok((context, Some(handler)))
 }
 
 /// Registers the commands when a session is ready, so that they exist only once they can be handled.

@@ -8,7 +8,7 @@
 //! * `choosing`: finds companions by name, and answers autocomplete requests.
 //! * `members`: adds and removes companions, sets their interjection level, and pauses them.
 //! * `setup`: leads managers through these, with the buttons and menus of `menus`; `roles`: who may address companions.
-//! * `profiles`: shows companions.
+//! * `profiles`: shows companions. `own`: companions that a server's managers make.
 //! * `persons`: the commands `forget me`, `ignore me` and `export-me`.
 //! * `saying`: relays messages from users to companions.
 //! * `status`, `why`: describe a channel. `recall`: searches its messages. `voice`: calls.
@@ -23,6 +23,7 @@ mod interaction;
 mod members;
 mod memory;
 pub(super) mod menus;
+mod own;
 mod persons;
 mod profiles;
 mod recall;
@@ -39,8 +40,8 @@ pub(super) mod words;
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -65,6 +66,7 @@ use crate::adapters::slots::{Slot, Slots};
 use crate::domain::id::{CompanionId, GuildId};
 use crate::ports::backend::room::{Room, RoomId};
 use crate::ports::backend::{Backend, Refused};
+use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::inbound_events::InboundEvents;
 use crate::ports::opt_out::OptOut;
 use crate::settings::discord::Discord as Settings;
@@ -106,6 +108,10 @@ struct CommandHandler {
     questions: Questions,
     /// The companions of direct messages. `None`: the first companion.
     direct_companions: Option<Vec<CompanionId>>,
+    /// Makes, changes and removes companions, once the server has started.
+    companions: OnceLock<Arc<dyn CompanionSetup>>,
+    /// How many companions of its own a guild may have.
+    own_companions: u32,
     is_registering: AtomicBool,
     register_again: Notify,
     commands: Arc<Slots<GuildId>>,
@@ -148,6 +154,8 @@ enum Answer {
         embeds: Vec<Value>,
         components: Vec<Value>,
     },
+    /// A form to fill in. It must be the first answer.
+    Form(Value),
     /// The command is not allowed or not possible; the text says why.
     Refused(String),
     /// The command failed because of an internal error.
@@ -173,6 +181,8 @@ impl Commands {
             calls,
             questions: Questions::default(),
             direct_companions: settings.direct_companions.clone(),
+            companions: OnceLock::new(),
+            own_companions: settings.own_companions,
             is_registering: AtomicBool::new(false),
             register_again: Notify::new(),
             commands: Slots::new(AT_ONCE, AT_ONCE_IN_A_GUILD),
@@ -182,6 +192,12 @@ impl Commands {
             seen: Mutex::default(),
             instruments,
         }))
+    }
+
+    /// Sets what makes companions. Until then, servers' own companions cannot be made.
+    pub fn set_companions(&self, companions: Arc<dyn CompanionSetup>) {
+        // It is set once, at the start.
+        let _ = self.0.companions.set(companions);
     }
 
     /// Starts the registration of the commands, unless it is done or in progress. Call this when a connection is ready. Returns at once; must be
@@ -293,7 +309,9 @@ impl CommandHandler {
         let deferred = answering::deferred(pending.replaces);
         let (sent, answer) = if !has_file && self.discord.now().since(pending.handle.id.time()) < FRESH {
             if let Ok(answer) = timeout_at(pending.since + ANSWERED_LATER, work.as_mut()).await {
-                return self.send_only_answer(pending, &answering::of(&answer, pending.handle.id, pending.replaces), answer.outcome()).await;
+                return self
+                    .send_only_answer(pending, &answering::of(&answer, pending.handle.id, pending.replaces), answer.outcome())
+                    .await;
             }
             // The work in progress is finished, even if the deferred response does not arrive.
             tokio::join!(self.send_first_answer(pending, &deferred), work)
@@ -338,6 +356,7 @@ impl CommandHandler {
         let done = match command {
             Command::ForgetMe { sure } => return self.forget(sure, here, person).await,
             Command::Companion { companion } => return self.profiles(companion.as_deref(), here).await,
+            Command::Own(request) => return self.own(request, here, person).await,
             Command::SetUp(request) => return self.set_up(request, here, person).await,
             Command::Clear { sure } => return self.clear(sure, here, person).await,
             Command::Stop { companion } => self.stop(companion.as_deref(), here).await,
@@ -441,6 +460,7 @@ async fn catch_panic<T>(work: impl Future<Output = Result<T, Answer>>) -> Result
 impl Answer {
     fn text(&self) -> &str {
         match self {
+            Self::Form(_) => words::TOO_LONG_FOR_A_FORM,
             Self::Done(text)
             | Self::File { text, .. }
             | Self::Question { text, .. }
@@ -457,7 +477,7 @@ impl Answer {
 
     const fn outcome(&self) -> &'static str {
         match self {
-            Self::Done(_) | Self::File { .. } | Self::Question { .. } | Self::Rich { .. } => "done",
+            Self::Done(_) | Self::File { .. } | Self::Question { .. } | Self::Rich { .. } | Self::Form(_) => "done",
             Self::Refused(_) => "refused",
             Self::Failed(_) => "failed",
         }

@@ -82,7 +82,11 @@ impl Roles {
     ///
     /// # Errors
     /// Returns an error if the note cannot be read or written.
-    pub async fn change(&self, guild: Snowflake, change: impl FnOnce(&mut RoleRules) + Send) -> Result<Arc<RoleRules>, NoteError> {
+    pub async fn change(
+        &self,
+        guild: Snowflake,
+        change: impl FnOnce(&mut RoleRules) + Send,
+    ) -> Result<Arc<RoleRules>, NoteError> {
         let before = self.of(guild).await?;
         let _lock = self.changes.lock().await;
         let mut rules = self.known.lock().get(&guild).map_or_else(|| (*before).clone(), |known| (**known).clone());

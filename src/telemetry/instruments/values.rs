@@ -123,6 +123,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "companion",
     "setup",
     "roles",
+    "own",
     "forget_me",
     "ignore_me",
     "export_me",

@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use twilight_model::channel::message::component::{ButtonStyle, ComponentType};
 use twilight_model::channel::message::{AllowedMentions, MessageFlags};
 use twilight_model::http::interaction::InteractionResponseType::{
-    self, ApplicationCommandAutocompleteResult, ChannelMessageWithSource, DeferredChannelMessageWithSource, DeferredUpdateMessage,
-    UpdateMessage,
+    self, ApplicationCommandAutocompleteResult, ChannelMessageWithSource, DeferredChannelMessageWithSource,
+    DeferredUpdateMessage, Modal, UpdateMessage,
 };
 
 use super::interaction::Handle;
@@ -61,6 +61,9 @@ pub(super) fn message(text: &str) -> Value {
 
 /// The message of an answer, with its embeds, buttons and menus. It may replace the message with the button or menu that was used; refusals do not.
 pub(super) fn of(answer: &Answer, interaction: Snowflake, replaces: bool) -> Value {
+    if let Answer::Form(form) = answer {
+        return response(Modal, form);
+    }
     let mut message = message(answer.text());
     if replaces && matches!(answer, Answer::Rich { .. }) {
         message["type"] = json!(UpdateMessage);

@@ -18,6 +18,11 @@ impl CommandHandler {
         let present = self.room_or_future_room(at).await.ok().flatten().map(|room| room.companions).unwrap_or_default();
         let mut all = match typing.command {
             registered::JOIN | registered::PROFILE => self.available(here).await.unwrap_or_default(),
+            registered::OWN if here.user_may_manage_server() => {
+                let own = self.visible(here).await.unwrap_or_default().into_iter().filter(|companion| companion.guild.is_some());
+                own.map(as_member).collect()
+            }
+            registered::OWN => Vec::new(),
             _ => return offered(&present, &typing.typed),
         };
         all.retain(|companion| typing.command != registered::JOIN || !present.iter().any(|member| member.id == companion.id));

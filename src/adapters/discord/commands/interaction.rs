@@ -19,7 +19,7 @@ use twilight_model::guild::Permissions;
 
 use self::payload::{GivenOption, Payload};
 use super::memory::MemoryOptions;
-use super::menus::{self, SetupRequest};
+use super::menus::{self, OwnRequest, SetupRequest};
 use super::registered::{self as name, CHANNEL_TYPES, Level};
 use super::roles::{RoleList, RoleOptions};
 use crate::domain::id::GuildId;
@@ -117,6 +117,7 @@ pub(super) enum Command {
     },
     SetUp(SetupRequest),
     Roles(RoleOptions),
+    Own(OwnRequest),
     ForgetMe {
         sure: bool,
     },
@@ -212,6 +213,7 @@ impl Command {
             Self::Companion { .. } => name::PROFILE,
             Self::SetUp(_) => name::SETUP,
             Self::Roles(_) => name::ROLES,
+            Self::Own(_) => name::OWN,
             Self::ForgetMe { .. } => "forget_me",
             Self::Stop { .. } => name::STOP,
             Self::Clear { .. } => name::CLEAR,
@@ -374,6 +376,10 @@ impl Payload {
             return None;
         }
         let data = self.data.as_mut()?;
+        if kind == InteractionType::ModalSubmit {
+            let request = menus::read_form(&data.custom_id, |name| data.typed(name))?;
+            return Some(Action::Command(Command::Own(request)));
+        }
         if kind == InteractionType::MessageComponent {
             if let Some(person) = data.custom_id.strip_prefix(HELP_FOR) {
                 return Some(Action::Help { person: Snowflake::of_person(person)?, language: self.locale });
@@ -390,6 +396,9 @@ impl Payload {
             }
             if let Some(request) = menus::read(&data.custom_id, data.values.as_deref().unwrap_or_default(), self.id.time()) {
                 return Some(Action::Command(Command::SetUp(request)));
+            }
+            if let Some(request) = menus::read_removal(&data.custom_id, self.id.time()) {
+                return Some(Action::Command(Command::Own(request)));
             }
             let question = data.custom_id.strip_prefix(QUESTION)?.parse().ok()?;
             let [companion] = data.values.as_deref()? else { return None };
@@ -412,12 +421,26 @@ impl Payload {
             return None;
         }
         let (command, options) = only_subcommand(&data.options)?;
+        let (command, options, own) = match command {
+            name::OWN => only_subcommand(options).map(|(own, options)| (command, options, Some(own)))?,
+            _ => (command, options, None),
+        };
         let chosen = |name: &str| self.chosen(&Options(options), name);
         match kind {
             InteractionType::ApplicationCommand if command == name::VOICE => {
                 let (command, options) = only_subcommand(options)?;
                 let to = self.chosen(&Options(options), name::WHERE).ok()?;
                 parse_voice_command(command, to).map(Action::Command)
+            }
+            InteractionType::ApplicationCommand if own.is_some() => {
+                let companion = Options(options).companion();
+                let request = match own? {
+                    name::MAKE => OwnRequest::Make,
+                    name::CHANGE => OwnRequest::Change { companion: companion? },
+                    name::REMOVE => OwnRequest::Remove { companion: companion?, sure: false },
+                    _ => return None,
+                };
+                Some(Action::Command(Command::Own(request)))
             }
             InteractionType::ApplicationCommand => parse_command(command, &Options(options), chosen).map(Action::Command),
             InteractionType::ApplicationCommandAutocomplete => {

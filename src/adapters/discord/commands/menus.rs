@@ -1,4 +1,4 @@
-//! The ids of the buttons and menus of `/tertulia setup`, and what a person requests with them.
+//! The ids of the buttons and menus of `/tertulia setup` and of the forms of `/tertulia own`, and what a person requests with them.
 //!
 //! An id has everything that a step needs, and each step shows the menu anew. So a step works after a restart, too, and nothing is stored between steps.
 
@@ -91,6 +91,68 @@ pub(super) fn read(id: &str, chosen: &[String], now: Moment) -> Option<SetupRequ
     Some(step.unwrap_or(SetupRequest::Outdated))
 }
 
+/// The names of a form's texts.
+pub(super) const NAME: &str = "name";
+pub(super) const PERSONA: &str = "persona";
+pub(super) const PICTURE: &str = "picture";
+/// The beginnings of the ids of a form, and of a button that confirms a removal.
+const FORM: &str = "own:";
+const REMOVAL: &str = "own-remove:";
+/// How much of a revision is in the id of a form.
+const REVISION_CHARS: usize = 16;
+
+/// What a person wants of a server's own companions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum OwnRequest {
+    Make,
+    Change {
+        companion: String,
+    },
+    Remove {
+        companion: String,
+        sure: bool,
+    },
+    /// A form was filled in: for a new companion, or to change one, which had a revision with this beginning.
+    Written {
+        of: Option<(String, String)>,
+        form: Form,
+    },
+}
+
+/// The texts of a form.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Form {
+    pub name: String,
+    pub persona: String,
+    pub picture: String,
+}
+
+/// The id of a form: for a new companion, or to change one with this id and revision.
+pub(super) fn form_id(of: Option<(&str, &str)>) -> String {
+    let (id, revision) = of.unwrap_or_default();
+    format!("{FORM}{id}:{}", revision.get(..REVISION_CHARS).unwrap_or(revision))
+}
+
+/// The id of a button that confirms the removal of a companion.
+pub(super) fn removal_id(companion: &str, now: Moment) -> String {
+    format!("{REMOVAL}{companion}:{:x}", seconds(now))
+}
+
+/// What a person requests with the button of this id. `None`: the button confirms no removal. One that is too old asks again.
+pub(super) fn read_removal(id: &str, now: Moment) -> Option<OwnRequest> {
+    let (companion, shown) = id.strip_prefix(REMOVAL)?.rsplit_once(':')?;
+    let shown = u64::from_str_radix(shown, 16).ok()?;
+    let sure = seconds(now).saturating_sub(shown) < USABLE.as_secs();
+    Some(OwnRequest::Remove { companion: companion.to_owned(), sure })
+}
+
+/// What a person requests with the form of this id. `None`: it is another form.
+pub(super) fn read_form(id: &str, text: impl Fn(&str) -> String) -> Option<OwnRequest> {
+    let (id, revision) = id.strip_prefix(FORM)?.split_once(':')?;
+    let of = (!id.is_empty()).then(|| (id.to_owned(), revision.to_owned()));
+    Some(OwnRequest::Written { of, form: Form { name: text(NAME), persona: text(PERSONA), picture: text(PICTURE) } })
+}
+
 const fn seconds(moment: Moment) -> u64 {
     moment.as_micros() / 1_000_000
 }
@@ -117,5 +179,23 @@ mod tests {
             assert_eq!(read(other, &[], at(1)), Some(SetupRequest::Outdated), "{other}");
         }
         assert_eq!([read("ask:1", &[], at(1)), read("setups", &[], at(1))], [None, None]);
+    }
+
+    #[test]
+    fn a_form_and_a_removal_name_their_companion() {
+        let revision = "0123456789abcdef".repeat(4);
+        let text = |name: &str| name.to_uppercase();
+        let form = Form { name: "NAME".to_owned(), persona: "PERSONA".to_owned(), picture: "PICTURE".to_owned() };
+        let at = |secs: u64| Moment::from_micros(secs * 1_000_000);
+        let removal = |sure| Some(OwnRequest::Remove { companion: "luna-1".to_owned(), sure });
+
+        let changed = form_id(Some(("luna-1", &revision)));
+        assert!(changed.len() <= 100, "{changed}");
+        let of = Some(("luna-1".to_owned(), "0123456789abcdef".to_owned()));
+        assert_eq!(read_form(&changed, text), Some(OwnRequest::Written { of, form: form.clone() }));
+        assert_eq!(read_form(&form_id(None), text), Some(OwnRequest::Written { of: None, form }));
+        let id = removal_id("luna-1", at(1_000));
+        assert_eq!([read_removal(&id, at(1_899)), read_removal(&id, at(1_900))], [removal(true), removal(false)]);
+        assert_eq!((read_form("setup:who", text), read_removal("own:", at(1))), (None, None));
     }
 }

@@ -47,7 +47,9 @@ impl CommandHandler {
             // A channel that not everybody can see is shown only there, and to those who manage the server.
             let channel = room.id.channel();
             room.inherits_from.is_none()
-                && (channel == here.channel.channel() || here.user_may_manage_server() || self.discord.cache().is_public(&channel))
+                && (channel == here.channel.channel()
+                    || here.user_may_manage_server()
+                    || self.discord.cache().is_public(&channel))
         };
         let places: Vec<_> = rooms.iter().filter(is_shown).filter(|room| member(room).is_some()).collect();
         let mut channels: Vec<_> =

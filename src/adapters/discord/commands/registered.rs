@@ -51,6 +51,10 @@ pub(super) const OFF: &str = "off";
 pub(super) const PROFILE: &str = "companion";
 pub(super) const SETUP: &str = "setup";
 pub(super) const ROLES: &str = "roles";
+pub(super) const OWN: &str = "own";
+pub(super) const MAKE: &str = "make";
+pub(super) const CHANGE: &str = "change";
+pub(super) const REMOVE: &str = "remove";
 pub(super) const LIST: &str = "list";
 pub(super) const ROLE: &str = "role";
 pub(super) const MAY_ADDRESS: &str = "may_address";
@@ -66,7 +70,7 @@ pub(super) const NOTE: &str = "note";
 pub(super) const SERVER: &str = "server";
 pub(super) const ACROSS: &str = "across";
 /// All subcommands and groups of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 20] = [
+pub(super) const SUBCOMMANDS: [&str; 21] = [
     STATUS,
     JOIN,
     LEAVE,
@@ -87,6 +91,7 @@ pub(super) const SUBCOMMANDS: [&str; 20] = [
     PROFILE,
     SETUP,
     ROLES,
+    OWN,
 ];
 /// The length limit of `/tertulia say`. The text and both names must fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
@@ -301,6 +306,19 @@ pub(super) fn command() -> Value {
                     ),
                     option(CommandOptionType::Role, ROLE, "The role to add or to remove"),
                     switch("on: add the role (if left out); off: remove it"),
+                ],
+            ),
+            group(
+                OWN,
+                "Companions that this server makes itself, if the operator allows it",
+                vec![
+                    subcommand(MAKE, "Make a companion of this server's own", Vec::new()),
+                    subcommand(CHANGE, "Change one: name, persona, picture", vec![companion("The companion to change", true)]),
+                    subcommand(
+                        REMOVE,
+                        "Remove one for good; it asks first",
+                        vec![companion("The companion to remove for good", true)],
+                    ),
                 ],
             ),
         ],

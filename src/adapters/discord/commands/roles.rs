@@ -34,12 +34,7 @@ impl RoleList {
 }
 
 impl CommandHandler {
-    pub(super) async fn roles(
-        &self,
-        wanted: RoleOptions,
-        here: &ChannelContext,
-        person: Snowflake,
-    ) -> Result<String, Answer> {
+    pub(super) async fn roles(&self, wanted: RoleOptions, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
         let RoleOptions { list, role, on } = wanted;
         let rules = match (list, role) {
             (Some(list), Some(role)) => {
@@ -92,7 +87,8 @@ impl CommandHandler {
         let Some(guild) = here.guild else { return Ok(()) };
         let standing = self.discord.standing(guild, person.id, Some(&person.roles)).await.map_err(unread)?;
         let refused = || {
-            let text = "The managers of this server have chosen which roles may speak to companions, and yours are not among them.";
+            let text =
+                "The managers of this server have chosen which roles may speak to companions, and yours are not among them.";
             Answer::Refused(text.to_owned())
         };
         standing.is_free().then_some(()).ok_or_else(refused)

@@ -31,20 +31,17 @@ const HOURS: [(&str, &str); 4] = [
     ("23:00-08:00", "Quiet from 23:00 to 08:00"),
     ("00:00-06:00", "Quiet from 00:00 to 06:00"),
 ];
-const OUTDATED: &str = "This menu is too old, and nothing was changed. What you chose before holds. Begin again: `/tertulia setup`";
+const OUTDATED: &str =
+    "This menu is too old, and nothing was changed. What you chose before holds. Begin again: `/tertulia setup`";
 
 /// What the menu shows and changes: the chosen channels, each with its room.
 struct Chosen(Vec<(ChannelContext, Option<Room>)>);
 
 impl CommandHandler {
-    pub(super) async fn set_up(
-        &self,
-        request: SetupRequest,
-        here: &ChannelContext,
-        person: Snowflake,
-    ) -> Result<Answer, Answer> {
+    pub(super) async fn set_up(&self, request: SetupRequest, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
         if here.is_direct() {
-            let text = "Setup is for servers. Here everything is ready: `/tertulia talkativeness` and `/tertulia memory` change it.";
+            let text =
+                "Setup is for servers. Here everything is ready: `/tertulia talkativeness` and `/tertulia memory` change it.";
             return Err(Answer::Refused(text.to_owned()));
         }
         // Each change needs its permission in its channel, too.
@@ -168,11 +165,18 @@ impl CommandHandler {
                 rows.push(menu(ComponentType::TextSelectMenu, &id, "Companions", (0, most), json!({ "options": options })));
             }
         }
-        if chosen.0.iter().all(|(_, room)| room.as_ref().is_some_and(|room| !room.companions.is_empty())) && !chosen.0.is_empty() {
+        if chosen.0.iter().all(|(_, room)| room.as_ref().is_some_and(|room| !room.companions.is_empty())) && !chosen.0.is_empty()
+        {
             let level = chosen.level();
             let options: Vec<_> = LEVELS.iter().map(|(id, name, _)| option(id, name, level.as_deref() == Some(*id))).collect();
             let level_id = id(Step::Level, now, &channels);
-            rows.push(menu(ComponentType::TextSelectMenu, &level_id, "How much they talk", (1, 1), json!({ "options": options })));
+            rows.push(menu(
+                ComponentType::TextSelectMenu,
+                &level_id,
+                "How much they talk",
+                (1, 1),
+                json!({ "options": options }),
+            ));
             let hours = chosen.hours().map(|hours| hours.to_string());
             let options: Vec<_> = HOURS.iter().map(|(id, name)| option(id, name, hours.as_deref() == Some(*id))).collect();
             let hours_id = id(Step::QuietHours, now, &channels);
@@ -205,7 +209,8 @@ impl CommandHandler {
             "**For the whole server**".to_owned(),
             format!("**Memory.** {memory}"),
             format!("**Privacy.** {}", words::ABOUT.lines().next().unwrap_or_default()),
-            "Please tell the members, for example in the topics of these channels: `/tertulia about` says it to everybody.".to_owned(),
+            "Please tell the members, for example in the topics of these channels: `/tertulia about` says it to everybody."
+                .to_owned(),
         ];
         let mut rows = Vec::new();
         if let Some(rules) = self.rules(here).await? {
@@ -277,7 +282,8 @@ impl Chosen {
 
     /// The level of all companions in the channels. `None` if they have several.
     fn level(&self) -> Option<String> {
-        let members = self.0.iter().flat_map(|(_, room)| room).flat_map(|room| room.companions.iter().map(move |one| (room, one)));
+        let members =
+            self.0.iter().flat_map(|(_, room)| room).flat_map(|room| room.companions.iter().map(move |one| (room, one)));
         let mut levels = members.map(|(room, member)| {
             let is_always = member.quiet_hours == QuietHours::Always || room.quiet_hours == Some(QuietHours::Always);
             if is_always { SPOKEN_TO.to_owned() } else { member.interjection.to_string() }
@@ -319,7 +325,7 @@ fn option(value: &str, label: &str, is_chosen: bool) -> Value {
 }
 
 /// A row of buttons, each with its label and id.
-fn buttons(all: &[(ButtonStyle, &str, String)]) -> Value {
+pub(super) fn buttons(all: &[(ButtonStyle, &str, String)]) -> Value {
     let button = |(style, label, id): &(ButtonStyle, &str, String)| json!({ "type": ComponentType::Button, "style": style, "label": label, "custom_id": id });
     json!({ "type": ComponentType::ActionRow, "components": all.iter().map(button).collect::<Vec<_>>() })
 }

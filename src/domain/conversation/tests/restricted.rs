@@ -1,6 +1,6 @@
 //! Messages by people who may not address companions, by the roles that the managers of their guild chose.
 
-use super::super::super::message::{Address, Standing};
+use super::super::super::message::{Address, Role, Standing};
 use super::super::*;
 use super::scene::{Scene, Setup, as_recorded, message, plain};
 

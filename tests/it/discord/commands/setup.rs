@@ -196,7 +196,10 @@ async fn only_chosen_roles_address_companions_also_after_a_restart() {
 
     let server = new.start(&premises).await;
     let shown = ask(new.kim, sub("roles", json!([list("never_answered"), role(muted)]))).await;
-    assert!(shown.contains(&format!("Only <@&{regulars}> may")) && shown.contains(&format!("Never answered: <@&{muted}>.")), "{shown}");
+    assert!(
+        shown.contains(&format!("Only <@&{regulars}> may")) && shown.contains(&format!("Never answered: <@&{muted}>.")),
+        "{shown}"
+    );
     let off = json!({ "type": 3, "name": "switch", "value": "off" });
     let shown = ask(new.kim, sub("roles", json!([list("may_address"), role(regulars), off]))).await;
     assert!(shown.starts_with("Everybody may address companions. Never answered:"), "{shown}");

@@ -162,7 +162,9 @@ pub fn check_embeds(data: &Value) -> Result<Vec<Value>, Refusal> {
         && embeds.iter().all(|embed| embed["fields"].as_array().map_or(0, Vec::len) <= 25 && is_url(&embed["thumbnail"]["url"]))
         && all.iter().all(|(text, least, most)| (*least..=*most).contains(&length(text)))
         && all.iter().map(|(text, ..)| length(text)).sum::<usize>() <= 6_000;
-    is_valid.then_some(embeds).ok_or_else(|| Refusal::field(&["data", "embeds"], "BASE_TYPE_BAD_LENGTH", "An embed is not valid."))
+    is_valid
+        .then_some(embeds)
+        .ok_or_else(|| Refusal::field(&["data", "embeds"], "BASE_TYPE_BAD_LENGTH", "An embed is not valid."))
 }
 
 /// Checks a modal: one to five rows with one text input each.
