@@ -75,20 +75,22 @@ pub(super) fn read(id: &str, chosen: &[String], now: Moment) -> Option<SetupRequ
     if id == BEGIN {
         return Some(SetupRequest::Begin);
     }
-    let mut parts = id.strip_prefix(BEGIN)?.strip_prefix(':')?.split(':');
+    let rest = id.strip_prefix(BEGIN)?.strip_prefix(':')?;
     // A menu of another version has other ids.
-    let step = (|| {
-        let name = parts.next()?;
-        let (step, _) = NAMES.iter().find(|(_, other)| *other == name)?;
-        let shown = u64::from_str_radix(parts.next()?, 16).ok()?;
-        let channels = parts.next()?.split('.').filter(|channel| !channel.is_empty());
-        let channel = |channel: &str| Snowflake::new(u64::from_str_radix(channel, 16).ok()?);
-        let channels: Vec<_> = channels.take(MOST_CHANNELS).map(channel).collect::<Option<_>>()?;
-        let is_usable = seconds(now).saturating_sub(shown) < USABLE.as_secs();
-        let chosen = chosen.iter().take(MOST_CHOICES).cloned().collect();
-        is_usable.then_some(SetupRequest::Step { step: *step, channels, chosen })
-    })();
-    Some(step.unwrap_or(SetupRequest::Outdated))
+    Some(read_step(rest, chosen, now).unwrap_or(SetupRequest::Outdated))
+}
+
+fn read_step(rest: &str, chosen: &[String], now: Moment) -> Option<SetupRequest> {
+    let mut parts = rest.split(':');
+    let name = parts.next()?;
+    let (step, _) = NAMES.iter().find(|(_, other)| *other == name)?;
+    let shown = u64::from_str_radix(parts.next()?, 16).ok()?;
+    let channels = parts.next()?.split('.').filter(|channel| !channel.is_empty());
+    let channel = |channel: &str| Snowflake::new(u64::from_str_radix(channel, 16).ok()?);
+    let channels: Vec<_> = channels.take(MOST_CHANNELS).map(channel).collect::<Option<_>>()?;
+    let is_usable = seconds(now).saturating_sub(shown) < USABLE.as_secs();
+    let chosen = chosen.iter().take(MOST_CHOICES).cloned().collect();
+    is_usable.then_some(SetupRequest::Step { step: *step, channels, chosen })
 }
 
 /// The names of a form's texts.

@@ -113,7 +113,6 @@ fn no_rules() -> Answer {
     Answer::Refused("Only servers have roles.".to_owned())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the signature that `map_err` requires")]
 fn unread(error: NoteError) -> Answer {
     tracing::warn!(%error, "the rules for roles cannot be read or written");
     Answer::Failed(words::BROKEN.to_owned())
