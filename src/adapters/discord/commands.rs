@@ -7,6 +7,8 @@
 //! * `answering`: sends answers, within three seconds.
 //! * `choosing`: finds companions by name, and answers autocomplete requests.
 //! * `members`: adds and removes companions, sets their interjection level, and pauses them.
+//! * `setup`: leads managers through these, with the buttons and menus of `menus`; `roles`: who may address companions.
+//! * `profiles`: shows companions. `own`: companions that a server's managers make.
 //! * `persons`: the commands `forget me`, `ignore me` and `export-me`.
 //! * `saying`: relays messages from users to companions.
 //! * `status`, `why`: describe a channel. `recall`: searches its messages. `voice`: calls.
@@ -20,12 +22,17 @@ pub mod fuzz;
 mod interaction;
 mod members;
 mod memory;
+pub(super) mod menus;
+mod own;
 mod persons;
+mod profiles;
 mod recall;
 mod recent;
 pub(super) mod registered;
 mod registering;
+mod roles;
 mod saying;
+mod setup;
 mod status;
 mod voice;
 mod why;
@@ -33,8 +40,8 @@ pub(super) mod words;
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -46,6 +53,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answering::FirstAnswer;
 use self::interaction::{Action, ChannelContext, Command, Handle, Interaction};
+use self::menus::SetupRequest;
 use self::recent::RecentInteractions;
 use self::saying::Questions;
 use self::voice::unanswered;
@@ -58,6 +66,7 @@ use crate::adapters::slots::{Slot, Slots};
 use crate::domain::id::{CompanionId, GuildId};
 use crate::ports::backend::room::{Room, RoomId};
 use crate::ports::backend::{Backend, Refused};
+use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::inbound_events::InboundEvents;
 use crate::ports::opt_out::OptOut;
 use crate::settings::discord::Discord as Settings;
@@ -99,6 +108,10 @@ struct CommandHandler {
     questions: Questions,
     /// The companions of direct messages. `None`: the first companion.
     direct_companions: Option<Vec<CompanionId>>,
+    /// Makes, changes and removes companions, once the server has started.
+    companions: OnceLock<Arc<dyn CompanionSetup>>,
+    /// How many companions of its own a guild may have.
+    own_companions: u32,
     is_registering: AtomicBool,
     register_again: Notify,
     commands: Arc<Slots<GuildId>>,
@@ -116,6 +129,8 @@ struct Pending<'a> {
     /// When it arrived.
     since: Instant,
     label: &'static str,
+    /// Whether the answer replaces the message with the button or menu that was used.
+    replaces: bool,
 }
 
 /// The text of an answer, by the outcome of the command.
@@ -133,6 +148,14 @@ enum Answer {
         button: &'static str,
         id: &'static str,
     },
+    /// A message with embeds, or with rows of buttons and menus.
+    Rich {
+        text: String,
+        embeds: Vec<Value>,
+        components: Vec<Value>,
+    },
+    /// A form to fill in. It must be the first answer.
+    Form(Value),
     /// The command is not allowed or not possible; the text says why.
     Refused(String),
     /// The command failed because of an internal error.
@@ -158,6 +181,8 @@ impl Commands {
             calls,
             questions: Questions::default(),
             direct_companions: settings.direct_companions.clone(),
+            companions: OnceLock::new(),
+            own_companions: settings.own_companions,
             is_registering: AtomicBool::new(false),
             register_again: Notify::new(),
             commands: Slots::new(AT_ONCE, AT_ONCE_IN_A_GUILD),
@@ -167,6 +192,12 @@ impl Commands {
             seen: Mutex::default(),
             instruments,
         }))
+    }
+
+    /// Sets what makes companions. Until then, servers' own companions cannot be made.
+    pub fn set_companions(&self, companions: Arc<dyn CompanionSetup>) {
+        // It is set once, at the start.
+        let _ = self.0.companions.set(companions);
     }
 
     /// Starts the registration of the commands, unless it is done or in progress. Call this when a connection is ready. Returns at once; must be
@@ -224,7 +255,8 @@ impl CommandHandler {
     async fn handle(self: Arc<Self>, interaction: Interaction, since: Instant, _slot: Slot<GuildId>) {
         let label = interaction.label();
         let Interaction { handle, person, here, action } = interaction;
-        let pending = Pending { handle: &handle, since, label };
+        let replaces = matches!(action, Action::Command(Command::SetUp(SetupRequest::Step { .. })));
+        let pending = Pending { handle: &handle, since, label, replaces };
         let outcome = match action {
             Action::Command(Command::Say { companion, text }) => {
                 let message = self.prepare_message(&companion, &text, &here, &person);
@@ -274,10 +306,12 @@ impl CommandHandler {
     async fn run(&self, pending: Pending<'_>, has_file: bool, work: impl Future<Output = Answer>) -> &'static str {
         let work = async { timeout(LONGEST, work).await.unwrap_or_else(|_| Answer::Failed(words::TOO_LONG.to_owned())) };
         tokio::pin!(work);
-        let deferred = answering::deferred();
+        let deferred = answering::deferred(pending.replaces);
         let (sent, answer) = if !has_file && self.discord.now().since(pending.handle.id.time()) < FRESH {
             if let Ok(answer) = timeout_at(pending.since + ANSWERED_LATER, work.as_mut()).await {
-                return self.send_only_answer(pending, &answering::of(&answer, pending.handle.id), answer.outcome()).await;
+                return self
+                    .send_only_answer(pending, &answering::of(&answer, pending.handle.id, pending.replaces), answer.outcome())
+                    .await;
             }
             // The work in progress is finished, even if the deferred response does not arrive.
             tokio::join!(self.send_first_answer(pending, &deferred), work)
@@ -302,7 +336,7 @@ impl CommandHandler {
 
     /// Sends the first answer, and measures how long it took. The error is the outcome to count.
     async fn send_first_answer(&self, pending: Pending<'_>, body: &Value) -> Result<(), &'static str> {
-        let Pending { handle, since, label } = pending;
+        let Pending { handle, since, label, .. } = pending;
         match self.answer(handle, body, since).await {
             FirstAnswer::Arrived => {
                 self.instruments.discord_command_duration.record(since.elapsed().as_secs_f64(), [label]);
@@ -321,6 +355,9 @@ impl CommandHandler {
     async fn execute(&self, command: Command, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
         let done = match command {
             Command::ForgetMe { sure } => return self.forget(sure, here, person).await,
+            Command::Companion { companion } => return self.profiles(companion.as_deref(), here).await,
+            Command::Own(request) => return self.own(request, here, person).await,
+            Command::SetUp(request) => return self.set_up(request, here, person).await,
             Command::Clear { sure } => return self.clear(sure, here, person).await,
             Command::Stop { companion } => self.stop(companion.as_deref(), here).await,
             Command::WhyOf { message } => self.why_of(message, here).await,
@@ -334,6 +371,7 @@ impl CommandHandler {
             Command::Pause { companion, on } => self.pause(on, companion.as_deref(), here, person).await,
             Command::Why { companion } => self.why(companion.as_deref(), here).await,
             Command::Recall { words } => self.recall(&words, here).await,
+            Command::Roles(wanted) => self.roles(wanted, here, person).await,
             Command::Memory(wanted) => self.memory(wanted, here, person).await,
             Command::IgnoreMe { on } => self.ignore(on, here, person).await,
             Command::VoiceJoin { to } => self.voice_join(to, here, person).await,
@@ -358,7 +396,7 @@ impl CommandHandler {
             return self.room_of(at, parent).await;
         }
         let Some(id) = RoomId::of(&at.channel.channel()).filter(|_| at.is_direct()) else { return Ok(None) };
-        let all = self.backend.rooms.companions().await?.companions;
+        let all = self.visible(at).await?;
         let companions: Vec<_> = match &self.direct_companions {
             Some(ids) => all.into_iter().filter(|companion| ids.contains(&companion.id)).map(choosing::as_member).collect(),
             None => all.into_iter().take(1).map(choosing::as_member).collect(),
@@ -422,9 +460,11 @@ async fn catch_panic<T>(work: impl Future<Output = Result<T, Answer>>) -> Result
 impl Answer {
     fn text(&self) -> &str {
         match self {
+            Self::Form(_) => words::TOO_LONG_FOR_A_FORM,
             Self::Done(text)
             | Self::File { text, .. }
             | Self::Question { text, .. }
+            | Self::Rich { text, .. }
             | Self::Refused(text)
             | Self::Failed(text) => text,
         }
@@ -437,7 +477,7 @@ impl Answer {
 
     const fn outcome(&self) -> &'static str {
         match self {
-            Self::Done(_) | Self::File { .. } | Self::Question { .. } => "done",
+            Self::Done(_) | Self::File { .. } | Self::Question { .. } | Self::Rich { .. } | Self::Form(_) => "done",
             Self::Refused(_) => "refused",
             Self::Failed(_) => "failed",
         }

@@ -4,8 +4,11 @@ mod answering;
 pub mod backend;
 mod end_to_end;
 mod managing;
+mod own;
 mod registering;
 mod reporting;
+mod rights;
+mod setup;
 mod speaking;
 mod voice;
 

@@ -26,7 +26,7 @@ impl CommandHandler {
                 "Companions cannot join a channel of this kind: choose one in which people write.".into(),
             ));
         }
-        let companion = self.configured(typed).await?;
+        let companion = self.configured(typed, here).await?;
         self.refuse_in_guilds_without_bot(at).await?;
         let (room, is_new) = self.backend.rooms.admit(&at.channel_ref(), &companion.id).await?;
         if is_new {

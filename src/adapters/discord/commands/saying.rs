@@ -175,6 +175,7 @@ impl CommandHandler {
                 "You asked companions not to listen to you. `/tertulia ignore me switch:off` changes that.".to_owned(),
             ));
         }
+        self.may_address(here, person).await?;
         let room = self.room_or_future_room(here).await?.filter(|room| !room.companions.is_empty());
         room.ok_or_else(|| Answer::Refused("No companion is here yet. Add one with `/tertulia join`.".to_owned()))
     }

@@ -33,7 +33,7 @@ impl CommandHandler {
             // A companion that has left may still have decisions here.
             Some(typed) => match find(&room.companions, typed) {
                 Some(member) => Some(member.id.clone()),
-                None => Some(self.configured(typed).await?.id),
+                None => Some(self.configured(typed, here).await?.id),
             },
             None => None,
         };
@@ -113,6 +113,10 @@ pub(super) fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
         // All people in the channel can use this command, so these reasons are not disclosed.
         (_, "model_no" | "external" | "risk") => format!("was asked ({trigger}), and stayed silent"),
         (_, "unreadable") => format!("was asked ({trigger}), but its model's answer made no sense, so it stayed silent"),
+        (_, "other_addressed") if decision.more.contains_key("by_role") => {
+            "stayed silent: whoever said this may not address companions here, by the roles that the managers of this server chose"
+                .to_owned()
+        }
         (_, "other_addressed") => "stayed silent: what was said was meant for somebody else".to_owned(),
         (_, "filtered") => "stayed silent: the AI service refuses what was said".to_owned(),
         (_, "no_initiative") => "stayed silent: it speaks only when it is spoken to, and nobody did".to_owned(),

@@ -24,6 +24,8 @@ pub(super) const NOT_SAID: &str = "Your message could not be passed on: this tak
 pub(super) const BROKEN: &str = "Something went wrong here, and it is not your fault. Please try again; if it happens again, tell the operator of the bot to look at its log.";
 pub(super) const TOO_LONG: &str = "This takes too long. It may still be done: look again in a few minutes.";
 
+pub(super) const TOO_LONG_FOR_A_FORM: &str = "That took too long to open a form. Please try again.";
+
 pub(super) const HELP: &str = "\
 **Companions** are AI characters in channels. They read along, and decide on their own when to say something. \
 Say a companion's name, or reply to it, and it considers an answer at once. Where they do not read along, begin with a mention of the bot \
@@ -32,6 +34,7 @@ and the companion's name, or use `/tertulia say`.
 For everybody:
 `/tertulia say` – say something to a companion; everybody here sees it
 *Apps > Ask a companion about this*, in the menu of a message
+`/tertulia companion` – who they are, with pictures
 `/tertulia status` – who is here, and whether there is a problem
 `/tertulia why` – why they spoke, or did not; *Apps > Why?* in the menu of a message about that one
 `/tertulia stop` – stop what is being written
@@ -43,6 +46,7 @@ For everybody:
 `/tertulia about` – what they are, who runs them, and what is kept
 
 For people who may manage the channel:
+`/tertulia setup` – everything below, with menus; `/tertulia roles` – who may address companions; `/tertulia own` – companions of your own
 `/tertulia join` and `/tertulia leave` – add and remove companions
 `/tertulia talkativeness` – how readily they speak up
 `/tertulia pause` – silence, for a while

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::commands::menus::BEGIN;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
 use super::SharedIntake;
@@ -14,8 +15,9 @@ const RECENT: Duration = Duration::from_secs(10 * 60);
 
 const TEXT: &str = "Hello! I bring **AI companions** into channels of this server. They read along where somebody has added them, and decide on their own \
 when to say something.
-• **Add one:** `/tertulia join` in the channel where it is to be. The command offers those that are available, and says which permission is missing. \
-It is for members who may manage the channel.
+• **Set up:** press the button, or use `/tertulia setup`. Choose who is in which channels and how much they talk. This is for members who may manage \
+channels; only you see your menu. It names missing permissions.
+• **Who there is**, with pictures: `/tertulia companion`
 • **What they are**, who runs them, and what is kept: `/tertulia about`
 • **Everything else:** `/tertulia help`
 Nobody is in a channel yet. Until somebody adds a companion, nothing that is said here is kept.";
@@ -43,7 +45,8 @@ impl SharedIntake {
         if let Err(error) = self.notes.write(Some(&of), vec![(NOTE.to_owned(), Some(Vec::new()))]).await {
             return tracing::debug!(%guild, %error, "a server is not welcomed, because that could not be noted");
         }
-        match self.discord.post_as_bot(channel, TEXT, &format!("w{guild}")).await {
+        let button = ("Set up".to_owned(), BEGIN.to_owned());
+        match self.discord.post_with_button(channel, TEXT, &button, &format!("w{guild}")).await {
             Ok(()) => tracing::info!(%guild, "the bot was invited, and has said how companions come into a channel"),
             Err(error) => {
                 tracing::info!(%guild, %error, "the bot was invited, and could not say how companions come into a channel")
