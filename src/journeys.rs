@@ -49,5 +49,6 @@ mod tenancy;
 mod together;
 mod tracing;
 mod usage;
+mod voice_notes;
 mod watching;
 mod world;

@@ -74,6 +74,9 @@ pub struct InboundMessage {
     /// a-z, digits and _. The author is the person in the event.
     #[serde(skip)]
     pub kind: Option<Arc<str>>,
+    /// The length of the voice note that the message is.
+    #[serde(skip)]
+    pub voice_note: Option<Duration>,
 }
 
 impl InboundMessage {
@@ -81,7 +84,8 @@ impl InboundMessage {
     pub fn new(from: Author, text: Arc<str>) -> Self {
         let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
         let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
-        Self { id, from, text, own_words, modality, lull_endpoint, said_at, mentions, to_all, reply_to, kind }
+        let voice_note = None;
+        Self { id, from, text, own_words, modality, lull_endpoint, said_at, mentions, to_all, reply_to, kind, voice_note }
     }
 }
 

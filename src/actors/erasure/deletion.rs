@@ -115,7 +115,8 @@ async fn accept_deletion(context: &ActorContext, channel_key: &ChannelKey, delet
 }
 
 /// Finds the traces of these messages, whose deletion is already in the journal. Segments may have been handed over as new
-/// messages before the deletion was committed. Those messages are deleted, too, and added to `gone`.
+/// messages before the deletion was committed, and a voice note may have got its words. Those messages are deleted, too, and
+/// added to `gone`.
 pub async fn all_traces_of(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -337,8 +338,8 @@ async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTr
     for seq in messages {
         match reader.event(channel_key, *seq).await {
             Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_redacted(&message) => {
-                // The transcript of a spoken message is also stored in its segments.
-                found.extend(message.speech.iter().flat_map(|speech| &speech.segments));
+                // The transcript of a spoken message is also stored in its segments. The words of a voice note go with the note.
+                found.extend(message.sources());
                 found.push(*seq);
             }
             Ok(Some(Recorded { event: Event::Segment(segment), .. })) if !segment.is_redacted() => found.push(*seq),
@@ -508,7 +509,7 @@ pub struct Traces {
     /// The times of usage records that may name the messages or their authors: when companions were asked because one of the messages addressed
     /// them, and the months of decisions about people at risk.
     pub used_at: BTreeSet<Moment>,
-    /// Other messages that consist of segments among these and still have their text.
+    /// Other messages that have one of these as a [source](crate::domain::message::Message::sources) and still have their text.
     pub handed_over: BTreeSet<Seq>,
     /// The numbers of later events that are unreadable and may quote the messages as well.
     pub illegible: BTreeSet<Seq>,
@@ -536,8 +537,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     if is_gone && reply.is_some() {
                         sentences.extend(sentences_of(reader, channel_key, recorded.seq).await?);
                     }
-                    let mut segments = message.speech.iter().flat_map(|speech| &speech.segments);
-                    if !is_gone && !is_redacted(message) && segments.any(|segment| gone.contains(segment)) {
+                    if !is_gone && !is_redacted(message) && message.sources().any(|source| gone.contains(&source)) {
                         handed_over.insert(recorded.seq);
                     }
                     is_gone

@@ -29,7 +29,7 @@ use crate::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, H
 use crate::backend::record_service::RecordService;
 use crate::backend::room::{
     CompanionPatch, CompanionView, Companions, Deletion, Invited, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch,
-    RoomPlan, Rooms,
+    RoomPlan, Rooms, VoiceNotes,
 };
 use crate::backend::room_service::RoomService;
 use crate::backend::stamp::Stamp;
@@ -149,6 +149,7 @@ impl FakeRoom {
             language: None,
             quiet_hours: self.quiet_hours,
             minors: false,
+            voice_notes: VoiceNotes::Off,
             paused: self.paused,
             last_at: self.messages.last().map(|message| message.at),
         }
@@ -185,6 +186,7 @@ impl FakeRoom {
             modality: Modality::Text,
             reply_to,
             quoted: None,
+            voice_note: None,
             cut,
             truncated: false,
             recalled: Vec::new(),

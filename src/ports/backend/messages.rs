@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::stamp::Stamp;
 use crate::domain::event::Disclosed;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Cut, Modality, Quoted, Role};
+use crate::domain::message::{Cut, Modality, NoteWords, Quoted, Role, VoiceNote};
 use crate::settings::safety::Safety;
 
 /// The statement of an external companion that was selected.
@@ -119,6 +119,9 @@ pub struct HistoryMessage {
     /// Whether this is a statement without its end, because the model reached its token limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// The length of the voice note that this message is or has the words of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voice_note: Option<HistoryVoiceNote>,
     /// The numbers of older messages and notes of this room that were recalled for a companion's statement, best match first (docs/design/memory.md).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
@@ -158,6 +161,23 @@ pub struct HistoryCut {
     /// The name of the person who cut it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<str>>,
+}
+
+/// A voice note (docs/design/voice.md A-78).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HistoryVoiceNote {
+    /// The length of the recording in seconds.
+    pub secs: u64,
+    /// `awaited`: the words follow in another message, which takes the place of this one. `heard`: the text of this message. `missing`: there are
+    /// none; `why` says why not. Absent: nobody asked for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<NoteWords>,
+}
+
+impl From<&VoiceNote> for HistoryVoiceNote {
+    fn from(note: &VoiceNote) -> Self {
+        Self { secs: (note.ms + 500) / 1_000, words: note.words.clone() }
+    }
 }
 
 /// The beginning of a message that is not on record.

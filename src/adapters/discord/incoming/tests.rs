@@ -75,15 +75,15 @@ fn attachments_are_described_in_brackets() {
 }
 
 #[test]
-fn a_voice_message_shows_its_length() {
+fn a_voice_note_shows_its_length() {
     let spoken = |duration_secs| {
         let attachments = vec![Attachment { filename: "voice-message.ogg".into(), duration_secs, ..Attachment::default() }];
         accepted(&Message { flags: Some(MessageFlags::IS_VOICE_MESSAGE), attachments, ..message("") }).text.to_string()
     };
 
-    assert_eq!(spoken(Some(12.3)), "[voice message, 12 s]");
-    assert_eq!(spoken(Some(f64::NAN)), "[voice message]");
-    assert_eq!(spoken(None), "[voice message]");
+    assert_eq!(spoken(Some(12.3)), "[voice note, 12 s]");
+    assert_eq!(spoken(Some(f64::NAN)), "[voice note]");
+    assert_eq!(spoken(None), "[voice note]");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn answers_with_emoji_and_forwarded_polls_embeds_and_voice_messages_are_describe
     assert_eq!(text(&Message { poll: Some(poll), ..message("") }), "[poll: Lunch? Answers: 🍕 / 🥗 no]");
     assert_eq!(
         text(&forwarding("", forwarded)),
-        "[forwarded]\n> [voice message, 3 s]\n> [poll: Lunch? Answers: 🍕 / 🥗 no]\n> [embed: News – It (rains).]"
+        "[forwarded]\n> [voice note, 3 s]\n> [poll: Lunch? Answers: 🍕 / 🥗 no]\n> [embed: News – It (rains).]"
     );
 }
 
