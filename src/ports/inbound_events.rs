@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::chat_platform::Serves;
+use crate::domain::attachment::Attachment;
 use crate::domain::event::Gap;
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::{Author, Modality, Quoted, Role};
@@ -74,6 +75,20 @@ pub struct InboundMessage {
     /// a-z, digits and _. The author is the person in the event.
     #[serde(skip)]
     pub kind: Option<Arc<str>>,
+    /// Its files. `text` describes each in a line ([`attachment`](crate::domain::attachment)).
+    #[serde(skip)]
+    pub attachments: Vec<Attachment>,
+    /// The files whose bytes are stored with the message. File n belongs to the attachment with the id n.
+    #[serde(skip)]
+    pub files: Vec<StoredFile>,
+}
+
+/// A file that is stored with its message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFile {
+    /// The media type with which it is served.
+    pub media_type: Arc<str>,
+    pub bytes: Arc<[u8]>,
 }
 
 impl InboundMessage {
@@ -81,7 +96,8 @@ impl InboundMessage {
     pub fn new(from: Author, text: Arc<str>) -> Self {
         let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
         let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
-        Self { id, from, text, own_words, modality, lull_endpoint, said_at, mentions, to_all, reply_to, kind }
+        let (attachments, files) = (Vec::new(), Vec::new());
+        Self { id, from, text, own_words, modality, lull_endpoint, said_at, mentions, to_all, reply_to, kind, attachments, files }
     }
 }
 
