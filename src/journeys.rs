@@ -3,6 +3,7 @@
 mod abroad;
 mod acknowledging;
 mod again;
+mod attaching;
 mod briefs;
 mod calling;
 mod channels;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::actors::messages::channel::Transcript;
-use crate::actors::messages::writer::{Accept, Accepted, Refused, Request};
+use crate::actors::messages::writer::{Accept, Accepted, Refused, Request, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::{ask, writer_ref};
@@ -19,8 +19,9 @@ use crate::domain::voice::interruption::{Stop, Words};
 use crate::domain::voice::segment::Kind;
 use crate::domain::voice::words::WordLists;
 use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::Reader;
 use crate::ports::backend::room::VoiceNotes;
-use crate::ports::inbound_events::{ChannelRef, InboundMessage};
+use crate::ports::inbound_events::{ChannelRef, InboundMessage, StoredFile};
 
 /// How many accepted events of a channel can wait to be handled. At this limit, nothing is accepted for the channel until it has
 /// caught up.
@@ -65,9 +66,9 @@ impl Inbound {
         message: InboundMessage,
         replied: Option<Replied>,
     ) -> Result<Option<Accepted>, Refused> {
-        let id = message.id.clone();
+        let (id, files) = (message.id.clone(), message.files.clone());
         let Some(event) = self.message_event(channel_key, message, replied) else { return Ok(None) };
-        self.accept(channel_key, event, id).await.map(Some)
+        self.accept_with_files(channel_key, event, id, files).await.map(Some)
     }
 
     /// Accepts any inbound event.
@@ -75,11 +76,39 @@ impl Inbound {
     /// # Errors
     /// The same as for [`say`](Self::say).
     pub async fn accept(&self, channel_key: &ChannelKey, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
+        self.accept_with_files(channel_key, event, id, Vec::new()).await
+    }
+
+    /// Accepts an inbound event with files, which are stored with it.
+    ///
+    /// # Errors
+    /// The same as for [`say`](Self::say).
+    pub async fn accept_with_files(
+        &self,
+        channel_key: &ChannelKey,
+        event: Event,
+        id: Option<Arc<str>>,
+        files: Vec<StoredFile>,
+    ) -> Result<Accepted, Refused> {
         if self.is_crowded(&ChannelActorKey(channel_key.channel.clone())) {
             return Err(Refused::Busy { retry_after: RETRY_AFTER });
         }
+        self.check_room_for(channel_key, &files).await?;
         let channel_key = channel_key.clone();
-        ask(&writer_ref(&self.context)?, |reply| Request::Accept(Accept { channel_key, at: None, event, id, reply })).await
+        let accept = |reply| Request::Accept(Accept { channel_key, at: None, event, id, files, reply });
+        ask(&writer_ref(&self.context)?, accept).await
+    }
+
+    /// Checks that the files fit, together with those that the channel has.
+    async fn check_room_for(&self, channel_key: &ChannelKey, files: &[StoredFile]) -> Result<(), Refused> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let most_mb = self.context.settings.storage.room_files_mb;
+        let stored = Reader::new(&*self.context.store).files(channel_key, Seq::NONE, Seq(u64::MAX)).await;
+        let stored: u64 = stored.map_err(WriteError::from)?.iter().map(|(.., record)| record.bytes).sum();
+        let bytes = files.iter().fold(stored, |sum, file| sum + file.bytes.len() as u64);
+        if bytes > u64::from(most_mb) << 20 { Err(Refused::FilesFull { most_mb }) } else { Ok(()) }
     }
 
     /// Whether the channel has too many accepted events that are not handled yet.
@@ -222,8 +251,18 @@ impl Inbound {
             Box::new(VoiceNote { ms: length.as_millis().try_into().unwrap_or(u64::MAX), words })
         });
         let InboundMessage { id, from, text, modality, lull_endpoint, kind, .. } = inbound;
-        let message =
-            Message { id, modality, lull_endpoint, asks_to_stop, address, kind, voice_note, ..Message::new(from, text) };
+        let attachments = inbound.attachments;
+        let message = Message {
+            id,
+            modality,
+            lull_endpoint,
+            asks_to_stop,
+            address,
+            kind,
+            attachments,
+            voice_note,
+            ..Message::new(from, text)
+        };
         let (reply_to, quoted) = replied.map(|replied| (replied.seq, replied.quoted)).unwrap_or_default();
         let message = Message { quoted: quoted.map(Box::new), ..message };
         Some(Event::Said { message, reply_to, reply: None, said_at })

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::attachment::Attachment;
 use super::id::{ChannelId, CompanionId, Seq};
 use super::moment::Moment;
 use super::named::named;
@@ -48,6 +49,9 @@ pub struct Message {
     /// The beginning of the message that it replies to, if that one is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoted: Option<Box<Quoted>>,
+    /// Its files. `text` describes each in a line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
     /// Details of a voice note, or of its words. `None` for all other messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice_note: Option<Box<VoiceNote>>,
@@ -179,6 +183,7 @@ impl Message {
             truncated,
             recalled: Vec::new(),
             quoted: None,
+            attachments: Vec::new(),
             voice_note: None,
         }
     }
@@ -357,8 +362,10 @@ impl Message {
         self.lull_endpoint && self.speech.as_ref().is_none_or(|speech| speech.ends_lull_for.contains(companion))
     }
 
-    /// Replaces the text. Removes the marks of a cut or incomplete statement, which refer to the old text.
+    /// Replaces the text. Removes the marks of a cut or incomplete statement, which refer to the old text, and the files that the new text no
+    /// longer describes.
     pub fn edit(&mut self, text: Arc<str>) {
+        self.attachments.retain(|attachment| text.contains(&attachment.line()));
         (self.text, self.cut, self.truncated) = (text, None, false);
     }
 

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::chat_platform::Serves;
+use crate::domain::attachment::Attachment;
 use crate::domain::event::Gap;
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::{Author, Modality, Quoted, Role};
@@ -77,6 +78,20 @@ pub struct InboundMessage {
     /// The length of the voice note that the message is.
     #[serde(skip)]
     pub voice_note: Option<Duration>,
+    /// Its files. `text` describes each in a line ([`attachment`](crate::domain::attachment)).
+    #[serde(skip)]
+    pub attachments: Vec<Attachment>,
+    /// The files whose bytes are stored with the message. File n belongs to the attachment with the id n.
+    #[serde(skip)]
+    pub files: Vec<StoredFile>,
+}
+
+/// A file that is stored with its message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFile {
+    /// The media type with which it is served.
+    pub media_type: Arc<str>,
+    pub bytes: Arc<[u8]>,
 }
 
 impl InboundMessage {
@@ -84,8 +99,23 @@ impl InboundMessage {
     pub fn new(from: Author, text: Arc<str>) -> Self {
         let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
         let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
-        let voice_note = None;
-        Self { id, from, text, own_words, modality, lull_endpoint, said_at, mentions, to_all, reply_to, kind, voice_note }
+        let (attachments, files, voice_note) = (Vec::new(), Vec::new(), None);
+        Self {
+            id,
+            from,
+            text,
+            own_words,
+            modality,
+            lull_endpoint,
+            said_at,
+            mentions,
+            to_all,
+            reply_to,
+            kind,
+            attachments,
+            files,
+            voice_note,
+        }
     }
 }
 

@@ -74,13 +74,12 @@ pub(super) fn journal(transcription: Transcription, channel: &ChannelContext) {
         at: None,
         event,
         id: None,
+        files: Vec::new(),
         // After a lost write the channel restarts, and reads from its journal whether the words are still awaited.
         reply: channel.reply(|result| match result {
             Ok(_) => None,
             Err(Refused::WriteError(lost)) => Some(ChannelMessage::NotHandedOver(lost)),
-            Err(busy @ Refused::Busy { .. }) => {
-                Some(ChannelMessage::NotHandedOver(WriteError::Unavailable(busy.to_string().into())))
-            }
+            Err(refused) => Some(ChannelMessage::NotHandedOver(WriteError::Unavailable(refused.to_string().into()))),
         }),
     }));
 }

@@ -20,7 +20,9 @@ use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::record::{DeadLetterRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
+use crate::journal::record::{
+    DeadLetterRecord, FILE_PART_BYTES, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot,
+};
 use crate::journal::redaction::{is_redacted, redact};
 use crate::journal::speakers::{speakers, stretch};
 use crate::ports::store::key::Key;
@@ -264,6 +266,7 @@ async fn redact_in_batches(
     mut writes: Vec<Write>,
 ) -> Result<(), RewriteError> {
     context.recall.forget(channel_key);
+    remove_files(context, channel_key, &events).await?;
     // A running channel that answers has dropped the text. Once the writer answers, everything that the channel wrote before is
     // stored. So no later snapshot contains the text.
     drained(context, channel_key).await?;
@@ -278,6 +281,26 @@ async fn redact_in_batches(
         redact_events(context, channel_key, newest, std::mem::take(&mut writes)).await?;
     }
     Ok(redact_events(context, channel_key, rest, writes).await?)
+}
+
+/// Removes the files of those of these messages that are redacted.
+async fn remove_files(context: &ActorContext, channel_key: &ChannelKey, events: &[Recorded]) -> Result<(), RewriteError> {
+    let is_message = |recorded: &&Recorded| matches!(&recorded.event, Event::Said { message, .. } if is_redacted(message));
+    let gone: BTreeSet<Seq> = events.iter().filter(is_message).map(|recorded| recorded.seq).collect();
+    let (Some(first), Some(last)) = (gone.first(), gone.last()) else { return Ok(()) };
+    let reader = Reader::new(&*context.store);
+    let Some(no) = reader.channel_no(channel_key).await? else { return Ok(()) };
+    let ward = channel_key.ward();
+    for (message, file, record) in reader.files(channel_key, *first, last.next()).await? {
+        if gone.contains(&message) {
+            let parts = key::file_parts(ward, no, message, file);
+            let numbers = 0..record.bytes.div_ceil(FILE_PART_BYTES as u64);
+            let parts = numbers.map(|number| Write::Remove(parts.clone().number(number)));
+            let writes = parts.chain([Write::Remove(key::file(ward, no, message, file))]).collect();
+            redact_events(context, channel_key, Vec::new(), writes).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a room has an unreadable snapshot. Such a snapshot cannot be redacted.
