@@ -3,6 +3,7 @@
 mod exports;
 pub mod generated;
 mod pictures;
+mod postings;
 mod previews;
 mod salvages;
 
