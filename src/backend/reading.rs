@@ -15,7 +15,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::DecisionRecord;
-use crate::ports::backend::messages::{HistoryCut, HistoryMessage, HistoryQuote, HistoryVoiceNote};
+use crate::ports::backend::messages::{HistoryCut, HistoryMessage, HistoryQuote, HistoryVoiceNote, MessageFile};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::Stamp;
 use crate::story::rounds::{Phase, RoundCourse, RoundCourses};
@@ -185,6 +185,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         voice_note: message.voice_note.as_deref().map(HistoryVoiceNote::from),
         recalled: message.recalled.iter().filter_map(Recalled::here).collect(),
         notice: None,
+        files: message.attachments.iter().filter_map(MessageFile::of).collect(),
     })
 }
 

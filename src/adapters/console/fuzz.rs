@@ -42,6 +42,11 @@ pub fn requests() -> Vec<Vec<u8>> {
             "POST /api/rooms/lobby/messages",
             r#"{"from": "Ana", "text": "Hello, @Aria", "id": "m1", "reply_to": 1, "mentions": ["Bob"]}"#,
         ),
+        ("GET /api/rooms/lobby/messages/1/files/0", ""),
+        (
+            "POST /api/rooms/lobby/messages",
+            r#"{"from": "Ana", "text": "", "files": [{"name": "a.txt", "description": "a", "spoiler": true, "data": "SGVsbG8="}]}"#,
+        ),
         ("POST /api/rooms/lobby/events", r#"{"id": "e1", "kind": "raid", "who": "Ana", "text": "Ana raids"}"#),
         ("PATCH /api/rooms/lobby/messages/1", r#"{"text": "Hi"}"#),
         ("DELETE /api/rooms/lobby/messages/1", ""),

@@ -179,6 +179,23 @@ function speech(view, { from, role, companion, eventKind, at, text, follows, ton
   );
 }
 
+// The files of a message: pictures, small, with a click to the full size, and names of others.
+function attached(room, { seq, files }) {
+  const draw = file => {
+    const href = `/api/rooms/${encodeURIComponent(room.id)}/messages/${seq}/files/${Number(file.id)}`;
+    if (file.kind !== 'image') return el('a', { href, download: file.name, dir: 'auto' }, file.name);
+    const link = el('a', { href, target: '_blank', rel: 'noopener', class: file.spoiler ? 'spoiler' : null, title: file.spoiler ? t('messages.hidden') : null, onclick: show }, el('img', { src: href, alt: file.description || file.name, width: file.width, height: file.height, loading: 'lazy', decoding: 'async' }));
+    function show(event) {
+      if (!link.classList.contains('spoiler')) return;
+      event.preventDefault();
+      link.classList.remove('spoiler');
+      link.title = '';
+    }
+    return link;
+  };
+  return el('div', { class: 'attached' }, files.map(draw));
+}
+
 // Where somebody at risk finds help, for that person alone. The others are told that somebody was shown it, if the operator wants that.
 function helpFor({ help }, me) {
   if (help.person !== me) return help.tell ? el('p', { class: 'aside of-server' }, t('risk.told')) : null;
@@ -200,6 +217,7 @@ function message(view, { entry, follows, canBeReplaced }) {
     tone: view.tone(entry.from),
     link: view.link?.(entry),
     extra: [
+      entry.files.length ? attached(room, entry) : null,
       entry.edited ? el('span', { class: 'aside' }, t('messages.edited')) : null,
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.cut ? cutOff(entry) : null,
@@ -422,7 +440,8 @@ function pending(view, { entry }) {
       el('button', { class: 'tool shown', 'data-focus': 'discard', onclick: () => view.act.discard(entry) }, t('messages.discard')),
     ),
   }[entry.state];
-  return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: tools });
+  const files = entry.files?.length ? el('div', { class: 'attached' }, entry.files.map(file => (file.url ? el('img', { src: file.url, alt: file.description || file.name }) : file.name))) : null;
+  return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: [files, tools] });
 }
 
 function day(view, item) {
@@ -448,7 +467,7 @@ export function draw(view, item) {
 // The estimated height of an item that was never shown, in px at the default text size.
 export function estimateHeight(item) {
   if (item.what === 'message' || item.what === 'pending' || item.what === 'draft') {
-    return (item.follows ? 30 : 62) + 24 * Math.floor((item.entry.text?.length ?? 0) / 70);
+    return (item.follows ? 30 : 62) + (item.entry.files?.length ? 160 : 0) + 24 * Math.floor((item.entry.text?.length ?? 0) / 70);
   }
   if (item.isLive) return 64 + 24 * item.entry.ballots.size;
   return item.what === 'day' ? 56 : 30;
