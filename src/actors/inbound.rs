@@ -204,7 +204,8 @@ impl Inbound {
     ) -> Option<Event> {
         let Event::Said { message, reply_to, said_at, .. } = &note.event else { return None };
         let VoiceNote { ms, .. } = **message.voice_note.as_ref()?;
-        let mut words = Message { id: None, voice_note: None, ..message.clone() };
+        // The recording stays with the note.
+        let mut words = Message { id: None, voice_note: None, attachments: Vec::new(), ..message.clone() };
         let state = match transcript {
             Ok(Transcript { text, provider, confidence }) => {
                 let (address, asks_to_stop) = self.resolve_speech(channel_ref, &words.from, &text);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -25,6 +26,7 @@ use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::redaction::is_redacted;
+use crate::ports::audio::RecordingRefused;
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{Edit, Greeting, HistoryQuery, Words};
 use crate::ports::backend::record_service::RecordService as _;
@@ -33,6 +35,9 @@ use crate::ports::backend::{Detail, Refused};
 use crate::ports::chat_platform::NotSent;
 use crate::ports::inbound_events::{InboundMessage, ReplyTo};
 use crate::ports::store::Write;
+
+/// The longest voice note that is recorded on the page. The browser ends it a little earlier.
+const LONGEST_RECORDED: Duration = Duration::from_secs(125);
 
 #[async_trait]
 impl MessageService for ActorBackend {
@@ -49,6 +54,7 @@ impl MessageService for ActorBackend {
             Some(seq) => Some(self.replied_to(&channel_key, seq).await?),
             None => None,
         };
+        self.measure_recording(&mut message)?;
         let own_words = message.own_words.as_ref().unwrap_or(&message.text);
         message.mentions.extend(at_names(own_words).into_iter().map(Arc::from));
         let accepted = self.inbound.say(&channel_key, message, replied).await?;
@@ -173,12 +179,33 @@ impl MessageService for ActorBackend {
 }
 
 impl ActorBackend {
+    /// Sets the length of an uploaded voice note, and the text that shows it.
+    fn measure_recording(&self, message: &mut InboundMessage) -> Result<(), Refused> {
+        let (Some(length), [file]) = (&mut message.voice_note, &message.files[..]) else { return Ok(()) };
+        let opened = self.context.speech.audio.recording(&file.bytes, LONGEST_RECORDED);
+        *length = match opened {
+            Ok(recording) => recording.length(),
+            Err(RecordingRefused::TooLong) => {
+                return Err(invalid("files[0].data", Detail::of("refusals.recording_too_long", json!({ "most": LONGEST_RECORDED.as_secs() }))));
+            }
+            Err(RecordingRefused::Malformed(_) | RecordingRefused::Codec(_)) => {
+                return Err(invalid("files[0].data", Detail::key("refusals.not_a_recording")));
+            }
+        };
+        message.attachments.iter_mut().for_each(|note| note.secs = Some(length.as_secs_f64().round() as u32));
+        message.text = with_lines("", &message.attachments);
+        Ok(())
+    }
+
     /// Edits a message on its platform, or deletes it there if there is no text. In a channel of another platform, only statements of companions
     /// can be changed from here.
     async fn change_posted(&self, room: &RoomId, channel_key: &ChannelKey, seq: Seq, text: Option<&str>) -> Result<(), Refused> {
         let message = self.said(room, channel_key, seq).await?;
         if text.is_some() && is_redacted(&message) {
             return Err(self.no_message(room, seq));
+        }
+        if text.is_some() && message.awaits_words() {
+            return Err(Refused::conflict(Detail::key("refusals.awaits_words")));
         }
         let platform = self.context.platforms.of(&channel_key.channel).filter(|_| message.from.role == Role::Companion);
         let Some(platform) = platform else { return self.check_writable(room) };

@@ -17,15 +17,19 @@ use crate::actors::calls::providers::{Provider, Recognisers, Voices};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::adapters::audio::ear::OpusAudio;
-use crate::adapters::audio::samples::voice_note;
+use crate::adapters::audio::samples::{ogg, voice_note};
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
+use crate::domain::attachment::{Attachment, Kind};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::domain::message::{Message, NoteWords, Untranscribed, voice_note_text};
 use crate::journal::channel_key::ChannelKey;
+use crate::domain::samples::person;
+use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::WhyAt;
+use crate::ports::backend::messages::Edit;
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
-use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundEvents, InboundMessage};
+use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundEvents, InboundMessage, StoredFile};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::opt_out::OptOut as _;
 use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
@@ -459,4 +463,57 @@ async fn what_a_guild_may_have_recognised_in_a_day_counts_for_notes() {
     let why: Vec<_> = messages.iter().map(|(_, message)| missing(message)).collect();
     assert_eq!(why, [None, None, None, Some(Untranscribed::UsedUp)]);
     assert_eq!(ears.asked.load(Ordering::Relaxed), 1);
+}
+
+/// Sends a recording from the page.
+async fn record(world: &World, file: Vec<u8>) -> Result<Seq, Refused> {
+    let attachment = Attachment { kind: Kind::Voice, ..Attachment::new("0".into(), "audio/ogg".into(), "note.ogg".into(), file.len() as u64) };
+    let stored = StoredFile { media_type: "audio/ogg".into(), bytes: file.into() };
+    let message = InboundMessage {
+        attachments: vec![attachment],
+        files: vec![stored],
+        voice_note: Some(Duration::ZERO),
+        own_words: Some("".into()),
+        ..InboundMessage::new(person("Ana"), voice_note_text(None).into())
+    };
+    let said = world.backend.messages.say(&room("lobby"), message).await;
+    world.rest().await;
+    said
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_recorded_on_the_page_is_recognised_kept_and_deleted_with_its_words() {
+    let Setup { world, abroad, .. } = setup("Ari, do you like tea?", json!({})).await;
+    world.open("lobby", &["aria", "bruno"]).await;
+    let lobby = channel_ref("home", "console:lobby");
+
+    let note = record(&world, voice_note()).await.unwrap();
+    world.pass(30.0).await;
+
+    let [(_, sent), (words, heard)] = &messages(&world, &lobby).await[..] else { panic!("two messages") };
+    assert_eq!((&*sent.text, &*heard.text, heard.replaced_note()), ("[voice note, 3 s]", "Ari, do you like tea?", Some(note)));
+    let about: Vec<_> = evaluated(&world, &lobby).await.into_iter().filter(|(_, trigger, _)| trigger == "direct_address").collect();
+    assert_eq!(about, [("aria".into(), "direct_address".into(), vec![*words])]);
+    assert_eq!(abroad.announced.lock().len(), 0, "the page says it before");
+    assert_eq!(world.backend.records.file(&room("lobby"), note, 0).await.unwrap().bytes, voice_note());
+    let edited = world.backend.messages.edit(&room("lobby"), note, Edit { text: "other words".into() }).await;
+    assert!(matches!(edited, Err(Refused::Conflict(_))), "{edited:?}");
+
+    world.backend.messages.delete(&room("lobby"), *words).await.unwrap();
+
+    assert!(world.backend.records.file(&room("lobby"), note, 0).await.is_err());
+    let texts: Vec<_> = messages(&world, &lobby).await.into_iter().map(|(_, message)| message.text.to_string()).collect();
+    assert_eq!(texts, ["", ""]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_recording_is_refused_with_the_way_out() {
+    let Setup { world, .. } = setup("", json!({})).await;
+    world.open("lobby", &["aria"]).await;
+
+    for (file, expected) in [(b"OggS".to_vec(), "Ogg with Opus"), (ogg(&vec![vec![0x1b, 0x02]; 2_000], 50), "at most 125 seconds")] {
+        let refused = record(&world, file).await.unwrap_err();
+        assert!(refused.to_string().contains(expected), "{refused}");
+    }
+    assert_eq!(messages(&world, &channel_ref("home", "console:lobby")).await, []);
 }

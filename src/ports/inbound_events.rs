@@ -105,7 +105,8 @@ pub struct Upload {
     /// Whether a picture is hidden until somebody clicks it. Models do not get it then.
     #[serde(default)]
     pub spoiler: bool,
-    /// The bytes: a PNG, JPEG, WebP or GIF of up to 4 MiB and 4,096 pixels a side, or UTF-8 text of up to 64 KiB.
+    /// The bytes: a PNG, JPEG, WebP or GIF of up to 4 MiB and 4,096 pixels a side, or UTF-8 text of up to 64 KiB. A voice note is a message of nothing
+    /// but an Ogg with Opus of up to two minutes.
     pub data: Base64,
 }
 

@@ -106,7 +106,7 @@ async fn of_note(note: Seq, channel: &ChannelContext) -> Option<Transcription> {
         return None;
     }
     for attempt in 1..=MAX_ATTEMPTS {
-        let transcript = match attempt_once(message, channel).await {
+        let transcript = match attempt_once(note.seq, message, channel).await {
             Ok(transcript) => Ok(transcript),
             Err(Failed::Now(_, after)) if attempt < MAX_ATTEMPTS => {
                 sleep(pause.max(after.unwrap_or_default()).min(LONGEST_PAUSE)).await;
@@ -136,14 +136,21 @@ impl From<NotRead> for Failed {
     }
 }
 
-async fn attempt_once(message: &Message, channel: &ChannelContext) -> Result<Transcript, Failed> {
+async fn attempt_once(note: Seq, message: &Message, channel: &ChannelContext) -> Result<Transcript, Failed> {
     let ChannelContext { key, context, .. } = channel;
     let _place = context.calls.recordings().place().await.ok_or(Failed::Now(Untranscribed::Failed, None))?;
-    let (Some(platform), Some(id)) = (channel.platform(), &message.id) else {
-        return Err(Failed::Ever(Untranscribed::Unreadable));
+    let file = match (channel.platform(), &message.id) {
+        (Some(platform), Some(id)) => {
+            tell(&**platform, channel).await?;
+            platform.voice_note(&key.channel, id).await?
+        }
+        (Some(_), None) => return Err(Failed::Ever(Untranscribed::Unreadable)),
+        // On the page, people were told before they recorded it.
+        (None, _) => match Reader::new(&*context.store).file(key, note, 0).await {
+            Ok(file) => file.ok_or(Failed::Ever(Untranscribed::Unreadable))?.1,
+            Err(_) => return Err(Failed::Now(Untranscribed::Unreadable, None)),
+        },
     };
-    tell(&**platform, channel).await?;
-    let file = platform.voice_note(&key.channel, id).await?;
     let transcript = transcribe(context, &channel_ref(channel), &message.from.name, &file).await;
     transcript.map_err(|error| match error {
         NoTranscript::Now => Failed::Now(Untranscribed::Failed, None),

@@ -29,7 +29,7 @@ use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::Visit;
 use crate::ports::backend::room::RoomId;
 
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; manifest-src 'self'; img-src 'self' blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; manifest-src 'self'; img-src 'self' blob:; media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Routes whose responses may be long and take much memory to build.
 const LONG_ROUTES: [&str; 9] = [

@@ -1,6 +1,7 @@
 //! Handlers for messages: send, edit, delete, and read the history.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -23,6 +24,8 @@ use crate::ports::backend::{Detail, Why};
 use crate::ports::inbound_events::InboundMessage;
 
 const MAX_MENTIONS: usize = 64;
+/// A second of a guest's voice note counts as at least one second of a microphone: Opus of speech has more bytes.
+const SLOWEST_BYTES_PER_SEC: u64 = 1_000;
 pub(super) const MAX_ID_CHARS: usize = 128;
 
 /// The number of an accepted message, and warnings for the sender.
@@ -68,11 +71,16 @@ pub(super) async fn say(
     for (index, mention) in message.mentions.iter_mut().enumerate() {
         *mention = validation::name(&format!("mentions[{index}]"), mention)?;
     }
-    if let Some(visit) = caller.in_room(&room, &console)? {
+    let visit = caller.in_room(&room, &console)?;
+    if let Some(visit) = visit {
         console.backend()?.guests.consume_quota(visit, Amount::Message).await?;
         visitor::own(&mut message, visit)?;
     }
     uploads::take(&mut message, &console).await?;
+    if let (Some(visit), Some(_)) = (visit, &message.voice_note) {
+        let time = message.files.iter().map(|file| file.bytes.len() as u64 / SLOWEST_BYTES_PER_SEC).sum();
+        console.backend()?.guests.consume_quota(visit, Amount::Voice(Duration::from_secs(time))).await?;
+    }
     let warning = console.backend()?.messages.namesake(&room, &message.from.name).await?.map(|companion| {
         let from = &message.from.name;
         let text = format!(

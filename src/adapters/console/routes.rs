@@ -56,6 +56,7 @@ pub(super) fn api() -> Api {
         .producing::<String>("image/jpeg")
         .producing::<String>("image/webp")
         .producing::<String>("image/gif")
+        .producing::<String>("audio/ogg")
         .producing::<String>("text/plain")
         .for_guests()
         .post(

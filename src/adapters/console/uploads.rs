@@ -1,5 +1,7 @@
 //! Files that people send with their messages, and the handler that returns them.
 
+use std::time::Duration;
+
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -21,6 +23,8 @@ use crate::ports::backend::Detail;
 use crate::ports::inbound_events::{InboundMessage, StoredFile, Upload};
 
 const TEXT: &str = "text/plain; charset=utf-8";
+/// A voice note: Ogg with Opus.
+const VOICE: &str = "audio/ogg";
 
 /// Checks the files of a message, and makes them its attachments. Its text gets a line for each.
 pub(super) async fn take(message: &mut InboundMessage, console: &Shared) -> Result<(), Problem> {
@@ -36,6 +40,13 @@ pub(super) async fn take(message: &mut InboundMessage, console: &Shared) -> Resu
     let taken = off_thread(move || uploads.into_iter().zip(0..).map(|(upload, number)| checked(upload, number)).collect());
     let taken: Vec<(Attachment, StoredFile)> = taken.await?;
     (message.attachments, message.files) = taken.into_iter().unzip();
+    if message.attachments.iter().any(|file| file.kind == Kind::Voice) {
+        if message.attachments.len() > 1 || !message.text.is_empty() {
+            return Err(Problem::invalid("files", Detail::key("refusals.voice_note_alone")));
+        }
+        // The recording itself says how long it is.
+        message.voice_note = Some(Duration::ZERO);
+    }
     message.own_words = Some(message.text.clone());
     message.text = with_lines(&message.text, &message.attachments);
     Ok(())
@@ -54,6 +65,12 @@ fn checked(upload: Upload, number: usize) -> Result<(Attachment, StoredFile), Pr
         let text = std::str::from_utf8(bytes).ok();
         text.is_some_and(|text| !text.chars().any(|c| c.is_control() && !c.is_whitespace()) && !text.trim().is_empty())
     };
+    if data.0.starts_with(b"OggS") {
+        let name = "voice-note.ogg".into();
+        let attachment = Attachment::new(number.to_string().into(), VOICE.into(), name, data.0.len() as u64);
+        let file = StoredFile { media_type: VOICE.into(), bytes: data.0.into() };
+        return Ok((Attachment { kind: Kind::Voice, ..attachment }, file));
+    }
     let (media_type, ending, pixels, bytes) = if is_text(&data.0) {
         if data.0.len() > MOST_TEXT_BYTES {
             return Err(refused(Detail::of("refusals.text_file_too_large", json!({ "most": MOST_TEXT_BYTES >> 10 }))));
@@ -88,7 +105,7 @@ fn in_words(why: &NotAPicture) -> Detail {
     Detail::of(key, values)
 }
 
-/// `GET /api/rooms/{room}/messages/{seq}/files/{file}`. Whatever the bytes are, browsers show them as a picture or as plain text.
+/// `GET /api/rooms/{room}/messages/{seq}/files/{file}`. Whatever the bytes are, browsers show them as a picture, a recording or plain text.
 pub(super) async fn file(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
@@ -99,12 +116,12 @@ pub(super) async fn file(
         return Err(no_file(seq, number));
     }
     let content = console.backend()?.records.file(&room, seq, number).await?;
-    let is_picture = Kind::of(&content.media_type) == Kind::Image;
-    let known = ["image/png", "image/jpeg", "image/webp", "image/gif", TEXT];
+    let is_shown = matches!(Kind::of(&content.media_type), Kind::Image | Kind::Audio);
+    let known = ["image/png", "image/jpeg", "image/webp", "image/gif", VOICE, TEXT];
     let media_type = known.into_iter().find(|known| **known == *content.media_type).ok_or_else(|| no_file(seq, number))?;
     let headers = [
         (CONTENT_TYPE, media_type),
-        (CONTENT_DISPOSITION, if is_picture { "inline" } else { "attachment" }),
+        (CONTENT_DISPOSITION, if is_shown { "inline" } else { "attachment" }),
         // A file never changes. The browser forgets it some time after its message is deleted.
         (CACHE_CONTROL, "private, max-age=3600"),
         (CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"),

@@ -149,6 +149,9 @@ pub struct MessageFile {
     pub width: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
+    /// The length of a recording, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secs: Option<u32>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Arc<str>,
     /// Whether its author hid it.
@@ -159,10 +162,10 @@ pub struct MessageFile {
 impl MessageFile {
     /// A file whose bytes are stored. `None` if they are on a platform.
     pub fn of(attachment: &Attachment) -> Option<Self> {
-        let Attachment { kind, media_type, name, bytes, pixels, description, is_spoiler, .. } = attachment.clone();
+        let Attachment { kind, media_type, name, bytes, pixels, secs, description, is_spoiler, .. } = attachment.clone();
         let (width, height) = pixels.unzip();
         let id = attachment.stored()?;
-        Some(Self { id, kind, media_type, name, bytes, width, height, description, spoiler: is_spoiler })
+        Some(Self { id, kind, media_type, name, bytes, width, height, secs, description, spoiler: is_spoiler })
     }
 }
 

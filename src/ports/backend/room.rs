@@ -125,7 +125,8 @@ pub struct Room {
     /// Whether minors are in the room, by the setting of the room or its guild. Absent: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub minors: bool,
-    /// Which voice notes in the room have their words recognised.
+    /// Which voice notes in the room have their words recognised. Absent: none, because no service recognises words.
+    #[serde(skip_serializing_if = "VoiceNotes::are_unrecognised")]
     pub voice_notes: VoiceNotes,
     pub paused: bool,
     pub last_at: Option<Stamp>,
@@ -142,6 +143,12 @@ named! {
         Off = "off",
         /// None, because no service recognises words.
         NoRecogniser = "no_recogniser",
+    }
+}
+
+impl VoiceNotes {
+    const fn are_unrecognised(&self) -> bool {
+        matches!(self, Self::NoRecogniser)
     }
 }
 

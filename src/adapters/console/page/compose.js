@@ -35,6 +35,26 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     files ??= (await api.loaded(import('./attach.js'))).tray(byId('files'), () => steady(size));
     await files.add(chosen);
   }
+  // Records a voice note while its button is held. By keyboard one press begins it, and the next one ends it.
+  const record = byId('record');
+  let noter = null;
+  let isHeld = false;
+  async function hold(on) {
+    isHeld = on;
+    if (!on) return noter?.end(true);
+    if (editing || !author.takes()) return;
+    const note = file => {
+      const replyTo = replying?.entry.seq ?? null;
+      replying = null;
+      draw();
+      sent();
+      return outbox().send(me(), '', replyTo, [file]);
+    };
+    noter ??= (await api.loaded(import('./voice-note.js'))).noter({ button: record, room, note, showProblem });
+    if (isHeld) await noter.begin();
+  }
+  const holding = on => hold(on).catch(showProblem);
+
   const attaching = chosen => attach([...chosen]).catch(showProblem);
 
   const key = () => `text.${room()?.id ?? ''}`;
@@ -88,7 +108,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     field.readOnly = isDeleted;
     byId('send').disabled = isDeleted;
     const shown = context();
-    byId('attach').hidden = isDeleted || Boolean(editing);
+    for (const button of [byId('attach'), record]) button.hidden = isDeleted || Boolean(editing);
     about.hidden = !shown;
     about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t(onPhone() ? 'base.cancel' : 'base.cancel_esc'))] : []));
     form.hidden = Boolean(room()?.platform) && !editing;
@@ -183,6 +203,13 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   const chooser = el('input', { type: 'file', multiple: true, hidden: true, accept: 'image/*,text/*,.md,.csv,.json,.log', onchange: () => (attaching(chooser.files), (chooser.value = '')) });
   byId('attach').after(chooser);
   byId('attach').addEventListener('click', () => chooser.click());
+  record.addEventListener('pointerdown', event => {
+    record.setPointerCapture(event.pointerId);
+    holding(true);
+  });
+  record.addEventListener('pointerup', () => holding(false));
+  record.addEventListener('pointercancel', () => ((isHeld = false), noter?.end(false)));
+  record.addEventListener('click', event => event.detail === 0 && holding(!noter?.isOn()));
   mention(field, {
     room,
     me,

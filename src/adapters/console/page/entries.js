@@ -27,6 +27,8 @@ export function messageEntry(m) {
     quoted: m.quoted && typeof m.quoted === 'object' ? { from: text(m.quoted.from), text: text(m.quoted.text) } : null,
     cut: m.cut && typeof m.cut === 'object' ? { full: text(m.cut.full), by: text(m.cut.by) } : null,
     truncated: m.truncated === true,
+    // A voice note, or what takes its place: `note` is then the number of the note.
+    voiceNote: m.voice_note && typeof m.voice_note === 'object' ? { secs: number(m.voice_note.secs) ?? 0, state: text(m.voice_note.words?.state), note: number(m.voice_note.words?.note) } : null,
     notice: noticeOf(m.notice),
     edited: Boolean(m.edited),
     whilePaused: false, // whether a person wrote it while the room was paused

@@ -82,7 +82,7 @@ export function itemsOf(room, now, showsDecisions = true) {
   };
   const add = (entry, what = entry.kind) => {
     // Answers in a round are shown with the round.
-    if (entry.round || isRepeated(entry)) return;
+    if (entry.round || isRepeated(entry) || (entry.kind === 'message' && room.transcribed.has(entry.seq))) return;
     if (!showsDecisions && isOfDecisions(entry, hasTalk)) return;
     // Cached in the entry, because ten thousand entries may be visited for each change.
     entry.day ??= words.dayOf(entry.at);
@@ -183,6 +183,7 @@ function speech(view, { from, role, companion, eventKind, at, text, follows, ton
 function attached(room, { seq, files }) {
   const draw = file => {
     const href = `/api/rooms/${encodeURIComponent(room.id)}/messages/${seq}/files/${Number(file.id)}`;
+    if (file.kind === 'voice') return el('audio', { src: href, controls: true, preload: 'none' });
     if (file.kind !== 'image') return el('a', { href, download: file.name, dir: 'auto' }, file.name);
     const link = el('a', { href, target: '_blank', rel: 'noopener', class: file.spoiler ? 'spoiler' : null, title: file.spoiler ? t('messages.hidden') : null, onclick: show }, el('img', { src: href, alt: file.description || file.name, width: file.width, height: file.height, loading: 'lazy', decoding: 'async' }));
     function show(event) {
@@ -194,6 +195,12 @@ function attached(room, { seq, files }) {
     return link;
   };
   return el('div', { class: 'attached' }, files.map(draw));
+}
+
+// A voice note: its recording, where this server keeps it, its length, and whether its words are here.
+function voiceNote(room, { voiceNote: { secs, state, note } }) {
+  const about = { awaited: 'messages.note_awaited', missing: 'messages.note_missing' }[state];
+  return [note && !room.platform ? attached(room, { seq: note, files: [{ id: 0, kind: 'voice' }] }) : null, el('span', { class: 'aside' }, t('messages.voice_note', { secs }), about ? `${DOT}${t(about)}` : '')];
 }
 
 // Where somebody at risk finds help, for that person alone. The others are told that somebody was shown it, if the operator wants that.
@@ -220,6 +227,7 @@ function message(view, { entry, follows, canBeReplaced }) {
       entry.files.length ? attached(room, entry) : null,
       entry.edited ? el('span', { class: 'aside' }, t('messages.edited')) : null,
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
+      entry.voiceNote ? voiceNote(room, entry) : null,
       entry.cut ? cutOff(entry) : null,
       entry.truncated ? el('span', { class: 'aside' }, t('messages.truncated')) : null,
       entry.help ? helpFor(entry, view.me()) : null,
