@@ -25,6 +25,7 @@ use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::domain::message::{Message, NoteWords, Untranscribed, voice_note_text};
 use crate::journal::channel_key::ChannelKey;
 use crate::domain::samples::person;
+use crate::ports::audio::Audio as _;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::messages::Edit;
@@ -445,7 +446,7 @@ async fn why_explains_a_note_by_its_words() {
     world.pass(30.0).await;
 
     let told = story(&world).await;
-    assert_eq!(told[..2], ["Ana sent a voice note of 2 s.", "The words became a part of message 5."], "{told:?}");
+    assert_eq!(told[..2], ["Ana sent a voice note of 2 s.", "The words became a part of message 4."], "{told:?}");
     assert!(told.iter().any(|line| line.contains("Its words were recognised by ears.")), "{told:?}");
 }
 
@@ -491,7 +492,9 @@ async fn a_note_recorded_on_the_page_is_recognised_kept_and_deleted_with_its_wor
     world.pass(30.0).await;
 
     let [(_, sent), (words, heard)] = &messages(&world, &lobby).await[..] else { panic!("two messages") };
-    assert_eq!((&*sent.text, &*heard.text, heard.replaced_note()), ("[voice note, 3 s]", "Ari, do you like tea?", Some(note)));
+    let length = OpusAudio.recording(&voice_note(), LENGTH * 5).unwrap().length();
+    let expected = (voice_note_text(Some(length)).into(), "Ari, do you like tea?".into(), Some(note));
+    assert_eq!((sent.text.clone(), heard.text.clone(), heard.replaced_note()), expected);
     let about: Vec<_> = evaluated(&world, &lobby).await.into_iter().filter(|(_, trigger, _)| trigger == "direct_address").collect();
     assert_eq!(about, [("aria".into(), "direct_address".into(), vec![*words])]);
     assert_eq!(abroad.announced.lock().len(), 0, "the page says it before");
