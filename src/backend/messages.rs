@@ -186,7 +186,10 @@ impl ActorBackend {
         *length = match opened {
             Ok(recording) => recording.length(),
             Err(RecordingRefused::TooLong) => {
-                return Err(invalid("files[0].data", Detail::of("refusals.recording_too_long", json!({ "most": LONGEST_RECORDED.as_secs() }))));
+                return Err(invalid(
+                    "files[0].data",
+                    Detail::of("refusals.recording_too_long", json!({ "most": LONGEST_RECORDED.as_secs() })),
+                ));
             }
             Err(RecordingRefused::Malformed(_) | RecordingRefused::Codec(_)) => {
                 return Err(invalid("files[0].data", Detail::key("refusals.not_a_recording")));

@@ -23,8 +23,8 @@ use crate::domain::attachment::{Attachment, Kind};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::domain::message::{Message, NoteWords, Untranscribed, voice_note_text};
-use crate::journal::channel_key::ChannelKey;
 use crate::domain::samples::person;
+use crate::journal::channel_key::ChannelKey;
 use crate::ports::audio::Audio as _;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::WhyAt;
@@ -468,7 +468,8 @@ async fn what_a_guild_may_have_recognised_in_a_day_counts_for_notes() {
 
 /// Sends a recording from the page.
 async fn record(world: &World, file: Vec<u8>) -> Result<Seq, Refused> {
-    let attachment = Attachment { kind: Kind::Voice, ..Attachment::new("0".into(), "audio/ogg".into(), "note.ogg".into(), file.len() as u64) };
+    let attachment =
+        Attachment { kind: Kind::Voice, ..Attachment::new("0".into(), "audio/ogg".into(), "note.ogg".into(), file.len() as u64) };
     let stored = StoredFile { media_type: "audio/ogg".into(), bytes: file.into() };
     let message = InboundMessage {
         attachments: vec![attachment],
@@ -495,7 +496,8 @@ async fn a_note_recorded_on_the_page_is_recognised_kept_and_deleted_with_its_wor
     let length = OpusAudio.recording(&voice_note(), LENGTH * 5).unwrap().length();
     let expected = (voice_note_text(Some(length)).into(), "Ari, do you like tea?".into(), Some(note));
     assert_eq!((sent.text.clone(), heard.text.clone(), heard.replaced_note()), expected);
-    let about: Vec<_> = evaluated(&world, &lobby).await.into_iter().filter(|(_, trigger, _)| trigger == "direct_address").collect();
+    let about: Vec<_> =
+        evaluated(&world, &lobby).await.into_iter().filter(|(_, trigger, _)| trigger == "direct_address").collect();
     assert_eq!(about, [("aria".into(), "direct_address".into(), vec![*words])]);
     assert_eq!(abroad.announced.lock().len(), 0, "the page says it before");
     assert_eq!(world.backend.records.file(&room("lobby"), note, 0).await.unwrap().bytes, voice_note());
@@ -514,7 +516,9 @@ async fn what_is_no_recording_is_refused_with_the_way_out() {
     let Setup { world, .. } = setup("", json!({})).await;
     world.open("lobby", &["aria"]).await;
 
-    for (file, expected) in [(b"OggS".to_vec(), "Ogg with Opus"), (ogg(&vec![vec![0x1b, 0x02]; 2_000], 50), "at most 125 seconds")] {
+    for (file, expected) in
+        [(b"OggS".to_vec(), "Ogg with Opus"), (ogg(&vec![vec![0x1b, 0x02]; 2_000], 50), "at most 125 seconds")]
+    {
         let refused = record(&world, file).await.unwrap_err();
         assert!(refused.to_string().contains(expected), "{refused}");
     }

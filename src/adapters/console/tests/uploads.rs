@@ -104,7 +104,10 @@ async fn a_voice_note_is_sent_alone_and_returned_as_a_recording() {
     let message = world.get("/api/rooms/lobby/history").await.1["messages"][0].clone();
     assert_eq!((status, &message["text"], &message["files"][0]["kind"]), (202, &json!("[voice note]"), &json!("voice")));
     let returned = world.file(0).await;
-    assert_eq!((&returned.headers()["content-type"], &returned.headers()["content-disposition"]), (&"audio/ogg".parse().unwrap(), &"inline".parse().unwrap()));
+    assert_eq!(
+        (&returned.headers()["content-type"], &returned.headers()["content-disposition"]),
+        (&"audio/ogg".parse().unwrap(), &"inline".parse().unwrap())
+    );
     assert_eq!(returned.bytes().await.unwrap(), note);
     for (text, files) in [("hi", vec![file("x", &note)]), ("", vec![file("x", &note), file("y", &note)])] {
         let (status, problem) = world.post_files(text, &files).await;
