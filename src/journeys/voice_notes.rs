@@ -24,16 +24,19 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, GuildId, Seq};
 use crate::domain::message::{Message, NoteWords, Untranscribed, voice_note_text};
 use crate::domain::samples::person;
+use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::audio::Audio as _;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::WhyAt;
+use crate::ports::backend::keeping::ExportForm;
 use crate::ports::backend::messages::Edit;
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundEvents, InboundMessage, StoredFile};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::opt_out::OptOut as _;
 use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
+use crate::replay::{ReplayEventKind, Script, run};
 
 const LENGTH: Duration = Duration::from_secs(2);
 const NOTE: &str = "[voice note, 2 s]";
@@ -258,6 +261,12 @@ async fn the_words_of_a_note_to_a_companion_are_answered_once_and_the_channel_is
     let [told] = &abroad.announced.lock()[..] else { panic!("the channel is told once") };
     assert!(told.contains("ears (ears.example)") && told.contains("/tertulia voice notes switch:off"), "{told}");
     assert_eq!(world.spans.named("voice.recognise").len(), 2);
+    let script = Script::from_json(&world.export("discord:10", ExportForm::Replay).await[0]).unwrap();
+    let replayed = run(&script).unwrap();
+    let direct = replayed
+        .iter()
+        .filter(|event| matches!(event.kind, ReplayEventKind::Decision { trigger: Trigger::DirectAddress, .. }));
+    assert_eq!(direct.count(), 2, "a replay decides about the words");
 }
 
 #[tokio::test(start_paused = true)]

@@ -221,6 +221,7 @@ mod tests {
             backups_kept: 3,
             compact_after_days: days,
             compact_hour: hour,
+            room_files_mb: 512,
         }
     }
 
