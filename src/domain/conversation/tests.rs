@@ -18,4 +18,5 @@ mod room;
 mod scene;
 mod stopping;
 mod voice;
+mod voice_notes;
 mod witness;
