@@ -263,9 +263,8 @@ async fn the_words_of_a_note_to_a_companion_are_answered_once_and_the_channel_is
     assert_eq!(world.spans.named("voice.recognise").len(), 2);
     let script = Script::from_json(&world.export("discord:10", ExportForm::Replay).await[0]).unwrap();
     let replayed = run(&script).unwrap();
-    let direct = replayed
-        .iter()
-        .filter(|event| matches!(event.kind, ReplayEventKind::Decision { trigger: Trigger::DirectAddress, .. }));
+    let direct =
+        replayed.iter().filter(|event| matches!(event.kind, ReplayEventKind::Decision { trigger: Trigger::DirectAddress, .. }));
     assert_eq!(direct.count(), 2, "a replay decides about the words");
 }
 
