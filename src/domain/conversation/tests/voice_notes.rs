@@ -19,7 +19,8 @@ fn an_awaited_note_triggers_nothing_and_its_words_are_asked_about_once() {
     assert_eq!(scene.folded(), as_recorded(&scene.conversation));
     let words = send(&mut scene, "ana", heard(note));
 
-    let asked: Vec<_> = scene.conversation.open_questions().map(|(who, asked)| (who.as_str(), asked.trigger, asked.message)).collect();
+    let asked: Vec<_> =
+        scene.conversation.open_questions().map(|(who, asked)| (who.as_str(), asked.trigger, asked.message)).collect();
     assert_eq!(asked, [("aria", Trigger::DirectAddress, words)]);
     assert_eq!(buffered(&scene), [words], "the words take the place of the note");
     assert!(scene.conversation.window.get(note).is_none());
