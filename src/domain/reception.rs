@@ -209,7 +209,9 @@ impl Statement<'_> {
                     reception = reception.min(Reception::Paused);
                 }
                 Event::Said { message, reply_to, said_at, .. } => {
-                    let Some(author) = person(message).filter(|_| !message.is_event()) else { continue };
+                    let Some(author) = person(message).filter(|_| !message.is_event() && !message.awaits_words()) else {
+                        continue;
+                    };
                     // A message from before a lost connection may be recorded later.
                     if said_at.is_some_and(|at| at < self.at) {
                         continue;

@@ -18,8 +18,8 @@ use super::channel_key::ChannelKey;
 use super::key;
 use super::membership;
 use super::record::{
-    BriefRecord, ChannelRecord, CompanionRecord, DeadLetterRecord, NoteSwitchRecord, OutboxRecord, PendingRecord, RecordError,
-    RoomRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number,
+    BriefRecord, ChannelRecord, CompanionRecord, DeadLetterRecord, FileRecord, NoteSwitchRecord, OutboxRecord, PendingRecord,
+    RecordError, RoomRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number,
 };
 use super::speakers::{after_stretch, speakers, stretch};
 use crate::domain::event::{Event, Recorded};
@@ -573,6 +573,51 @@ impl<'a> Reader<'a> {
     pub async fn bytes(&self, key: Key) -> Result<Option<Vec<u8>>, ReadError> {
         let value = self.store.get(key.clone()).await?;
         Ok(value.map(|value| decode_bytes(&key, &value)).transpose()?)
+    }
+
+    /// The records of the files of messages, from one message to before another: the message, the number of the file, and the record.
+    pub async fn files(
+        &self,
+        channel_key: &ChannelKey,
+        from: Seq,
+        before: Seq,
+    ) -> Result<Vec<(Seq, u64, FileRecord)>, ReadError> {
+        let Some(no) = self.channel_no(channel_key).await? else { return Ok(Vec::new()) };
+        let ward = channel_key.ward();
+        let (from, to) = (key::files_from(ward, no, from), key::files_from(ward, no, before));
+        let stored = self.collect(from, to, usize::MAX, false).await?;
+        let files = stored.iter().map(|(key, value)| {
+            let names = key::message_of_file(key).zip(key.last_number()).unwrap_or_default();
+            Ok((names.0, names.1, decode(key, value)?))
+        });
+        files.collect()
+    }
+
+    /// The files of a message, with their bytes, in the order of their numbers.
+    pub async fn files_of(&self, channel_key: &ChannelKey, message: Seq) -> Result<Vec<(FileRecord, Vec<u8>)>, ReadError> {
+        let mut files = Vec::new();
+        for (_, number, _) in self.files(channel_key, message, message.next()).await? {
+            files.extend(self.file(channel_key, message, number).await?);
+        }
+        Ok(files)
+    }
+
+    /// A file of a message, with its bytes. `None` if it does not exist.
+    pub async fn file(
+        &self,
+        channel_key: &ChannelKey,
+        message: Seq,
+        file: u64,
+    ) -> Result<Option<(FileRecord, Vec<u8>)>, ReadError> {
+        let Some(no) = self.channel_no(channel_key).await? else { return Ok(None) };
+        let Some(record) = self.record::<FileRecord>(key::file(channel_key.ward(), no, message, file)).await? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        for (key, value) in self.all(key::file_parts(channel_key.ward(), no, message, file)).await? {
+            bytes.extend(decode_bytes(&key, &value)?);
+        }
+        Ok((bytes.len() as u64 == record.bytes).then_some((record, bytes)))
     }
 
     /// The dead letters of a channel.

@@ -18,6 +18,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             message.id = None;
             message.recalled.clear();
             message.quoted = None;
+            message.attachments.clear();
             if let Some(cut) = &mut message.cut {
                 (cut.full, cut.by) = (empty.clone(), None);
             }

@@ -81,6 +81,7 @@ impl State {
         postings.into_iter().for_each(|posting| self.post(posting));
         self.record_remaining_usage();
         self.notes.show_counters(&self.conversation, &self.channel);
+        self.transcriptions.follow(&self.conversation, &self.channel);
         self.arm();
     }
 

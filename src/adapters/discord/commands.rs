@@ -64,7 +64,7 @@ use super::rest::{Failed, File, Request};
 use super::snowflake::Snowflake;
 use crate::adapters::slots::{Slot, Slots};
 use crate::domain::id::{CompanionId, GuildId};
-use crate::ports::backend::room::{Room, RoomId};
+use crate::ports::backend::room::{Room, RoomId, VoiceNotes};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::inbound_events::InboundEvents;
@@ -377,6 +377,7 @@ impl CommandHandler {
             Command::VoiceJoin { to } => self.voice_join(to, here, person).await,
             Command::VoiceLeave => self.voice_leave(here, person).await,
             Command::VoiceStatus => self.voice_status(here, person).await,
+            Command::VoiceNotes { on } => self.voice_notes(on, here, person).await,
             Command::About => Ok(format!("{}\n\n{}", self.discord.about(), words::ABOUT)),
             // `handle` answers the first two.
             Command::Say { .. } | Command::ExportMe | Command::Help => Ok(words::HELP.to_owned()),
@@ -406,6 +407,7 @@ impl CommandHandler {
             guild: at.guild_id(),
             companions,
             minors: false,
+            voice_notes: VoiceNotes::Off,
             paused: false,
             last_at: None,
             inherits_from: None,

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use super::cache::{Cache, WebhookTarget};
 use super::clock::Clocks;
 use super::delivery_errors::DeliveryErrors;
+use super::files::Files;
 use super::outgoing::{self, HELP_FOR, render};
 use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
@@ -55,6 +56,7 @@ const CLOCKS_APART: Duration = Duration::from_secs(60);
 
 pub struct Discord {
     rest: Rest,
+    files: Files,
     webhooks: Webhooks,
     cache: Cache,
     delivery_errors: DeliveryErrors,
@@ -89,6 +91,7 @@ impl Discord {
         let clocks = Arc::new(Clocks::new(clock));
         Ok(Self {
             rest: Rest::new(settings, token, Arc::clone(&clocks), lease)?,
+            files: Files::new(settings.api()?)?,
             webhooks: Webhooks::default(),
             cache: Cache::default(),
             delivery_errors: DeliveryErrors::default(),
@@ -326,6 +329,19 @@ impl ChatPlatform for Discord {
             self.cache.message_seen(channel, message);
         }
         Ok(found.map(|message| message.to_string().into()))
+    }
+
+    async fn announce(&self, channel: &ChannelId, text: &str, nonce: &str) -> Result<(), NotSent> {
+        let channel =
+            Snowflake::of_channel(channel).ok_or_else(|| NotSent::Refused(format!("{channel} is not a channel of Discord")))?;
+        self.post_as_bot(channel, text, nonce).await
+    }
+
+    async fn voice_note(&self, channel: &ChannelId, id: &str) -> Result<Vec<u8>, NotRead> {
+        let (Some(channel), Ok(message)) = (Snowflake::of_channel(channel), id.parse()) else {
+            return Err(NotRead::Never(format!("{id} in {channel} is not a message of Discord")));
+        };
+        self.read_recording(channel, message).await
     }
 
     async fn offer_help(&self, help: &Help<'_>) -> Result<(), NotSent> {

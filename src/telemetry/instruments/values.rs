@@ -130,6 +130,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "voice_join",
     "voice_leave",
     "voice_status",
+    "voice_notes",
     "say",
     "ask",
     "about",

@@ -7,6 +7,7 @@ import { opened } from './back.js';
 import { byId, el, name, onPhone, say } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { mention } from './mention.js';
+import { takesFiles } from './pictures.js';
 import { nameOf } from './state.js';
 import { pieces, t } from './texts.js';
 
@@ -28,6 +29,35 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   let editing = null;
   let replying = null;
   let closed = null; // after an edit or a reply has begun
+  // The files for the message, once somebody attached one.
+  let files = null;
+
+  async function attach(chosen) {
+    if (editing || !author.takes()) return;
+    files ??= (await api.loaded(import('./attach.js'))).tray(byId('files'), () => steady(size));
+    await files.add(chosen);
+  }
+  // Records a voice note while its button is held. By keyboard one press begins it, and the next one ends it.
+  const record = byId('record');
+  let noter = null;
+  let isHeld = false;
+  async function hold(on) {
+    isHeld = on;
+    if (!on) return noter?.end(true);
+    if (editing || !author.takes()) return;
+    const note = file => {
+      const replyTo = replying?.entry.seq ?? null;
+      replying = null;
+      draw();
+      sent();
+      return outbox().send(me(), '', replyTo, [file]);
+    };
+    noter ??= (await api.loaded(import('./voice-note.js'))).noter({ button: record, room, note, showProblem });
+    if (isHeld) await noter.begin();
+  }
+  const holding = on => hold(on).catch(showProblem);
+
+  const attaching = chosen => attach([...chosen]).catch(showProblem);
 
   const key = () => `text.${room()?.id ?? ''}`;
   // While a message is edited, the text typed before stays stored.
@@ -83,6 +113,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     field.readOnly = isDeleted;
     byId('send').disabled = isDeleted;
     const shown = context();
+    for (const button of [byId('attach'), record]) button.hidden = isDeleted || Boolean(editing);
     about.hidden = !shown;
     about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t(onPhone() ? 'base.cancel' : 'base.cancel_esc'))] : []));
     form.hidden = Boolean(room()?.platform) && !editing;
@@ -129,8 +160,8 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
       });
       return;
     }
-    if (!text) return;
-    if (isAloud()) {
+    if (!text && (files?.isEmpty() ?? true)) return;
+    if (isAloud() && (files?.isEmpty() ?? true)) {
       if (!aloud.say(text)) return;
       set('');
       typed('');
@@ -145,7 +176,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     storeForAll(key(), null);
     draw();
     sent();
-    await outbox().send(me(), text, replyTo);
+    await outbox().send(me(), text, replyTo, files?.take() ?? []);
   }
 
   form.addEventListener('submit', event => {
@@ -173,6 +204,17 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     }
   });
   addEventListener('resize', size);
+  takesFiles(form, attaching);
+  const chooser = el('input', { type: 'file', multiple: true, hidden: true, accept: 'image/*,text/*,.md,.csv,.json,.log', onchange: () => (attaching(chooser.files), (chooser.value = '')) });
+  byId('attach').after(chooser);
+  byId('attach').addEventListener('click', () => chooser.click());
+  record.addEventListener('pointerdown', event => {
+    record.setPointerCapture(event.pointerId);
+    holding(true);
+  });
+  record.addEventListener('pointerup', () => holding(false));
+  record.addEventListener('pointercancel', () => ((isHeld = false), noter?.end(false)));
+  record.addEventListener('click', event => event.detail === 0 && holding(!noter?.isOn()));
   mention(field, {
     room,
     me,
@@ -198,6 +240,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     restore() {
       editing = null;
       replying = null;
+      files?.put([]);
       set(loadForAll(key(), ''));
       draw();
     },
@@ -210,9 +253,10 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
       field.focus();
       field.setSelectionRange(text.length, text.length);
     },
-    write(text) {
+    write(text, withFiles = []) {
       set(text);
       save();
+      if (withFiles.length) files?.put(withFiles);
       field.focus();
     },
     // Gives back a text that could not be sent, unless something else has been typed.

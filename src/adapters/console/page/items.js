@@ -84,7 +84,7 @@ export function itemsOf(room, now, showsDecisions = true, { seenAt = null, isMin
   };
   const add = (entry, what = entry.kind) => {
     // Answers in a round are shown with the round.
-    if (entry.round || isRepeated(entry)) return;
+    if (entry.round || isRepeated(entry) || (entry.kind === 'message' && room.transcribed.has(entry.seq))) return;
     if (!showsDecisions && isOfDecisions(entry, hasTalk)) return;
     // Cached in the entry, because ten thousand entries may be visited for each change.
     entry.day ??= words.dayOf(entry.at);
@@ -186,6 +186,30 @@ function speech(view, { from, role, companion, eventKind, at, text, follows, ton
   );
 }
 
+// The files of a message: pictures, small, with a click to the full size, and names of others.
+function attached(room, { seq, files }) {
+  const draw = file => {
+    const href = `/api/rooms/${encodeURIComponent(room.id)}/messages/${seq}/files/${Number(file.id)}`;
+    if (file.kind === 'voice') return el('audio', { src: href, controls: true, preload: 'none' });
+    if (file.kind !== 'image') return el('a', { href, download: file.name, dir: 'auto' }, file.name);
+    const link = el('a', { href, target: '_blank', rel: 'noopener', class: file.spoiler ? 'spoiler' : null, title: file.spoiler ? t('messages.hidden') : null, onclick: show }, el('img', { src: href, alt: file.description || file.name, width: file.width, height: file.height, loading: 'lazy', decoding: 'async' }));
+    function show(event) {
+      if (!link.classList.contains('spoiler')) return;
+      event.preventDefault();
+      link.classList.remove('spoiler');
+      link.title = '';
+    }
+    return link;
+  };
+  return el('div', { class: 'attached' }, files.map(draw));
+}
+
+// A voice note: its recording, where this server keeps it, its length, and whether its words are here.
+function voiceNote(room, { voiceNote: { secs, state, note } }) {
+  const about = { awaited: 'messages.note_awaited', missing: 'messages.note_missing' }[state];
+  return [note && !room.platform ? attached(room, { seq: note, files: [{ id: 0, kind: 'voice' }] }) : null, el('span', { class: 'aside' }, t('messages.voice_note', { secs }), about ? `${DOT}${t(about)}` : '')];
+}
+
 // Where somebody at risk finds help, for that person alone. The others are told that somebody was shown it, if the operator wants that.
 function helpFor({ help }, me) {
   if (help.person !== me) return help.tell ? el('p', { class: 'aside of-server' }, t('risk.told')) : null;
@@ -207,8 +231,10 @@ function message(view, { entry, follows, canBeReplaced }) {
     tone: view.tone(entry.from),
     link: view.link?.(entry),
     extra: [
+      entry.files.length ? attached(room, entry) : null,
       entry.edited ? el('span', { class: 'aside' }, t('messages.edited')) : null,
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
+      entry.voiceNote ? voiceNote(room, entry) : null,
       entry.cut ? cutOff(entry) : null,
       entry.truncated ? el('span', { class: 'aside' }, t('messages.truncated')) : null,
       entry.help ? helpFor(entry, view.me()) : null,
@@ -429,7 +455,8 @@ function pending(view, { entry }) {
       el('button', { class: 'tool shown', 'data-focus': 'discard', onclick: () => view.act.discard(entry) }, t('messages.discard')),
     ),
   }[entry.state];
-  return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: tools });
+  const files = entry.files?.length ? el('div', { class: 'attached' }, entry.files.map(file => (file.url ? el('img', { src: file.url, alt: file.description || file.name }) : file.name))) : null;
+  return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: [files, tools] });
 }
 
 function day(view, item) {
@@ -455,7 +482,7 @@ export function draw(view, item) {
 // The estimated height of an item that was never shown, in px at the default text size.
 export function estimateHeight(item) {
   if (item.what === 'message' || item.what === 'pending' || item.what === 'draft') {
-    return (item.follows ? 30 : 62) + 24 * Math.floor((item.entry.text?.length ?? 0) / 70);
+    return (item.follows ? 30 : 62) + (item.entry.files?.length ? 160 : 0) + 24 * Math.floor((item.entry.text?.length ?? 0) / 70);
   }
   if (item.isLive) return 64 + 24 * item.entry.ballots.size;
   return item.what === 'day' ? 56 : 30;

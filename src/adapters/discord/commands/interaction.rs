@@ -145,6 +145,10 @@ pub(super) enum Command {
     },
     VoiceLeave,
     VoiceStatus,
+    /// Whether the words of voice notes in the channel are recognised.
+    VoiceNotes {
+        on: bool,
+    },
     Say {
         companion: String,
         text: String,
@@ -223,6 +227,7 @@ impl Command {
             Self::VoiceJoin { .. } => "voice_join",
             Self::VoiceLeave => "voice_leave",
             Self::VoiceStatus => "voice_status",
+            Self::VoiceNotes { .. } => "voice_notes",
             Self::Say { .. } => name::SAY,
             Self::About => name::ABOUT,
             Self::Help => name::HELP,
@@ -429,7 +434,7 @@ impl Payload {
             InteractionType::ApplicationCommand if command == name::VOICE => {
                 let (command, options) = only_subcommand(options)?;
                 let to = self.chosen(&Options(options), name::WHERE).ok()?;
-                parse_voice_command(command, to).map(Action::Command)
+                parse_voice_command(command, &Options(options), to).map(Action::Command)
             }
             InteractionType::ApplicationCommand if own.is_some() => {
                 let companion = Options(options).companion();
@@ -512,11 +517,12 @@ fn only_subcommand(options: &[GivenOption]) -> Option<(&str, &[GivenOption])> {
     }
 }
 
-fn parse_voice_command(command: &str, to: Option<ChannelContext>) -> Option<Command> {
+fn parse_voice_command(command: &str, options: &Options<'_>, to: Option<ChannelContext>) -> Option<Command> {
     Some(match command {
         name::JOIN => Command::VoiceJoin { to },
         name::LEAVE => Command::VoiceLeave,
         name::STATUS => Command::VoiceStatus,
+        name::NOTES => Command::VoiceNotes { on: options.on_or_off(name::SWITCH)?? },
         _ => return None,
     })
 }

@@ -8,7 +8,7 @@ use super::interaction::ChannelContext;
 use super::registered::{Level, SPOKEN_TO, tier_in_words};
 use super::words::{self, channel, name, place};
 use super::{Answer, CommandHandler};
-use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch};
+use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch, VoiceNotes};
 use crate::settings::companion::{Interjection, QuietHours};
 use crate::snowflake::Snowflake;
 
@@ -162,6 +162,14 @@ impl CommandHandler {
         })
     }
 
+    /// Sets whether the words of voice notes in a channel are recognised.
+    pub(super) async fn voice_notes(&self, on: bool, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
+        let for_room = |_: &Room| RoomPatch { voice_notes: Override::Set(on), ..RoomPatch::default() };
+        let room = self.patch(None, here, for_room, |_| CompanionPatch::default()).await?;
+        tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, on, "the recognition of voice notes was changed");
+        Ok(voice_notes_of(&room))
+    }
+
     /// Changes the room and the companion that `typed` names, or all if it is `None`. Returns the room with only these companions.
     async fn patch(
         &self,
@@ -251,6 +259,17 @@ pub(super) fn line(member: &RoomCompanion) -> String {
     let external = if member.external { " (a program outside speaks for it)" } else { "" };
     let paused = if member.paused { ", but is paused: it says nothing" } else { "" };
     format!("• {name_text}{external} {tier}{paused}.")
+}
+
+/// A line about a channel's voice notes.
+pub(super) fn voice_notes_of(room: &Room) -> String {
+    match room.voice_notes {
+        VoiceNotes::All => "The words of all voice notes in this channel are recognised, and kept like messages. Before the first one, a message here says by whom.",
+        VoiceNotes::Addressed => "The words of voice notes to companions are recognised: replies to them, mentions, and all voice notes if only one companion is here.",
+        VoiceNotes::Off => "Voice notes show only their length: their words are not recognised. `/tertulia voice notes switch:on` turns that on.",
+        VoiceNotes::NoRecogniser => "Voice notes show only their length, because the bot has no speech recognition. Its operator can set it up (docs/voice.md).",
+    }
+    .to_owned()
 }
 
 /// A line about a channel in which companions speak only when spoken to.

@@ -67,6 +67,7 @@ pub(super) const SURE_CLEAR: &str = "clear:";
 pub(super) const TEXT: &str = "text";
 pub(super) const WORDS: &str = "words";
 pub(super) const NOTE: &str = "note";
+pub(super) const NOTES: &str = "notes";
 pub(super) const SERVER: &str = "server";
 pub(super) const ACROSS: &str = "across";
 /// All subcommands and groups of subcommands.
@@ -272,6 +273,11 @@ pub(super) fn command() -> Value {
                     ),
                     subcommand(LEAVE, "Send the companions out of the call", Vec::new()),
                     subcommand(STATUS, "Who is heard in the call, and whether there is a problem", Vec::new()),
+                    subcommand(
+                        NOTES,
+                        "Whether the words of voice notes in this channel are recognised",
+                        vec![CommandOption { required: Some(true), ..switch("on: of all voice notes; off: of none") }],
+                    ),
                 ],
             ),
             subcommand(

@@ -5,7 +5,7 @@ mod tests;
 
 use super::choosing::member;
 use super::interaction::ChannelContext;
-use super::members::{line, room_quiet};
+use super::members::{line, room_quiet, voice_notes_of};
 use super::words::{self, channel, listed, when};
 use super::{Answer, CommandHandler};
 use crate::delivery_errors::DeliveryError;
@@ -131,6 +131,7 @@ fn companion_lines(status: &ChannelStatus, typed: Option<&str>) -> Result<Vec<St
         lines.push("The whole channel is paused. `/tertulia pause switch:off` resumes them.".to_owned());
     }
     lines.extend(occupied_room.and_then(room_quiet));
+    lines.extend(occupied_room.filter(|_| typed.is_none()).map(voice_notes_of));
     Ok(lines)
 }
 
