@@ -70,7 +70,7 @@ fn an_awaited_note_does_not_end_the_wait_for_a_lull() {
 
 /// Sends a voice note to Aria, or its words.
 fn send(scene: &mut Scene, by: &str, words: NoteWords) -> Seq {
-    let to_aria = Address { companions: vec!["aria".into()], others: false };
+    let to_aria = Address { companions: vec!["aria".into()], ..Address::default() };
     let voice_note = Some(Box::new(VoiceNote { ms: 2_000, words: Some(words) }));
     let seq = Seq(scene.journal.len() as u64 + 1);
     let message = Message { voice_note, ..message(by, Role::Person, false, to_aria) };
