@@ -75,7 +75,9 @@ impl Conversation {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.position.handled) };
                 }
             }
-            Event::CaughtUp { .. } | Event::Disclosed(_) => self.position.handled = self.position.handled.max(seq),
+            Event::CaughtUp { .. } | Event::Disclosed(_) | Event::Reacted { .. } => {
+                self.position.handled = self.position.handled.max(seq)
+            }
             Event::VoiceJoined { from } => {
                 self.position.handled = self.position.handled.max(seq);
                 self.voice.call.join(seq, from);
@@ -477,7 +479,12 @@ impl Conversation {
 const fn leaves_statements_alone(event: &Event) -> bool {
     matches!(
         event,
-        Event::CaughtUp { .. } | Event::Disclosed(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_)
+        Event::CaughtUp { .. }
+            | Event::Disclosed(_)
+            | Event::Reacted { .. }
+            | Event::VoiceJoined { .. }
+            | Event::VoiceLeft { .. }
+            | Event::Segment(_)
     )
 }
 
