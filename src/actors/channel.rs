@@ -29,6 +29,7 @@ mod rounds;
 mod spending;
 mod statements;
 mod steps;
+mod stopping;
 mod summarising;
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
 use crate::domain::attachment::with_lines;
 use crate::domain::event::Event;
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::{CompanionId, PersonId, Seq};
 use crate::domain::message::{Author, Message, Role};
 use crate::domain::split::split;
 use crate::domain::vote::State;
@@ -100,12 +100,22 @@ impl MessageService for ActorBackend {
         answered(call(|reply| channel.cast(ChannelMessage::StopReply { companion, reply })).await)
     }
 
-    async fn try_again(&self, room: &RoomId, statement: Seq) -> Result<(), Refused> {
+    async fn try_again(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused> {
         let (channel_key, _) = self.room_of(room)?;
-        self.check_writable(room)?;
         self.said(room, &channel_key, statement).await?;
         let conversation = self.current_state(&channel_key).await?.inspection.conversation;
         conversation.check_again(statement).map_err(|not_again| Refused::conflict(Detail::key(not_again.text())))?;
+        if let Some(person) = by {
+            let mut is_answered = false;
+            for seq in conversation.answered_by(statement) {
+                let message = self.said(room, &channel_key, *seq).await;
+                is_answered |=
+                    message.is_ok_and(|message| message.from.role == Role::Person && *message.from.id == *person.as_str());
+            }
+            if !is_answered {
+                return Err(Refused::conflict(Detail::key("refusals.answers_others")));
+            }
+        }
         self.accept(&channel_key, Event::again(), None).await.map(drop)
     }
 

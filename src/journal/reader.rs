@@ -31,6 +31,8 @@ use crate::ports::store::{Store, Value};
 
 /// How many keys are read at once.
 const PAGE: usize = 512;
+/// The number of events after a statement within which reactions on it are recorded.
+pub const REACTED_WITHIN: usize = 512;
 
 /// How many events are read at once in the search for the newest inbound event.
 const NEWEST: usize = 16;
@@ -463,6 +465,17 @@ impl<'a> Reader<'a> {
             result.illegible.extend(page.illegible);
         }
         Ok(result)
+    }
+
+    /// The unredacted reactions on a statement, and whether these are all: those among the [`REACTED_WITHIN`] events after it.
+    pub async fn reactions_on(&self, channel_key: &ChannelKey, statement: Seq) -> Result<(Vec<Recorded>, bool), ReadError> {
+        let range = Range { after: statement, before: None, limit: REACTED_WITHIN, newest_first: false };
+        let page = self.legible(channel_key, range).await?;
+        let is_all = page.looked_at() < REACTED_WITHIN;
+        let mut events = page.events;
+        let is_on = |event: &Event| matches!(event, Event::Reacted { message, by, .. } if *message == statement && !by.as_str().is_empty());
+        events.retain(|recorded| is_on(&recorded.event));
+        Ok((events, is_all))
     }
 
     /// The people named in the events from `from` (inclusive) to `to` (exclusive), and the unreadable events there, which may

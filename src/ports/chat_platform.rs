@@ -176,6 +176,11 @@ pub trait ChatPlatform: Send + Sync + 'static {
         Err(NotRead::Never("this platform has no voice notes".to_owned()))
     }
 
+    /// Shows the author of a message that it stopped a statement in progress. Failures are ignored.
+    async fn acknowledge_stop(&self, channel: &ChannelId, message: &str) {
+        let _ = (channel, message);
+    }
+
     /// Shows a typing indicator for a companion. Failures are ignored.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
 }

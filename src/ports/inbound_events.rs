@@ -201,6 +201,18 @@ pub enum Acceptance {
     Ignored,
 }
 
+/// A change of the reactions on a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReactionChange {
+    /// The platform's id of the message.
+    pub message: Arc<str>,
+    /// The person. `None`: all people, for a removal.
+    pub by: Option<PersonId>,
+    /// The emoji, or `:name:` for one of a server. `None`: all emojis, for a removal.
+    pub emoji: Option<Arc<str>>,
+    pub removed: bool,
+}
+
 /// The progress of the record in a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reached {
@@ -264,6 +276,10 @@ pub trait InboundEvents: Send + Sync + 'static {
     /// are removed. If any part of a statement is deleted, the whole statement is, because text that a moderator removed must not be read again. This
     /// fails while a statement is being posted to which one of the messages may belong. The deletion must then be delivered again.
     async fn deleted(&self, channel_ref: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError>;
+
+    /// Accepts a change of the reactions on a companion's statement. It is not recorded for other messages, for statements followed by many events,
+    /// for people who have opted out, and beyond the bounds for a statement and a person.
+    async fn reacted(&self, channel_ref: &ChannelRef, change: ReactionChange) -> Result<(), InboundError>;
 
     /// Reports that a channel was read after a downtime: `read` messages were delivered, and `missed` was skipped. It is recorded only if
     /// messages were read or a gap was left, and the same gap only once.

@@ -14,6 +14,7 @@ use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
+use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::trigger::Trigger;
@@ -355,7 +356,7 @@ async fn closed_dead_letters(
 }
 
 /// Returns those of these messages and segments that still have their text, in order. For spoken messages, their segments are
-/// included. An unreadable message does not prevent the deletion of the others; it is an error only if there are no others.
+/// included, for statements their reactions. An unreadable message does not prevent the deletion of the others; it is an error only if there are no others.
 async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
     let (mut found, mut illegible) = (Vec::new(), None);
     for seq in messages {
@@ -363,9 +364,13 @@ async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTr
             Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_redacted(&message) => {
                 // The transcript of a spoken message is also stored in its segments. The words of a voice note go with the note.
                 found.extend(message.sources());
+                if message.from.role == Role::Companion {
+                    found.extend(reader.reactions_on(channel_key, *seq).await?.0.iter().map(|reaction| reaction.seq));
+                }
                 found.push(*seq);
             }
             Ok(Some(Recorded { event: Event::Segment(segment), .. })) if !segment.is_redacted() => found.push(*seq),
+            Ok(Some(Recorded { event: Event::Reacted { by, .. }, .. })) if !by.as_str().is_empty() => found.push(*seq),
             Ok(_) => {}
             Err(error @ (ReadError::Record(_) | ReadError::Illegible { .. })) => {
                 tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %seq, %error, "a message that should be deleted cannot be read");
@@ -565,9 +570,11 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     }
                     is_gone
                 }
-                Event::Segment(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Disclosed(_) => {
-                    gone.contains(&recorded.seq)
-                }
+                Event::Segment(_)
+                | Event::VoiceJoined { .. }
+                | Event::VoiceLeft { .. }
+                | Event::Disclosed(_)
+                | Event::Reacted { .. } => gone.contains(&recorded.seq),
                 Event::Edited { message, .. } => gone.contains(message),
                 Event::Interrupted { .. } => gone.contains(&recorded.seq),
                 Event::SentenceStarting { ticket, text, .. } => {

@@ -169,7 +169,7 @@ async fn check_own(console: &Shared, visit: Option<&Visit>, room: &RoomId, seq: 
 
 /// `POST /api/rooms/{room}/messages/{seq}/again`
 pub(super) async fn try_again(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
-    console.backend()?.messages.try_again(&room, seq).await?;
+    console.backend()?.messages.try_again(&room, seq, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

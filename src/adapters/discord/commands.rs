@@ -3,7 +3,7 @@
 //! * `registered`: the commands as registered with Discord, with all their texts; `registering` registers them.
 //! * `interaction`: parses interactions.
 //! * `recent`: detects repeated interactions.
-//! * `at_hand`: stops replies, clears a channel, explains and forgets single messages.
+//! * `at_hand`: stops and replaces replies, clears a channel, explains and forgets single messages.
 //! * `answering`: sends answers, within three seconds.
 //! * `choosing`: finds companions by name, and answers autocomplete requests.
 //! * `members`: adds and removes companions, sets their interjection level, and pauses them.
@@ -360,6 +360,9 @@ impl CommandHandler {
             Command::SetUp(request) => return self.set_up(request, here, person).await,
             Command::Clear { sure } => return self.clear(sure, here, person).await,
             Command::Stop { companion } => self.stop(companion.as_deref(), here).await,
+            Command::Again { message } => self.again(message, here, person).await,
+            Command::PauseForMe { is_own: true } => self.ignore(true, here, person).await,
+            Command::PauseForMe { is_own: false } => Ok(words::PAUSE_FOR_ME.to_owned()),
             Command::WhyOf { message } => self.why_of(message, here).await,
             Command::ForgetMessage { message, author } => self.forget_message(message, author, here, person).await,
             Command::Status { companion } => self.status(companion.as_deref(), here, person).await,

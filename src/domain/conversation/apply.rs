@@ -76,7 +76,7 @@ impl Conversation {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.position.handled) };
                 }
             }
-            Event::CaughtUp { .. } | Event::Disclosed(_) => {}
+            Event::CaughtUp { .. } | Event::Disclosed(_) | Event::Reacted { .. } => {}
             Event::VoiceJoined { from } => self.voice.call.join(seq, from),
             Event::VoiceLeft { from } => self.voice.call.leave(from),
             Event::Segment(segment) => self.voice.call.keep(seq, segment),
@@ -475,6 +475,7 @@ fn leaves_statements_alone(event: &Event) -> bool {
     match event {
         Event::CaughtUp { .. }
         | Event::Disclosed(_)
+        | Event::Reacted { .. }
         | Event::VoiceJoined { .. }
         | Event::VoiceLeft { .. }
         | Event::Segment(_) => true,

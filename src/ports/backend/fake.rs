@@ -690,7 +690,7 @@ impl MessageService for FakeBackend {
         })
     }
 
-    async fn try_again(&self, id: &RoomId, statement: Seq) -> Result<(), Refused> {
+    async fn try_again(&self, id: &RoomId, statement: Seq, _: Option<&PersonId>) -> Result<(), Refused> {
         self.with_room(id, |room| room.message(statement).map(drop))
     }
 

@@ -1,4 +1,4 @@
-//! `/tertulia stop` and `clear`, and the entries *Why?* and *Forget this* in the menu of a message.
+//! `/tertulia stop`, `again` and `clear`, and the entries *Why?*, *Forget this* and *Answer again* in the menu of a message.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Outcome, Why, WhyAt, WhyQuery};
+use crate::ports::backend::messages::HistoryQuery;
 use crate::ports::backend::room::Room;
 use crate::ports::inbound_events::InboundError;
 use crate::snowflake::Snowflake;
@@ -43,6 +44,34 @@ impl CommandHandler {
             return Ok("Nobody is writing anything that could still be stopped.".to_owned());
         }
         Ok(format!("Stopped: {}.", listed(stopped.into_iter())))
+    }
+
+    /// Requests another answer in place of the newest one, or of `message` if that is the newest. Those whom it answers may, and managers.
+    pub(super) async fn again(
+        &self,
+        message: Option<Snowflake>,
+        here: &ChannelContext,
+        person: Snowflake,
+    ) -> Result<String, Answer> {
+        may_write(here)?;
+        let unknown = || Answer::Refused(UNKNOWN_MESSAGE.to_owned());
+        let (room, statement) = match message {
+            Some(message) => {
+                let (room, why) = self.look_up(message, here).await?.ok_or_else(unknown)?;
+                (room, why.message.ok_or_else(unknown)?)
+            }
+            None => {
+                let room = self.room(here).await?.ok_or_else(|| Answer::Refused(NOBODY.to_owned()))?;
+                let newest = HistoryQuery { after: None, before: None, limit: 1 };
+                let newest = self.backend.records.history(&room.id, newest).await?.messages.pop();
+                let nothing = || Answer::Refused("Nothing was said here that could be answered again.".to_owned());
+                (room, newest.ok_or_else(nothing)?.seq)
+            }
+        };
+        let by = (!here.user_may_change()).then(|| person.person());
+        self.backend.messages.try_again(&room.id, statement, by.as_ref()).await?;
+        Ok("Another answer is on its way. The former one is deleted once it is written; if none can be written, it stays."
+            .to_owned())
     }
 
     /// Clears a channel: prompts contain only messages from now on. Asks for confirmation first.

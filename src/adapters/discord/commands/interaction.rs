@@ -126,6 +126,14 @@ pub(super) enum Command {
     Clear {
         sure: bool,
     },
+    /// Replaces the newest statement of a companion. `message`: the statement that the user chose; it must be the newest.
+    Again {
+        message: Option<Snowflake>,
+    },
+    /// Makes companions ignore the user, who used the menu of a user: `is_own` if it was the user's own.
+    PauseForMe {
+        is_own: bool,
+    },
     /// Explains what companions did about a message.
     WhyOf {
         message: Snowflake,
@@ -220,6 +228,8 @@ impl Command {
             Self::ForgetMe { .. } => "forget_me",
             Self::Stop { .. } => name::STOP,
             Self::Clear { .. } => name::CLEAR,
+            Self::Again { .. } => name::AGAIN,
+            Self::PauseForMe { .. } => "pause_for_me",
             Self::WhyOf { .. } => "why_of",
             Self::ForgetMessage { .. } => "forget_message",
             Self::IgnoreMe { .. } => "ignore_me",
@@ -413,6 +423,7 @@ impl Payload {
             return match data.name.as_str() {
                 name::ASK => Some(Action::Ask(Box::new(message))),
                 name::WHY_OF => Some(Action::Command(Command::WhyOf { message: message.id })),
+                name::ANSWER_AGAIN => Some(Action::Command(Command::Again { message: Some(message.id) })),
                 name::FORGET_MESSAGE => {
                     let author = message.webhook_id.is_none().then_some(message.author.id);
                     Some(Action::Command(Command::ForgetMessage { message: message.id, author }))
@@ -421,6 +432,10 @@ impl Payload {
             };
         }
         let data = self.data.as_ref()?;
+        if data.kind == Some(CommandType::User) && kind == InteractionType::ApplicationCommand {
+            let is_own = data.target_id? == self.person()?.id;
+            return (data.name == name::PAUSE_FOR_ME).then_some(Action::Command(Command::PauseForMe { is_own }));
+        }
         if data.name != name::TERTULIA || data.kind.is_some_and(|kind| kind != CommandType::ChatInput) {
             return None;
         }
@@ -573,6 +588,7 @@ fn parse_command(
         name::FORGET => Command::ForgetMe { sure: false },
         name::STOP => Command::Stop { companion },
         name::CLEAR => Command::Clear { sure: false },
+        name::AGAIN => Command::Again { message: None },
         name::IGNORE => Command::IgnoreMe { on: options.switch()? },
         name::EXPORT_ME => Command::ExportMe,
         name::SAY => {

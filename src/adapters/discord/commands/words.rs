@@ -38,9 +38,10 @@ For everybody:
 `/tertulia status` – who is here, and whether there is a problem
 `/tertulia why` – why they spoke, or did not; *Apps > Why?* in the menu of a message about that one
 `/tertulia stop` – stop what is being written
+`/tertulia again` – another answer in the place of the newest one
 `/tertulia recall` – find what was said here
 `/tertulia memory` – what they noted about you: see, correct and erase it
-`/tertulia ignore me` – they stop listening to you, until you switch it off
+`/tertulia ignore me` – they stop listening to you, until you switch it off; also *Apps > Pause for me* in the menu of your name
 `/tertulia forget me` – what you said is removed from their memory; *Apps > Forget this* removes one message
 `/tertulia export-me` – what is kept of it, as a file that only you see
 `/tertulia about` – what they are, who runs them, and what is kept
@@ -64,6 +65,11 @@ A companion's message has the tag *APP* beside its name.
 `/tertulia forget me` – what you said is removed from their memory
 `/tertulia ignore me` – they stop listening to you
 `/tertulia why` – why they spoke, or did not";
+
+/// The answer to *Pause for me* in the menu of another user.
+pub(super) const PAUSE_FOR_ME: &str = "*Pause for me* is about you alone: in the menu of your own name, it makes companions ignore you. \
+They do not read, count or answer what you say, until you use `/tertulia ignore me switch:off`. Nothing was changed now. \
+To silence companions for all in a channel: `/tertulia pause`";
 
 /// The warning for a bot without the Message Content intent.
 pub(super) const NOT_READING: &str = "Companions see only messages that mention the bot. Discord does not show them other messages, or replies to \
