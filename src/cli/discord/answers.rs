@@ -196,8 +196,8 @@ fn shards(settings: &Settings) -> String {
 fn service_urls(loaded: &Loaded) -> BTreeSet<String> {
     let Settings { models, speech, .. } = &loaded.settings;
     let moderation = models.moderation.as_ref().map(|service| service.base_url.to_string());
-    let voices = speech.recognition.iter().chain([&speech.synthesis]);
-    let speech_urls =
-        voices.filter_map(|name| speech.services.get(name)?.resolved(name).ok()).map(|resolved| resolved.base_url.to_string());
+    // A companion's file can name any of the speech services.
+    let resolved = speech.services.iter().filter_map(|(name, service)| service.resolved(name).ok());
+    let speech_urls = resolved.map(|resolved| resolved.base_url.to_string());
     model_urls(models).chain(moderation).chain(speech_urls).map(|url| without_credentials(&url)).collect()
 }
