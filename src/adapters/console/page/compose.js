@@ -36,6 +36,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     await files.add(chosen);
   }
   const record = byId('record');
+  let recorder = null;
   // A voice note is sent as a message of its own.
   function note(file) {
     const replyTo = replying?.entry.seq ?? null;
@@ -194,7 +195,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   byId('attach').after(chooser);
   byId('attach').addEventListener('click', () => chooser.click());
   for (const come of ['pointerenter', 'focus']) {
-    record.addEventListener(come, () => (note.isLoading ??= api.loaded(import('./voice-note.js')).then(({ noter }) => noter({ button: record, takes: author.takes, room, note, showProblem })).catch(showProblem)));
+    record.addEventListener(come, () => (recorder ??= api.loaded(import('./voice-note.js')).then(({ noter }) => noter({ button: record, takes: author.takes, room, note, showProblem })).catch(showProblem)));
   }
   mention(field, {
     room,
