@@ -258,7 +258,8 @@ async fn the_words_of_a_note_to_a_companion_are_answered_once_and_the_channel_is
     assert!(prompts.contains("do you like tea?") && prompts.contains("voice note") && !prompts.contains(NOTE), "{prompts}");
     assert_eq!((ears.asked.load(Ordering::Relaxed), abroad.read.load(Ordering::Relaxed), second > words), (2, 2, true));
     assert!(ears.samples.load(Ordering::Relaxed) > 16_000, "the speech in it is recognised");
-    let [told] = &abroad.announced.lock()[..] else { panic!("the channel is told once") };
+    let announced = abroad.announced.lock().clone();
+    let [told] = &announced[..] else { panic!("the channel is told once") };
     assert!(told.contains("ears (ears.example)") && told.contains("/tertulia voice notes switch:off"), "{told}");
     assert_eq!(world.spans.named("voice.recognise").len(), 2);
     let script = Script::from_json(&world.export("discord:10", ExportForm::Replay).await[0]).unwrap();

@@ -37,25 +37,16 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     files ??= (await api.loaded(import('./attach.js'))).tray(byId('files'), () => steady(size));
     await files.add(chosen);
   }
-  // Records a voice note while its button is held. By keyboard one press begins it, and the next one ends it.
   const record = byId('record');
-  let noter = null;
-  let isHeld = false;
-  async function hold(on) {
-    isHeld = on;
-    if (!on) return noter?.end(true);
-    if (editing || !author.takes()) return;
-    const note = file => {
-      const replyTo = replying?.entry.seq ?? null;
-      replying = null;
-      draw();
-      sent();
-      return outbox().send(me(), '', replyTo, [file]);
-    };
-    noter ??= (await api.loaded(import('./voice-note.js'))).noter({ button: record, room, note, showProblem });
-    if (isHeld) await noter.begin();
+  let recorder = null;
+  // A voice note is sent as a message of its own.
+  function note(file) {
+    const replyTo = replying?.entry.seq ?? null;
+    replying = null;
+    draw();
+    sent();
+    return outbox().send(me(), '', replyTo, [file]);
   }
-  const holding = on => hold(on).catch(showProblem);
 
   const attaching = chosen => attach([...chosen]).catch(showProblem);
 
@@ -208,13 +199,9 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   const chooser = el('input', { type: 'file', multiple: true, hidden: true, accept: 'image/*,text/*,.md,.csv,.json,.log', onchange: () => (attaching(chooser.files), (chooser.value = '')) });
   byId('attach').after(chooser);
   byId('attach').addEventListener('click', () => chooser.click());
-  record.addEventListener('pointerdown', event => {
-    record.setPointerCapture(event.pointerId);
-    holding(true);
-  });
-  record.addEventListener('pointerup', () => holding(false));
-  record.addEventListener('pointercancel', () => ((isHeld = false), noter?.end(false)));
-  record.addEventListener('click', event => event.detail === 0 && holding(!noter?.isOn()));
+  for (const come of ['pointerenter', 'focus']) {
+    record.addEventListener(come, () => (recorder ??= api.loaded(import('./voice-note.js')).then(({ noter }) => noter({ button: record, takes: author.takes, room, note, showProblem })).catch(showProblem)));
+  }
   mention(field, {
     room,
     me,

@@ -204,10 +204,10 @@ function attached(room, { seq, files }) {
   return el('div', { class: 'attached' }, files.map(draw));
 }
 
-// A voice note: its recording, where this server keeps it, its length, and whether its words are here.
+// A voice note: its recording, where this server keeps it, and whether its words are here.
 function voiceNote(room, { voiceNote: { secs, state, note } }) {
   const about = { awaited: 'messages.note_awaited', missing: 'messages.note_missing' }[state];
-  return [note && !room.platform ? attached(room, { seq: note, files: [{ id: 0, kind: 'voice' }] }) : null, el('span', { class: 'aside' }, t('messages.voice_note', { secs }), about ? `${DOT}${t(about)}` : '')];
+  return [note && !room.platform ? attached(room, { seq: note, files: [{ id: 0, kind: 'voice' }] }) : null, el('span', { class: 'aside' }, t('messages.voice_note', { secs }), about ? DOT + t(about) : '')];
 }
 
 // Where somebody at risk finds help, for that person alone. The others are told that somebody was shown it, if the operator wants that.

@@ -17,18 +17,19 @@ const LONGEST_MS = 120_000;
 const FEWEST_PACKETS = 15;
 
 // Says who recognises the words, and what is kept. The next hold records.
-function explain(description, agree) {
-  const { host } = description.recognition;
-  const about = !description.recognises_words ? t('voice_note.unrecognised') : host ? pieces('voice_note.recognised_at', { host: el('strong', null, host) }) : t('voice_note.recognised_here');
-  const box = dialog(t('voice_note.title'), el('p', null, about), el('p', null, t('voice_note.kept')), el('p', { class: 'actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => (agree(), box.close()) }, t('voice_note.agree')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))));
+function explain({ recognition: { host }, recognises_words: isReal }, agree) {
+  const about = !isReal ? t('consent.unrecognised') : host ? pieces('consent.recognised_at', { host: el('strong', null, host) }) : t('consent.recognised_here');
+  const box = dialog(t('compose.record'), el('p', null, about), el('p', null, t('compose.note_kept')), el('p', { class: 'actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => (agree(), box.close()) }, t('compose.note_agree')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))));
 }
 
-// `button` shows that it records. `room()` is the room shown, `note(file)` gets each recording, and `showProblem(problem)` shows what went wrong.
-export function noter({ button, room, note, showProblem }) {
+// Records while `button` is held; by keyboard one press begins, and the next one ends. `takes()` says whether this person can write here, `room()` is the
+// room shown, `note(file)` gets each recording, and `showProblem(problem)` shows what went wrong.
+export function noter({ button, takes, room, note, showProblem }) {
   let open = null;
   let wanted = false;
 
   async function begin() {
+    if (!takes()) return;
     wanted = true;
     const missing = await obstacle();
     if (missing) return explainObstacle(missing);
@@ -65,10 +66,19 @@ export function noter({ button, room, note, showProblem }) {
     button.classList.remove('recording');
     button.setAttribute('aria-pressed', 'false');
     if (!sends) return;
-    if (packets.length < FEWEST_PACKETS) return showProblem(new Error(t('voice_note.short')));
+    if (packets.length < FEWEST_PACKETS) return showProblem(new Error(t('compose.note_short')));
     const { base64 } = await contents(new Blob(ogg(packets), { type: 'audio/ogg' }));
     note({ name: 'voice-note.ogg', description: '', spoiler: false, base64, url: null });
   }
 
-  return { begin, end, isOn: () => Boolean(open) };
+  const begins = () => begin().catch(showProblem);
+  button.addEventListener('pointerdown', event => {
+    button.setPointerCapture(event.pointerId);
+    begins();
+  });
+  button.addEventListener('pointerup', () => end(true).catch(showProblem));
+  button.addEventListener('pointercancel', () => end(false));
+  button.addEventListener('click', event => event.detail === 0 && (open ? end(true).catch(showProblem) : begins()));
+  // A touch that loaded this is held already.
+  if (button.matches(':active')) begins();
 }
