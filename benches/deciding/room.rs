@@ -86,7 +86,7 @@ impl Room {
     /// The next message on record.
     pub fn said(&mut self, called: Option<&CompanionId>) -> Box<Recorded> {
         let mut message = self.template.clone();
-        message.address = Address { companions: called.into_iter().cloned().collect(), others: false };
+        message.address = Address { companions: called.into_iter().cloned().collect(), ..Address::default() };
         // Short enough that there is no lull, and long enough that the windows of budgets expire.
         self.now = self.now + Duration::from_secs(1);
         self.recorded(Event::Said { message, reply_to: None, reply: None, said_at: None })
