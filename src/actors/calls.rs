@@ -7,7 +7,7 @@
 //! * `joined`: entering a call. `link`: the connection that carries a whole call, on platforms that have one.
 //! * `allowances`: the daily speech allowance of a guild. `providers`: selects a provider of speech recognition or synthesis, with failover.
 //!   `services`: records usage.
-//! * `recordings`: recognises the words of a recording outside of a call.
+//! * `recordings`: recognises the words of a recording outside of a call. `places`: how many at a time.
 //! * `presence`: journals who is in a call. `rehearsed`: typed texts that count as speech.
 
 pub mod allowances;
@@ -15,6 +15,7 @@ pub mod call;
 pub mod call_handle;
 pub mod joined;
 pub mod link;
+mod places;
 pub mod presence;
 pub mod providers;
 mod recognition;
@@ -33,8 +34,8 @@ use parking_lot::Mutex;
 
 use crate::actors::calls::allowances::Allowances;
 use crate::actors::calls::call::SharedCall;
+use crate::actors::calls::places::Places;
 use crate::actors::calls::providers::{Recognisers, Voices};
-use crate::actors::calls::recordings::Recordings;
 use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::messages::voice_call::CallMessage;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey};
@@ -59,7 +60,7 @@ pub struct Speech {
 pub struct Calls {
     calls: Arc<Mutex<HashMap<ChannelId, Arc<SharedCall>>>>,
     allowances: Arc<Allowances>,
-    recordings: Arc<Recordings>,
+    recordings: Arc<Places>,
     directory: Directory,
 }
 
@@ -72,7 +73,7 @@ impl Calls {
         &self.allowances
     }
 
-    pub fn recordings(&self) -> &Recordings {
+    pub fn recordings(&self) -> &Places {
         &self.recordings
     }
 

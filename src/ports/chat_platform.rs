@@ -229,6 +229,11 @@ pub fn notice(safety: &Safety, takes_notes: bool, language: &str) -> String {
     [Some(language.say("notice.ai", &[])), notes, operator, privacy].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
+/// The notice for the people of a channel whose voice notes are recognised: by whom. `None`: the default language.
+pub fn voice_notes_notice(by: &str, language: Option<&str>) -> String {
+    language.and_then(Language::of_code).unwrap_or_default().say("notice.voice_notes", &[("service", &by)])
+}
+
 /// The help text for a person at risk, in this language.
 pub fn crisis_text(safety: &Safety, language: &str) -> String {
     safety.crisis_text.as_deref().map_or_else(|| texts::help(language), str::to_owned)

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
@@ -25,28 +24,10 @@ use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRec
 
 /// The longest recording that is recognised.
 pub const LONGEST: Duration = Duration::from_secs(600);
-/// The most recordings that are read and recognised at a time. It also bounds their memory, and leaves services to the people in calls.
-const MOST_AT_ONCE: usize = 2;
 /// The most inputs and results that wait.
 const MOST_WAITING: usize = 64;
 /// How long recognition may take, beyond the length of the recording.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The places for recordings.
-pub struct Recordings(Semaphore);
-
-impl Default for Recordings {
-    fn default() -> Self {
-        Self(Semaphore::new(MOST_AT_ONCE))
-    }
-}
-
-impl Recordings {
-    /// Waits for a place. `None`: the server stops.
-    pub async fn place(&self) -> Option<SemaphorePermit<'_>> {
-        self.0.acquire().await.ok()
-    }
-}
 
 /// Why there is no transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

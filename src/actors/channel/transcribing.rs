@@ -23,11 +23,10 @@ use crate::domain::message::{Message, Untranscribed};
 use crate::journal::key;
 use crate::journal::reader::Reader;
 use crate::journal::record::{decode_bytes, encode_bytes};
-use crate::ports::chat_platform::{ChatPlatform, NotRead, insist};
+use crate::ports::chat_platform::{ChatPlatform, NotRead, insist, voice_notes_notice};
 use crate::ports::inbound_events::ChannelRef;
 use crate::ports::store::Write;
 use crate::telemetry::plain::Plain;
-use crate::texts::Language;
 
 /// The number of attempts to read and recognise a note. They take half a minute, besides the time that they wait for a platform or a service.
 const MAX_ATTEMPTS: u32 = 5;
@@ -171,8 +170,7 @@ async fn tell(platform: &dyn ChatPlatform, channel: &ChannelContext) -> Result<(
     if told.and_then(|told| decode_bytes(&key, &told).ok()).is_some_and(|told| told == by.as_bytes()) {
         return Ok(());
     }
-    let language = context.memberships.language(&channel_key.channel).and_then(|language| Language::of_code(&language));
-    let text = language.unwrap_or_default().say("notice.voice_notes", &[("service", &by)]);
+    let text = voice_notes_notice(&by, context.memberships.language(&channel_key.channel).as_deref());
     let nonce = format!("{}/voice-notes/{by}", channel_key.channel);
     insist(|| platform.announce(&channel_key.channel, &text, &nonce)).await.map_err(|error| {
         tracing::warn!(channel = %channel.shown(), %error, "voice notes are not recognised in this channel, because its people cannot be told");
