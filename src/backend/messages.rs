@@ -16,6 +16,7 @@ use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
 use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
+use crate::domain::attachment::with_lines;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Author, Message, Role};
@@ -48,7 +49,8 @@ impl MessageService for ActorBackend {
             Some(seq) => Some(self.replied_to(&channel_key, seq).await?),
             None => None,
         };
-        message.mentions.extend(at_names(&message.text).into_iter().map(Arc::from));
+        let own_words = message.own_words.as_ref().unwrap_or(&message.text);
+        message.mentions.extend(at_names(own_words).into_iter().map(Arc::from));
         let accepted = self.inbound.say(&channel_key, message, replied).await?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| Refused::unreadable("a person's message was not admitted"))
     }
@@ -61,7 +63,16 @@ impl MessageService for ActorBackend {
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.change_posted(room, &channel_key, seq, Some(&edit.text)).await?;
-        if edit_message(&self.context, &channel_key, seq, edit.text).await? { Ok(seq) } else { Err(self.no_message(room, seq)) }
+        let files = match self.reader().event(&channel_key, seq).await?.map(|recorded| recorded.event) {
+            Some(Event::Said { message, .. }) => message.attachments,
+            _ => Vec::new(),
+        };
+        let uploaded: Vec<_> = files.into_iter().filter(|file| file.stored().is_some()).collect();
+        if edit_message(&self.context, &channel_key, seq, with_lines(&edit.text, &uploaded)).await? {
+            Ok(seq)
+        } else {
+            Err(self.no_message(room, seq))
+        }
     }
 
     async fn delete(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {

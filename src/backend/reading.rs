@@ -15,7 +15,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::DecisionRecord;
-use crate::ports::backend::messages::{HistoryCut, HistoryMessage, HistoryQuote};
+use crate::ports::backend::messages::{HistoryCut, HistoryMessage, HistoryQuote, MessageFile};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::Stamp;
 use crate::story::rounds::{Phase, RoundCourse, RoundCourses};
@@ -184,6 +184,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         truncated: message.truncated,
         recalled: message.recalled.iter().filter_map(Recalled::here).collect(),
         notice: None,
+        files: message.attachments.iter().filter_map(MessageFile::of).collect(),
     })
 }
 

@@ -11,8 +11,10 @@ use super::text::shortened;
 pub const MOST_FILES: usize = 4;
 /// The size limit of a kept file, in bytes.
 pub const MOST_BYTES: usize = 4 << 20;
+/// The size limit of a text file, in bytes.
+pub const MOST_TEXT_BYTES: usize = 64 << 10;
 /// The length limit of a file's name, in characters.
-const NAME_CHARS: usize = 80;
+pub const NAME_CHARS: usize = 80;
 /// The length limit of a description, in characters.
 pub const DESCRIPTION_CHARS: usize = 300;
 

@@ -12,7 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::chat_platform::Serves;
-use crate::domain::attachment::Attachment;
+use super::companion_setup::Base64;
+use crate::domain::attachment::{Attachment, DESCRIPTION_CHARS, MOST_FILES};
 use crate::domain::event::Gap;
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::{Author, Modality, Quoted, Role};
@@ -78,9 +79,31 @@ pub struct InboundMessage {
     /// Its files. `text` describes each in a line ([`attachment`](crate::domain::attachment)).
     #[serde(skip)]
     pub attachments: Vec<Attachment>,
+    /// Pictures and text files for the message. With them, `text` may be empty. A body with files needs a `Content-Length`.
+    #[serde(default, rename = "files")]
+    #[schemars(length(max = MOST_FILES))]
+    pub uploads: Vec<Upload>,
     /// The files whose bytes are stored with the message. File n belongs to the attachment with the id n.
     #[serde(skip)]
     pub files: Vec<StoredFile>,
+}
+
+/// A file in a request.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Upload {
+    /// The file's name, of which 80 characters are kept.
+    #[serde(default)]
+    pub name: Arc<str>,
+    /// What a picture shows, in up to 300 characters: for people who cannot see it, and for models that read no pictures.
+    #[serde(default)]
+    #[schemars(length(max = DESCRIPTION_CHARS))]
+    pub description: Arc<str>,
+    /// Whether a picture is hidden until somebody clicks it. Models do not get it then.
+    #[serde(default)]
+    pub spoiler: bool,
+    /// The bytes: a PNG, JPEG, WebP or GIF of up to 4 MiB and 4,096 pixels a side, or UTF-8 text of up to 64 KiB.
+    pub data: Base64,
 }
 
 /// A file that is stored with its message.
@@ -96,8 +119,23 @@ impl InboundMessage {
     pub fn new(from: Author, text: Arc<str>) -> Self {
         let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
         let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
-        let (attachments, files) = (Vec::new(), Vec::new());
-        Self { id, from, text, own_words, modality, lull_endpoint, said_at, mentions, to_all, reply_to, kind, attachments, files }
+        let (attachments, uploads, files) = (Vec::new(), Vec::new(), Vec::new());
+        Self {
+            id,
+            from,
+            text,
+            own_words,
+            modality,
+            lull_endpoint,
+            said_at,
+            mentions,
+            to_all,
+            reply_to,
+            kind,
+            attachments,
+            uploads,
+            files,
+        }
     }
 }
 

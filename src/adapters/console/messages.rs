@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Shared;
-use super::body::{Json, MemberPath, MessagePath, QueryParams, RoomPath};
+use super::body::{Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath, too_large};
 use super::guard::Caller;
 use super::problem::Problem;
-use super::{validation, visitor};
+use super::{uploads, validation, visitor};
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::ports::backend::guest_service::{Amount, Visit};
@@ -50,10 +50,15 @@ pub(super) async fn say(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
     RoomPath(room): RoomPath,
-    Json(mut message): Json<InboundMessage>,
+    JsonWithUploads(mut message, place): JsonWithUploads<InboundMessage>,
 ) -> Reply {
+    if place.is_some() && message.uploads.is_empty() {
+        return Err(too_large(console.settings.max_body_bytes));
+    }
     message.from = Author::of_name(caller.speaker(&room, validation::name("from", &message.from.name)?, &console)?);
-    message.text = validation::text("text", &message.text, console.settings.max_text_chars)?;
+    if message.uploads.is_empty() || !message.text.is_empty() {
+        message.text = validation::text("text", &message.text, console.settings.max_text_chars)?;
+    }
     if let Some(id) = &message.id {
         validation::opaque_id("id", id, MAX_ID_CHARS)?;
     }
@@ -70,6 +75,7 @@ pub(super) async fn say(
         console.backend()?.guests.consume_quota(visit, Amount::Message).await?;
         visitor::own(&mut message, visit)?;
     }
+    uploads::take(&mut message, &console).await?;
     let warning = console.backend()?.messages.namesake(&room, &message.from.name).await?.map(|companion| {
         let from = &message.from.name;
         let text = format!(
@@ -78,6 +84,7 @@ pub(super) async fn say(
         Detail::from(text).coded("refusals.warn_your_name", json!({ "name": from, "companion": companion }))
     });
     let seq = console.backend()?.messages.say(&room, message).await?;
+    drop(place);
     let warning_codes = warning.iter().map(Detail::why).collect();
     let warnings = warning.iter().map(ToString::to_string).collect();
     Ok((StatusCode::ACCEPTED, Answer(Accepted { seq, warnings, warning_codes })))

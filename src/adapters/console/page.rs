@@ -36,6 +36,7 @@ const FILES: &[(&str, &[u8])] = files![
     "ai.js",
     "announcements.js",
     "api.js",
+    "attach.js",
     "attention.js",
     "back.js",
     "base.css",

@@ -113,6 +113,7 @@ pub fn classify(message: &Message, bot: Bot, names: &impl NameLookup) -> Incomin
         mentions,
         to_all: message.mentions.iter().any(|user| user.id == bot.user),
         reply_to,
+        attachments: attached::recorded(message),
         ..InboundMessage::new(from, text.into())
     }))
 }

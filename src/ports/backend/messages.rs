@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::stamp::Stamp;
+use crate::domain::attachment::{self, Attachment};
 use crate::domain::event::Disclosed;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Modality, Quoted, Role};
@@ -125,6 +126,48 @@ pub struct HistoryMessage {
     /// The notice below the message that companions are AI, if there is one: its information about the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<RunBy>,
+    /// The files that were uploaded with the message. `text` ends in a line for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<MessageFile>,
+}
+
+/// A file of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MessageFile {
+    /// Its number within the message.
+    pub id: u64,
+    pub kind: attachment::Kind,
+    pub media_type: Arc<str>,
+    pub name: Arc<str>,
+    /// Its size.
+    pub bytes: u64,
+    /// In pixels, for a picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub description: Arc<str>,
+    /// Whether its author hid it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub spoiler: bool,
+}
+
+impl MessageFile {
+    /// A file whose bytes are stored. `None` if they are on a platform.
+    pub fn of(attachment: &Attachment) -> Option<Self> {
+        let Attachment { kind, media_type, name, bytes, pixels, description, is_spoiler, .. } = attachment.clone();
+        let (width, height) = pixels.unzip();
+        let id = attachment.stored()?;
+        Some(Self { id, kind, media_type, name, bytes, width, height, description, spoiler: is_spoiler })
+    }
+}
+
+/// The content of a file of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileContent {
+    pub media_type: Arc<str>,
+    pub bytes: Vec<u8>,
 }
 
 /// The information about a server in notices to people (docs/design/safety.md).

@@ -6,6 +6,7 @@ import * as api from './api.js';
 import { byId, el, name, onPhone, say } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { mention } from './mention.js';
+import { takesFiles } from './pictures.js';
 import { nameOf } from './state.js';
 import { pieces, t } from './texts.js';
 
@@ -26,6 +27,14 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   byId('send-sign').textContent = onPhone() ? '➤' : '⏎';
   let editing = null;
   let replying = null;
+  // The files for the message, once somebody attached one.
+  let files = null;
+
+  async function attach(chosen) {
+    if (editing || !author.takes()) return;
+    files ??= (await api.loaded(import('./attach.js'))).tray(byId('files'), () => steady(size));
+    await files.add(chosen);
+  }
 
   const key = () => `text.${room()?.id ?? ''}`;
   // While a message is edited, the text typed before stays stored.
@@ -78,6 +87,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     field.readOnly = isDeleted;
     byId('send').disabled = isDeleted;
     const shown = context();
+    byId('attach').hidden = isDeleted || Boolean(editing);
     about.hidden = !shown;
     about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t(onPhone() ? 'base.cancel' : 'base.cancel_esc'))] : []));
     form.hidden = Boolean(room()?.platform) && !editing;
@@ -124,8 +134,8 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
       });
       return;
     }
-    if (!text) return;
-    if (isAloud()) {
+    if (!text && (files?.isEmpty() ?? true)) return;
+    if (isAloud() && (files?.isEmpty() ?? true)) {
       if (!aloud.say(text)) return;
       set('');
       typed('');
@@ -140,7 +150,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     storeForAll(key(), null);
     draw();
     sent();
-    await outbox().send(me(), text, replyTo);
+    await outbox().send(me(), text, replyTo, files?.take() ?? []);
   }
 
   form.addEventListener('submit', event => {
@@ -168,6 +178,8 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     }
   });
   addEventListener('resize', size);
+  takesFiles(form, chosen => attach(chosen).catch(showProblem));
+  byId('attach').onclick = () => attach().catch(showProblem);
   mention(field, {
     room,
     me,
@@ -193,6 +205,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     restore() {
       editing = null;
       replying = null;
+      files?.put([]);
       set(loadForAll(key(), ''));
       draw();
     },
@@ -205,9 +218,10 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
       field.focus();
       field.setSelectionRange(text.length, text.length);
     },
-    write(text) {
+    write(text, withFiles = []) {
       set(text);
       save();
+      if (withFiles.length) files?.put(withFiles);
       field.focus();
     },
     // Gives back a text that could not be sent, unless something else has been typed.

@@ -3,10 +3,14 @@
 const number = value => (Number.isFinite(value) ? value : null);
 const text = value => (typeof value === 'string' ? value : '');
 
+// The words of a message. Each of its files has a line at the end of the text.
+export const wordsOf = (whole, files) => (files.length ? text(whole).split('\n').slice(0, -files.length).join('\n') : text(whole));
+
 // What the server told people below a statement: who runs it, and where its privacy text is.
 export const noticeOf = notice => (notice ? { operator: text(notice.operator), privacy: text(notice.privacy) } : null);
 
 export function messageEntry(m) {
+  const files = Array.isArray(m.files) ? m.files : [];
   return {
     key: `m${m.seq}`,
     kind: 'message',
@@ -16,7 +20,8 @@ export function messageEntry(m) {
     from: text(m.from) || '?',
     role: m.kind ? 'event' : (m.role ?? 'user'),
     eventKind: text(m.kind),
-    text: text(m.text),
+    text: wordsOf(m.text, files),
+    files,
     modality: m.modality ?? 'text',
     replyTo: number(m.reply_to),
     quoted: m.quoted && typeof m.quoted === 'object' ? { from: text(m.quoted.from), text: text(m.quoted.text) } : null,

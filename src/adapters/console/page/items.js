@@ -179,6 +179,12 @@ function speech(view, { from, role, companion, eventKind, at, text, follows, ton
   );
 }
 
+function attached(room, entry) {
+  const box = el('div', { class: 'attached' });
+  import('./attach.js').then(({ drawFiles }) => drawFiles(box, room, entry), () => {});
+  return box;
+}
+
 // Where somebody at risk finds help, for that person alone. The others are told that somebody was shown it, if the operator wants that.
 function helpFor({ help }, me) {
   if (help.person !== me) return help.tell ? el('p', { class: 'aside of-server' }, t('risk.told')) : null;
@@ -200,6 +206,7 @@ function message(view, { entry, follows, canBeReplaced }) {
     tone: view.tone(entry.from),
     link: view.link?.(entry),
     extra: [
+      entry.files.length ? attached(room, entry) : null,
       entry.edited ? el('span', { class: 'aside' }, t('messages.edited')) : null,
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.cut ? cutOff(entry) : null,
@@ -422,7 +429,7 @@ function pending(view, { entry }) {
       el('button', { class: 'tool shown', 'data-focus': 'discard', onclick: () => view.act.discard(entry) }, t('messages.discard')),
     ),
   }[entry.state];
-  return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: tools });
+  return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: [entry.files?.length ? attached(view.room, entry) : null, tools] });
 }
 
 function day(view, item) {
@@ -448,7 +455,7 @@ export function draw(view, item) {
 // The estimated height of an item that was never shown, in px at the default text size.
 export function estimateHeight(item) {
   if (item.what === 'message' || item.what === 'pending' || item.what === 'draft') {
-    return (item.follows ? 30 : 62) + 24 * Math.floor((item.entry.text?.length ?? 0) / 70);
+    return (item.follows ? 30 : 62) + (item.entry.files?.length ? 160 : 0) + 24 * Math.floor((item.entry.text?.length ?? 0) / 70);
   }
   if (item.isLive) return 64 + 24 * item.entry.ballots.size;
   return item.what === 'day' ? 56 : 30;

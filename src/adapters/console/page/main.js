@@ -115,7 +115,7 @@ const view = {
     discard: entry => unsent.discard(entry.id),
     rewrite(entry) {
       unsent.discard(entry.id);
-      composer.write(entry.text);
+      composer.write(entry.text, entry.files);
     },
   },
 };

@@ -2,7 +2,7 @@
 // Pure: `fold` takes an event and returns what changed. No clock, no network, no document.
 
 import { companionFrom, isClosed, ownSettings, setDoing } from './companion.js';
-import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, noticeOf, repetitionEntry, replanEntry, stageEntry, tombstoneEntry } from './entries.js';
+import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, noticeOf, repetitionEntry, replanEntry, stageEntry, tombstoneEntry, wordsOf } from './entries.js';
 import { isHeld, isStopped, isVotingIn, stopWanting } from './floor.js';
 import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured, statementReplaced } from './loop-guard.js';
 import { platformName } from './platforms.js';
@@ -296,7 +296,7 @@ const RULES = {
     room.filtered.delete(e.message);
     const entry = room.entries.find(other => other.key === `m${e.message}`);
     if (!entry) return NOTHING;
-    Object.assign(entry, { text: text(e.text), cut: null, truncated: false, edited: true, version: entry.version + 1 });
+    Object.assign(entry, { text: wordsOf(e.text, entry.files), cut: null, truncated: false, edited: true, version: entry.version + 1 });
     redrawQuotes(room, new Set([e.message]));
     return TALK;
   },

@@ -1,0 +1,83 @@
+// Files of messages: those for the next one, pictures of which are made smaller if they are too large, and those that were sent. Loaded with the first one.
+
+import * as api from './api.js';
+import { el } from './dom.js';
+import { asPicture, contents } from './pictures.js';
+import { t } from './texts.js';
+
+const MOST_FILES = 4;
+const LIMITS = { bytes: 4 << 20, side: 2048, types: /^image\/(png|jpeg|webp|gif)$/u };
+
+// A tray with the files, in `box`. `changed()` is called when it has other files.
+export function tray(box, changed) {
+  let files = [];
+  // Only the person who runs the server learns, and can change, what models get.
+  const unseen = el('p', { class: 'muted', hidden: true }, t('compose.unseen'));
+  api.models().then(({ source, main }) => (unseen.hidden = source === 'rehearsal' || Boolean(main.vision)), () => {});
+
+  function draw() {
+    box.hidden = !files.length;
+    box.replaceChildren(
+      ...files.map(file =>
+        el(
+          'div',
+          { class: 'attachment' },
+          file.url ? el('img', { src: file.url, alt: '' }) : null,
+          el('span', { class: 'attachment-name', dir: 'auto' }, file.name),
+          file.url ? el('input', { value: file.description, maxLength: 300, placeholder: t('compose.describe'), 'aria-label': `${t('compose.describe')}: ${file.name}`, dir: 'auto', oninput: event => (file.description = event.target.value) }) : null,
+          file.url ? el('label', null, el('input', { type: 'checkbox', checked: file.spoiler, onchange: event => (file.spoiler = event.target.checked) }), ` ${t('compose.hide')}`) : null,
+          el('button', { type: 'button', class: 'quiet-button', 'aria-label': `${t('base.delete')}: ${file.name}`, onclick: () => put(files.filter(other => other !== file)) }, '✕'),
+        ),
+      ),
+      unseen,
+    );
+    changed();
+  }
+
+  function put(all) {
+    files = all;
+    draw();
+  }
+
+  async function add(file) {
+    // What the browser cannot show is sent as it is, and the server says what it is.
+    const read = await asPicture(file, LIMITS).catch(() => contents(file).then(({ base64 }) => ({ base64, url: null })));
+    if (files.length < MOST_FILES) put([...files, { name: file.name, description: '', spoiler: false, ...read }]);
+  }
+
+  const addAll = async chosen => {
+    for (const file of chosen) await add(file);
+  };
+  const chooser = el('input', { type: 'file', multiple: true, accept: 'image/*,text/*,.md,.csv,.json,.log', onchange: () => (addAll([...chooser.files]), (chooser.value = '')) });
+
+  return {
+    // Without files, somebody chooses them.
+    add: async chosen => (chosen ? addAll(chosen) : chooser.click()),
+    put,
+    // Returns the files and forgets them.
+    take() {
+      const taken = files;
+      put([]);
+      return taken;
+    },
+    isEmpty: () => !files.length,
+  };
+}
+
+// Draws the files of a message: pictures, small, with a click to the full size, and the names of others. A pending message has no number yet.
+export function drawFiles(box, room, { seq, files }) {
+  const draw = file => {
+    const href = file.url ?? `/api/rooms/${encodeURIComponent(room.id)}/messages/${seq}/files/${Number(file.id)}`;
+    if (!seq && !file.url) return file.name;
+    if (!file.url && file.kind !== 'image') return el('a', { href, download: file.name, dir: 'auto' }, file.name);
+    const link = el('a', { href, target: '_blank', rel: 'noopener', class: file.spoiler ? 'spoiler' : null, title: file.spoiler ? t('messages.hidden') : null, onclick: show }, el('img', { src: href, alt: file.description || file.name, width: file.width, height: file.height, loading: 'lazy', decoding: 'async' }));
+    function show(event) {
+      if (!link.classList.contains('spoiler')) return;
+      event.preventDefault();
+      link.classList.remove('spoiler');
+      link.title = '';
+    }
+    return link;
+  };
+  box.replaceChildren(...files.map(draw));
+}
