@@ -3,8 +3,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use futures_util::{StreamExt, stream};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::ActorBackend;
 use super::reading::is_shown;
@@ -34,18 +36,17 @@ impl ActorBackend {
 
 pub(super) async fn said_line(reader: &Reader<'_>, channel_key: &ChannelKey, seq: Seq) -> Result<Option<String>, ReadError> {
     let recorded = reader.event(channel_key, seq).await?.filter(is_shown);
-    Ok(recorded.map(|mut recorded| {
-        if let Event::Said { message, .. } = &mut recorded.event {
-            // The quoted text is by another author.
-            message.quoted = None;
-        }
-        line(channel_key, &recorded)
-    }))
+    let Some(mut recorded) = recorded else { return Ok(None) };
+    if let Event::Said { message, .. } = &mut recorded.event {
+        // The quoted text is by another author.
+        message.quoted = None;
+    }
+    line(reader, channel_key, &recorded).await.map(Some)
 }
 
 /// The events of these journals, one journal after the other.
 pub(super) fn events(store: Arc<dyn Store>, channel_keys: VecDeque<ChannelKey>) -> Lines {
-    let reading = Reading { store, channel_keys, after: Seq::NONE, ready: VecDeque::new() };
+    let reading = Reading { store, channel_keys, after: Seq::NONE, page: VecDeque::new(), is_last: false };
     let lines = stream::unfold(Some(reading), |reading| async move {
         let mut reading = reading?;
         match reading.next().await {
@@ -152,30 +153,34 @@ struct Reading {
     store: Arc<dyn Store>,
     channel_keys: VecDeque<ChannelKey>,
     after: Seq,
-    ready: VecDeque<String>,
+    /// The events that were read and not returned yet. Their files are read one by one.
+    page: VecDeque<Recorded>,
+    /// Whether they are the last ones of their journal.
+    is_last: bool,
 }
 
 impl Reading {
     async fn next(&mut self) -> Result<Option<String>, ReadError> {
         loop {
-            if let Some(line) = self.ready.pop_front() {
-                return Ok(Some(line));
-            }
             let Some(channel_key) = self.channel_keys.front() else { return Ok(None) };
-            let page = Reader::new(&*self.store).events(channel_key, range_after(self.after)).await?;
-            self.ready.extend(page.iter().map(|recorded| line(channel_key, recorded)));
-            match page.last().filter(|_| page.len() == PAGE) {
-                Some(last) => self.after = last.seq,
-                None => {
-                    self.channel_keys.pop_front();
-                    self.after = Seq::NONE;
-                }
+            if let Some(recorded) = self.page.pop_front() {
+                return line(&Reader::new(&*self.store), channel_key, &recorded).await.map(Some);
             }
+            if std::mem::take(&mut self.is_last) {
+                self.channel_keys.pop_front();
+                self.after = Seq::NONE;
+                continue;
+            }
+            let page = Reader::new(&*self.store).events(channel_key, range_after(self.after)).await?;
+            self.is_last = page.len() < PAGE;
+            self.after = page.last().map_or(self.after, |last| last.seq);
+            self.page.extend(page);
         }
     }
 }
 
-fn line(channel_key: &ChannelKey, recorded: &Recorded) -> String {
+/// An event as a line of JSON, with the bytes of its files.
+async fn line(reader: &Reader<'_>, channel_key: &ChannelKey, recorded: &Recorded) -> Result<String, ReadError> {
     let mut object = Map::new();
     object.insert("guild".into(), channel_key.guild.as_str().into());
     object.insert("channel".into(), channel_key.channel.as_str().into());
@@ -186,5 +191,11 @@ fn line(channel_key: &ChannelKey, recorded: &Recorded) -> String {
     if matches!(&recorded.event, Event::Said { message, .. } if message.from.role == Role::Companion) {
         object.insert("ai".into(), true.into());
     }
-    Value::Object(object).to_string()
+    if matches!(&recorded.event, Event::Said { message, .. } if message.attachments.iter().any(|file| file.stored().is_some())) {
+        let files = reader.files_of(channel_key, recorded.seq).await?;
+        let encoded: Vec<_> =
+            files.iter().map(|(file, bytes)| json!({ "media_type": file.media_type, "data": STANDARD.encode(bytes) })).collect();
+        object.insert("files".into(), encoded.into());
+    }
+    Ok(Value::Object(object).to_string())
 }

@@ -46,6 +46,9 @@ pub struct Message {
     /// For a statement, the older messages and notes that were recalled for it, best first (docs/design/memory.md).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Recalled>,
+    /// For a statement, the messages whose pictures and text files the model was given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files_of: Vec<Seq>,
     /// The beginning of the message that it replies to, if that one is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoted: Option<Box<Quoted>>,
@@ -182,6 +185,7 @@ impl Message {
             cut,
             truncated,
             recalled: Vec::new(),
+            files_of: Vec::new(),
             quoted: None,
             attachments: Vec::new(),
             voice_note: None,

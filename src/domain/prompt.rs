@@ -38,7 +38,7 @@ use super::trigger::Trigger;
 use crate::policy;
 pub use card::brief;
 use card::for_decision;
-use data::{unmarked_name, weight};
+use data::{cut_middle, escape_into, escaped_weight, unmarked_name, weight};
 pub use form::{Extra, verdicts, vote_fields};
 use form::{pass_form, statement_form, vote_form};
 use frame::{block, context, paragraphs, quoted, sizes};
@@ -334,6 +334,22 @@ pub fn recalls_before(
     words: &policy::prompt::Prompt,
 ) -> Option<Seq> {
     talk::recalls_before(&character, scene, statement, words)
+}
+
+/// Text files that people sent, as data, in at most so many tokens together. Each is a line of JSON. Empty if there are none.
+pub fn files(files: &[(&str, &str)], tokens: usize) -> String {
+    let most = (tokens * 4).saturating_sub(weight(texts::FILES)) / files.len().max(1);
+    let line = |(name, text): &(&str, &str)| {
+        let mut line = "{\"file\":\"".to_owned();
+        escape_into(&mut line, &data::plain_name(name));
+        line.push_str("\",\"text\":\"");
+        let room = most.checked_sub(weight(&line) + 4)?;
+        escape_into(&mut line, &cut_middle(text, room, escaped_weight));
+        line.push_str("\"}\n");
+        Some(line)
+    };
+    let lines: String = files.iter().filter_map(line).collect();
+    if lines.is_empty() { lines } else { paragraphs(&[texts::FILES, &block("files", &lines)]) }
 }
 
 /// The prompt for the rolling summary of a channel, from the previous summary and the messages that settled since, oldest first. Times are in this

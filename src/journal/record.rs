@@ -316,6 +316,9 @@ pub struct OutboxRecord {
     /// The older messages that recall added to its prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Recalled>,
+    /// The messages whose files were in the statement's prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files_of: Vec<Seq>,
     /// The disclosure below its last part that companions are AI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<NoticeRecord>,
@@ -334,7 +337,19 @@ impl OutboxRecord {
     /// A reply whose text is not written yet.
     pub fn new(companion: CompanionId, trigger: Trigger, messages: Vec<Seq>, upto: Seq) -> Self {
         let (text, parts, name, truncated) = (None, Vec::new(), None, false);
-        Self { companion, trigger, messages, upto, text, parts, name, truncated, recalled: Vec::new(), notice: None }
+        Self {
+            companion,
+            trigger,
+            messages,
+            upto,
+            text,
+            parts,
+            name,
+            truncated,
+            recalled: Vec::new(),
+            files_of: Vec::new(),
+            notice: None,
+        }
     }
 }
 

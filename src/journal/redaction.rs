@@ -18,6 +18,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             message.text = empty.clone();
             message.id = None;
             message.recalled.clear();
+            message.files_of.clear();
             message.quoted = None;
             message.attachments.clear();
             if let Some(cut) = &mut message.cut {

@@ -14,6 +14,9 @@ use futures_util::future::BoxFuture;
 use tokio::time::sleep;
 
 use super::backend::room::{is_of_console, platform_in};
+use crate::domain::attachment::Attachment;
+#[cfg(doc)]
+use crate::domain::attachment::MOST_BYTES;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
 use crate::settings::safety::Safety;
 use crate::texts::{self, Language};
@@ -183,6 +186,13 @@ pub trait ChatPlatform: Send + Sync + 'static {
 
     /// Shows a typing indicator for a companion. Failures are ignored.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
+
+    /// The bytes of a file of a message with this id, at most [`MOST_BYTES`]. They are read from the platform's own hosts only. `None` if they cannot
+    /// be read now.
+    async fn file(&self, channel: &ChannelId, message: &str, file: &Attachment) -> Option<Vec<u8>> {
+        let _ = (channel, message, file);
+        None
+    }
 }
 
 /// Sends a message of the server itself, at most five times. Sending it again after an error must be safe.

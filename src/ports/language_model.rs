@@ -39,6 +39,11 @@ pub trait LanguageModel: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether the model reads pictures. `None` if that is unknown.
+    fn reads_pictures(&self) -> Option<bool> {
+        None
+    }
+
     /// Fetches the information that is available before the first call.
     async fn prepare(&self) {}
 
@@ -91,6 +96,8 @@ pub struct Request {
     pub shown: Option<(Seq, Seq)>,
     /// The older messages and notes that were recalled for the prompt, for the record of a statement.
     pub recalled: Vec<Recalled>,
+    /// The numbers of the messages whose pictures and text files are in the prompt, for the record of a statement.
+    pub files_of: Vec<Seq>,
     /// The most tokens that the answer may have.
     pub max_tokens: u32,
     /// Additional data for a specific implementation, keyed by type.
@@ -111,6 +118,7 @@ impl Request {
             sizes: Vec::new(),
             shown: None,
             recalled: Vec::new(),
+            files_of: Vec::new(),
             max_tokens,
             extensions: Extensions::new(),
         }
@@ -125,6 +133,14 @@ impl Request {
         });
         let messages = [Message::text(Role::System, system)].into_iter().chain(turns).collect();
         Self { messages, sizes, recalled, ..self }
+    }
+
+    /// Adds parts to the end of the last message.
+    pub fn ending_with(mut self, parts: impl IntoIterator<Item = Part>) -> Self {
+        if let Some(last) = self.messages.last_mut() {
+            last.parts.extend(parts);
+        }
+        self
     }
 
     /// Adds an extension, replacing one of the same type.

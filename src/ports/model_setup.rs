@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::backend::refused::Refused;
 use crate::settings::connection::ConnectedModel;
+use crate::settings::models::Vision;
 
 /// Shows, tries and connects models.
 #[async_trait]
@@ -170,6 +171,9 @@ pub struct ModelView {
     /// The additional fields in the body of requests.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,
+    /// Whether the model is sent pictures that people post.
+    #[serde(skip_serializing_if = "Vision::is_off")]
+    pub vision: Vision,
     /// The changes to the request format that the model required, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub adaptations: Vec<Cow<'static, str>>,

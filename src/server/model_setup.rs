@@ -231,6 +231,7 @@ impl ModelSetup for Setup {
                 cache_read_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.cache_read_price),
                 cache_write_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.cache_write_price),
                 extra_body: served.endpoint.as_ref().map(|endpoint| endpoint.extra_body.clone()).unwrap_or_default(),
+                vision: served.endpoint.as_ref().map(|endpoint| endpoint.vision).unwrap_or_default(),
             }
         };
         let main = settings.served(ModelRole::Main, &ModelRole::Main.into()).endpoint;

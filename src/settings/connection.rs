@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::models::extra::{ExtraValue, ExtraValues};
-use super::models::{Endpoint, names_a_secret};
+use super::models::{Endpoint, Vision, names_a_secret};
 use super::{Problem, Settings, private_file};
 use crate::domain::policy::prompt::DecisionForm;
 
@@ -91,6 +91,9 @@ pub struct ConnectedModel {
     /// Further fields of the body of each request to it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra_body: Map<String, Value>,
+    /// Whether it is sent pictures that people post. Only the model that writes statements is.
+    #[serde(default, skip_serializing_if = "Vision::is_off")]
+    pub vision: Vision,
 }
 
 /// Serializes the key in plain text. Used only for the connection's file.
@@ -160,6 +163,7 @@ impl Connection {
         endpoint.model = model.map(|model| model.model.clone());
         endpoint.api_key = self.api_key.clone().filter(|_| model.is_some());
         endpoint.api_key_file = None;
+        endpoint.vision = model.map(|model| model.vision).unwrap_or_default();
         endpoint.input_price = model.and_then(|model| model.input_price);
         endpoint.output_price = model.and_then(|model| model.output_price);
         endpoint.cache_read_price = model.and_then(|model| model.cache_read_price);

@@ -13,8 +13,9 @@ use reqwest::{Certificate, Url};
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use self::extra::{Extra, ExtraValues};
@@ -106,6 +107,9 @@ pub struct Endpoint {
     pub max_concurrent: usize,
     /// Concurrent calls for one guild: 1 to 1024. `None`: half of `max_concurrent`.
     pub guild_max_concurrent: Option<usize>,
+    /// Whether the model is sent pictures. Only statements show any.
+    #[serde(default)]
+    pub vision: Vision,
     /// The sampling temperature, 0 to 2. `None`: the endpoint's default.
     pub temperature: Option<f64>,
     /// Further fields of the body of each request to the model.
@@ -126,6 +130,59 @@ pub struct Endpoint {
     pub cache_read_price: Option<f64>,
     /// The price of a million input tokens that the endpoint writes to its cache. The same rules apply.
     pub cache_write_price: Option<f64>,
+}
+
+/// Whether a model is sent pictures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "VisionValue", into = "VisionValue")]
+#[schemars(with = "VisionValue")]
+pub enum Vision {
+    /// It gets the descriptions of pictures.
+    #[default]
+    Off,
+    On,
+    /// Unless its endpoint's list of models says that it reads none, or it has refused some.
+    Auto,
+}
+
+/// `true`, `false` or `"auto"`.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "must be true, false or \"auto\"")]
+enum VisionValue {
+    IsOn(bool),
+    Word(VisionWord),
+}
+
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum VisionWord {
+    Auto,
+}
+
+impl From<VisionValue> for Vision {
+    fn from(value: VisionValue) -> Self {
+        match value {
+            VisionValue::IsOn(false) => Self::Off,
+            VisionValue::IsOn(true) => Self::On,
+            VisionValue::Word(VisionWord::Auto) => Self::Auto,
+        }
+    }
+}
+
+impl From<Vision> for VisionValue {
+    fn from(vision: Vision) -> Self {
+        match vision {
+            Vision::Off => Self::IsOn(false),
+            Vision::On => Self::IsOn(true),
+            Vision::Auto => Self::Word(VisionWord::Auto),
+        }
+    }
+}
+
+impl Vision {
+    pub const fn is_off(&self) -> bool {
+        matches!(self, Self::Off)
+    }
 }
 
 /// The queue and retries of calls.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Settings;
 use crate::companion::Companion;
-use crate::models::{Models, NamedModel};
+use crate::models::{Models, NamedModel, Vision};
 use crate::server::Server;
 
 /// The default settings with these overrides.
@@ -41,6 +41,7 @@ pub fn named_model(max_concurrent: usize) -> NamedModel {
         idle_timeout_secs: None,
         max_concurrent: Some(max_concurrent),
         guild_max_concurrent: None,
+        vision: Vision::Off,
         temperature: None,
         extra_body: serde_json::Map::new(),
         extra_headers: BTreeMap::new(),

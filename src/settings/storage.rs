@@ -217,6 +217,7 @@ mod tests {
             path: "data".into(),
             retention_days: None,
             guild_retention_days: BTreeMap::new(),
+            room_files_mb: 1_024,
             backup_every: None,
             backups_kept: 3,
             compact_after_days: days,

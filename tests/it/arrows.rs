@@ -165,7 +165,8 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "actors",
-        to: &["domain", "journal", "ports", "settings", "telemetry"],
+        // Of cards: pictures of messages for models.
+        to: &["cards::picture", "cards::posted", "domain", "journal", "ports", "settings", "telemetry"],
         never: ADAPTER_CRATES,
         advice: "an actor asks a port: name the trait in src/ports, and let src/server.rs pass in the adapter",
     },

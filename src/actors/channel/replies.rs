@@ -31,6 +31,8 @@ pub(super) struct Written {
     pub(super) truncated: bool,
     /// The older messages that were recalled for its prompt.
     pub(super) recalled: Vec<Recalled>,
+    /// The messages whose files were in its prompt.
+    pub(super) files_of: Vec<Seq>,
 }
 
 #[derive(Default)]

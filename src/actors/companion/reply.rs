@@ -10,6 +10,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use crate::actors::companion::drafts::DraftView;
 use crate::actors::companion::elsewhere;
+use crate::actors::companion::files::{self, Files};
 use crate::actors::companion::history;
 use crate::actors::companion::scene::scene;
 use crate::actors::companion::speaking::Speaking;
@@ -248,9 +249,10 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
     let base = Arc::new(base_request(settings, channel_key.guild.clone(), &context.settings.prompt));
     let asked = (settings.id.clone(), settings.model.clone());
     let search = search(Asked::Statement, &base, &context);
+    let read_files = files::Read::default();
     LazyRequest::searching((*base).clone(), Some(search.clone()), move || {
         let (channel_key, (companion, model), base) = (channel_key.clone(), asked.clone(), base.clone());
-        let search = search.clone();
+        let (search, read_files) = (search.clone(), read_files.clone());
         let (context, source, speakers) = (context.clone(), source.clone(), speakers.clone());
         let address = address.clone();
         async move {
@@ -262,7 +264,18 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             let settings = in_force(&context, &channel_key, &companion, &model)?;
             let is_call = statement.is_spoken || statement.input.modality == Modality::Voice;
             let scene = scene(&context, &channel_key, &[&settings.id], is_call);
-            let words = context.pool.fitting(&context.settings.prompt, &base, 1);
+            let mut words = context.pool.fitting(&context.settings.prompt, &base, 1);
+            let mut files = Files::default();
+            if lock.is_some() {
+                let of = (&*context, &channel_key);
+                let with_pictures = context.pool.is_sent_pictures(&base);
+                let shows = |seq| search.lock().shows(seq);
+                files = Files::read(&statement.input, &companion, with_pictures, shows, &read_files, of).await;
+            }
+            let text_files = files.text(words.statement_tokens);
+            if !text_files.is_empty() {
+                words.to_mut().statement_tokens -= prompt::tokens(&text_files);
+            }
             if lock.is_some() {
                 elsewhere::check_again(&mut elsewhere, forgotten, &channel_key, &context);
                 statement.elsewhere = elsewhere;
@@ -279,6 +292,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             let _at_work = at_work(address);
             let notes: Vec<Recalled> = statement.notes.iter().chain(&statement.people).map(|(of, _)| of.clone()).collect();
             let request = statement_request(statement, &settings, &scene, channel_key.guild.clone(), &words);
+            let request = files.add_to(request, text_files);
             let used = request.recalled.iter().filter(|of| notes.contains(of)).count();
             context.recorder.instruments().notes.add(used as u64, ["used"]);
             Some(request)

@@ -122,6 +122,7 @@ pub struct Quiet {
 
 /// A change of the outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "a batch has one or two of them")]
 pub enum OutboxWrite {
     /// The reply is owed, or has made progress.
     Put(Ticket, OutboxRecord),

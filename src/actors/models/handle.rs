@@ -20,7 +20,7 @@ use crate::domain::priority::Priority;
 use crate::domain::service::{Service, ServiceEndpoint};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Draft, Identity, LanguageModel, LazyRequest, ModelRole, NoAnswer, Request, TokenUsage};
-use crate::settings::models::Models as Settings;
+use crate::settings::models::{Models as Settings, Vision};
 use crate::settings::prompt::Prompt;
 use crate::telemetry::instruments::Instruments;
 
@@ -240,6 +240,17 @@ impl Pool {
     pub fn fitting<'a>(&self, words: &'a Prompt, request: &Request, companions: usize) -> Cow<'a, Prompt> {
         let room = self.prompt_room(request.role, &request.model, request.max_tokens);
         room.map_or(Cow::Borrowed(words), |room| words.within(room / companions.max(1)))
+    }
+
+    /// Whether the model of this request is sent pictures.
+    pub fn is_sent_pictures(&self, request: &Request) -> bool {
+        let current = self.current();
+        let endpoint = current.settings.served(request.role, &request.model).endpoint;
+        match endpoint.map(|endpoint| endpoint.vision).unwrap_or_default() {
+            Vision::Off => false,
+            Vision::On => true,
+            Vision::Auto => self.model(request).reads_pictures() != Some(false),
+        }
     }
 
     /// Whether a model of this name is configured.

@@ -129,8 +129,12 @@ pub(super) fn media_type(headers: &HeaderMap) -> Option<String> {
 
 /// Reads a whole body of at most `limit` bytes, within `server.body_timeout_secs`.
 pub(super) async fn read(body: Body, console: &Shared, limit: usize) -> Result<Vec<u8>, Problem> {
-    let detail = |_| Problem::new(StatusCode::PAYLOAD_TOO_LARGE, Detail::of("refusals.body_too_large", json!({ "most": limit })));
-    read_or(body, console, limit, detail).await
+    read_or(body, console, limit, |_| too_large(limit)).await
+}
+
+/// The error for a body of more than `limit` bytes.
+pub(super) fn too_large(limit: usize) -> Problem {
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, Detail::of("refusals.body_too_large", json!({ "most": limit })))
 }
 
 /// Like [`read`], with the caller's error for a body that is too large. `too_large` gets a lower bound of the body's size in bytes.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Shared;
-use super::body::{Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath};
+use super::body::{Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath, too_large};
 use super::guard::Caller;
 use super::problem::Problem;
 use super::{uploads, validation, visitor};
@@ -55,6 +55,9 @@ pub(super) async fn say(
     RoomPath(room): RoomPath,
     JsonWithUploads(mut message, place): JsonWithUploads<InboundMessage>,
 ) -> Reply {
+    if place.is_some() && message.uploads.is_empty() {
+        return Err(too_large(console.settings.max_body_bytes));
+    }
     message.from = Author::of_name(caller.speaker(&room, validation::name("from", &message.from.name)?, &console)?);
     if message.uploads.is_empty() || !message.text.is_empty() {
         message.text = validation::text("text", &message.text, console.settings.max_text_chars)?;

@@ -1,85 +1,151 @@
-//! Reads files that people posted from Discord's own hosts. Nothing is kept, and no redirect is followed.
+//! Reads files of messages from Discord's own hosts. Nothing is written to disk.
 
 use std::time::Duration;
 
-use reqwest::{Method, Url};
-use tokio::time::timeout;
+use parking_lot::Mutex;
+use reqwest::{Method, StatusCode, Url};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout};
 
-use crate::http_client::{self, Client};
-use crate::ports::chat_platform::NotRead;
+use crate::domain::attachment::MOST_BYTES;
+use crate::http_client::{self, Client, is_loopback, reason};
 use crate::settings::Problem;
+use crate::settings::discord::Discord as Settings;
 
-/// The hosts of files (Discord's documentation, "API Reference", "Image Formatting" and "Signed Attachment CDN URLs").
+/// The hosts from which Discord serves files (Discord's documentation, "Reference", "CDN Endpoints").
 const HOSTS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
-/// Connecting fails after this time.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// A file must have arrived within this time.
-const WITHIN: Duration = Duration::from_secs(20);
+/// The time limit of a file. A companion waits for its pictures before it answers.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The number of files that are read at a time, and the number in a minute.
+const AT_ONCE: usize = 4;
+const MOST_PER_MINUTE: u32 = 60;
+pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// Reads files. Requests contain no token.
+/// Why a file was not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotReadable {
+    /// The address has expired, or the file was deleted.
+    Expired,
+    /// Too many files were read in this minute. `is_first` is true once in a minute.
+    TooMany {
+        is_first: bool,
+    },
+    Failed(String),
+}
+
+/// A client for files.
 pub struct Files {
     client: Client,
-    api: Url,
+    /// The API, if it is on this machine, as in tests: it may serve files, too.
+    local: Option<Url>,
+    places: Semaphore,
+    /// The begin of the current minute, and the number of files in it.
+    minute: Mutex<(Instant, u32)>,
 }
 
 impl Files {
-    /// A reader beside the API at this address.
+    /// # Errors
+    /// Returns an error if the address of the API cannot be used.
+    pub fn new(settings: &Settings) -> Result<Self, Problem> {
+        let api = settings.api()?;
+        let local = is_loopback(&api).then_some(api);
+        let to = local.clone().or_else(|| Url::parse(&format!("https://{}", HOSTS[0])).ok());
+        let client = to.ok_or_else(|| "no address".to_owned()).and_then(|to| {
+            Client::new(&to, http_client::builder(&to, &[]).connect_timeout(TIMEOUT), None).map_err(|error| reason(&error))
+        });
+        let client = client.map_err(|why| Problem::new("api_url", format!("files cannot be read: {why}")))?;
+        let minute = Mutex::new((Instant::now(), 0));
+        Ok(Self { client, local, places: Semaphore::new(AT_ONCE), minute })
+    }
+
+    /// Reads a file.
     ///
     /// # Errors
-    /// Returns an error if the address is not usable.
-    pub fn new(api: Url) -> Result<Self, Problem> {
-        let builder = http_client::builder(&api, &[]).connect_timeout(CONNECT_TIMEOUT);
-        let client = Client::new(&api, builder, None);
-        let client =
-            client.map_err(|error| Problem::new("api_url", format!("cannot be used: {}", http_client::reason(&error))))?;
-        Ok(Self { client, api })
+    /// See [`NotReadable`].
+    pub async fn read(&self, url: &str) -> Result<Vec<u8>, NotReadable> {
+        let url = Url::parse(url).ok().filter(|url| self.is_own(url));
+        let url = url.ok_or_else(|| NotReadable::Failed("its address is not one of Discord's".to_owned()))?;
+        self.count()?;
+        // The semaphore is never closed.
+        let _place = self.places.acquire().await;
+        timeout(TIMEOUT, self.fetch(url)).await.unwrap_or_else(|_| Err(NotReadable::Failed("it took too long".to_owned())))
     }
 
-    /// Reads the file at this address, of at most `most` bytes.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be read. It is `Later` for an expired address, too: its message has a new one.
-    pub async fn read(&self, address: &str, most: usize) -> Result<Vec<u8>, NotRead> {
-        let address = Url::parse(address).ok().filter(|address| self.is_of_discord(address));
-        let address = address.ok_or_else(|| never("the address of a file is not one of Discord's"))?;
-        let read = timeout(WITHIN, self.exchange(address, most)).await;
-        read.unwrap_or_else(|_| Err(later("a file did not arrive in time".to_owned())))
+    fn is_own(&self, url: &Url) -> bool {
+        let is_plain = url.username().is_empty() && url.password().is_none();
+        let is_discords =
+            url.scheme() == "https" && url.port().is_none() && url.host_str().is_some_and(|host| HOSTS.contains(&host));
+        is_plain && (is_discords || self.local.as_ref().is_some_and(|local| local.origin() == url.origin()))
     }
 
-    fn is_of_discord(&self, address: &Url) -> bool {
-        let is_host = address.scheme() == "https" && address.host_str().is_some_and(|host| HOSTS.contains(&host));
-        is_host && address.port().is_none() || address.origin() == self.api.origin()
-    }
-
-    async fn exchange(&self, address: Url, most: usize) -> Result<Vec<u8>, NotRead> {
-        let sent = self.client.send(self.client.request(Method::GET, address)).await;
-        let mut response = sent.map_err(|error| later(error.reason))?;
-        match response.status().as_u16() {
-            200 => {}
-            // The address has expired, or the file is gone.
-            403 | 404 => return Err(later("Discord has no file at this address any more".to_owned())),
-            status @ (429 | 500..) => return Err(later(format!("Discord's file server answered {status}"))),
-            status => return Err(never(&format!("Discord's file server answered {status}"))),
+    fn count(&self) -> Result<(), NotReadable> {
+        let mut minute = self.minute.lock();
+        if minute.0.elapsed() >= MINUTE {
+            *minute = (Instant::now(), 0);
         }
-        let is_too_long = |length: usize| length > most;
-        if response.content_length().is_some_and(|length| usize::try_from(length).map_or(true, is_too_long)) {
-            return Err(never("the file is too large"));
+        minute.1 = minute.1.saturating_add(1);
+        let is_first = minute.1 == MOST_PER_MINUTE + 1;
+        if minute.1 > MOST_PER_MINUTE { Err(NotReadable::TooMany { is_first }) } else { Ok(()) }
+    }
+
+    /// Redirects are never followed.
+    async fn fetch(&self, url: Url) -> Result<Vec<u8>, NotReadable> {
+        let failed = |why: &dyn ToString| NotReadable::Failed(why.to_string());
+        let mut response = self.client.send(self.client.request(Method::GET, url)).await.map_err(|error| failed(&error))?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND | StatusCode::GONE => return Err(NotReadable::Expired),
+            status => return Err(failed(&format!("it is answered with {status}"))),
         }
-        let mut file = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| later(http_client::reason(&error)))? {
-            if is_too_long(file.len() + chunk.len()) {
-                return Err(never("the file is too large"));
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| failed(&reason(&error)))? {
+            if bytes.len() + chunk.len() > MOST_BYTES {
+                return Err(failed(&"it is too large"));
             }
-            file.extend_from_slice(&chunk);
+            bytes.extend_from_slice(&chunk);
         }
-        Ok(file)
+        Ok(bytes)
     }
 }
 
-fn later(detail: String) -> NotRead {
-    NotRead::Later { after: None, detail }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::samples;
 
-fn never(detail: &str) -> NotRead {
-    NotRead::Never(detail.to_owned())
+    fn files(api_url: &str) -> Files {
+        let settings = Settings { api_url: api_url.to_owned(), ..samples::defaults().discord.clone() };
+        Files::new(&settings).expect("a client")
+    }
+
+    #[tokio::test]
+    async fn files_are_read_from_discords_own_hosts_only() {
+        let files = files("https://discord.com/api");
+        for foreign in [
+            "https://cdn.discordapp.com.example.org/a.png",
+            "https://user@cdn.discordapp.com/a.png",
+            "http://cdn.discordapp.com/a.png",
+            "https://cdn.discordapp.com:8443/a.png",
+            "https://127.0.0.1/a.png",
+            "http://169.254.169.254/latest/meta-data",
+            "file:///etc/passwd",
+            "",
+        ] {
+            let Err(NotReadable::Failed(why)) = files.read(foreign).await else { panic!("{foreign} is read") };
+            assert_eq!(why, "its address is not one of Discord's", "{foreign}");
+        }
+        let is_own = |url: &str| files.is_own(&Url::parse(url).unwrap());
+        assert!(is_own("https://cdn.discordapp.com/attachments/1/2/a.png?ex=1") && is_own("https://media.discordapp.net/a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_files_are_read_in_a_minute_and_that_is_logged_once() {
+        let files = files("https://discord.com/api");
+        let counted: Vec<_> = (0..100).map(|_| files.count()).collect();
+
+        assert_eq!(counted.iter().filter(|counted| counted.is_ok()).count(), 60);
+        assert_eq!(counted.iter().filter(|counted| **counted == Err(NotReadable::TooMany { is_first: true })).count(), 1);
+        tokio::time::advance(MINUTE).await;
+        assert_eq!(files.count(), Ok(()));
+    }
 }

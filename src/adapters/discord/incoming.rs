@@ -114,6 +114,7 @@ pub fn classify(message: &Message, bot: Bot, names: &impl NameLookup) -> Incomin
         to_all: message.mentions.iter().any(|user| user.id == bot.user),
         reply_to,
         voice_note: attached::recording(message).map(|recording| attached::length(recording).unwrap_or_default()),
+        attachments: attached::recorded(message),
         ..InboundMessage::new(from, text.into())
     }))
 }

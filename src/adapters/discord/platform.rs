@@ -19,7 +19,7 @@ use self::pauses::Pauses;
 use super::cache::{Cache, WebhookTarget};
 use super::clock::Clocks;
 use super::delivery_errors::DeliveryErrors;
-use super::files::Files;
+use super::files::{Files, NotReadable};
 use super::outgoing::{self, HELP_FOR, render};
 use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
@@ -28,6 +28,7 @@ use super::snowflake::Snowflake;
 use super::webhooks::Webhooks;
 use super::wire;
 pub use super::wire::Bot;
+use crate::domain::attachment::{Attachment, MOST_BYTES};
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::message::Standing;
 use crate::domain::moment::Moment;
@@ -53,7 +54,6 @@ const CLOCKS_APART: Duration = Duration::from_secs(60);
 
 pub struct Discord {
     rest: Rest,
-    files: Files,
     webhooks: Webhooks,
     cache: Cache,
     delivery_errors: DeliveryErrors,
@@ -64,6 +64,7 @@ pub struct Discord {
     /// Whether the newest session has the Message Content intent. `None`: unknown.
     reads_all: Mutex<Option<bool>>,
     clocks: Arc<Clocks>,
+    files: Files,
     mention_people: bool,
     embed_links: bool,
     /// The bot's introduction to users: that it is AI, who runs it, and where the privacy text is.
@@ -83,7 +84,6 @@ impl Discord {
         let clocks = Arc::new(Clocks::new(clock));
         Ok(Self {
             rest: Rest::new(settings, token, Arc::clone(&clocks), lease)?,
-            files: Files::new(settings.api()?)?,
             webhooks: Webhooks::default(),
             cache: Cache::default(),
             delivery_errors: DeliveryErrors::default(),
@@ -93,6 +93,7 @@ impl Discord {
             acknowledges_stop: settings.acknowledge_stop,
             reads_all: Mutex::default(),
             clocks,
+            files: Files::new(settings)?,
             mention_people: settings.mention_people,
             embed_links: settings.embed_links,
             about: Language::English.say("notice.ai", &[]).into(),
@@ -377,6 +378,29 @@ impl ChatPlatform for Discord {
             let request = Request::react(channel, message, STOP_SIGN);
             self.try_optional(&self.reaction_pauses, channel, &request, Need::React).await;
         }
+    }
+
+    async fn file(&self, channel: &ChannelId, message: &str, file: &Attachment) -> Option<Vec<u8>> {
+        let url = file.url.as_deref().filter(|_| file.bytes <= MOST_BYTES as u64)?;
+        let read = match self.files.read(url).await {
+            Err(NotReadable::Expired) => {
+                let (channel, message) = (Snowflake::of_channel(channel)?, message.parse().ok()?);
+                let newest: wire::Message = self.rest.ask(Request::message(channel, message)).await.ok()?;
+                let is_it = |other: &&wire::Attachment| other.id.is_some_and(|id| id.to_string() == *file.id);
+                self.files.read(&newest.attachments.iter().find(is_it)?.url).await
+            }
+            read => read,
+        };
+        match read {
+            Ok(bytes) => return Some(bytes),
+            Err(NotReadable::TooMany { is_first: true }) => {
+                tracing::warn!(
+                    "more than a file a second is posted to companions on Discord; they read the rest as descriptions for a minute"
+                );
+            }
+            Err(why) => tracing::debug!(%channel, ?why, "a file of a message cannot be read"),
+        }
+        None
     }
 }
 

@@ -135,6 +135,7 @@ impl OpenAi {
         let (context, prompt) = (&self.dialect.context, request.tokens());
         let limit = context.answer_limit(prompt, request.max_tokens);
         let mut attempt = self.dialect.first(Form::of(&request.format), limit);
+        attempt.parameters.pictures &= !request.is_text();
         let mut is_shortened = false;
         loop {
             let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, drafts);
@@ -343,8 +344,12 @@ impl LanguageModel for OpenAi {
         self.dialect.in_words()
     }
 
+    fn reads_pictures(&self) -> Option<bool> {
+        if self.dialect.refuses_pictures() { Some(false) } else { *self.dialect.lists_pictures.lock() }
+    }
+
     async fn prepare(&self) {
-        self.read_context().await;
+        self.read_listed().await;
     }
 
     fn prompt_room(&self, max_tokens: u32) -> Option<usize> {

@@ -22,6 +22,7 @@ impl FakeModels {
             cache_read_price: None,
             cache_write_price: None,
             extra_body: Map::new(),
+            vision: Vision::Off,
             adaptations: Vec::new(),
         };
         let names = |values: &NewValues| values.keys().map(|name| (name.clone(), None)).collect();

@@ -11,7 +11,7 @@ use serde::{Deserialize, de};
 use serde_json::{Map, Value};
 
 use super::extra::ExtraValues;
-use super::{Endpoint, Models, Problem, within};
+use super::{Endpoint, Models, Problem, Vision, within};
 use crate::domain::id::ModelName;
 
 /// A model that companions name in their files. If the timeouts, the limits or the temperature are absent, those of the role's table apply:
@@ -33,6 +33,8 @@ pub struct NamedModel {
     pub max_concurrent: Option<usize>,
     /// See [`Endpoint::guild_max_concurrent`]. If only `max_concurrent` is set, half of that.
     pub guild_max_concurrent: Option<usize>,
+    #[serde(default)]
+    pub vision: Vision,
     pub temperature: Option<f64>,
     #[serde(default)]
     pub extra_body: Map<String, Value>,
@@ -62,6 +64,7 @@ impl NamedModel {
             guild_max_concurrent: self
                 .guild_max_concurrent
                 .or(role.guild_max_concurrent.filter(|_| self.max_concurrent.is_none())),
+            vision: self.vision,
             temperature: self.temperature.or(role.temperature),
             extra_body: self.extra_body.clone(),
             extra_headers: self.extra_headers.clone(),

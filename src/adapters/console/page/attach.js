@@ -1,5 +1,6 @@
-// Files for the next message: pictures, which are made smaller if they are too large, and text files. Loaded when somebody attaches the first one.
+// Files of messages: those for the next one, pictures of which are made smaller if they are too large, and those that were sent. Loaded with the first one.
 
+import * as api from './api.js';
 import { el } from './dom.js';
 import { asPicture, contents } from './pictures.js';
 import { t } from './texts.js';
@@ -10,6 +11,9 @@ const LIMITS = { bytes: 4 << 20, side: 2048, types: /^image\/(png|jpeg|webp|gif)
 // A tray with the files, in `box`. `changed()` is called when it has other files.
 export function tray(box, changed) {
   let files = [];
+  // Only the person who runs the server learns, and can change, what models get.
+  const unseen = el('p', { class: 'muted', hidden: true }, t('compose.unseen'));
+  api.models().then(({ source, main }) => (unseen.hidden = source === 'rehearsal' || Boolean(main.vision)), () => {});
 
   function draw() {
     box.hidden = !files.length;
@@ -25,6 +29,7 @@ export function tray(box, changed) {
           el('button', { type: 'button', class: 'quiet-button', 'aria-label': `${t('base.delete')}: ${file.name}`, onclick: () => put(files.filter(other => other !== file)) }, '✕'),
         ),
       ),
+      unseen,
     );
     changed();
   }
@@ -40,10 +45,14 @@ export function tray(box, changed) {
     if (files.length < MOST_FILES) put([...files, { name: file.name, description: '', spoiler: false, ...read }]);
   }
 
+  const addAll = async chosen => {
+    for (const file of chosen) await add(file);
+  };
+  const chooser = el('input', { type: 'file', multiple: true, accept: 'image/*,text/*,.md,.csv,.json,.log', onchange: () => (addAll([...chooser.files]), (chooser.value = '')) });
+
   return {
-    add: async chosen => {
-      for (const file of chosen) await add(file);
-    },
+    // Without files, somebody chooses them.
+    add: async chosen => (chosen ? addAll(chosen) : chooser.click()),
     put,
     // Returns the files and forgets them.
     take() {
@@ -53,4 +62,23 @@ export function tray(box, changed) {
     },
     isEmpty: () => !files.length,
   };
+}
+
+// Draws the files of a message: pictures, small, with a click to the full size, and the names of others. A pending message has no number yet.
+export function drawFiles(box, room, { seq, files }) {
+  const draw = file => {
+    const href = file.url ?? `/api/rooms/${encodeURIComponent(room.id)}/messages/${seq}/files/${Number(file.id)}`;
+    if (!seq && !file.url) return file.name;
+    if (file.kind === 'voice') return el('audio', { src: href, controls: true, preload: 'none' });
+    if (!file.url && file.kind !== 'image') return el('a', { href, download: file.name, dir: 'auto' }, file.name);
+    const link = el('a', { href, target: '_blank', rel: 'noopener', class: file.spoiler ? 'spoiler' : null, title: file.spoiler ? t('messages.hidden') : null, onclick: show }, el('img', { src: href, alt: file.description || file.name, width: file.width, height: file.height, loading: 'lazy', decoding: 'async' }));
+    function show(event) {
+      if (!link.classList.contains('spoiler')) return;
+      event.preventDefault();
+      link.classList.remove('spoiler');
+      link.title = '';
+    }
+    return link;
+  };
+  box.replaceChildren(...files.map(draw));
 }

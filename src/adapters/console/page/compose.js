@@ -48,8 +48,6 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     return outbox().send(me(), '', replyTo, [file]);
   }
 
-  const attaching = chosen => attach([...chosen]).catch(showProblem);
-
   const key = () => `text.${room()?.id ?? ''}`;
   // While a message is edited, the text typed before stays stored.
   const save = () => editing === null && storeForAll(key(), field.value);
@@ -195,10 +193,8 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     }
   });
   addEventListener('resize', size);
-  takesFiles(form, attaching);
-  const chooser = el('input', { type: 'file', multiple: true, hidden: true, accept: 'image/*,text/*,.md,.csv,.json,.log', onchange: () => (attaching(chooser.files), (chooser.value = '')) });
-  byId('attach').after(chooser);
-  byId('attach').addEventListener('click', () => chooser.click());
+  takesFiles(form, chosen => attach(chosen).catch(showProblem));
+  byId('attach').onclick = () => attach().catch(showProblem);
   for (const come of ['pointerenter', 'focus']) {
     record.addEventListener(come, () => (recorder ??= api.loaded(import('./voice-note.js')).then(({ noter }) => noter({ button: record, takes: author.takes, room, note, showProblem })).catch(showProblem)));
   }

@@ -186,22 +186,10 @@ function speech(view, { from, role, companion, eventKind, at, text, follows, ton
   );
 }
 
-// The files of a message: pictures, small, with a click to the full size, and names of others.
-function attached(room, { seq, files }) {
-  const draw = file => {
-    const href = `/api/rooms/${encodeURIComponent(room.id)}/messages/${seq}/files/${Number(file.id)}`;
-    if (file.kind === 'voice') return el('audio', { src: href, controls: true, preload: 'none' });
-    if (file.kind !== 'image') return el('a', { href, download: file.name, dir: 'auto' }, file.name);
-    const link = el('a', { href, target: '_blank', rel: 'noopener', class: file.spoiler ? 'spoiler' : null, title: file.spoiler ? t('messages.hidden') : null, onclick: show }, el('img', { src: href, alt: file.description || file.name, width: file.width, height: file.height, loading: 'lazy', decoding: 'async' }));
-    function show(event) {
-      if (!link.classList.contains('spoiler')) return;
-      event.preventDefault();
-      link.classList.remove('spoiler');
-      link.title = '';
-    }
-    return link;
-  };
-  return el('div', { class: 'attached' }, files.map(draw));
+function attached(room, entry) {
+  const box = el('div', { class: 'attached' });
+  import('./attach.js').then(({ drawFiles }) => (drawFiles(box, room, entry), box.dispatchEvent(new Event('drawn', { bubbles: true }))), () => {});
+  return box;
 }
 
 // A voice note: its recording, where this server keeps it, and whether its words are here.
@@ -455,8 +443,7 @@ function pending(view, { entry }) {
       el('button', { class: 'tool shown', 'data-focus': 'discard', onclick: () => view.act.discard(entry) }, t('messages.discard')),
     ),
   }[entry.state];
-  const files = entry.files?.length ? el('div', { class: 'attached' }, entry.files.map(file => (file.url ? el('img', { src: file.url, alt: file.description || file.name }) : file.name))) : null;
-  return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: [files, tools] });
+  return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: [entry.files?.length ? attached(view.room, entry) : null, tools] });
 }
 
 function day(view, item) {

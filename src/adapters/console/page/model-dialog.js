@@ -89,6 +89,7 @@ export function modelDialog({ ready, current, changed }) {
   const isLimited = Object.keys(limits).length > 0;
   const patience = input('timeout_secs', { type: 'number', min: '15', max: '600', disabled: isLimited, placeholder: current.side.timeout_secs, value: isConnected && !isLimited ? (current.timeout_secs ?? '') : '' });
   const short = el('input', { type: 'checkbox', name: 'short_decisions', checked: isConnected && current.short_decisions && !setForm, disabled: Boolean(setForm) });
+  const vision = el('input', { type: 'checkbox', name: 'vision', checked: isConnected && Boolean(current.main.vision) });
   const spare = el('input', { type: 'checkbox' });
   const withSpare = el('label', { class: 'no-key', hidden: !current.has_spare_key }, spare, ` ${t('ai.key_of_server')}`);
   const result = el('div', { class: 'result', role: 'status' });
@@ -138,7 +139,7 @@ export function modelDialog({ ready, current, changed }) {
   });
   const connection = () => ({
     ...server(),
-    main: { model: main.value.trim(), ...priced(current.main, main.value.trim(), prices.in, prices.out, prices.cached), extra_body: fieldsOf(fields.main.value) ?? {} },
+    main: { model: main.value.trim(), ...priced(current.main, main.value.trim(), prices.in, prices.out, prices.cached), extra_body: fieldsOf(fields.main.value) ?? {}, vision: vision.checked ? 'auto' : undefined },
     side: decides.value.trim() ? { model: decides.value.trim(), ...priced(side, decides.value.trim(), prices.sideIn, prices.sideOut, prices.sideCached), extra_body: fieldsOf(fields.side.value) ?? {} } : undefined,
     timeout_secs: number(patience),
     short_decisions: short.checked || undefined,
@@ -287,6 +288,7 @@ export function modelDialog({ ready, current, changed }) {
     withoutKey,
     el('div', { class: 'with-button' }, field(t('ai.model'), main), list),
     options,
+    el('label', { class: 'no-key' }, vision, ` ${t('ai.vision')}`),
     el(
       'details',
       { open: Boolean(side) },

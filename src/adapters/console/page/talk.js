@@ -243,6 +243,8 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     moveFocus(-1);
   });
 
+  // Files are drawn a moment later.
+  log.addEventListener('drawn', () => show());
   // A finger shows the tools of the message below it.
   log.addEventListener('focusin', () => onPhone() && requestAnimationFrame(() => show()));
 

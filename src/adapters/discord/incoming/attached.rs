@@ -8,8 +8,9 @@ use twilight_model::channel::message::MessageFlags;
 use super::super::outgoing::without_notice;
 use super::super::wire::{Attachment, Embed, Message, Poll, Sticker};
 use super::cut;
+use crate::domain::attachment::{Attachment as Recorded, DESCRIPTION_CHARS, NAME_CHARS, inline};
 use crate::domain::message::voice_note_text;
-use crate::domain::text::shortened;
+use crate::domain::text::first;
 
 /// The limit of described files. Discord allows ten.
 const MAX_FILES: usize = 10;
@@ -19,10 +20,9 @@ const MAX_STICKERS: usize = 3;
 const MAX_ANSWERS: usize = 10;
 /// The limit of described embeds of a forwarded message. Discord allows ten.
 const MAX_EMBEDS: usize = 3;
-/// The length limit of a file's or sticker's name, in characters.
-const NAME_CHARS: usize = 80;
-/// The length limit of a description or a poll's question, in characters. Discord allows 1,024 and 300.
-const DESCRIPTION_CHARS: usize = 300;
+/// The length limits of a media type and an address, in characters. A longer address cannot be used.
+const MEDIA_TYPE_CHARS: usize = 100;
+const URL_CHARS: usize = 2_000;
 /// The length limit of a poll's answer, in characters. Discord allows 55.
 const ANSWER_CHARS: usize = 60;
 /// The length limit of a forwarded text, in characters.
@@ -72,20 +72,31 @@ fn files(attachments: &[Attachment], is_voice: bool) -> Vec<String> {
     lines
 }
 
-fn file(attachment: &Attachment, is_voice: bool) -> String {
-    if is_voice {
-        return voice_note_text(length(attachment));
-    }
-    let media = &attachment.content_type;
-    let kind = ["image", "video", "audio"].into_iter().find(|kind| media.starts_with(&format!("{kind}/"))).unwrap_or("file");
+/// The files of a message for the record. Those of a forwarded message are only described, and the recording of a voice note is none.
+pub(super) fn recorded(message: &Message) -> Vec<Recorded> {
+    let most = if is_voice(message.flags) { 0 } else { MAX_FILES };
+    message.attachments.iter().take(most).map(record).collect()
+}
+
+fn record(attachment: &Attachment) -> Recorded {
     let spoiler_name = attachment.filename.strip_prefix(SPOILER_PREFIX);
     let name = inline(spoiler_name.unwrap_or(&attachment.filename), NAME_CHARS);
-    let is_spoiler = attachment.flags.is_some_and(|flags| flags.contains(AttachmentFlags::IS_SPOILER));
-    let hidden = if is_spoiler || spoiler_name.is_some() { ", hidden as a spoiler" } else { "" };
-    let size = if kind == "file" { format!(", {}", size(attachment.size)) } else { String::new() };
-    let words = inline(&attachment.description, DESCRIPTION_CHARS);
-    let description = if words.is_empty() { String::new() } else { format!(", described as \"{words}\"") };
-    format!("[{kind}: {name}{size}{hidden}{description}]")
+    let is_flagged = attachment.flags.is_some_and(|flags| flags.contains(AttachmentFlags::IS_SPOILER));
+    let id = attachment.id.map(|id| id.to_string()).unwrap_or_default();
+    let media_type = first(&attachment.content_type, MEDIA_TYPE_CHARS);
+    let known = Recorded::new(id.into(), media_type.into(), name.into(), attachment.size);
+    Recorded {
+        pixels: attachment.width.zip(attachment.height),
+        description: inline(&attachment.description, DESCRIPTION_CHARS).into(),
+        is_spoiler: is_flagged || spoiler_name.is_some(),
+        // Without an address it counts as a file of the platform that cannot be read.
+        url: Some(first(&attachment.url, URL_CHARS).into()),
+        ..known
+    }
+}
+
+fn file(attachment: &Attachment, is_voice: bool) -> String {
+    if is_voice { voice_note_text(length(attachment)) } else { record(attachment).line() }
 }
 
 fn stickers(stickers: &[Sticker]) -> impl Iterator<Item = String> {
@@ -108,29 +119,4 @@ fn poll(poll: &Poll) -> String {
     let answers: Vec<_> = answers.filter(|answer| !answer.is_empty()).take(MAX_ANSWERS).collect();
     let question = inline(poll.question.text.as_deref().unwrap_or_default(), DESCRIPTION_CHARS);
     format!("[poll: {question} Answers: {}]", answers.join(" / "))
-}
-
-/// Converts a text for use in one line within brackets.
-fn inline(text: &str, max_chars: usize) -> String {
-    let plain: String = text
-        .chars()
-        .take(max_chars * 4)
-        .filter(|c| !c.is_control() || c.is_whitespace())
-        .map(|c| match c {
-            '[' => '(',
-            ']' => ')',
-            '"' => '\'',
-            c => c,
-        })
-        .collect();
-    shortened(&plain.split_whitespace().collect::<Vec<_>>().join(" "), max_chars).into_owned()
-}
-
-/// A size for display.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{} KB", bytes / 1_000),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
 }

@@ -1,7 +1,9 @@
 //! Reads a channel's history to find a part with unknown outcome.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
+use super::super::files::{MINUTE, NotReadable};
 use super::super::incoming::attached::recording;
 use super::super::names;
 use super::super::outgoing::{self, is_same};
@@ -27,7 +29,11 @@ impl Discord {
         if recording.size > MAX_VOICE_NOTE_BYTES as u64 {
             return Err(NotRead::Never("the recording is too large".to_owned()));
         }
-        self.files.read(&recording.url, MAX_VOICE_NOTE_BYTES).await
+        self.files.read(&recording.url).await.map_err(|why| match why {
+            NotReadable::TooMany { .. } => later(Some(MINUTE), "too many files are read"),
+            NotReadable::Expired => later(None, "Discord has no file at this address"),
+            NotReadable::Failed(why) => later(None, &why),
+        })
     }
 
     /// Finds the message of a part, among the messages after `after` that are not in `taken`. `None`: the part was certainly not posted.
@@ -143,6 +149,10 @@ fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, rendered: &outgoing::P
 /// Whether the content has a mention or an emoji. Rendering these depends on the people and emojis that were known at the time.
 fn has_mark(content: &str) -> bool {
     ["<@", "<:", "<a:"].into_iter().any(|mark| content.contains(mark))
+}
+
+fn later(after: Option<Duration>, detail: &str) -> NotRead {
+    NotRead::Later { after, detail: detail.to_owned() }
 }
 
 fn not_read(failed: Failed) -> NotRead {

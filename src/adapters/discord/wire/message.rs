@@ -163,6 +163,16 @@ pub struct Member {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Attachment {
     #[serde(default, deserialize_with = "maybe")]
+    pub id: Option<Snowflake>,
+    /// Where Discord serves it. The address expires.
+    #[serde(default, deserialize_with = "maybe")]
+    pub url: String,
+    /// In pixels, for a picture.
+    #[serde(default, deserialize_with = "maybe")]
+    pub width: Option<u32>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub height: Option<u32>,
+    #[serde(default, deserialize_with = "maybe")]
     pub filename: String,
     /// The media type, such as `image/png`.
     #[serde(default, deserialize_with = "maybe")]

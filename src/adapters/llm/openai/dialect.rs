@@ -18,6 +18,22 @@ pub(super) const LEARNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 /// The token limit for an endpoint that refuses a higher one.
 const SHORT_ANSWER: u32 = 1_000;
 
+/// Words of refusals that are about pictures.
+const NAMES_OF_PICTURES: [&str; 7] =
+    ["image", "vision", "picture", "multimodal", "multi-modal", "mmproj", "content must be a string"];
+/// Words of refusals of all pictures.
+const REFUSALS_OF_PICTURES: [&str; 9] = [
+    "support",
+    "not a multimodal",
+    "mmproj",
+    "vision",
+    "modalit",
+    "text-only",
+    "text only",
+    "must be a string",
+    "missing data required",
+];
+
 /// The maximum number of unknown finish reasons that are logged.
 const MOST_UNKNOWN_ENDS: usize = 16;
 
@@ -26,6 +42,8 @@ const MOST_UNKNOWN_ENDS: usize = 16;
 pub(super) struct Dialect {
     pub identity: Identity,
     pub context: Context,
+    /// Whether the endpoint's list of models says that the model reads pictures.
+    pub lists_pictures: Mutex<Option<bool>>,
     known: Mutex<Known>,
 }
 
@@ -86,6 +104,7 @@ pub(super) enum Lesson {
     System,
     Schema,
     Json,
+    Pictures,
 }
 
 impl Lesson {
@@ -98,6 +117,7 @@ impl Lesson {
             Self::Temperature => "the temperature is left to the endpoint, because it refuses one",
             Self::System => "instructions come with the first message, because the endpoint refuses the role system",
             Self::Schema => "JSON is requested without a schema, because the endpoint refuses one",
+            Self::Pictures => "pictures are described in words, because the model reads none",
             Self::Json => "JSON is requested only in the prompt, because the endpoint refuses response_format",
         }
     }
@@ -118,6 +138,8 @@ pub(super) struct Parameters {
     pub temperature: bool,
     /// The role `system`, which some templates do not know.
     pub system: bool,
+    /// Pictures, which many models do not read.
+    pub pictures: bool,
     /// `response_format`, which many servers and models do not know, or not with a schema.
     pub form: Form,
 }
@@ -139,7 +161,7 @@ impl Attempt {
 impl Dialect {
     /// A dialect of an endpoint that has refused nothing yet.
     pub fn of(identity: Identity) -> Self {
-        Self { identity, context: Context::default(), known: Mutex::default() }
+        Self { identity, context: Context::default(), lists_pictures: Mutex::default(), known: Mutex::default() }
     }
 
     /// The first attempt for an answer of this form and of at most `max_tokens` tokens.
@@ -158,6 +180,7 @@ impl Dialect {
             limit: if refuses(Lesson::LongAnswers) { max_tokens.min(SHORT_ANSWER) } else { max_tokens },
             temperature: !refuses(Lesson::Temperature),
             system: !refuses(Lesson::System),
+            pictures: !refuses(Lesson::Pictures),
             form: wanted.min(most),
         };
         Attempt { parameters, lessons: Vec::new() }
@@ -184,6 +207,19 @@ impl Dialect {
         }
         if matches!(status, Some(401 | 402 | 408 | 429)) {
             return None;
+        }
+        if parameters.pictures
+            && matches!(status, Some(400 | 404 | 413 | 415 | 422 | 500 | 501) | None)
+            && says(&NAMES_OF_PICTURES)
+        {
+            let plain = Parameters { pictures: false, ..parameters };
+            // One picture that cannot be read says nothing about the next one.
+            let is_lasting = says(&REFUSALS_OF_PICTURES);
+            return Some(if is_lasting {
+                attempt.without(Lesson::Pictures, plain)
+            } else {
+                Attempt { parameters: plain, ..attempt.clone() }
+            });
         }
         let is_refusal = matches!(status, Some(400 | 422) | None);
         let is_passing = matches!(status, Some(502..=504 | 529));
@@ -219,7 +255,12 @@ impl Dialect {
             Some(500 | 501) => !self.known.lock().accepted.contains(&parameters.form),
             _ => false,
         };
-        if has_form && may_be_form { attempt_with_plainer_form(attempt) } else { None }
+        if has_form && may_be_form {
+            return attempt_with_plainer_form(attempt);
+        }
+        // A server that knows only text may not say what it refuses.
+        let may_be_pictures = parameters.pictures && matches!(status, Some(400 | 413 | 415 | 422));
+        may_be_pictures.then(|| Attempt { parameters: Parameters { pictures: false, ..parameters }, ..attempt.clone() })
     }
 
     /// Records that an answer arrived. The refusals before it become lessons.
@@ -242,6 +283,11 @@ impl Dialect {
             let Identity { endpoint, model, .. } = &self.identity;
             tracing::warn!(%endpoint, %model, reason, "answers end with a finish_reason that is not known: one without a whole sentence at its end counts as cut");
         }
+    }
+
+    /// Whether pictures were refused.
+    pub fn refuses_pictures(&self) -> bool {
+        self.lessons().contains(&Lesson::Pictures)
     }
 
     /// The lessons, in words.

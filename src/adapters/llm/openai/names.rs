@@ -2,6 +2,7 @@
 
 use reqwest::{Method, StatusCode};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
@@ -44,12 +45,14 @@ impl OpenAi {
         timeout_at(by, self.names_by(by)).await.unwrap_or(Err(NoAnswer::TimedOut { after: self.first_token_timeout }))
     }
 
-    /// Learns this model's context size from the list of models, if the list contains it.
-    pub(super) async fn read_context(&self) {
+    /// Learns this model's context size, and whether it reads pictures, from the list of models, if the list contains them.
+    pub(super) async fn read_listed(&self) {
         let by = Instant::now() + self.first_token_timeout;
         let Ok(Ok(body)) = timeout_at(by, self.list(by)).await else { return };
-        let size = |entry: &RawValue| (name(entry).as_deref() == Some(&*self.identity.model)).then(|| context(entry)).flatten();
-        if let Some(size) = entries(&body).ok().and_then(|entries| entries.into_iter().find_map(size)) {
+        let Ok(entries) = entries(&body) else { return };
+        let own = || entries.iter().filter(|entry| name(entry).as_deref() == Some(&*self.identity.model));
+        *self.dialect.lists_pictures.lock() = own().find_map(|entry| reads_pictures(entry));
+        if let Some(size) = own().find_map(|entry| context(entry)) {
             self.dialect.context.is_listed(size, &self.identity);
         }
     }
@@ -107,6 +110,17 @@ fn context(entry: &RawValue) -> Option<u64> {
     let names = ["loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length", "n_ctx"];
     let found = fields(entry.get(), names).ok()?.into_iter().flatten().find_map(|value| value.get().parse().ok());
     found.or_else(|| fields(entry.get(), ["meta"]).ok()?.into_iter().flatten().find_map(context))
+}
+
+/// Whether the model reads pictures, by the field names that servers use for it. `None` if the entry does not say.
+fn reads_pictures(entry: &RawValue) -> Option<bool> {
+    let entry: Value = serde_json::from_str(entry.get()).ok()?;
+    let names_pictures = |listed: &Value| {
+        let words = listed.as_array()?.iter().filter_map(Value::as_str);
+        Some(words.map(str::to_lowercase).any(|word| ["image", "vision", "multimodal"].contains(&&*word)))
+    };
+    let inputs = [&entry["architecture"]["input_modalities"], &entry["input_modalities"], &entry["capabilities"]];
+    inputs.into_iter().find_map(names_pictures).or_else(|| entry["capabilities"]["vision"].as_bool())
 }
 
 fn name(entry: &RawValue) -> Option<String> {

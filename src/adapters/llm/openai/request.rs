@@ -134,7 +134,8 @@ impl<'a> Body<'a> {
         parameters: Parameters,
     ) -> Result<Self, Broken> {
         let limit = Some(request.max_tokens.min(parameters.limit));
-        let messages: Result<Vec<_>, _> = request.messages.iter().map(SentMessage::of).collect();
+        let messages: Result<Vec<_>, _> =
+            request.messages.iter().map(|message| SentMessage::of(message, parameters.pictures)).collect();
         let messages = messages?.into_iter().filter(|message| !message.is_empty()).collect();
         Ok(Self {
             model,
@@ -158,14 +159,14 @@ impl<'a> Body<'a> {
 }
 
 impl<'a> SentMessage<'a> {
-    fn of(message: &'a Message) -> Result<Self, Broken> {
+    fn of(message: &'a Message, with_pictures: bool) -> Result<Self, Broken> {
         let (role, tool_calls, tool_call_id) = match &message.role {
             Role::System => (SYSTEM, &[][..], None),
             Role::User => (USER, &[][..], None),
             Role::Assistant { tool_calls } => ("assistant", &tool_calls[..], None),
             Role::Tool { call_id } => ("tool", &[][..], Some(call_id.as_str())),
         };
-        let content = Content::of(&message.parts)?;
+        let content = Content::of(message.parts.iter().filter(|part| with_pictures || !matches!(part, Part::Image(_))))?;
         let is_silent = matches!(&content, Content::Text(text) if text.is_empty());
         Ok(Self {
             role,
@@ -195,15 +196,15 @@ impl<'a> SentMessage<'a> {
 }
 
 impl<'a> Content<'a> {
-    fn of(parts: &'a [Part]) -> Result<Self, Broken> {
+    fn of(parts: impl Iterator<Item = &'a Part> + Clone) -> Result<Self, Broken> {
         let text = |part: &'a Part| match part {
             Part::Text(text) => Some(text.as_str()),
             Part::Image(_) | Part::Audio(_) => None,
         };
-        if let Some(texts) = parts.iter().map(text).collect::<Option<Vec<_>>>() {
+        if let Some(texts) = parts.clone().map(text).collect::<Option<Vec<_>>>() {
             return Ok(Self::Text(texts.into_iter().fold(Cow::Borrowed(""), |all, text| all + text)));
         }
-        parts.iter().map(SentPart::of).collect::<Result<_, _>>().map(Self::Parts)
+        parts.map(SentPart::of).collect::<Result<_, _>>().map(Self::Parts)
     }
 
     fn into_parts(self) -> Vec<SentPart<'a>> {

@@ -336,6 +336,49 @@ async fn parameters_that_an_endpoint_refuses_are_left_out_from_then_on() {
     );
 }
 
+#[tokio::test]
+async fn pictures_that_a_model_refuses_are_left_out_from_then_on() {
+    let fake = Fake::new([
+        error(404, "No endpoints found that support image input", &[]),
+        streamed([piece("first"), done()], Then::Ends),
+        streamed([piece("second"), done()], Then::Ends),
+    ])
+    .await;
+    let model = model(&endpoint(&fake.url));
+    let png = Media::Bytes { media_type: "image/png".to_owned(), bytes: (*b"PNG").into() };
+    let parts = vec![Part::Text("look: [image: cat.png]".to_owned()), Part::Image(png)];
+    let seen = Request { messages: vec![Message { role: Role::User, parts }], ..request() };
+
+    model.ask(&seen, None).await.expect("an answer");
+    let second = model.ask(&seen, None).await.expect("an answer");
+
+    assert_eq!(second.text(), "second");
+    let contents: Vec<_> = fake.received().iter().map(|received| received.body["messages"][0]["content"].clone()).collect();
+    assert_eq!(contents[0][1]["image_url"]["url"], "data:image/png;base64,UE5H");
+    assert_eq!(contents[1..], [json!("look: [image: cat.png]"), json!("look: [image: cat.png]")]);
+    assert_eq!(model.reads_pictures(), Some(false));
+    assert!(model.adaptations().iter().any(|adaptation| adaptation.contains("pictures")));
+}
+
+#[tokio::test]
+async fn a_list_of_models_says_which_of_them_read_pictures() {
+    for (entry, expected) in [
+        (json!({ "id": "m", "architecture": { "input_modalities": ["text", "image"] } }), Some(true)),
+        (json!({ "id": "m", "architecture": { "input_modalities": ["text"] } }), Some(false)),
+        (json!({ "id": "m", "capabilities": ["completion", "vision"] }), Some(true)),
+        (json!({ "id": "m", "capabilities": { "vision": false } }), Some(false)),
+        (json!({ "id": "m" }), None),
+        (json!({ "id": "another", "capabilities": ["vision"] }), None),
+    ] {
+        let fake = Fake::new([plain(200, "application/json", json!({ "data": [entry] }).to_string())]).await;
+        let model = model(&Endpoint { model: Some("m".into()), ..endpoint(&fake.url) });
+
+        model.prepare().await;
+
+        assert_eq!(model.reads_pictures(), expected, "{entry}");
+    }
+}
+
 fn vote() -> Request {
     Request { format: AnswerFormat::JsonObject, ..request() }
 }

@@ -124,6 +124,7 @@ async fn deliver(platform: Arc<Discord>, part: &Part) -> Delivered {
         name: None,
         truncated: false,
         recalled: Vec::new(),
+        files_of: Vec::new(),
         notice: part.notice.clone().map(|text| NoticeRecord { owed: told(), text }),
     };
     let arguments = Arguments {

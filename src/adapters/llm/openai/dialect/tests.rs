@@ -65,6 +65,11 @@ fn refusals_of_many_servers_are_understood_and_learnt() {
         (400, "failed to parse grammar", Lesson::Schema),
         (400, "bad request", Lesson::Schema),
         (500, "Internal Server Error", Lesson::Schema),
+        // Models that read only text.
+        (404, "No endpoints found that support image input", Lesson::Pictures),
+        (400, "Invalid content type. image_url is only supported by certain models.", Lesson::Pictures),
+        (500, "image input is not supported - hint: you may need to provide the mmproj", Lesson::Pictures),
+        (400, "messages[1].content must be a string", Lesson::Pictures),
         // Templates.
         (400, "Jinja Exception: System role not supported", Lesson::System),
         (500, r#"{"error":{"code":500,"message":"System role not supported","type":"server_error"}}"#, Lesson::System),
@@ -84,6 +89,7 @@ fn refusals_of_many_servers_are_understood_and_learnt() {
             Lesson::System => !parameters.system,
             Lesson::Schema => parameters.form <= Form::Object,
             Lesson::Json => parameters.form == Form::Text,
+            Lesson::Pictures => !parameters.pictures,
         };
 
         let accepted =
@@ -139,6 +145,7 @@ fn several_refusals_are_followed_in_turn() {
         limit: 2_000,
         temperature: true,
         system: false,
+        pictures: true,
         form: Form::Text,
     };
     assert_eq!((accepted, first(&dialect)), (Some(plain), plain));

@@ -1,0 +1,162 @@
+//! Reads the pictures and text files that a statement's prompt shows: those of messages that address the companion, and of the messages to which
+//! these reply.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::history;
+use crate::actors::recall::message_of;
+use crate::actors::runtime::context::ActorContext;
+use crate::cards::picture::Kind as Format;
+use crate::cards::posted::{posted, still};
+use crate::domain::attachment::{Attachment, Kind, MOST_FILES, MOST_TEXT_BYTES};
+use crate::domain::id::{CompanionId, Seq};
+use crate::domain::message::Message;
+use crate::domain::prompt::{self, PromptInput, Said};
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::Reader;
+use crate::ports::language_model::{Media, Part, Request};
+
+/// The contents of files that were read for earlier prompts of the same statement. `None`: it cannot be read.
+pub type Read = Arc<Mutex<BTreeMap<(Seq, Arc<str>), Option<Content>>>>;
+
+/// The content of a file.
+#[derive(Clone)]
+pub struct Content {
+    media_type: Arc<str>,
+    bytes: Arc<[u8]>,
+}
+
+/// The files for a prompt.
+#[derive(Default)]
+pub struct Files {
+    /// The line that describes each picture, and the picture.
+    pictures: Vec<(String, Content)>,
+    /// The name of each text file, and its text.
+    texts: Vec<(Arc<str>, String)>,
+    /// The messages of these files.
+    messages: Vec<Seq>,
+}
+
+impl Files {
+    /// Reads the files, the newest first. Pictures are read only if the model is sent them; those that are hidden as spoilers never are. The caller
+    /// holds the lock of the history.
+    pub async fn read(
+        input: &PromptInput,
+        companion: &CompanionId,
+        with_pictures: bool,
+        is_shown: impl Fn(Seq) -> bool + Send,
+        read: &Read,
+        (context, channel_key): (&ActorContext, &ChannelKey),
+    ) -> Self {
+        let mut files = Self::default();
+        let mut messages = BTreeMap::new();
+        for Said { seq, message, reply_to, .. } in input.buffer.iter().filter(|said| said.message.address.includes(companion)) {
+            messages.insert(*seq, message.clone());
+            if let Some(replied) = reply_to.filter(|seq| is_shown(*seq)) {
+                messages.extend(replied_message(replied, context, channel_key).await.map(|message| (replied, message)));
+            }
+        }
+        for (seq, message) in messages.into_iter().rev() {
+            for attachment in &message.attachments {
+                let is_picture = attachment.kind == Kind::Image && with_pictures && !attachment.is_spoiler;
+                if files.messages.len() == MOST_FILES || !is_picture && !is_text(attachment) {
+                    continue;
+                }
+                let known = read.lock().get(&(seq, attachment.id.clone())).cloned();
+                let content = match known {
+                    Some(content) => content,
+                    None => {
+                        let content = content(seq, &message, attachment, context, channel_key).await;
+                        read.lock().insert((seq, attachment.id.clone()), content.clone());
+                        content
+                    }
+                };
+                let Some(content) = content else { continue };
+                if is_picture {
+                    files.pictures.push((attachment.line(), content));
+                } else if let Ok(text) = std::str::from_utf8(&content.bytes) {
+                    files.texts.push((attachment.name.clone(), text.to_owned()));
+                } else {
+                    continue;
+                }
+                files.messages.push(seq);
+            }
+        }
+        files
+    }
+
+    /// The part of the prompt with the text files, in at most a quarter of so many tokens.
+    pub fn text(&self, tokens: usize) -> String {
+        let texts: Vec<_> = self.texts.iter().map(|(name, text)| (&**name, &**text)).collect();
+        prompt::files(&texts, tokens / 4)
+    }
+
+    /// Adds the text files and the pictures to the end of a prompt.
+    pub fn add_to(self, request: Request, text: String) -> Request {
+        let Self { pictures, mut messages, .. } = self;
+        messages.sort_unstable();
+        messages.dedup();
+        let mut request = Request { files_of: messages, ..request };
+        for (name, size) in [("files", prompt::tokens(&text)), ("pictures", pictures.len())] {
+            if size > 0 {
+                request.sizes.push((name, size));
+            }
+        }
+        let text = Some(text).filter(|text| !text.is_empty()).map(|text| Part::Text(format!("\n\n{text}")));
+        let pictures = pictures.into_iter().flat_map(|(line, Content { media_type, bytes })| {
+            let picture = Media::Bytes { media_type: media_type.to_string(), bytes };
+            [Part::Text(format!("\n{line}")), Part::Image(picture)]
+        });
+        request.ending_with(text.into_iter().chain(pictures))
+    }
+}
+
+/// Whether a file may be text that fits. Platforms give any name and media type.
+fn is_text(attachment: &Attachment) -> bool {
+    let endings = [".txt", ".md", ".csv", ".json", ".log", ".toml", ".yaml", ".yml"];
+    let name = attachment.name.to_lowercase();
+    let is_text = attachment.media_type.starts_with("text/") || endings.iter().any(|ending| name.ends_with(ending));
+    attachment.kind == Kind::File && is_text && attachment.bytes <= MOST_TEXT_BYTES as u64
+}
+
+/// The message that another one replies to. `None` if it cannot be read, or if its author opted out.
+async fn replied_message(seq: Seq, context: &ActorContext, channel_key: &ChannelKey) -> Option<Arc<Message>> {
+    let recorded = Reader::new(&*context.store).event(channel_key, seq).await.ok()??;
+    let message = message_of(recorded)?.message;
+    history::is_heard(&message.from, context, &channel_key.guild).then_some(message)
+}
+
+async fn content(
+    seq: Seq,
+    message: &Message,
+    attachment: &Attachment,
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+) -> Option<Content> {
+    let (media_type, bytes) = match attachment.stored() {
+        Some(file) => {
+            let (record, bytes) = Reader::new(&*context.store).file(channel_key, seq, file).await.ok()??;
+            (record.media_type, bytes)
+        }
+        None => {
+            let platform = context.platforms.of(&channel_key.channel)?;
+            let bytes = platform.file(&channel_key.channel, message.id.as_deref()?, attachment).await?;
+            (attachment.media_type.clone(), bytes)
+        }
+    };
+    if attachment.kind != Kind::Image {
+        return Some(Content { media_type, bytes: bytes.into() });
+    }
+    let is_stored = attachment.stored().is_some();
+    // Decoding takes long. A picture of a platform is checked here, and one in the store was checked before.
+    let picture = move || match (is_stored, Format::of(&bytes)) {
+        (_, None) => None,
+        (true, Some(kind)) => still(kind, bytes),
+        (false, Some(_)) => posted(bytes).ok().and_then(|posted| still(posted.kind, posted.bytes)),
+    };
+    let (kind, bytes) = tokio::task::spawn_blocking(picture).await.ok()??;
+    Some(Content { media_type: kind.media_type().into(), bytes: bytes.into() })
+}
