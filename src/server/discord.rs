@@ -40,7 +40,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
     let instruments = context.recorder.instruments().clone();
     let about = notice(&context.settings.safety, false, Language::English.code());
     let discord = Discord::new(settings, token.clone(), context.clock.clone(), context.lease.clone())?;
-    let discord = Arc::new(discord.measured(instruments.clone()).introduced(about, context.settings.safety.crisis_text.clone()));
+    let discord = Arc::new(discord.measured(instruments.clone()).introduced(about, &context.settings.safety));
     context.platforms = context.platforms.with(discord.clone());
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
     let backend = backend::backend(context.clone(), maintenance.clone());

@@ -11,6 +11,7 @@ use twilight_model::http::interaction::InteractionResponseType::{
 };
 
 use super::interaction::Handle;
+use super::text::Text;
 use super::words::fitted;
 use super::{Answer, CommandHandler};
 use crate::rest::{Failed, Request};
@@ -53,22 +54,23 @@ pub(super) enum FirstAnswer {
 }
 
 /// A message that only the user of the command sees.
-pub(super) fn message(text: &str) -> Value {
+pub(super) fn message(text: &Text, language: &str) -> Value {
     let (flags, nobody) = (MessageFlags::EPHEMERAL, AllowedMentions::default());
-    response(ChannelMessageWithSource, &json!({ "content": fitted(text), "flags": flags, "allowed_mentions": nobody }))
+    let text = fitted(&text.in_language(language));
+    response(ChannelMessageWithSource, &json!({ "content": text, "flags": flags, "allowed_mentions": nobody }))
 }
 
 /// The message of an answer, with its button.
-pub(super) fn of(answer: &Answer, interaction: Snowflake) -> Value {
-    let mut message = message(answer.text());
-    message["data"]["components"] = components(answer, interaction);
+pub(super) fn of(answer: &Answer, handle: &Handle) -> Value {
+    let mut message = message(answer.text(), &handle.language);
+    message["data"]["components"] = components(answer, handle);
     message
 }
 
-fn components(answer: &Answer, interaction: Snowflake) -> Value {
+fn components(answer: &Answer, handle: &Handle) -> Value {
     let Answer::Question { button, id, .. } = answer else { return json!([]) };
-    let id = format!("{id}{interaction}");
-    let button = json!({ "type": ComponentType::Button, "style": ButtonStyle::Danger, "label": button, "custom_id": id });
+    let (id, label) = (format!("{id}{}", handle.id), button.in_language(&handle.language));
+    let button = json!({ "type": ComponentType::Button, "style": ButtonStyle::Danger, "label": label, "custom_id": id });
     json!([{ "type": ComponentType::ActionRow, "components": [button] }])
 }
 
@@ -83,10 +85,10 @@ pub(super) fn deferred_for_all() -> Value {
 }
 
 /// A message that only the user of the command sees, with a list to choose from.
-pub(super) fn list(text: &str, name: &str, choices: &[Choice]) -> Value {
+pub(super) fn list(text: &Text, language: &str, name: &str, choices: &[Choice]) -> Value {
     let options: Vec<_> = choices.iter().map(|choice| json!({ "label": choice.name, "value": choice.value })).collect();
     let list = json!({ "type": ComponentType::TextSelectMenu, "custom_id": name, "options": options });
-    let mut message = message(text);
+    let mut message = message(text, language);
     message["data"]["components"] = json!([{ "type": ComponentType::ActionRow, "components": [list] }]);
     message
 }
@@ -155,10 +157,10 @@ impl CommandHandler {
     }
 
     /// Sends the answer after a deferred response. Returns whether it arrived.
-    pub(super) async fn edit_answer(&self, handle: &Handle, answer: &Answer) -> bool {
-        let text = answer.text();
+    pub(super) async fn edit_answer(&self, handle: &Handle, answer: &Answer, language: &str) -> bool {
+        let text = answer.text().in_language(language);
         // Links in text by other people get no preview under the bot's name.
-        let body = json!({ "content": fitted(text), "allowed_mentions": AllowedMentions::default(), "flags": MessageFlags::SUPPRESS_EMBEDS, "components": components(answer, handle.id) });
+        let body = json!({ "content": fitted(&text), "allowed_mentions": AllowedMentions::default(), "flags": MessageFlags::SUPPRESS_EMBEDS, "components": components(answer, handle) });
         for tried in 1..=LATER_TRIES {
             let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone(), answer.file());
             // The request is idempotent: it sets the text of the same message.

@@ -31,8 +31,7 @@ pub fn interaction(bytes: &[u8]) {
                 Action::Typing(typing) => typing.typed.as_str(),
                 Action::Command(command) => command.label(),
                 Action::Choose { companion, .. } => companion.as_str(),
-                Action::Help { language, .. } => language.as_str(),
-                Action::Ask(_) | Action::Unknown { .. } => "",
+                Action::Ask(_) | Action::Help { .. } | Action::Unknown { .. } => "",
             };
             assert!(is_bounded(typed, 100), "{} characters were typed", typed.chars().count());
         }
