@@ -126,7 +126,7 @@ fn listed(is_on: bool, here: &[&NoteView], elsewhere: usize) -> Text {
     let other = (elsewhere > 0).then(|| say!("In other channels there are more: {count}. Ask there.", count = elsewhere));
     let how = (!here.is_empty()).then(|| {
         say!(
-            "`/tertulia memory note:NUMBER` erases one, with `text:` it is corrected. `/tertulia memory me:off` erases all and stops them."
+            "`/tertulia memory note:…` erases one, with `text:` it is corrected. `/tertulia memory me:off` erases all and stops them."
         )
     });
     Text::lines([head].into_iter().chain(lines).chain(older).chain(other).chain(how))

@@ -47,7 +47,7 @@ pub(crate) enum Text {
     Detail(Detail),
 }
 
-/// A text with placeholders in braces, and the value of each: `say!("{name} is here.", name = name(&companion.name))`. The compiler checks that each
+/// A text with placeholders in braces, and the value of each: `say!("{name} is here now.", name = name(&companion.name))`. The compiler checks that each
 /// placeholder has a value, and a test that the text is translated.
 macro_rules! say {
     ($english:literal $(, $name:ident = $value:expr)* $(,)?) => {{

@@ -232,11 +232,12 @@ pub(super) fn refusal_text(refused: &Refused) -> Text {
         Refused::TooMany { retry_after, .. } => {
             say!("Too many requests. Please try again in {seconds} s.", seconds = retry_after.as_secs().max(1))
         }
-        Refused::Unavailable { retry_after, .. } => {
-            say!(
-                "That cannot be done at the moment, and may or may not have been done. Please try again in {seconds} s.",
-                seconds = retry_after.map_or(60, |after| after.as_secs().max(1))
-            )
+        Refused::Unavailable { retry_after: Some(after), .. } => say!(
+            "That cannot be done at the moment, and may or may not have been done. Please try again in {seconds} s.",
+            seconds = after.as_secs().max(1)
+        ),
+        Refused::Unavailable { retry_after: None, .. } => {
+            say!("That cannot be done at the moment, and may or may not have been done. Please try again in a minute.")
         }
         Refused::Damaged(_) | Refused::Broken(_) => broken(),
     }

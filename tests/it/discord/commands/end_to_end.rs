@@ -62,7 +62,7 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     let question = discord.answer_to(asked).await;
     let button = question.data["components"][0]["components"][0]["custom_id"].as_str().expect("a button");
     let forgotten = discord.final_answer(discord.press(ana, general, button)).await.content;
-    assert!(forgotten.starts_with("Forgotten: 1 message of yours"), "{forgotten}");
+    assert!(forgotten.starts_with("Forgotten: your messages (1), with"), "{forgotten}");
     assert!(!server.history(&room).await.iter().any(|(.., text)| text == "hey aria, how was your day?"));
     assert!(ask(kim, sub("pause", json!([]))).await.starts_with("Paused in this channel: Aria."));
     assert!(ask(kim, sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** is no longer here."));
