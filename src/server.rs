@@ -310,7 +310,7 @@ async fn serve(
     *context.failed_reload.lock() =
         (!left_out.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems: left_out });
     let maintenance = store.maintenance();
-    let context = discord::join(context, &maintenance).map_err(Ended::Discord)?;
+    let (context, commands) = discord::join(context, &maintenance).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, context.clone())
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
@@ -343,7 +343,10 @@ async fn serve(
     tokio::spawn(receptions::keep_counting(backend.records.clone(), context.recorder.instruments().clone()));
     let reloading = Arc::new(Reloading::new(context.clone(), sources.clone()));
     let files = CompanionFiles::new(sources.companions());
-    let companions = companion_setup::Setup::new(context.clone(), reloading.clone(), files, dialects.clone());
+    let companions = Arc::new(companion_setup::Setup::new(context.clone(), reloading.clone(), files, dialects.clone()));
+    if let Some(commands) = commands {
+        commands.set_companions(companions.clone());
+    }
     let setup = Arc::new(Setup::new(context.clone(), dialects, data.clone(), configured, connection, copies.clone()));
     let trying = setup.clone();
     tokio::spawn(async move { trying.try_at_start().await });
@@ -353,7 +356,7 @@ async fn serve(
     };
     let console = Console::bind(
         &context.settings.server,
-        Served::Core { backend, models: setup, companions: Arc::new(companions), nodes },
+        Served::Core { backend, models: setup, companions, nodes },
         context.rng.clone(),
         context.clock.clone(),
         telemetry.metrics(),

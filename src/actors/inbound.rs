@@ -145,6 +145,7 @@ impl Inbound {
             return None;
         }
         let address = names.as_deref().map(|names| address::resolve(names, is_companion, &addressing)).unwrap_or_default();
+        let address = address.by(inbound.standing);
         let said_at = inbound.said_at.filter(|said_at| self.context.clock.now().since(*said_at) > LATE);
         let asks_to_stop = inbound.kind.is_none()
             && inbound.from.role == Role::Person

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::ActorBackend;
 use super::errors::invalid;
 use crate::actors::membership::changes;
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, GuildId};
 use crate::journal::membership::Membership;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
@@ -40,6 +40,11 @@ impl ActorBackend {
                 Ok((false, changes::default_membership(&self.context, channel_ref).unwrap_or_else(empty)))
             }
         }
+    }
+
+    /// Whether there is a configured companion with this id that may take part in channels of a guild.
+    pub(super) fn has_companion(&self, companion: &CompanionId, guild: &GuildId) -> bool {
+        self.context.memberships.companions().get(companion).is_some_and(|companion| companion.is_of(guild))
     }
 
     pub(super) fn no_companion(&self, companion: &CompanionId) -> Refused {

@@ -215,6 +215,7 @@ pub(super) fn record(
         "relevance": decided.relevance.as_deref().map(as_written),
         "vote": decided.vote,
         "why": decided.why,
+        "by_role": decided.by_role.then_some(true),
         "trace": trace_of(recorded, decided),
     });
     let call = decided.call.as_ref().map(|call| {

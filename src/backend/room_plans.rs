@@ -39,6 +39,11 @@ impl ActorBackend {
         let membership = existing.cloned().unwrap_or_else(new);
         for (index, invited) in plan.companions.iter().enumerate() {
             let field = format!("companions[{index}]");
+            let is_elsewhere = cast.get(&invited.id).is_some_and(|companion| !companion.is_of(&plan.guild));
+            if is_elsewhere && !membership.companions.contains(&invited.id) && !invited.external {
+                let values = json!({ "id": invited.id });
+                return Err(invalid(field, Detail::of("refusals.other_guild", values)));
+            }
             if !membership.companions.contains(&invited.id) && !invited.external && memberships.excludes(&membership, &invited.id)
             {
                 return Err(Refused::conflict(self.adults_only(&invited.id)));

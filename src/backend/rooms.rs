@@ -15,7 +15,7 @@ use crate::actors::membership::memberships::MembershipLock;
 use crate::actors::runtime::hub;
 use crate::domain::conversation::Rules;
 use crate::domain::event::Event;
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::names::SharedName;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
@@ -36,6 +36,16 @@ impl RoomService for ActorBackend {
     async fn list(&self) -> Result<Rooms, Refused> {
         let mut rooms = Vec::new();
         for (channel, membership) in self.context.memberships.all() {
+            if let Some(room) = RoomId::of(&channel) {
+                rooms.push(self.room_view(room, &membership).await?);
+            }
+        }
+        Ok(Rooms { rooms })
+    }
+
+    async fn of_guild(&self, guild: &GuildId) -> Result<Rooms, Refused> {
+        let mut rooms = Vec::new();
+        for (channel, membership) in self.context.memberships.all().into_iter().filter(|(_, one)| one.guild == *guild) {
             if let Some(room) = RoomId::of(&channel) {
                 rooms.push(self.room_view(room, &membership).await?);
             }
@@ -244,6 +254,11 @@ impl RoomService for ActorBackend {
             model: companion.model.clone(),
             picture: self.context.pictures.path(&companion.id),
             greets: !companion.greetings.is_empty(),
+            guild: companion.guild.clone(),
+            public_picture: companion
+                .picture
+                .clone()
+                .or_else(|| self.context.pictures.public_url(&companion.id, &self.context.settings.server)),
         });
         Ok(Companions { companions: companions.collect() })
     }
@@ -256,7 +271,7 @@ impl RoomService for ActorBackend {
         if is_room && membership.companions.contains(companion) {
             return Ok((self.room_view(id, &membership).await?, false));
         }
-        if !self.context.memberships.companions().contains_key(companion) {
+        if !self.has_companion(companion, &channel_ref.guild) {
             return Err(self.no_companion(companion));
         }
         if self.context.memberships.excludes(&membership, companion) {

@@ -63,7 +63,7 @@ pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, incoming: &In
     companions.retain(|companion| speaker.role != Role::Companion || companion.as_str() != &*speaker.id);
     companions.sort();
     companions.dedup();
-    Address { companions, others }
+    Address { companions, others, ..Address::default() }
 }
 
 /// Resolves a mention on a platform where companions are mentioned by name. Returns the id of the companion with that name, or
@@ -244,6 +244,6 @@ mod tests {
     }
 
     fn to(companions: &[&str], others: bool) -> Address {
-        Address { companions: companions.iter().map(|id| CompanionId::from(*id)).collect(), others }
+        Address { companions: companions.iter().map(|id| CompanionId::from(*id)).collect(), others, ..Address::default() }
     }
 }

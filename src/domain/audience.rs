@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn entry(by: &str, role: Role, to: &[&str], others: bool) -> Entry {
-        let address = Address { companions: to.iter().map(|id| CompanionId::from(*id)).collect(), others };
+        let address = Address { companions: to.iter().map(|id| CompanionId::from(*id)).collect(), others, ..Address::default() };
         let message = Message { address, ..samples::message(samples::author(by, role), "words") };
         Entry::new(Seq(1), Moment::ZERO, message.into())
     }

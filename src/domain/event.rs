@@ -665,6 +665,9 @@ pub struct Decided {
     /// The message whose author may be at risk. None if there is no sign of risk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_risk: Option<Seq>,
+    /// For the reason `other_addressed`: whether the author of a message may not address companions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_role: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<Call>>,
     /// Without a call: the id of the trace that contains its span, as in [`Call::trace`]. Absent if it follows from the turn of the event.

@@ -226,9 +226,39 @@ pub struct Address {
     /// Whether it mentions or answers a person or bot other than its own author.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub others: bool,
+    /// Whether its author may address companions at all.
+    #[serde(default, skip_serializing_if = "Standing::is_free")]
+    pub standing: Standing,
+}
+
+named! {
+    /// Whether an author may address companions, as the managers of a guild decided (docs/design/gate.md G-45).
+    #[derive(Default)]
+    pub enum Standing {
+        /// The author may.
+        #[default]
+        Free = "free",
+        /// The author's messages are read, and address nobody.
+        MayNotAddress = "may_not_address",
+        /// The author's messages are read, address nobody, and count for no interjection.
+        NeverAnswered = "never_answered",
+    }
+}
+
+impl Standing {
+    /// Whether the author may address companions.
+    pub const fn is_free(&self) -> bool {
+        matches!(self, Self::Free)
+    }
 }
 
 impl Address {
+    /// The address of a message whose author has this standing. A restricted author addresses nobody here.
+    #[must_use]
+    pub fn by(self, standing: Standing) -> Self {
+        if standing.is_free() { self } else { Self { companions: Vec::new(), others: true, standing } }
+    }
+
     /// Whether it addresses `companion` directly.
     pub fn includes(&self, companion: &CompanionId) -> bool {
         self.companions.contains(companion)

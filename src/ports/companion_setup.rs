@@ -16,7 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use super::backend::refused::{Refused, Why};
 use super::backend::room::RoomId;
 use super::model_setup::Trial;
-use crate::domain::id::{CompanionId, ModelName};
+use crate::domain::id::{CompanionId, GuildId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::settings::companion::{Companion, CompanionFile, Interjection, Override, QuietHours, with_plain_lines};
 
@@ -152,6 +152,9 @@ pub struct NewCompanion {
     /// The room that the companion joins. If it cannot join, nothing is created.
     #[serde(default)]
     pub room: Option<RoomId>,
+    /// The guild whose own companion it is. `None`: it is the operator's.
+    #[serde(skip)]
+    pub guild: Option<GuildId>,
 }
 
 /// The new configuration of a companion.
@@ -245,6 +248,9 @@ pub struct CompanionProfile {
     pub id: CompanionId,
     pub revision: Revision,
     pub kept: Kept,
+    /// The only guild in whose rooms the companion takes part. Absent: in any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guild: Option<GuildId>,
     /// The written configuration. For a folder with persona files, `persona` has the text of all files.
     pub companion: CompanionFields,
     /// Why the persona cannot be changed here: it is in several files. One sentence that names the files. Absent: it can be changed.

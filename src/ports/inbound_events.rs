@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer};
 use super::chat_platform::Serves;
 use crate::domain::event::Gap;
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
-use crate::domain::message::{Author, Modality, Quoted, Role};
+use crate::domain::message::{Author, Modality, Quoted, Role, Standing};
 use crate::domain::moment::Moment;
 
 /// The channel of an inbound event.
@@ -74,6 +74,9 @@ pub struct InboundMessage {
     /// a-z, digits and _. The author is the person in the event.
     #[serde(skip)]
     pub kind: Option<Arc<str>>,
+    /// Whether the author may address companions.
+    #[serde(skip)]
+    pub standing: Standing,
 }
 
 impl InboundMessage {
@@ -81,7 +84,8 @@ impl InboundMessage {
     pub fn new(from: Author, text: Arc<str>) -> Self {
         let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
         let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
-        Self { id, from, text, own_words, modality, lull_endpoint, said_at, mentions, to_all, reply_to, kind }
+        let standing = Standing::Free;
+        Self { id, from, text, own_words, modality, lull_endpoint, said_at, mentions, to_all, reply_to, kind, standing }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::adapters::llm::openai::Dialects;
 use crate::cards::small;
 use crate::domain::common_words::common_words;
-use crate::domain::id::{CompanionId, id_of_title};
+use crate::domain::id::{CompanionId, GuildId, id_of_title};
 use crate::domain::lookalike::look_alike;
 use crate::domain::names::SharedName;
 use crate::domain::policy::names::CommonNames;
@@ -47,6 +47,8 @@ use serde_json::json;
 
 /// The longest id of a companion, in characters.
 const MAX_ID_CHARS: usize = 32;
+/// The length of the mark of a guild at the end of the ids of its own companions, in characters.
+const MARK_CHARS: usize = 6;
 /// Ids that are path segments of the API.
 const RESERVED: [&str; 2] = ["options", "try"];
 /// The longest message to a companion in a trial, in characters.
@@ -73,8 +75,10 @@ impl Setup {
         Self { context, reloading, files, dialects, trials: Arc::new(Semaphore::new(MOST_AT_A_TIME)), squares: Arc::default() }
     }
 
-    /// The id of a new companion with this name.
-    async fn id_for(&self, name: &str) -> Result<CompanionId, Refused> {
+    /// The id of a new companion with this name. That of a guild's own companion ends with a mark of the guild, so that it says nothing of others.
+    async fn id_for(&self, name: &str, guild: Option<&GuildId>) -> Result<CompanionId, Refused> {
+        let end =
+            guild.map_or_else(String::new, |guild| format!("-{}", &pictures::hash(guild.as_str().as_bytes())[..MARK_CHARS]));
         let memberships = self.context.memberships.all();
         let in_rooms =
             memberships.iter().flat_map(|(_, membership)| membership.companions.iter().chain(membership.externals.keys()));
@@ -84,7 +88,8 @@ impl Setup {
         let (files, name) = (self.files.clone(), name.to_owned());
         let id = blocking(move || {
             let is_taken = |id: &str| RESERVED.contains(&id) || taken.iter().any(|taken| taken == id) || files.has(id);
-            id_of_title(&name, MAX_ID_CHARS, "companion", is_taken)
+            let begin = id_of_title(&name, MAX_ID_CHARS - end.len(), "companion", |begin| is_taken(&format!("{begin}{end}")));
+            format!("{begin}{end}")
         });
         id.await.map(CompanionId::from)
     }
@@ -111,6 +116,7 @@ impl Setup {
         let rooms = self.rooms_of(&id);
         let warnings = self.warnings(&id);
         Ok(CompanionProfile {
+            guild: self.context.memberships.companions().get(&id).and_then(|companion| companion.guild.clone()),
             revision: written.revision(),
             kept: self.kept(written),
             persona_elsewhere: written.persona_elsewhere(),

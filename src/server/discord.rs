@@ -14,6 +14,7 @@ use crate::adapters::discord::dispatch::{Dispatch, Intake as TakesEvents};
 use crate::adapters::discord::gateway::{Gateway, Parts, Times};
 use crate::adapters::discord::intake::{Dependencies, Intake, SharedIntake};
 use crate::adapters::discord::platform::Discord;
+use crate::adapters::discord::roles::Roles;
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::voice;
 use crate::backend;
@@ -26,23 +27,27 @@ use crate::settings::Problem;
 use crate::telemetry::gateway::GatewayRecorder;
 use crate::texts::Language;
 
-/// Adds Discord to the context, if the settings have a token. Without a token its channels are not started. Must be called within a runtime. It
+/// Adds Discord to the context, if the settings have a token, and returns the handler of its commands. Without a token its channels are not started. Must be called within a runtime. It
 /// sends nothing to Discord yet.
 ///
 /// # Errors
 /// Returns an error if the token or an address cannot be used.
-pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) -> Result<ActorContext, Problem> {
+pub fn join(
+    mut context: ActorContext,
+    maintenance: &Arc<dyn StoreMaintenance>,
+) -> Result<(ActorContext, Option<Commands>), Problem> {
     let settings = &context.settings.discord;
     let Some(token) = settings.token()? else {
         context.platforms = context.platforms.with_disabled(Snowflake::is_of_discord);
-        return Ok(context);
+        return Ok((context, None));
     };
     let instruments = context.recorder.instruments().clone();
     let about = notice(&context.settings.safety, false, Language::English.code());
     let discord = Discord::new(settings, token.clone(), context.clock.clone(), context.lease.clone())?;
-    let discord = Arc::new(discord.measured(instruments.clone()).introduced(about, &context.settings.safety));
-    context.platforms = context.platforms.with(discord.clone());
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
+    let discord = discord.measured(instruments.clone()).introduced(about, &context.settings.safety);
+    let discord = Arc::new(discord.with_roles(Roles::new(notes.clone())));
+    context.platforms = context.platforms.with(discord.clone());
     let backend = backend::backend(context.clone(), maintenance.clone());
     let opt_outs = Arc::new(OptOutService::new(context.clone()));
     let inbound_events = Arc::new(Inbound::new(context.clone()));
@@ -69,7 +74,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
         settings,
         instruments.clone(),
     );
-    let interactions = commands.clone();
+    let (interactions, handler) = (commands.clone(), commands.clone());
     let shared = SharedIntake::new(Dependencies {
         calls: Some(calls.clone()),
         discord: discord.clone(),
@@ -94,7 +99,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
     let gateway: Arc<dyn GatewayPort> = Arc::new(Gateway::new(settings, &token, parts)?);
     calls.set_gateway(gateway.clone());
     context.gateways = context.gateways.with(gateway);
-    Ok(context)
+    Ok((context, Some(handler)))
 }
 
 /// Registers the commands when a session is ready, so that they exist only once they can be handled.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{Problem, duration, seconds, within};
 use crate::domain::gate::InterjectionPolicy;
-use crate::domain::id::{CompanionId, ModelName};
+use crate::domain::id::{CompanionId, GuildId, ModelName};
 use crate::domain::model_role::ModelRole;
 pub use crate::domain::policy::interjection::Interjection;
 pub use crate::domain::policy::quiet_hours::QuietHours;
@@ -94,6 +94,9 @@ pub struct Companion {
     /// The sound of its voice and of its name.
     #[serde(skip_serializing_if = "CompanionVoice::is_default")]
     pub voice: CompanionVoice,
+    /// The only guild in whose channels it takes part. `None`: in any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guild: Option<GuildId>,
 }
 
 /// The models that a companion uses, by name: `main`, `side` or the NAME of a table `[models.NAME]`.
@@ -150,6 +153,7 @@ pub struct CompanionFile {
     pub repetition: Option<bool>,
     pub model: Option<ModelChoice>,
     pub voice: Option<CompanionVoice>,
+    pub guild: Option<GuildId>,
 }
 
 /// Section `companion_defaults`: values for keys that a companion's file does not set.
@@ -205,9 +209,15 @@ impl Companion {
             repetition: file.repetition.unwrap_or(defaults.repetition),
             model: file.model.unwrap_or_default(),
             voice: file.voice.unwrap_or_default(),
+            guild: file.guild,
         };
         problems.extend(companion.problems());
         if problems.is_empty() { Ok(companion) } else { Err(problems) }
+    }
+
+    /// Whether it may take part in channels of a guild.
+    pub fn is_of(&self, guild: &GuildId) -> bool {
+        self.guild.as_ref().is_none_or(|own| own == guild)
     }
 
     /// All names that address it: id, name and aliases, as written. Some may be equal.
@@ -241,6 +251,7 @@ impl Companion {
             check_trait("tone", self.tone.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES),
             self.picture.as_deref().map_or(Ok(()), check_picture),
             check_max_turns(self.max_turns),
+            self.guild.as_ref().map_or(Ok(()), check_guild),
         ];
         found.extend(self.aliases.iter().enumerate().map(|(index, alias)| check_name(&format!("aliases[{index}]"), alias)));
         found.extend(self.greetings.iter().enumerate().map(|(index, greeting)| check_greeting(index, greeting)));
@@ -300,6 +311,15 @@ fn check_starts_after(seconds: f64) -> Result<(), Problem> {
         return Ok(());
     }
     within("starts_after", seconds, LEAST_SILENCE_SECS..=MOST_SILENCE_SECS)
+}
+
+/// Checks the guild of a companion: 1 to 64 characters in one line.
+fn check_guild(guild: &GuildId) -> Result<(), Problem> {
+    let text = guild.as_str();
+    if (1..=64).contains(&text.chars().count()) && !text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Ok(());
+    }
+    Err(Problem::new("guild", "must be the id of a guild, such as \"discord:81384788765712384\"; remove it for all guilds"))
 }
 
 /// Checks that a companion can have this id: 1 to 32 of `A-Z a-z 0-9 _ -`.

@@ -20,6 +20,9 @@ const LONGEST_TOKEN: usize = 256;
 /// The maximum number of a bot's connections, whether it is set here or recommended by Discord.
 pub const MOST_SHARDS: u32 = 16_000;
 
+/// The maximum number of companions of its own that a guild can have. With the operator's, they should fit into one of Discord's menus.
+const MOST_OWN_COMPANIONS: u32 = 20;
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Discord {
@@ -46,6 +49,8 @@ pub struct Discord {
     pub voice_channels: Vec<String>,
     /// Whether the text chat of a voice channel shows a notice that companions listen to the call.
     pub voice_notice: bool,
+    /// The number of companions of its own that the managers of each guild can make: 0 to [`MOST_OWN_COMPANIONS`].
+    pub own_companions: u32,
     /// Whether companions may mention people who take part in a conversation.
     pub mention_people: bool,
     /// Whether Discord shows previews of links that companions write.
@@ -115,6 +120,7 @@ impl Discord {
             let message = format!("names {other:?}, which is no id of a channel: copy it in Discord with \"Copy Channel ID\"");
             return Err(Problem::new("voice_channels", message));
         }
+        within("own_companions", self.own_companions, 0..=MOST_OWN_COMPANIONS)?;
         within("backfill_messages", self.backfill_messages, 0..=5_000)?;
         within("backfill_secs", self.backfill_secs, 0.0..=2_592_000.0)?;
         within("backfill_calls_per_second", self.backfill_calls_per_second, 1..=50)?;

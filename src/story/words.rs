@@ -281,6 +281,9 @@ fn decision_without_model(who: &Subject, decided: &Decided, before: &[Recorded],
         return who
             .sentence(if is_late { "why.reasons.loop_guard_late" } else { "why.reasons.loop_guard" }, &[("count", &count)]);
     }
+    if decided.by_role {
+        return who.sentence("why.reasons.by_role", &[]);
+    }
     let addressed = before.iter().filter(|earlier| decided.messages.contains(&earlier.seq)).filter_map(|earlier| {
         let Event::Said { message, .. } = &earlier.event else { return None };
         (message.address != Address::default()).then_some(message)

@@ -27,7 +27,7 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
     let from = Author { id: PERSON.into(), name: PERSON.into(), role: Role::Person };
     let usual = || format!("Good morning, {}! How does one begin a rainy day well?", companion.name).into();
     let text: Arc<str> = said.unwrap_or_else(usual);
-    let address = Address { companions: [companion.id.clone()].into(), others: false };
+    let address = Address { companions: [companion.id.clone()].into(), ..Address::default() };
     let said = Said::new(Seq(1), now, Arc::new(Message { address, ..Message::new(from, text) }));
     let guild = GuildId::from(GUILD);
     let scene =

@@ -321,7 +321,10 @@ fn direct_companions(context: &ActorContext, channel: &ChannelId) -> std::collec
     let is_discord = context.platforms.name(channel) == "discord";
     match context.settings.discord.direct_companions.as_ref().filter(|_| is_discord) {
         Some(ids) => ids.iter().filter(|id| cast.contains_key(*id)).cloned().collect(),
-        None => cast.keys().next().cloned().into_iter().collect(),
+        // Own companions of guilds do not speak elsewhere.
+        None => {
+            cast.values().find(|companion| companion.guild.is_none()).map(|companion| companion.id.clone()).into_iter().collect()
+        }
     }
 }
 
@@ -384,10 +387,10 @@ async fn record(context: &ActorContext, channel_key: &ChannelKey, events: Vec<Ev
     Ok(())
 }
 
-/// The events that turn one membership into another. Companions that minors exclude are left out.
+/// The events that turn one membership into another. Excluded companions are left out.
 fn events(context: &ActorContext, before: Option<&Membership>, after: &Membership) -> Vec<Event> {
     for companion in after.companions.iter().filter(|companion| context.memberships.excludes(after, companion)) {
-        tracing::info!(guild = %after.guild, companion = %Plain(companion.as_str()), "a companion for adults takes no part in a room, because there are minors");
+        tracing::info!(guild = %after.guild, companion = %Plain(companion.as_str()), "a companion takes no part in a room: it is for adults and there are minors, or it belongs to another guild");
     }
     let admitted = |membership| context.memberships.admitted(membership);
     differences(before.map(admitted).as_ref(), &admitted(after))

@@ -326,7 +326,7 @@ impl Memberships {
         membership.is_some_and(|membership| register.has_minors(membership))
     }
 
-    /// This membership without the companions that are excluded: those for adults only, if there are minors.
+    /// This membership without the companions that are excluded: those of another guild, and those for adults only, if there are minors.
     pub fn admitted(&self, membership: &Membership) -> Membership {
         let register = self.0.register.read();
         let mut admitted = membership.clone();
@@ -339,7 +339,7 @@ impl Memberships {
         self.0.register.read().minors.contains(guild)
     }
 
-    /// Whether minors exclude a companion from a channel with this membership.
+    /// Whether a companion is excluded from a channel with this membership: it belongs to another guild, or there are minors.
     pub fn excludes(&self, membership: &Membership, companion: &CompanionId) -> bool {
         self.0.register.read().excludes(membership, companion)
     }
@@ -444,7 +444,7 @@ impl Register {
         self.members(membership).next().is_some()
     }
 
-    /// The present members: configured or external, and not excluded because of minors.
+    /// The present members: configured or external, and not excluded.
     fn members<'a>(&'a self, membership: &'a Membership) -> impl Iterator<Item = &'a CompanionId> {
         let takes_part =
             |id: &&CompanionId| membership.is_external(id) || (self.cast.contains_key(*id) && !self.excludes(membership, id));
@@ -458,8 +458,10 @@ impl Register {
     }
 
     fn excludes(&self, membership: &Membership, companion: &CompanionId) -> bool {
-        let is_adult = || self.cast.get(companion).is_some_and(|companion| companion.adult) && !membership.is_external(companion);
-        self.has_minors(membership) && is_adult()
+        let Some(companion) = self.cast.get(companion).filter(|companion| !membership.is_external(&companion.id)) else {
+            return false;
+        };
+        !companion.is_of(&membership.guild) || companion.adult && self.has_minors(membership)
     }
 
     /// The members of a guild as if this channel had this membership, or none.

@@ -7,6 +7,8 @@
 //! * `answering`: sends answers, within three seconds.
 //! * `choosing`: finds companions by name, and answers autocomplete requests.
 //! * `members`: adds and removes companions, sets their interjection level, and pauses them.
+//! * `setup`: leads managers through these, with the buttons and menus of `menus`; `roles`: who may address companions.
+//! * `profiles`: shows companions. `own`: companions that a server's managers make.
 //! * `persons`: the commands `forget me`, `ignore me` and `export-me`.
 //! * `saying`: relays messages from users to companions.
 //! * `status`, `why`: describe a channel. `recall`: searches its messages. `voice`: calls.
@@ -20,12 +22,17 @@ pub mod fuzz;
 mod interaction;
 mod members;
 mod memory;
+pub(super) mod menus;
+mod own;
 mod persons;
+mod profiles;
 mod recall;
 mod recent;
 pub(super) mod registered;
 mod registering;
+mod roles;
 mod saying;
+mod setup;
 mod status;
 pub(crate) mod text;
 mod voice;
@@ -34,8 +41,8 @@ pub(super) mod words;
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -47,6 +54,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answering::FirstAnswer;
 use self::interaction::{Action, ChannelContext, Command, Handle, Interaction};
+use self::menus::SetupRequest;
 use self::recent::RecentInteractions;
 use self::saying::Questions;
 use self::text::Text;
@@ -60,6 +68,7 @@ use crate::adapters::slots::{Slot, Slots};
 use crate::domain::id::{CompanionId, GuildId};
 use crate::ports::backend::room::{Room, RoomId};
 use crate::ports::backend::{Backend, Refused};
+use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::inbound_events::InboundEvents;
 use crate::ports::opt_out::OptOut;
 use crate::settings::discord::Discord as Settings;
@@ -101,6 +110,10 @@ struct CommandHandler {
     questions: Questions,
     /// The companions of direct messages. `None`: the first companion.
     direct_companions: Option<Vec<CompanionId>>,
+    /// Makes, changes and removes companions, once the server has started.
+    companions: OnceLock<Arc<dyn CompanionSetup>>,
+    /// How many companions of its own a guild may have.
+    own_companions: u32,
     is_registering: AtomicBool,
     register_again: Notify,
     commands: Arc<Slots<GuildId>>,
@@ -118,6 +131,8 @@ struct Pending<'a> {
     /// When it arrived.
     since: Instant,
     label: &'static str,
+    /// Whether the answer replaces the message with the button or menu that was used.
+    replaces: bool,
 }
 
 /// The text of an answer, by the outcome of the command.
@@ -134,6 +149,17 @@ enum Answer {
         text: Text,
         button: Text,
         id: &'static str,
+    },
+    /// A message with embeds, or with rows of buttons and menus.
+    Rich {
+        text: Text,
+        embeds: Vec<Value>,
+        components: Vec<Value>,
+    },
+    /// A form to fill in. It must be the first answer; `too_late` is the text otherwise.
+    Form {
+        form: Value,
+        too_late: Text,
     },
     /// The command is not allowed or not possible; the text says why.
     Refused(Text),
@@ -160,6 +186,8 @@ impl Commands {
             calls,
             questions: Questions::default(),
             direct_companions: settings.direct_companions.clone(),
+            companions: OnceLock::new(),
+            own_companions: settings.own_companions,
             is_registering: AtomicBool::new(false),
             register_again: Notify::new(),
             commands: Slots::new(AT_ONCE, AT_ONCE_IN_A_GUILD),
@@ -169,6 +197,12 @@ impl Commands {
             seen: Mutex::default(),
             instruments,
         }))
+    }
+
+    /// Sets what makes companions. Until then, servers' own companions cannot be made.
+    pub fn set_companions(&self, companions: Arc<dyn CompanionSetup>) {
+        // It is set once, at the start.
+        let _ = self.0.companions.set(companions);
     }
 
     /// Starts the registration of the commands, unless it is done or in progress. Call this when a connection is ready. Returns at once; must be
@@ -226,7 +260,8 @@ impl CommandHandler {
     async fn handle(self: Arc<Self>, interaction: Interaction, since: Instant, _slot: Slot<GuildId>) {
         let label = interaction.label();
         let Interaction { handle, person, here, action } = interaction;
-        let pending = Pending { handle: &handle, since, label };
+        let replaces = matches!(action, Action::Command(Command::SetUp(SetupRequest::Step { .. })));
+        let pending = Pending { handle: &handle, since, label, replaces };
         let outcome = match action {
             Action::Command(Command::Say { companion, text }) => {
                 let message = self.prepare_message(&companion, &text, &here, &person, &handle.channel_language);
@@ -245,8 +280,8 @@ impl CommandHandler {
                 self.run(pending, true, work).await
             }
             Action::Command(command) => {
-                let language = Language::of_code(&handle.language).unwrap_or_default();
-                self.run(pending, false, self.execute_catching_panics(command, &here, person.id, language)).await
+                let work = self.execute_catching_panics(command, &here, person.id, &handle.language);
+                self.run(pending, false, work).await
             }
             Action::Help { person: of } => {
                 let text = match of == person.id {
@@ -280,10 +315,11 @@ impl CommandHandler {
     async fn run(&self, pending: Pending<'_>, has_file: bool, work: impl Future<Output = Answer>) -> &'static str {
         let work = async { timeout(LONGEST, work).await.unwrap_or_else(|_| Answer::Failed(words::too_long())) };
         tokio::pin!(work);
-        let deferred = answering::deferred();
+        let deferred = answering::deferred(pending.replaces);
         let (sent, answer) = if !has_file && self.discord.now().since(pending.handle.id.time()) < FRESH {
             if let Ok(answer) = timeout_at(pending.since + ANSWERED_LATER, work.as_mut()).await {
-                return self.send_only_answer(pending, &answering::of(&answer, pending.handle), answer.outcome()).await;
+                let body = answering::of(&answer, pending.handle, pending.replaces);
+                return self.send_only_answer(pending, &body, answer.outcome()).await;
             }
             // The work in progress is finished, even if the deferred response does not arrive.
             tokio::join!(self.send_first_answer(pending, &deferred), work)
@@ -308,7 +344,7 @@ impl CommandHandler {
 
     /// Sends the first answer, and measures how long it took. The error is the outcome to count.
     async fn send_first_answer(&self, pending: Pending<'_>, body: &Value) -> Result<(), &'static str> {
-        let Pending { handle, since, label } = pending;
+        let Pending { handle, since, label, .. } = pending;
         match self.answer(handle, body, since).await {
             FirstAnswer::Arrived => {
                 self.instruments.discord_command_duration.record(since.elapsed().as_secs_f64(), [label]);
@@ -325,21 +361,23 @@ impl CommandHandler {
         command: Command,
         here: &ChannelContext,
         person: Snowflake,
-        language: Language,
+        language: &str,
     ) -> Answer {
         catch_panic(self.execute(command, here, person, language)).await.unwrap_or_else(|answer| answer)
     }
 
-    /// `language`: what the backend explains is in a language of the page.
     async fn execute(
         &self,
         command: Command,
         here: &ChannelContext,
         person: Snowflake,
-        language: Language,
+        language: &str,
     ) -> Result<Answer, Answer> {
         let done = match command {
             Command::ForgetMe { sure } => return self.forget(sure, here, person).await,
+            Command::Companion { companion } => return self.profiles(companion.as_deref(), here, language).await,
+            Command::Own(request) => return self.own(request, here, person, language).await,
+            Command::SetUp(request) => return self.set_up(request, here, person, language).await,
             Command::Clear { sure } => return self.clear(sure, here, person).await,
             Command::Stop { companion } => self.stop(companion.as_deref(), here).await,
             Command::WhyOf { message } => self.why_of(message, here).await,
@@ -353,6 +391,7 @@ impl CommandHandler {
             Command::Pause { companion, on } => self.pause(on, companion.as_deref(), here, person).await,
             Command::Why { companion } => self.why(companion.as_deref(), here, language).await,
             Command::Recall { words } => self.recall(&words, here).await,
+            Command::Roles(wanted) => self.roles(wanted, here, person).await,
             Command::Memory(wanted) => self.memory(wanted, here, person).await,
             Command::IgnoreMe { on } => self.ignore(on, here, person).await,
             Command::VoiceJoin { to } => self.voice_join(to, here, person).await,
@@ -380,7 +419,7 @@ impl CommandHandler {
             return self.room_of(at, parent).await;
         }
         let Some(id) = RoomId::of(&at.channel.channel()).filter(|_| at.is_direct()) else { return Ok(None) };
-        let all = self.backend.rooms.companions().await?.companions;
+        let all = self.visible(at).await?;
         let companions: Vec<_> = match &self.direct_companions {
             Some(ids) => all.into_iter().filter(|companion| ids.contains(&companion.id)).map(choosing::as_member).collect(),
             None => all.into_iter().take(1).map(choosing::as_member).collect(),
@@ -444,9 +483,11 @@ async fn catch_panic<T>(work: impl Future<Output = Result<T, Answer>>) -> Result
 impl Answer {
     const fn text(&self) -> &Text {
         match self {
-            Self::Done(text)
+            Self::Form { too_late: text, .. }
+            | Self::Done(text)
             | Self::File { text, .. }
             | Self::Question { text, .. }
+            | Self::Rich { text, .. }
             | Self::Refused(text)
             | Self::Failed(text) => text,
         }
@@ -459,7 +500,7 @@ impl Answer {
 
     const fn outcome(&self) -> &'static str {
         match self {
-            Self::Done(_) | Self::File { .. } | Self::Question { .. } => "done",
+            Self::Done(_) | Self::File { .. } | Self::Question { .. } | Self::Rich { .. } | Self::Form { .. } => "done",
             Self::Refused(_) => "refused",
             Self::Failed(_) => "failed",
         }

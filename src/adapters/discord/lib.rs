@@ -26,6 +26,7 @@ mod proxies;
 pub mod reconcile;
 pub mod refusals;
 pub mod rest;
+pub mod roles;
 pub mod snowflake;
 pub mod voice;
 pub mod webhooks;

@@ -21,15 +21,18 @@ use super::delivery_errors::DeliveryErrors;
 use super::outgoing::{self, HELP_FOR, render};
 use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
+use super::roles::Roles;
 use super::snowflake::Snowflake;
 use super::webhooks::Webhooks;
 use super::wire;
 pub use super::wire::Bot;
 use crate::domain::id::{ChannelId, GuildId};
+use crate::domain::message::Standing;
 use crate::domain::moment::Moment;
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, Help, NotRead, NotSent, Part};
 use crate::ports::clock::Clock;
 use crate::ports::lease::Lease;
+use crate::ports::notes::NoteError;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::settings::safety::Safety;
@@ -71,6 +74,8 @@ pub struct Discord {
     privacy: Option<Arc<str>>,
     /// The help shown to a person at risk. `None`: the built-in text in the person's language.
     crisis_text: Option<Arc<str>>,
+    /// The rules for roles. `None`: there are none.
+    roles: Option<Roles>,
 }
 
 /// A pause of the typing indicator in a channel.
@@ -102,6 +107,7 @@ impl Discord {
             operator: None,
             privacy: None,
             crisis_text: None,
+            roles: None,
         })
     }
 
@@ -114,6 +120,39 @@ impl Discord {
     pub fn introduced(self, about: String, safety: &Safety) -> Self {
         let Safety { operator, privacy, crisis_text, .. } = safety.clone();
         Self { about: about.into(), operator, privacy, crisis_text, ..self }
+    }
+
+    /// Applies the rules that the managers of guilds set for roles.
+    pub fn with_roles(self, roles: Roles) -> Self {
+        Self { roles: Some(roles), ..self }
+    }
+
+    /// The rules for roles, if they can be set.
+    pub(super) const fn roles(&self) -> Option<&Roles> {
+        self.roles.as_ref()
+    }
+
+    /// Whether a person may address companions in a guild. `roles`: the person's roles, if Discord has sent them; otherwise they are requested. A
+    /// person whose roles remain unknown may not, where there are rules.
+    ///
+    /// # Errors
+    /// Returns an error if the rules cannot be read.
+    pub(super) async fn standing(
+        &self,
+        guild: Snowflake,
+        person: Snowflake,
+        roles: Option<&[Snowflake]>,
+    ) -> Result<Standing, NoteError> {
+        let Some(rules) = &self.roles else { return Ok(Standing::Free) };
+        let rules = rules.of(guild).await?;
+        if rules.are_none() {
+            return Ok(Standing::Free);
+        }
+        if let Some(roles) = roles {
+            return Ok(rules.standing(guild, roles));
+        }
+        let member = self.rest.ask::<wire::ServerMember>(Request::member(guild, person)).await;
+        Ok(member.map_or(Standing::MayNotAddress, |member| rules.standing(guild, &member.roles)))
     }
 
     /// The help for a person at risk who reads this language.

@@ -532,6 +532,7 @@ impl Step<'_, '_> {
             relevance: answered.relevance,
             why: answered.why,
             at_risk: answered.at_risk,
+            by_role: answered.by_role,
             call: answered.call,
             trace: None,
         }
@@ -562,5 +563,7 @@ pub(super) struct AnswerRecord {
     pub(super) why: Option<Arc<str>>,
     /// The message whose author may be at risk.
     pub(super) at_risk: Option<Seq>,
+    /// Whether the author of a message may not address companions.
+    pub(super) by_role: bool,
     pub(super) call: Option<Box<Call>>,
 }

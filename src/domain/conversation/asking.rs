@@ -161,14 +161,18 @@ impl Step<'_, '_> {
             return for_reason(Reason::LoopGuard);
         }
         let skips = self.world.rules.gate.skip_when_other_addressed;
-        let is_for_others = skips
-            && waiting.trigger == Trigger::Lull
-            && self.state.buffer(companion).all(|entry| entry.message.address.is_elsewhere(companion))
+        let is_restricted = |entry: &Entry| !entry.message.address.standing.is_free();
+        let is_for_others = waiting.trigger == Trigger::Lull
+            && self
+                .state
+                .buffer(companion)
+                .all(|entry| is_restricted(entry) || skips && entry.message.address.is_elsewhere(companion))
             || skips
                 && waiting.trigger == Trigger::Turn
                 && self.state.buffer(companion).all(|entry| !entry.audience().includes(companion));
         if is_for_others {
-            return for_reason(Reason::OtherAddressed);
+            let by_role = self.state.buffer(companion).any(is_restricted);
+            return Some((Reason::OtherAddressed, AnswerRecord { by_role, ..AnswerRecord::default() }));
         }
         if self.world.is_unpostable {
             return for_reason(Reason::Unpostable);

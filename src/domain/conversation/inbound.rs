@@ -2,7 +2,7 @@
 
 use super::super::audience::Audience;
 use super::super::gate::{Check, Waiting};
-use super::super::message::{Message, Modality, Role};
+use super::super::message::{Message, Modality, Role, Standing};
 use super::super::policy::gate::{Gate as GateRules, PreGate};
 use super::super::relevance::Heard;
 use super::super::settlement::are_all_deleted;
@@ -83,6 +83,10 @@ impl Conversation {
             }
             cancel_lull(companion, gate, notes);
             let Some(policy) = world.policies.get(companion) else { continue };
+            if message.address.standing == Standing::NeverAnswered {
+                // The message takes no row and counts nothing. Alone, it settles at the next lull.
+                continue;
+            }
             if is_statement {
                 let check = Check::Unsettled;
                 gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false });

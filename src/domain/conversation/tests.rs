@@ -13,6 +13,7 @@ mod older;
 mod over_budget;
 mod recent_statements;
 mod regressions;
+mod restricted;
 mod risk;
 mod room;
 mod scene;

@@ -243,7 +243,8 @@ impl Call {
                 modality: Modality::Voice,
                 lull_endpoint: ends_lull_for.is_some(),
                 asks_to_stop: parts.iter().all(|part| part.asks_to_stop),
-                address: Address { companions, others: parts.iter().any(|part| part.address.others) },
+                address: Address { companions, others: parts.iter().any(|part| part.address.others), ..Address::default() }
+                    .by(first.address.standing),
                 speech: Some(Box::new(Speech {
                     started: spoken.started,
                     ended: spoken.ended,

@@ -451,6 +451,12 @@ impl RoomService for FakeBackend {
         Ok(Rooms { rooms: self.rooms.lock().iter().map(|(id, room)| room.view(id)).collect() })
     }
 
+    async fn of_guild(&self, guild: &GuildId) -> Result<Rooms, Refused> {
+        self.check().await?;
+        let all = self.list().await?.rooms;
+        Ok(Rooms { rooms: all.into_iter().filter(|room| room.guild == *guild).collect() })
+    }
+
     async fn get(&self, id: &RoomId) -> Result<Room, Refused> {
         self.check().await?;
         self.with_room(id, |room| Ok(room.view(id)))
@@ -582,6 +588,8 @@ impl RoomService for FakeBackend {
             model: ModelChoice::default(),
             picture: None,
             greets: false,
+            guild: None,
+            public_picture: None,
         };
         Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })
     }

@@ -305,6 +305,12 @@ pub struct CompanionView {
     /// Whether the companion has greetings for empty rooms. Absent: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub greets: bool,
+    /// The only guild whose rooms the companion can join, whose managers made it. Absent: it is the operator's, and can join any room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guild: Option<GuildId>,
+    /// The address from which anybody can load the picture. `None`: there is no such address.
+    #[serde(skip)]
+    pub public_picture: Option<Arc<str>>,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::live::{LiveStream, Watched};
 use super::refused::Refused;
 use super::room::{Companions, Deletion, NewRoom, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use super::state::RoomState;
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, GuildId};
 use crate::inbound_events::ChannelRef;
 
 /// Lists, creates, changes and deletes rooms, and streams their events.
@@ -14,6 +14,9 @@ use crate::inbound_events::ChannelRef;
 pub trait RoomService: Send + Sync + 'static {
     /// All rooms, ordered by id.
     async fn list(&self) -> Result<Rooms, Refused>;
+
+    /// The rooms of a guild, ordered by id.
+    async fn of_guild(&self, guild: &GuildId) -> Result<Rooms, Refused>;
 
     /// A room by its id.
     async fn get(&self, room: &RoomId) -> Result<Room, Refused>;

@@ -28,6 +28,7 @@ impl Made {
     fn profile(&self, id: &CompanionId) -> CompanionProfile {
         let revision = self.revision();
         CompanionProfile {
+            guild: None,
             id: id.clone(),
             picture: self.picture.is_some().then(|| format!("/pictures/{id}/{}", revision.0)),
             revision,

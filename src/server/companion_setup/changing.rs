@@ -12,7 +12,7 @@ use super::written::Written;
 use crate::actors::membership::changes::update_membership;
 use crate::actors::membership::memberships::MembershipLock;
 use crate::actors::writer::requests::write_meta;
-use crate::domain::id::{CompanionId, Ward};
+use crate::domain::id::{CompanionId, GuildId, Ward};
 use crate::journal::key;
 use crate::journal::record::{CompanionRecord, encode, encode_bytes};
 use crate::ports::backend::room::RoomId;
@@ -22,7 +22,7 @@ use crate::ports::store::Write;
 use crate::ports::store::key::Key;
 use crate::server::model_setup::invalid;
 use crate::server::reload::Turn;
-use crate::settings::companion::written::edited;
+use crate::settings::companion::written::{NewValue, edited};
 use crate::settings::companion::{Companion, Override};
 use crate::settings::roster::files::{CompanionFiles, Form, Found, is_unwritable};
 use crate::settings::{InPlace, Overlay};
@@ -42,7 +42,7 @@ struct Draft {
 impl Setup {
     pub(super) async fn create_now(&self, new: NewCompanion) -> Result<CompanionProfile, Refused> {
         let turn = self.reloading.turn().await;
-        let NewCompanion { companion, copy_of, picture, card, room } = new;
+        let NewCompanion { companion, copy_of, picture, card, room, guild } = new;
         let fields = tidied(companion);
         let source = match copy_of {
             Some(of) => Some(self.existing(&of).await?),
@@ -52,11 +52,15 @@ impl Setup {
             Some(source) => (source.whole_text()?, source.fields()?),
             None => (String::new(), CompanionFields::default()),
         };
-        let id = self.id_for(&fields.name).await?;
+        if let Some(guild) = &guild {
+            self.check_own(guild)?;
+        }
+        let id = self.id_for(&fields.name, guild.as_ref()).await?;
         // Ensures that the name is written even if it could be derived from the id.
         now.name = "".into();
         let mut keys = changes(&now, &fields);
-        keys.push(("id", None));
+        // A copy is the operator's.
+        keys.extend([("id", None), ("guild", guild.map(|guild| NewValue::Text(guild.as_str().into())))]);
         text = edited(&text, &keys).map_err(|error| invalid("companion", error))?;
         let (copied_picture, copied_card) = source.map(|source| (source.picture, source.card)).unwrap_or_default();
         let (card, card_picture) = match card {
@@ -121,6 +125,9 @@ impl Setup {
         // With the lock, no companion is added to a guild between the check of its names and their change.
         let lock = self.context.memberships.lock().await;
         self.check_names(&companion)?;
+        if let Some(guild) = &companion.guild {
+            self.check_own_names(&companion, guild)?;
+        }
         let joined = room.map(|room| self.check_room(&companion, &room)).transpose()?;
         let place = before
             .as_ref()
@@ -128,7 +135,7 @@ impl Setup {
             .map_or_else(|| self.files.path_of(id), |found| found.path.clone());
         let written = InPlace { place: place.display().to_string(), text: Ok(draft.whole_text.clone()) };
         self.check(turn, id, |overlay| drop(overlay.insert(id.clone(), Some(written)))).await?;
-        let kept = self.write(id, before.as_ref(), &draft).await?;
+        let kept = self.write(id, before.as_ref(), &draft, companion.guild.as_ref()).await?;
         if draft.picture != Override::Keep {
             let picture = match &draft.picture {
                 Override::Set(picture) => Some(&**picture),
@@ -149,11 +156,24 @@ impl Setup {
         self.profile(&written)
     }
 
-    /// Writes a companion to its file, or to the store if the file cannot be written. Returns the location.
-    async fn write(&self, id: &CompanionId, before: Option<&Written>, draft: &Draft) -> Result<String, Refused> {
+    /// Writes a companion to its file, or to the store if the file cannot be written, or if it is a guild's own. Returns the location.
+    async fn write(
+        &self,
+        id: &CompanionId,
+        before: Option<&Written>,
+        draft: &Draft,
+        guild: Option<&GuildId>,
+    ) -> Result<String, Refused> {
         let mut writes = Vec::new();
         put_or_remove(&mut writes, key::picture(id), &draft.picture);
         put_or_remove(&mut writes, key::card(id), &draft.card);
+        let is_in_file = before.is_some_and(|before| before.found.is_some() && before.record.is_none());
+        if let Some(guild) = guild.filter(|_| !is_in_file) {
+            let why = format!("it is the own companion of {guild}, whose managers made it");
+            writes.push(Write::Put(key::companion(id), encode(&self.record(&draft.whole_text, why))));
+            write_meta(&self.context, Ward(0), writes).await?;
+            return Ok("the store".to_owned());
+        }
         if let Some(record) = before.and_then(|before| before.record.as_ref()) {
             writes.push(Write::Put(key::companion(id), encode(&self.record(&draft.whole_text, record.why.to_string()))));
             write_meta(&self.context, Ward(0), writes).await?;

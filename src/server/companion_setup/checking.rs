@@ -8,7 +8,8 @@ use super::written::read;
 use crate::actors::membership::memberships::{CompanionSet, ReloadError};
 use crate::cards;
 use crate::cards::picture;
-use crate::domain::id::{ChannelId, CompanionId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::lookalike::look_alike;
 use crate::domain::names::SharedName;
 use crate::journal::membership::Membership;
 use crate::ports::backend::room::{MOST_IN_A_ROOM, RoomId};
@@ -63,6 +64,30 @@ impl Setup {
             // Errors of other companions are reported by the check of the whole.
             _ => Ok(()),
         }
+    }
+
+    /// Checks that a guild may have another companion of its own.
+    pub(super) fn check_own(&self, guild: &GuildId) -> Result<(), Refused> {
+        let companions = self.context.memberships.companions();
+        let count = companions.values().filter(|companion| companion.guild.as_ref() == Some(guild)).count();
+        let most = self.context.settings.discord.own_companions;
+        if count < most as usize {
+            return Ok(());
+        }
+        Err(Refused::conflict(Detail::of("refusals.own_companions", json!({ "most": most }))))
+    }
+
+    /// Checks that people of a guild can tell its own companion from all others that may be in its channels.
+    pub(super) fn check_own_names(&self, companion: &Companion, guild: &GuildId) -> Result<(), Refused> {
+        let companions = self.context.memberships.companions();
+        for other in companions.values().filter(|other| other.id != companion.id && other.is_of(guild)) {
+            let is_alike = |taken: &str| is_same(&companion.name, taken) || look_alike(&companion.name, taken);
+            if other.names().any(is_alike) {
+                let values = json!({ "name": companion.name, "other": other.name });
+                return Err(invalid("companion.name", Detail::of("refusals.companion_name_taken", values)));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that a new companion can join a room. Returns the room's membership with the companion.

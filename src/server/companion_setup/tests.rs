@@ -113,7 +113,7 @@ impl World {
 }
 
 fn new(companion: CompanionFields) -> NewCompanion {
-    NewCompanion { companion, copy_of: None, picture: None, card: None, room: None }
+    NewCompanion { companion, copy_of: None, picture: None, card: None, room: None, guild: None }
 }
 
 fn field(refused: Result<CompanionProfile, Refused>) -> String {

@@ -5,8 +5,11 @@ pub mod backend;
 mod end_to_end;
 mod languages;
 mod managing;
+mod own;
 mod registering;
 mod reporting;
+mod rights;
+mod setup;
 mod speaking;
 mod voice;
 

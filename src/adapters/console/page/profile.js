@@ -74,7 +74,7 @@ export async function profileDialog(desk, id, who, told = '') {
   const button = (label, onclick, kind = 'outlined') => el('button', { type: 'button', class: kind, onclick }, label);
   const room = desk.room();
   const isHere = room && rooms.some(one => one.id === room.id);
-  const changeRoom = room && button(t(isHere ? 'profile.remove' : 'profile.add', { room: room.title ?? room.id }), attempt(() => desk[isHere ? 'part' : 'join'](room, id).then(() => again())));
+  const changeRoom = room && (!profile.guild || profile.guild === room.guild) && button(t(isHere ? 'profile.remove' : 'profile.add', { room: room.title ?? room.id }), attempt(() => desk[isHere ? 'part' : 'join'](room, id).then(() => again())));
 
   async function remove() {
     if (!(await confirmed(t('profile.delete_title', { who: companion.name }), profile.kept.instead_of ? t('profile.delete_stored', { who: companion.name }) : t('profile.delete_question', { who: companion.name }), t('base.delete')))) return;
@@ -119,6 +119,7 @@ export async function profileDialog(desk, id, who, told = '') {
       fact(t('maker.greetings'), companion.greetings?.length ? words.number(companion.greetings.length) : ''),
       fact(t('maker.voice'), [voice.provider, voice.voice, voice.speed ? t('profile.voice_speed', { speed: words.number(voice.speed, 2) }) : ''].filter(Boolean).join(' · ')),
       fact(t('maker.model'), companion.model && words.modelThatWrites(companion.model)),
+      fact(t('profile.only_in'), profile.guild),
       fact(t('profile.kept'), placeOf(kept), kept.why ? el('span', { class: 'muted' }, ` (${plain(kept.why)})`) : null, kept.instead_of ? el('span', { class: 'danger' }, ` ${t('profile.kept_instead', { path: kept.instead_of })}`) : null),
       fact(t('profile.discord'), discordWords(profile.discord_picture)),
     ),

@@ -104,7 +104,9 @@ export async function chooseCompanions(shown, { changed, open, desk }) {
   const isOfOtherPlatform = Boolean(platformName(shown.id));
   const { companions = [] } = await api.companions();
   const problem = el('p', { class: 'form-problem', role: 'alert' });
-  const picker = companionPicker(companions, shown.companions ?? [], { allowsExternal: !isOfOtherPlatform, desk });
+  // A companion of another server's own cannot join.
+  const usable = companions.filter(one => !one.guild || one.guild === shown.guild);
+  const picker = companionPicker(usable, shown.companions ?? [], { allowsExternal: !isOfOtherPlatform, desk });
   const form = el('form', { class: 'small-form' }, shown.lives_by ? el('p', { class: 'muted' }, t('rooms.thread')) : null, picker.node, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, t('base.save')), el('button', { type: 'button', class: 'quiet-button', onclick: () => box.close() }, t('base.cancel'))));
   form.addEventListener('submit', async event => {
     event.preventDefault();

@@ -8,6 +8,7 @@ use twilight_model::channel::message::component::{ButtonStyle, ComponentType};
 use twilight_model::channel::message::{AllowedMentions, MessageFlags};
 use twilight_model::http::interaction::InteractionResponseType::{
     self, ApplicationCommandAutocompleteResult, ChannelMessageWithSource, DeferredChannelMessageWithSource,
+    DeferredUpdateMessage, Modal, UpdateMessage,
 };
 
 use super::interaction::Handle;
@@ -60,22 +61,39 @@ pub(super) fn message(text: &Text, language: &str) -> Value {
     response(ChannelMessageWithSource, &json!({ "content": text, "flags": flags, "allowed_mentions": nobody }))
 }
 
-/// The message of an answer, with its button.
-pub(super) fn of(answer: &Answer, handle: &Handle) -> Value {
+/// The message of an answer, with its embeds, buttons and menus. It may replace the message with the button or menu that was used; refusals do not.
+pub(super) fn of(answer: &Answer, handle: &Handle, replaces: bool) -> Value {
+    if let Answer::Form { form, .. } = answer {
+        return response(Modal, form);
+    }
     let mut message = message(answer.text(), &handle.language);
+    if replaces && matches!(answer, Answer::Rich { .. }) {
+        message["type"] = json!(UpdateMessage);
+    }
     message["data"]["components"] = components(answer, handle);
+    message["data"]["embeds"] = json!(embeds(answer));
     message
 }
 
+fn embeds(answer: &Answer) -> &[Value] {
+    if let Answer::Rich { embeds, .. } = answer { embeds } else { &[] }
+}
+
 fn components(answer: &Answer, handle: &Handle) -> Value {
+    if let Answer::Rich { components, .. } = answer {
+        return json!(components);
+    }
     let Answer::Question { button, id, .. } = answer else { return json!([]) };
     let (id, label) = (format!("{id}{}", handle.id), button.in_language(&handle.language));
     let button = json!({ "type": ComponentType::Button, "style": ButtonStyle::Danger, "label": label, "custom_id": id });
     json!([{ "type": ComponentType::ActionRow, "components": [button] }])
 }
 
-/// A deferred response that only the user of the command sees.
-pub(super) fn deferred() -> Value {
+/// A deferred response that only the user of the command sees. It may replace the message with the button or menu that was used.
+pub(super) fn deferred(replaces: bool) -> Value {
+    if replaces {
+        return json!({ "type": DeferredUpdateMessage });
+    }
     response(DeferredChannelMessageWithSource, &json!({ "flags": MessageFlags::EPHEMERAL }))
 }
 
@@ -160,7 +178,12 @@ impl CommandHandler {
     pub(super) async fn edit_answer(&self, handle: &Handle, answer: &Answer, language: &str) -> bool {
         let text = answer.text().in_language(language);
         // Links in text by other people get no preview under the bot's name.
-        let body = json!({ "content": fitted(&text), "allowed_mentions": AllowedMentions::default(), "flags": MessageFlags::SUPPRESS_EMBEDS, "components": components(answer, handle) });
+        let embeds = embeds(answer);
+        let flags = if embeds.is_empty() { MessageFlags::SUPPRESS_EMBEDS } else { MessageFlags::empty() };
+        let mut body = json!({ "content": fitted(&text), "allowed_mentions": AllowedMentions::default(), "flags": flags, "components": components(answer, handle) });
+        if !embeds.is_empty() {
+            body["embeds"] = json!(embeds);
+        }
         for tried in 1..=LATER_TRIES {
             let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone(), answer.file());
             // The request is idempotent: it sets the text of the same message.

@@ -12,17 +12,34 @@ const MOST_CHOICES: usize = 25;
 const LONGEST_CHOICE: usize = 100;
 
 impl CommandHandler {
-    /// The companions that match the typed text: for `join`, those that are not in the room, otherwise its members. A failed query counts as
-    /// empty.
+    /// The companions that match the typed text: for `join`, those that are not in the room, for `companion` all, otherwise the room's members. A
+    /// failed query counts as empty.
     pub(super) async fn choices(&self, typing: &Typing, here: &ChannelContext) -> Vec<Choice> {
         let at = typing.at.as_ref().unwrap_or(here);
         let present = self.room_or_future_room(at).await.ok().flatten().map(|room| room.companions).unwrap_or_default();
-        if typing.command != registered::JOIN {
-            return offered(&present, &typing.typed);
-        }
-        let all = self.backend.rooms.companions().await.map(|all| all.companions).unwrap_or_default();
-        let is_absent = |companion: &CompanionView| !present.iter().any(|member| member.id == companion.id);
-        offered(&all.into_iter().filter(is_absent).map(as_member).collect::<Vec<_>>(), &typing.typed)
+        let mut all = match typing.command {
+            registered::JOIN | registered::PROFILE => self.available(here).await.unwrap_or_default(),
+            registered::OWN if here.user_may_manage_server() => {
+                let own = self.visible(here).await.unwrap_or_default().into_iter().filter(|companion| companion.guild.is_some());
+                own.map(as_member).collect()
+            }
+            registered::OWN => Vec::new(),
+            _ => return offered(&present, &typing.typed),
+        };
+        all.retain(|companion| typing.command != registered::JOIN || !present.iter().any(|member| member.id == companion.id));
+        offered(&all, &typing.typed)
+    }
+
+    /// The companions that may be in channels of this guild: those of the operator, and the guild's own.
+    pub(super) async fn visible(&self, here: &ChannelContext) -> Result<Vec<CompanionView>, Answer> {
+        let mut all = self.backend.rooms.companions().await?.companions;
+        all.retain(|companion| companion.guild.as_ref().is_none_or(|guild| *guild == here.guild_id()));
+        Ok(all)
+    }
+
+    /// The companions that may be in channels of this guild, as members without overrides.
+    pub(super) async fn available(&self, here: &ChannelContext) -> Result<Vec<RoomCompanion>, Answer> {
+        Ok(self.visible(here).await?.into_iter().map(as_member).collect())
     }
 
     /// The room of a channel, or the room that it becomes with its first message.
@@ -33,9 +50,9 @@ impl CommandHandler {
         }
     }
 
-    /// The configured companion with this name.
-    pub(super) async fn configured(&self, typed: &str) -> Result<RoomCompanion, Answer> {
-        let all: Vec<_> = self.backend.rooms.companions().await?.companions.into_iter().map(as_member).collect();
+    /// The companion with this name that may be in channels of this guild.
+    pub(super) async fn configured(&self, typed: &str, here: &ChannelContext) -> Result<RoomCompanion, Answer> {
+        let all = self.available(here).await?;
         find(&all, typed).cloned().ok_or_else(|| {
             let known = listed(all.iter().take(MOST_CHOICES).map(|companion| &companion.name));
             Answer::Refused(say!(

@@ -19,7 +19,9 @@ use twilight_model::guild::Permissions;
 
 use self::payload::{GivenOption, Payload};
 use super::memory::MemoryOptions;
+use super::menus::{self, OwnRequest, SetupRequest};
 use super::registered::{self as name, CHANNEL_TYPES, Level};
+use super::roles::{RoleList, RoleOptions};
 use crate::domain::id::GuildId;
 use crate::outgoing::HELP_FOR;
 use crate::permissions::{self, Need, Place};
@@ -46,6 +48,7 @@ pub(super) struct Person {
     pub id: Snowflake,
     /// The name that others in the channel see, without control characters.
     pub name: Arc<str>,
+    pub roles: Vec<Snowflake>,
 }
 
 /// The ids and the token that are needed to answer an interaction.
@@ -112,6 +115,12 @@ pub(super) enum Command {
         words: String,
     },
     Memory(MemoryOptions),
+    Companion {
+        companion: Option<String>,
+    },
+    SetUp(SetupRequest),
+    Roles(RoleOptions),
+    Own(OwnRequest),
     ForgetMe {
         sure: bool,
     },
@@ -210,6 +219,10 @@ impl Command {
             Self::Why { .. } => name::WHY,
             Self::Recall { .. } => name::RECALL,
             Self::Memory(_) => name::MEMORY,
+            Self::Companion { .. } => name::PROFILE,
+            Self::SetUp(_) => name::SETUP,
+            Self::Roles(_) => name::ROLES,
+            Self::Own(_) => name::OWN,
             Self::ForgetMe { .. } => "forget_me",
             Self::Stop { .. } => name::STOP,
             Self::Clear { .. } => name::CLEAR,
@@ -339,7 +352,8 @@ impl Payload {
     fn person(&self) -> Option<Person> {
         let member = self.member.as_ref();
         let user = member.and_then(|member| member.user.as_ref()).or(self.user.as_ref())?;
-        Some(Person { id: user.id, name: user.shown(member.and_then(|member| member.nick.as_deref())).into() })
+        let roles = member.map(|member| member.roles.clone()).unwrap_or_default();
+        Some(Person { id: user.id, name: user.shown(member.and_then(|member| member.nick.as_deref())).into(), roles })
     }
 
     fn here(&self) -> Option<ChannelContext> {
@@ -371,6 +385,10 @@ impl Payload {
             return None;
         }
         let data = self.data.as_mut()?;
+        if kind == InteractionType::ModalSubmit {
+            let request = menus::read_form(&data.custom_id, |name| data.typed(name))?;
+            return Some(Action::Command(Command::Own(request)));
+        }
         if kind == InteractionType::MessageComponent {
             if let Some(person) = data.custom_id.strip_prefix(HELP_FOR) {
                 return Some(Action::Help { person: Snowflake::of_person(person)? });
@@ -384,6 +402,12 @@ impl Payload {
             }
             if let Some(question) = data.custom_id.strip_prefix(name::SURE_CLEAR) {
                 return Some(Action::Command(Command::Clear { sure: is_fresh(question) }));
+            }
+            if let Some(request) = menus::read(&data.custom_id, data.values.as_deref().unwrap_or_default(), self.id.time()) {
+                return Some(Action::Command(Command::SetUp(request)));
+            }
+            if let Some(request) = menus::read_removal(&data.custom_id, self.id.time()) {
+                return Some(Action::Command(Command::Own(request)));
             }
             let question = data.custom_id.strip_prefix(QUESTION)?.parse().ok()?;
             let [companion] = data.values.as_deref()? else { return None };
@@ -406,12 +430,26 @@ impl Payload {
             return None;
         }
         let (command, options) = only_subcommand(&data.options)?;
+        let (command, options, own) = match command {
+            name::OWN => only_subcommand(options).map(|(own, options)| (command, options, Some(own)))?,
+            _ => (command, options, None),
+        };
         let chosen = |name: &str| self.chosen(&Options(options), name);
         match kind {
             InteractionType::ApplicationCommand if command == name::VOICE => {
                 let (command, options) = only_subcommand(options)?;
                 let to = self.chosen(&Options(options), name::WHERE).ok()?;
                 parse_voice_command(command, to).map(Action::Command)
+            }
+            InteractionType::ApplicationCommand if own.is_some() => {
+                let companion = Options(options).companion();
+                let request = match own? {
+                    name::MAKE => OwnRequest::Make,
+                    name::CHANGE => OwnRequest::Change { companion: companion? },
+                    name::REMOVE => OwnRequest::Remove { companion: companion?, sure: false },
+                    _ => return None,
+                };
+                Some(Action::Command(Command::Own(request)))
             }
             InteractionType::ApplicationCommand => parse_command(command, &Options(options), chosen).map(Action::Command),
             InteractionType::ApplicationCommandAutocomplete => {
@@ -520,6 +558,21 @@ fn parse_command(
             me: options.on_or_off(name::ME)?,
             server: options.on_or_off(name::SERVER)?,
             across: options.on_or_off(name::ACROSS)?,
+        }),
+        name::PROFILE => Command::Companion { companion },
+        name::SETUP => Command::SetUp(SetupRequest::Begin),
+        name::ROLES => Command::Roles(RoleOptions {
+            list: match options.value(name::LIST).map(Value::as_str) {
+                None => None,
+                Some(Some(name::MAY_ADDRESS)) => Some(RoleList::MayAddress),
+                Some(Some(name::NEVER_ANSWERED)) => Some(RoleList::NeverAnswered),
+                Some(_) => return None,
+            },
+            role: match options.value(name::ROLE) {
+                None => None,
+                Some(role) => Some(role.as_str()?.parse().ok()?),
+            },
+            on: options.switch()?,
         }),
         name::FORGET => Command::ForgetMe { sure: false },
         name::STOP => Command::Stop { companion },

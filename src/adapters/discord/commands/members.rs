@@ -25,7 +25,7 @@ impl CommandHandler {
         if !at.can_have_members() {
             return Err(Answer::Refused(say!("Companions cannot join a channel of this kind: choose one in which people write.")));
         }
-        let companion = self.configured(typed).await?;
+        let companion = self.configured(typed, here).await?;
         self.refuse_in_guilds_without_bot(at).await?;
         let (room, is_new) = self.backend.rooms.admit(&at.channel_ref(), &companion.id).await?;
         if is_new {

@@ -42,6 +42,17 @@ pub(super) const QUIET_HOURS: &str = "quiet_hours";
 pub(super) const SWITCH: &str = "switch";
 pub(super) const ON: &str = "on";
 pub(super) const OFF: &str = "off";
+pub(super) const PROFILE: &str = "companion";
+pub(super) const SETUP: &str = "setup";
+pub(super) const ROLES: &str = "roles";
+pub(super) const OWN: &str = "own";
+pub(super) const MAKE: &str = "make";
+pub(super) const CHANGE: &str = "change";
+pub(super) const REMOVE: &str = "remove";
+pub(super) const LIST: &str = "list";
+pub(super) const ROLE: &str = "role";
+pub(super) const MAY_ADDRESS: &str = "may_address";
+pub(super) const NEVER_ANSWERED: &str = "never_answered";
 pub(super) const STOP: &str = "stop";
 pub(super) const CLEAR: &str = "clear";
 /// The beginnings of the ids of buttons that confirm a command.
@@ -53,7 +64,7 @@ pub(super) const NOTE: &str = "note";
 pub(super) const SERVER: &str = "server";
 pub(super) const ACROSS: &str = "across";
 /// All subcommands and groups of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 17] = [
+pub(super) const SUBCOMMANDS: [&str; 21] = [
     STATUS,
     JOIN,
     LEAVE,
@@ -71,6 +82,10 @@ pub(super) const SUBCOMMANDS: [&str; 17] = [
     HELP,
     STOP,
     CLEAR,
+    PROFILE,
+    SETUP,
+    ROLES,
+    OWN,
 ];
 /// The length limit of `/tertulia say`. The text and both names must fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
@@ -108,7 +123,7 @@ pub(super) enum Level {
 const DEFAULT: &str = "default";
 pub(super) const SPOKEN_TO: &str = "spoken_to";
 /// The levels: value, name in the list.
-const LEVELS: [(&str, &str); 7] = [
+pub(super) const LEVELS: [(&str, &str); 7] = [
     (SPOKEN_TO, "Only when spoken to"),
     ("very_quiet", "Very quiet"),
     ("quiet", "Quiet"),
@@ -277,6 +292,37 @@ pub(super) fn command() -> Value {
             subcommand(HELP, "What you can do here", Vec::new()),
             subcommand(STOP, "Stop what companions are writing here", vec![only("Only this companion")]),
             subcommand(CLEAR, "Have companions begin anew in this channel; it asks first", Vec::new()),
+            subcommand(PROFILE, "Who the companions of this server are, with pictures", vec![only("Only this companion")]),
+            subcommand(SETUP, "Set companions up with menus: channels, talkativeness, memory, roles", Vec::new()),
+            subcommand(
+                ROLES,
+                "Which roles may address companions, and which are never answered",
+                vec![
+                    choice(
+                        LIST,
+                        "The list to change",
+                        &[
+                            (MAY_ADDRESS, "Roles that may address companions; everybody if there are none"),
+                            (NEVER_ANSWERED, "Roles that are never answered"),
+                        ],
+                    ),
+                    option(CommandOptionType::Role, ROLE, "The role to add or to remove"),
+                    switch("on: add the role (if left out); off: remove it"),
+                ],
+            ),
+            group(
+                OWN,
+                "Companions that this server makes itself, if the operator allows it",
+                vec![
+                    subcommand(MAKE, "Make a companion of this server's own", Vec::new()),
+                    subcommand(CHANGE, "Change one: name, persona, picture", vec![companion("The companion to change", true)]),
+                    subcommand(
+                        REMOVE,
+                        "Remove one for good; it asks first",
+                        vec![companion("The companion to remove for good", true)],
+                    ),
+                ],
+            ),
         ],
     )
 }

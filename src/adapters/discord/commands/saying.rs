@@ -174,6 +174,7 @@ impl CommandHandler {
         if self.opt_outs.is_ignored(&here.guild_id(), &person.id.person()) {
             return Err(Answer::Refused(words::opted_out()));
         }
+        self.may_address(here, person).await?;
         let room = self.room_or_future_room(here).await?.filter(|room| !room.companions.is_empty());
         room.ok_or_else(|| Answer::Refused(no_companion(here, here)))
     }

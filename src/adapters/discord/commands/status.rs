@@ -67,7 +67,7 @@ impl CommandHandler {
             room,
             state,
             future_room: future_room.filter(|room| !room.companions.is_empty()),
-            all: if is_empty { self.backend.rooms.companions().await?.companions } else { Vec::new() },
+            all: if is_empty { self.visible(here).await? } else { Vec::new() },
             missing: here.missing(),
             reads_all: self.discord.reads_all(),
             delivery_error: self.discord.delivery_errors().last(here.channel),

@@ -55,7 +55,7 @@ macro_rules! say {
         $crate::commands::text::Text::Said($english.into(), vec![$((stringify!($name), $crate::commands::text::Text::from($value))),*])
     }};
 }
-pub(super) use say;
+pub(crate) use say;
 
 impl Text {
     const SPACE: &str = " ";

@@ -124,33 +124,48 @@ impl CommandHandler {
         if channel == here.channel {
             return Ok(here.clone());
         }
+        self.look_at_all(&[channel], guild, person).await?.pop().ok_or_else(unseen)
+    }
+
+    /// Requests the permissions in channels. Channels that the bot does not see, and threads, are left out.
+    pub(super) async fn look_at_all(
+        &self,
+        channels: &[Snowflake],
+        guild: Snowflake,
+        person: Snowflake,
+    ) -> Result<Vec<ChannelContext>, Answer> {
         let bot = self.discord.bot().await.map_err(unanswered)?.user;
         let rest = self.discord.rest();
         // The list includes channels that the bot may not enter.
         let listed: Vec<ServerChannel> = rest.ask(Request::guild_channels(guild)).await.map_err(unanswered)?;
-        let listed = listed.into_iter().find(|listed| listed.id == channel);
-        let listed = listed.ok_or_else(|| Answer::Refused(Text::lines(words::needs([&Need::Listen]))))?;
         let server: Server = rest.ask(Request::guild(guild)).await.map_err(unanswered)?;
-        let permissions_of = async |id| {
-            let member: ServerMember = rest.ask(Request::member(guild, id)).await.map_err(unanswered)?;
-            Ok::<_, Answer>(permissions::in_channel(&server, id, &member, &listed, self.discord.now()))
+        let member = async |id| rest.ask::<ServerMember>(Request::member(guild, id)).await.map_err(unanswered);
+        let (user, own) = (member(person).await?, member(bot).await?);
+        let context = |channel: &Snowflake| {
+            let listed = listed.iter().find(|listed| listed.id == *channel)?;
+            let permissions = |id, member| permissions::in_channel(&server, id, member, listed, self.discord.now());
+            Some(ChannelContext {
+                channel: *channel,
+                guild: Some(guild),
+                kind: Some(listed.kind),
+                parent: None,
+                is_locked: false,
+                user_permissions: permissions(person, &user),
+                bot_permissions: Some(permissions(bot, &own)),
+            })
         };
-        let (user_permissions, bot_permissions) = (permissions_of(person).await?, permissions_of(bot).await?);
-        Ok(ChannelContext {
-            channel,
-            guild: Some(guild),
-            kind: Some(listed.kind),
-            parent: None,
-            is_locked: false,
-            user_permissions,
-            bot_permissions: Some(bot_permissions),
-        })
+        Ok(channels.iter().filter_map(context).collect())
     }
 }
 
+/// The refusal for a channel that the bot does not see.
+pub(super) fn unseen() -> Answer {
+    Answer::Refused(Text::lines(words::needs([&Need::Listen])))
+}
+
 pub(super) fn unanswered(failed: Failed) -> Answer {
-    tracing::warn!(error = %failed, "the permissions in a voice channel could not be requested");
-    Answer::Failed(say!("Discord does not tell the permissions in that voice channel at the moment. Please try again in a minute."))
+    tracing::warn!(error = %failed, "the permissions in a channel could not be requested");
+    Answer::Failed(say!("Discord does not tell the permissions in that channel at the moment. Please try again in a minute."))
 }
 
 fn refusal(refused: Refused, at: &ChannelContext, here: &ChannelContext) -> Answer {

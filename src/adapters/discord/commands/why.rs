@@ -27,7 +27,9 @@ const ENDS: [&str; 5] = ["statement", "failed", "dropped", "cleared", "moved"];
 
 impl CommandHandler {
     /// Describes only this channel, because the user may not be able to see others.
-    pub(super) async fn why(&self, typed: Option<&str>, here: &ChannelContext, language: Language) -> Result<Text, Answer> {
+    pub(super) async fn why(&self, typed: Option<&str>, here: &ChannelContext, language: &str) -> Result<Text, Answer> {
+        // What the backend explains is in a language of the page.
+        let language = Language::of_code(language).unwrap_or_default();
         let Some(room) = self.room(here).await? else {
             return Ok(say!("Nothing was decided here yet. `/tertulia status` shows who is here."));
         };
@@ -35,7 +37,7 @@ impl CommandHandler {
             // A companion that has left may still have decisions here.
             Some(typed) => match find(&room.companions, typed) {
                 Some(member) => Some(member.id.clone()),
-                None => Some(self.configured(typed).await?.id),
+                None => Some(self.configured(typed, here).await?.id),
             },
             None => None,
         };
@@ -123,6 +125,10 @@ pub(super) fn decision_line(room: &Room, decision: &DecisionRecord) -> Text {
             "{name} was asked ({occasion}), but its model's answer made no sense, so it stayed silent",
             name = name,
             occasion = trigger
+        ),
+        (_, "other_addressed") if decision.more.contains_key("by_role") => say!(
+            "{name} stayed silent: whoever said this may not address companions here, by the roles that the managers of this server chose",
+            name = name
         ),
         (_, "other_addressed") => say!("{name} stayed silent: what was said was meant for somebody else", name = name),
         (_, "filtered") => say!("{name} stayed silent: the AI service refuses what was said", name = name),

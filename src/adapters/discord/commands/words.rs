@@ -47,6 +47,10 @@ pub(super) fn too_long() -> Text {
     say!("This takes too long. It may still be done: look again in a few minutes.")
 }
 
+pub(super) fn too_late_for_a_form() -> Text {
+    say!("That took too long to open a form. Please try again.")
+}
+
 pub(super) fn opted_out() -> Text {
     say!("You asked companions not to listen to you. `/tertulia ignore me switch:off` changes that.")
 }
@@ -62,6 +66,7 @@ pub(super) fn help() -> Text {
         say!("For everybody:"),
         say!("`/tertulia say` – say something to a companion; everybody here sees it"),
         say!("*Apps > Ask a companion about this*, in the menu of a message"),
+        say!("`/tertulia companion` – who they are, with pictures"),
         say!("`/tertulia status` – who is here, and whether there is a problem"),
         say!("`/tertulia why` – why they spoke, or did not; *Apps > Why?* in the menu of a message about that one"),
         say!("`/tertulia stop` – stop what is being written"),
@@ -73,6 +78,9 @@ pub(super) fn help() -> Text {
         say!("`/tertulia about` – what they are, who runs them, and what is kept"),
         blank(),
         say!("For people who may manage the channel:"),
+        say!(
+            "`/tertulia setup` – everything below, with menus; `/tertulia roles` – who may address companions; `/tertulia own` – companions of your own"
+        ),
         say!("`/tertulia join` and `/tertulia leave` – add and remove companions"),
         say!("`/tertulia talkativeness` – how readily they speak up"),
         say!("`/tertulia pause` – silence, for a while"),
@@ -93,16 +101,20 @@ pub(super) fn about(operator: Option<&str>, privacy: Option<&str>) -> Text {
     Text::lines([
         Text::sentences([say!("Companions here are AI, not people.")].into_iter().chain(operator).chain(privacy)),
         blank(),
-        say!(
-            "Companions read what is said in their channels, and it is kept on the machine of the bot; AI models get what they need to answer it. \
-             A companion's message has the tag *APP* beside its name."
-        ),
+        what_is_kept(),
         say!("`/tertulia export-me` – what is kept of what you said, as a file that only you see"),
         say!("`/tertulia memory` – what they noted about you: see, correct and erase it, or say no"),
         say!("`/tertulia forget me` – what you said is removed from their memory"),
         say!("`/tertulia ignore me` – they stop listening to you"),
         say!("`/tertulia why` – why they spoke, or did not"),
     ])
+}
+
+pub(super) fn what_is_kept() -> Text {
+    say!(
+        "Companions read what is said in their channels, and it is kept on the machine of the bot; AI models get what they need to answer it. \
+         A companion's message has the tag *APP* beside its name."
+    )
 }
 
 /// The answer to a person who asks for the help that was offered to somebody else.

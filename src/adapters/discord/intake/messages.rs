@@ -1,5 +1,8 @@
 //! Handles messages: checks whether their channel has companions, and hands them over.
 
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
 use serde_json::value::RawValue;
 
 use super::super::incoming::{IgnoreReason, Incoming, classify};
@@ -9,8 +12,11 @@ use super::super::wire;
 use super::handover::until_accepted;
 use super::lanes::{ReceivedMessage, Work};
 use super::{Intake, SharedIntake};
-use crate::domain::message::{Author, Role};
-use crate::ports::inbound_events::{Acceptance, ChannelRef};
+use crate::domain::message::{Author, Role, Standing};
+use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError};
+
+/// The wait before the rules for roles are read again.
+const NOT_READ: Duration = Duration::from_secs(1);
 
 impl Intake {
     pub(super) fn message_created(&self, at: wire::MessageLocation, data: Box<RawValue>) -> Vec<Work> {
@@ -129,6 +135,7 @@ impl SharedIntake {
             let own_words = inbound_message.own_words.unwrap_or_default();
             inbound_message.own_words = Some(format!("{title}\n{own_words}").into());
         }
+        inbound_message.standing = self.standing(received, message, &from).await;
         inbound_message.said_at = Some(self.discord.clocks().said_at(message.id));
         inbound_message.to_all |= received.guild.is_none() || own_role.is_some_and(|role| message.mention_roles.contains(&role));
         if received.guild.is_none() && person.is_some() {
@@ -154,6 +161,20 @@ impl SharedIntake {
             }
         }
         accepted.is_some()
+    }
+
+    /// Whether the author may address companions, by the roles that the guild's managers chose. Roles of webhooks are those of the person behind a
+    /// proxied message.
+    async fn standing(&self, received: &ReceivedMessage, message: &wire::Message, from: &Author) -> Standing {
+        let is_webhook = message.webhook_id.is_some();
+        let author = Snowflake::of_person(&from.id).filter(|_| !is_webhook || from.role == Role::Person);
+        let (Some(guild), Some(author)) = (received.guild, author) else { return Standing::Free };
+        let roles = message.member.roles.as_deref().filter(|_| !is_webhook);
+        let standing = || async move {
+            let standing = self.discord.standing(guild, author, roles).await;
+            standing.map_err(|error| InboundError::Later { after: NOT_READ, detail: error.to_string() })
+        };
+        until_accepted(self, received.channel, || standing().boxed()).await.unwrap_or(Standing::MayNotAddress)
     }
 
     /// Marks a message as received without journaling it, so that the backfill does not read it again after downtime.

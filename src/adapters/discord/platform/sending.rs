@@ -115,7 +115,7 @@ impl Discord {
     }
 
     /// Posts a text with a button below it: the button's label and its custom id.
-    pub(super) async fn post_with_button(
+    pub async fn post_with_button(
         &self,
         channel: Snowflake,
         text: &str,

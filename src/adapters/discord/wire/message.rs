@@ -110,6 +110,9 @@ pub struct Member {
     /// The nickname in this guild.
     #[serde(default, deserialize_with = "maybe")]
     pub nick: Option<String>,
+    /// The roles in this guild. Absent in messages that were requested.
+    #[serde(default, deserialize_with = "maybe")]
+    pub roles: Option<Vec<Snowflake>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

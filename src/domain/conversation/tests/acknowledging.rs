@@ -24,7 +24,7 @@ fn where_all_that_may_acknowledge_are_paused_the_chosen_one_declines_visibly() {
         scene.act(&Act::Pause { target: if named.is_empty() { None } else { Some(1) }, paused: true });
         let chosen = named.first().map_or("aria", CompanionId::as_str).to_owned();
 
-        scene.happen(Address { companions: named, others: false });
+        scene.happen(Address { companions: named, ..Address::default() });
 
         let declined: Vec<_> = decisions(&scene).filter(|decided| decided.trigger == Trigger::Event).collect();
         let [declined] = &declined[..] else { panic!("not one decision: {declined:?}") };
@@ -51,7 +51,7 @@ fn a_pause_before_the_statement_declines_the_event_visibly() {
 fn who_leaves_before_it_has_acknowledged_is_replaced() {
     let mut scene = Scene::new(&TWO);
     scene.call("bob", "ben", true);
-    scene.happen(Address { companions: vec!["aria".into()], others: false });
+    scene.happen(Address { companions: vec!["aria".into()], ..Address::default() });
 
     scene.act(&Act::Leave(0));
     scene.answer(0, plain(Verdict::No));
@@ -81,17 +81,17 @@ fn after_the_newest_event_was_deleted_the_one_before_it_is_acknowledged() {
 fn an_address_outlives_an_event_that_another_companion_acknowledges() {
     let mut scene = Scene::new(&TWO);
     for companion in ["aria", "ben"] {
-        scene.happen(Address { companions: vec![companion.into()], others: false });
+        scene.happen(Address { companions: vec![companion.into()], ..Address::default() });
         scene.wait(3_000_000);
         scene.act(&Act::Write(2));
         scene.answer(0, plain(Verdict::No));
         scene.wait(if companion == "aria" { 30_000_000 } else { 0 });
     }
     for companion in ["aria", "ben"] {
-        scene.happen(Address { companions: vec![companion.into()], others: false });
+        scene.happen(Address { companions: vec![companion.into()], ..Address::default() });
     }
     let both = ["aria", "ben"].map(CompanionId::from).to_vec();
-    scene.say(Address { companions: both, others: false }, false, false);
+    scene.say(Address { companions: both, ..Address::default() }, false, false);
     scene.wait(3_000_000);
     scene.act(&Act::Write(2));
 
@@ -105,7 +105,7 @@ fn an_address_outlives_an_event_that_another_companion_acknowledges() {
 fn events_that_wait_for_their_budget_are_acknowledged_together_after_a_restart() {
     let mut scene = Scene::new(&TWO);
     for _ in 0..3 {
-        scene.happen(Address { companions: vec!["aria".into()], others: false });
+        scene.happen(Address { companions: vec!["aria".into()], ..Address::default() });
         scene.wait(3_000_000);
         scene.act(&Act::Write(2));
         scene.answer(0, plain(Verdict::No));

@@ -8,7 +8,7 @@ use super::scene::{Act, Scene, Setup, plain};
 const PAIR: Setup = Setup { companions: 2, judge: "model", max_turns: None, streak: 9, equal_timeouts: true, external: false };
 
 fn to(companions: &[&str]) -> Address {
-    Address { companions: companions.iter().map(|companion| (*companion).into()).collect(), others: false }
+    Address { companions: companions.iter().map(|companion| (*companion).into()).collect(), ..Address::default() }
 }
 
 /// Forces `terminal` on all companions, as after the last statement of `max_turns`.

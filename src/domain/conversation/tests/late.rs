@@ -71,7 +71,7 @@ fn catching_up_changes_nothing_but_the_handled_number() {
 
 fn late(scene: &mut Scene, is_address: bool, secs: u64) {
     let companions = scene.cast.iter().take(usize::from(is_address)).cloned().collect();
-    scene.say_late("ana", Address { companions, others: false }, false, false, Some(Duration::from_secs(secs)));
+    scene.say_late("ana", Address { companions, ..Address::default() }, false, false, Some(Duration::from_secs(secs)));
 }
 
 fn gate(scene: &Scene) -> &Gate {

@@ -14,7 +14,7 @@ fn a_round_with_a_companion_that_never_joined_ends_with_the_companions_in_the_ch
 
     scene.wait(60_000_000);
     let is_over = scene.conversation.turns().rounds().is_empty();
-    scene.say(Address { companions: ["ben".into()].into(), others: false }, false, false);
+    scene.say(Address { companions: ["ben".into()].into(), ..Address::default() }, false, false);
 
     assert!(is_over);
     assert_eq!(scene.conversation.open_questions().map(|(companion, _)| companion.as_str()).collect::<Vec<_>>(), ["ben"]);
@@ -23,7 +23,7 @@ fn a_round_with_a_companion_that_never_joined_ends_with_the_companions_in_the_ch
 #[test]
 fn a_companion_that_never_joined_is_not_selected_even_if_its_wish_is_on_record() {
     let mut scene = Scene::new(&PAIR);
-    scene.say(Address { companions: ["aria".into()].into(), others: false }, false, false);
+    scene.say(Address { companions: ["aria".into()].into(), ..Address::default() }, false, false);
     let opened = scene.conversation.turns.rounds.pop().expect("two companions are in the channel");
     let wishes = ["yan", "zoe"].map(|lost| {
         let vote = Vote { importance: 10.0, ..plain(Verdict::Yes) };

@@ -89,7 +89,7 @@ impl Talk {
             } else {
                 judged.noted_since = 0;
                 let next = self.lines.get(index + 1).and_then(|next| companion(&next.by)).filter(|_| addresses);
-                let address = Address { companions: next.into_iter().collect(), others: false };
+                let address = Address { companions: next.into_iter().collect(), ..Address::default() };
                 scene.send(Message { address, ..Message::new(person(&line.by), line.text.as_str().into()) }, None);
             }
         }

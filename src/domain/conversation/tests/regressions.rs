@@ -126,7 +126,7 @@ fn a_lull_that_ends_at_the_moment_of_the_companions_own_question_is_dropped() {
     scene.answer(0, plain(Verdict::Yes));
     scene.wait(2_000_000);
     // While cleo writes, a bot calls aria, and a message fires the others' triggers; then aria waits for a lull, too.
-    scene.say(Address { companions: vec!["aria".into()].into_iter().collect(), others: false }, true, true);
+    scene.say(Address { companions: vec!["aria".into()].into_iter().collect(), ..Address::default() }, true, true);
     say(&mut scene, None);
     let lull = gate(&scene, "aria").lull_at;
     scene.act(&Act::Stall(8_000_000));
@@ -223,7 +223,7 @@ fn the_last_statement_is_waited_for_if_it_is_late() {
 
 fn say(scene: &mut Scene, to: Option<&str>) {
     let companions = to.map(CompanionId::from).into_iter().collect();
-    scene.say(Address { companions, others: false }, false, false);
+    scene.say(Address { companions, ..Address::default() }, false, false);
 }
 
 fn gate<'a>(scene: &'a Scene, companion: &str) -> &'a Gate {

@@ -11,7 +11,7 @@ const HINT: &str = "nobody would notice if i was gone";
 const CLEAR: &str = "i want to die";
 
 fn says(scene: &mut Scene, by: &str, to: &str, text: &str) -> Seq {
-    let address = Address { companions: vec![to.into()], others: false };
+    let address = Address { companions: vec![to.into()], ..Address::default() };
     let message = super::scene::message(by, Role::Person, false, address);
     scene.send(Message { text: text.into(), ..message }, None);
     scene.conversation.window().entries().next_back().expect("the message is in the window").seq

@@ -97,7 +97,7 @@ proptest! {
             scene.act(&Act::Join(target as u8));
         }
         scene.act(&Act::Pause { target: None, paused: false });
-        scene.say(Address { companions: scene.cast.clone(), others: false }, false, false);
+        scene.say(Address { companions: scene.cast.clone(), ..Address::default() }, false, false);
         let conversation = &scene.conversation;
         let selected_before = conversation.turns().owed_replies().count() as u64 + u64::from(conversation.turns().selected().is_some());
         let (statements_before, owed_before) = (scene.statements, selected_before);
@@ -213,7 +213,7 @@ fn after_a_restart_a_stop_phrase_leaves_an_address_that_it_does_not_cancel() {
 fn a_reopened_stage_is_recorded_even_if_the_server_died_in_between() {
     let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
     let mut scene = Scene::new(&setup);
-    let to_aria = || Address { companions: ["aria".into()].into(), others: false };
+    let to_aria = || Address { companions: ["aria".into()].into(), ..Address::default() };
     let opened_again =
         Event::StageChanged { companion: "aria".into(), from: Stage::Terminal, to: Stage::None, cause: Cause::DirectAddress };
     scene.say(to_aria(), false, false);
@@ -236,7 +236,7 @@ fn a_reopened_stage_is_recorded_even_if_the_server_died_in_between() {
 fn a_companion_that_left_before_a_crash_is_not_reopened_after_it() {
     let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
     let mut scene = Scene::new(&setup);
-    let to_aria = || Address { companions: ["aria".into()].into(), others: false };
+    let to_aria = || Address { companions: ["aria".into()].into(), ..Address::default() };
     scene.say(to_aria(), false, false);
     scene.answer(0, Vote { closing: Stage::Terminal, ..plain(Verdict::No) });
     scene.say(to_aria(), false, false);
@@ -260,7 +260,7 @@ fn a_companion_that_left_before_a_crash_is_not_reopened_after_it() {
 fn a_statement_that_became_a_dead_letter_is_not_made_again() {
     let setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
     let mut scene = Scene::new(&setup);
-    scene.say(Address { companions: ["aria".into()].into(), others: false }, false, false);
+    scene.say(Address { companions: ["aria".into()].into(), ..Address::default() }, false, false);
     scene.answer(0, plain(Verdict::Yes));
     let owed = scene.conversation.turns().floor().map(|floor| floor.ticket);
     let mut resumed = scene.folded();

@@ -217,13 +217,13 @@ impl Scene {
                 let to = to.map(|to| self.member(to)).into_iter().collect();
                 let message = Message {
                     asks_to_stop: *stop && !bot,
-                    ..message(by, role(*bot), *voice, Address { companions: to, others: *elsewhere })
+                    ..message(by, role(*bot), *voice, Address { companions: to, others: *elsewhere, ..Address::default() })
                 };
                 self.send(message, *late);
             }
             Act::Event { to } => {
                 let to = to.map(|to| self.member(to)).into_iter().collect();
-                self.happen(Address { companions: to, others: false });
+                self.happen(Address { companions: to, ..Address::default() });
             }
             Act::CatchUp => self.receive(Event::CaughtUp { read: 1, missed: None }),
             Act::Wait(micros) => self.wait(*micros),
@@ -338,7 +338,7 @@ impl Scene {
 
     /// A person calls a companion. With `handled` false, the process dies before it handles the message.
     pub(super) fn call(&mut self, by: &str, companion: &str, handled: bool) -> Seq {
-        let address = Address { companions: vec![companion.into()], others: false };
+        let address = Address { companions: vec![companion.into()], ..Address::default() };
         if handled {
             self.say_late(by, address, false, false, None);
         } else {

@@ -94,7 +94,7 @@ fn two_redacted_messages_are_by_nobody_known() {
 }
 
 fn to(companions: &[&str]) -> Address {
-    Address { companions: companions.iter().map(|companion| (*companion).into()).collect(), others: false }
+    Address { companions: companions.iter().map(|companion| (*companion).into()).collect(), ..Address::default() }
 }
 
 fn stop(scene: &mut Scene, by: &str, companions: &[&str]) {

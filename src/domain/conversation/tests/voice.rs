@@ -280,7 +280,7 @@ impl Scene {
                     ended: self.now,
                     confidence: Some(900),
                     kind: *kind,
-                    address: Address { companions: companions.into_iter().collect(), others: false },
+                    address: Address { companions: companions.into_iter().collect(), ..Address::default() },
                     stop: if *kind == Kind::Echo { Stop::None } else { *stop },
                     is_last: *is_last,
                     ..samples::segment(author(*by), "so it was")

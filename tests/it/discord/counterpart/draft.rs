@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::interactions::{check_components, check_embeds};
 use super::messages::named;
 use super::permissions::in_guild;
 use super::{Guild, Id, Mentions, Permissions, Refusal, World};
@@ -11,13 +12,15 @@ use super::{Guild, Id, Mentions, Permissions, Refusal, World};
 /// The maximum length of a text, in characters.
 const CONTENT: usize = 2_000;
 /// Fields that the client never sends. The test double does not support them.
-const UNSUPPORTED: [&str; 8] =
-    ["embeds", "tts", "sticker_ids", "attachments", "poll", "shared_client_theme", "message_reference", "thread_name"];
+const UNSUPPORTED: [&str; 7] =
+    ["tts", "sticker_ids", "attachments", "poll", "shared_client_theme", "message_reference", "thread_name"];
 
 /// A validated body of a message.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub content: String,
+    pub embeds: Vec<Value>,
+    pub components: Vec<Value>,
     pub flags: u64,
     allowed: Option<Allowed>,
 }
@@ -58,10 +61,13 @@ impl Draft {
             return Err(Refusal::field(&["content"], "BASE_TYPE_MAX_LENGTH", &message));
         }
         let allowed = Allowed::read(&body["allowed_mentions"])?;
-        if content.is_empty() && body["components"].is_null() {
+        let (embeds, components) = (check_embeds(body)?, body["components"].as_array().cloned().unwrap_or_default());
+        check_components(body)?;
+        if content.is_empty() && embeds.is_empty() && components.is_empty() {
             return Err(Refusal::new(400, 50006, "Cannot send an empty message"));
         }
-        Ok(Self { content: content.to_owned(), flags: body["flags"].as_u64().unwrap_or_default() & flags, allowed })
+        let flags = body["flags"].as_u64().unwrap_or_default() & flags;
+        Ok(Self { content: content.to_owned(), embeds, components, flags, allowed })
     }
 
     /// Who is notified. Everyone, and roles that are not mentionable, need a permission. Webhooks have it.

@@ -28,6 +28,8 @@ pub struct Message {
     pub mentions: Mentions,
     pub attachments: Vec<Value>,
     pub embeds: Vec<Value>,
+    /// Its rows of buttons and menus.
+    pub components: Vec<Value>,
     pub stickers: Vec<Value>,
     pub poll: Option<Value>,
     pub reference: Option<Reference>,
@@ -109,6 +111,7 @@ impl Message {
             mentions: Mentions::default(),
             attachments: Vec::new(),
             embeds: Vec::new(),
+            components: Vec::new(),
             stickers: Vec::new(),
             poll: None,
             reference: None,
@@ -223,7 +226,7 @@ impl Message {
             "mention_roles": self.mentions.roles,
             "attachments": if open { self.attachments.as_slice() } else { &[] },
             "embeds": if open { self.embeds.as_slice() } else { &[] },
-            "components": [],
+            "components": self.components,
             "pinned": false,
             "flags": self.flags,
         });

@@ -11,6 +11,9 @@ use twilight_model::guild::Permissions;
 use crate::snowflake::Snowflake;
 use crate::wire::{self, Channel, User, maybe};
 
+/// The limit of characters in a text of a form (Discord's documentation, "Component Reference", "Text Input").
+const LONGEST_TEXT: usize = 4_000;
+
 #[derive(Deserialize)]
 pub struct Payload {
     pub id: Snowflake,
@@ -52,6 +55,32 @@ pub struct Data {
     pub values: Option<Vec<String>>,
     #[serde(default, deserialize_with = "maybe")]
     pub resolved: Option<Resolved>,
+    /// The rows of a form that was filled in.
+    #[serde(default, deserialize_with = "maybe")]
+    pub components: Vec<FormRow>,
+}
+
+#[derive(Deserialize)]
+pub struct FormRow {
+    #[serde(default, deserialize_with = "maybe")]
+    pub components: Vec<FormText>,
+}
+
+#[derive(Default, Deserialize)]
+pub struct FormText {
+    #[serde(default)]
+    pub custom_id: String,
+    #[serde(default)]
+    pub value: String,
+}
+
+impl Data {
+    /// A text of the form that was filled in. Empty if there is no such text.
+    pub fn typed(&self, name: &str) -> String {
+        let texts = self.components.iter().flat_map(|row| &row.components);
+        let text = texts.filter(|text| text.custom_id == name).map(|text| text.value.chars().take(LONGEST_TEXT)).next();
+        text.map(Iterator::collect).unwrap_or_default()
+    }
 }
 
 #[derive(Deserialize)]
@@ -80,6 +109,8 @@ pub struct Member {
     pub user: Option<User>,
     #[serde(default, deserialize_with = "maybe")]
     pub nick: Option<String>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub roles: Vec<Snowflake>,
     #[serde(default, deserialize_with = "maybe")]
     pub permissions: Option<Permissions>,
 }

@@ -183,6 +183,8 @@ fn view(id: &str) -> CompanionView {
         model: ModelChoice::default(),
         picture: None,
         greets: false,
+        guild: None,
+        public_picture: None,
     }
 }
 

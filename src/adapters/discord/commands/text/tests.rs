@@ -125,7 +125,7 @@ fn said() -> Vec<(String, bool)> {
     let needs = needs.iter().flat_map(|need| <[&str; 2]>::from(need.explanation())).map(str::to_owned);
     let refusals = REFUSALS.map(|(status, code)| words::discord_refusal(&Refusal::new(status, code, "").to_string()));
     let mut said: Vec<_> = needs.chain(refusals.iter().flat_map(keys)).map(|text| (text, false)).collect();
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("commands")];
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -135,7 +135,9 @@ fn said() -> Vec<(String, bool)> {
                 let source = std::fs::read_to_string(&path).unwrap();
                 let calls: Vec<_> = source.match_indices("say!(").map(|(at, call)| source.split_at(at + call.len())).collect();
                 said.extend(calls.iter().filter_map(|(before, call)| {
-                    let is_label = before.ends_with("button: say!(");
+                    let before = before.trim_end_matches("say!(").trim_end();
+                    let is_label = before.ends_with("button:")
+                        || before.rsplit_once("ButtonStyle::").is_some_and(|(_, rest)| rest.ends_with(',') && !rest.contains(' '));
                     Some((literal(call.trim_start().strip_prefix('"')?), is_label))
                 }));
             }

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, MESSAGE_COMPONENT};
+use super::super::interactions::{
+    APPLICATION_COMMAND, AUTOCOMPLETE, CHANNEL_MENU, MESSAGE_COMPONENT, MODAL_SUBMIT, ROLE_MENU, TEXT_MENU, components_in,
+};
 use super::super::messages::image_hash;
 use super::super::permissions::in_guild;
 use super::super::{Answered, Command, Content, Event, Id, Intents, Interaction, Permissions, Place, State};
@@ -55,6 +57,24 @@ impl Counterpart {
         self.with(|state| state.send_interaction(MESSAGE_COMPONENT, user, channel, data, None))
     }
 
+    /// A person uses the button or the menu whose id begins with this, in a message. `chosen`: the values that are chosen in a menu.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the person cannot do that.
+    pub fn use_component(&self, user: Id, channel: Id, message: Id, id: &str, chosen: &[String]) -> Result<Id, &'static str> {
+        self.with(|state| state.use_component(user, channel, message, id, chosen))
+    }
+
+    /// The person who was shown a modal submits it, with these texts.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it cannot be submitted.
+    pub fn submit(&self, interaction: Id, texts: &[(&str, &str)]) -> Result<Id, &'static str> {
+        self.with(|state| state.submit(interaction, texts))
+    }
+
     /// The person who used a command chooses an option from the select menu in its answer.
     ///
     /// # Errors
@@ -104,6 +124,83 @@ impl State {
         let message = message.json(&self.world, Content::All);
         let data = json!({ "id": 1, "custom_id": list["custom_id"], "component_type": 3, "values": [value] });
         Ok(self.send_interaction(MESSAGE_COMPONENT, user, channel, data, Some(message)))
+    }
+
+    /// <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-object-message-component-data-structure>
+    fn use_component(&mut self, user: Id, channel: Id, message: Id, id: &str, chosen: &[String]) -> Result<Id, &'static str> {
+        let shown = self.world.message(channel, message).ok_or("there is no such message")?;
+        if shown.is_ephemeral() {
+            let is_for = |interaction: &Interaction| interaction.original == Some(message) && interaction.user == user;
+            if !self.world.interactions.values().any(is_for) {
+                return Err("only another person sees the message");
+            }
+        }
+        let begins = |component: &&Value| component["custom_id"].as_str().is_some_and(|custom| custom.starts_with(id));
+        let component = components_in(&shown.components).find(begins).cloned().ok_or("there is no such component")?;
+        let shown = shown.json(&self.world, Content::All);
+        let kind = component["type"].as_u64().unwrap_or_default();
+        let limits = (component["min_values"].as_u64().unwrap_or(1), component["max_values"].as_u64().unwrap_or(1));
+        let mut data = json!({ "id": 1, "custom_id": component["custom_id"], "component_type": kind });
+        if matches!(kind, TEXT_MENU | ROLE_MENU | CHANNEL_MENU) {
+            if !(limits.0..=limits.1).contains(&(chosen.len() as u64)) {
+                return Err("so many cannot be chosen");
+            }
+            data["values"] = json!(chosen);
+        } else if !chosen.is_empty() {
+            return Err("nothing can be chosen");
+        }
+        let guild = self.world.guild_of(channel);
+        let ids: Vec<Id> = chosen.iter().filter_map(|value| Id::parse(value)).collect();
+        match kind {
+            TEXT_MENU => {
+                let mut options = component["options"].as_array().into_iter().flatten().map(|option| &option["value"]);
+                let values: Vec<_> = options.by_ref().collect();
+                if !chosen.iter().all(|value| values.contains(&&json!(value))) {
+                    return Err("there is no such option to choose");
+                }
+            }
+            ROLE_MENU if !ids.iter().all(|role| guild.is_some_and(|guild| guild.roles.contains_key(role))) => {
+                return Err("there is no such role");
+            }
+            CHANNEL_MENU => data["resolved"] = json!({ "channels": self.resolved(user, guild.map(|guild| guild.id), &ids)? }),
+            _ => {}
+        }
+        let id = self.send_interaction(MESSAGE_COMPONENT, user, channel, data, Some(shown));
+        self.set_component(id, message);
+        Ok(id)
+    }
+
+    fn set_component(&mut self, interaction: Id, message: Id) {
+        if let Some(interaction) = self.world.interactions.get_mut(&interaction) {
+            interaction.component_of = Some(message);
+        }
+    }
+
+    /// <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-object-modal-submit-data-structure>
+    fn submit(&mut self, interaction: Id, texts: &[(&str, &str)]) -> Result<Id, &'static str> {
+        let answers = self.journal.answers.iter().find(|answer| answer.interaction == interaction && answer.kind == 9);
+        let modal = answers.ok_or("no modal was shown")?.data.clone();
+        let mut rows = Vec::new();
+        for input in components_in(modal["components"].as_array().ok_or("it has no inputs")?) {
+            let text = texts.iter().find(|(id, _)| input["custom_id"] == *id).map(|(_, text)| (*text).to_owned());
+            // A text that is not changed is submitted as it was shown.
+            let text = text.unwrap_or_else(|| input["value"].as_str().unwrap_or_default().to_owned());
+            let length = text.chars().count() as u64;
+            let is_required = input["required"].as_bool().unwrap_or(true);
+            if length > input["max_length"].as_u64().unwrap_or(4_000) || is_required && length == 0 {
+                return Err("a text is too long, or missing");
+            }
+            rows.push(json!({ "type": 1, "components": [{ "type": 4, "custom_id": input["custom_id"], "value": text }] }));
+        }
+        let Interaction { user, channel, component_of, .. } = self.world.interactions[&interaction].clone();
+        let data = json!({ "custom_id": modal["custom_id"], "components": rows });
+        let message = component_of.and_then(|message| self.world.message(channel, message));
+        let message = message.map(|message| message.json(&self.world, Content::All));
+        let id = self.send_interaction(MODAL_SUBMIT, user, channel, data, message);
+        if let Some(message) = component_of {
+            self.set_component(id, message);
+        }
+        Ok(id)
     }
 
     /// A command that Discord offers to a user in a channel, or the reason why there is none.
@@ -165,8 +262,8 @@ impl State {
         event["id"] = json!(id);
         event["token"] = json!(token);
         let place = target_channel.guild.map_or(Place::Elsewhere, Place::Guild);
-        let interaction =
-            Interaction { id, token, kind, channel, user, asked_at: Instant::now(), answered: Answered::Not, original: None };
+        let (asked_at, answered, original, component_of) = (Instant::now(), Answered::Not, None, None);
+        let interaction = Interaction { id, token, kind, channel, user, asked_at, answered, original, component_of };
         self.world.interactions.insert(id, interaction);
         self.send_event(&Event::new("INTERACTION_CREATE", place, Intents::empty(), event));
         id

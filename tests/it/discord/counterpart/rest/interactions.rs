@@ -4,7 +4,9 @@
 
 use serde_json::Value;
 
-use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, MESSAGE_COMPONENT, check_choices, check_components};
+use super::super::interactions::{
+    APPLICATION_COMMAND, AUTOCOMPLETE, MESSAGE_COMPONENT, MODAL_SUBMIT, check_choices, check_modal,
+};
 use super::super::journal::Answer;
 use super::super::messages::{CHAT_INPUT_COMMAND, EPHEMERAL, LOADING};
 use super::super::{Answered, Author, Content, Draft, Id, Interaction, Message, Refusal, Sender, State, Unknown};
@@ -14,6 +16,8 @@ use super::{Call, Reply, done, ok};
 const PONG: u64 = 1;
 const MESSAGE: u64 = 4;
 const DEFERRED_MESSAGE: u64 = 5;
+const DEFERRED_UPDATE: u64 = 6;
+const UPDATE: u64 = 7;
 const CHOICES: u64 = 8;
 const MODAL: u64 = 9;
 /// The default limit of a file: the smaller one of those that Discord has had, 10 and 20 MiB.
@@ -30,11 +34,8 @@ impl State {
         let kind = call.body["type"].as_u64().ok_or_else(|| Refusal::missing(&["type"]))?;
         let data = &call.body["data"];
         let message = match (interaction.kind, kind) {
-            (APPLICATION_COMMAND | MESSAGE_COMPONENT, MESSAGE) => {
-                check_components(data)?;
-                Some(self.answer_with(&interaction, data)?)
-            }
-            (APPLICATION_COMMAND | MESSAGE_COMPONENT, DEFERRED_MESSAGE) => {
+            (APPLICATION_COMMAND | MESSAGE_COMPONENT | MODAL_SUBMIT, MESSAGE) => Some(self.answer_with(&interaction, data)?),
+            (APPLICATION_COMMAND | MESSAGE_COMPONENT | MODAL_SUBMIT, DEFERRED_MESSAGE) => {
                 let flags = data["flags"].as_u64().unwrap_or_default() & EPHEMERAL | LOADING;
                 Some(self.say(Message { flags, ..self.answering(&interaction, "") }))
             }
@@ -42,9 +43,15 @@ impl State {
                 check_choices(data)?;
                 None
             }
-            (MESSAGE_COMPONENT, 6 | 7) => return Err(Refusal::new(501, 0, "the counterpart changes no messages by components")),
+            (MESSAGE_COMPONENT | MODAL_SUBMIT, DEFERRED_UPDATE | UPDATE) if interaction.component_of.is_some() => {
+                if kind == UPDATE {
+                    self.update(&interaction, data)?;
+                }
+                interaction.component_of
+            }
             (APPLICATION_COMMAND | MESSAGE_COMPONENT, MODAL) => {
-                return Err(Refusal::new(501, 0, "the counterpart shows no modals"));
+                check_modal(data)?;
+                None
             }
             (_, PONG..=12) => {
                 let message = "This interaction cannot be answered with this type.";
@@ -54,7 +61,7 @@ impl State {
         };
         let ephemeral = message.and_then(|id| self.world.message(interaction.channel, id)).is_some_and(Message::is_ephemeral);
         self.journal.answers.push(Answer { interaction: id, kind, data: data.clone(), ephemeral });
-        let answered = if kind == DEFERRED_MESSAGE { Answered::Deferred } else { Answered::Fully };
+        let answered = if matches!(kind, DEFERRED_MESSAGE | DEFERRED_UPDATE) { Answered::Deferred } else { Answered::Fully };
         self.world.interactions.insert(id, Interaction { answered, original: message, ..interaction.clone() });
         done()
     }
@@ -73,7 +80,18 @@ impl State {
     fn answer_with(&mut self, interaction: &Interaction, data: &Value) -> Result<Id, Refusal> {
         let draft = Draft::read(data, FLAGS)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(interaction.channel), Sender::Webhook);
-        Ok(self.say(Message { mentions, flags: draft.flags, ..self.answering(interaction, &draft.content) }))
+        let Draft { content, embeds, components, flags, .. } = draft;
+        Ok(self.say(Message { mentions, embeds, components, flags, ..self.answering(interaction, &content) }))
+    }
+
+    /// Replaces the message with the component that was used.
+    fn update(&mut self, interaction: &Interaction, data: &Value) -> Result<(), Refusal> {
+        let draft = Draft::read(data, FLAGS)?;
+        let message = interaction.component_of.ok_or_else(|| Refusal::unknown(Unknown::Message))?;
+        self.edit(interaction.channel, message, |edited| {
+            (edited.content, edited.embeds, edited.components) = (draft.content, draft.embeds, draft.components);
+        });
+        Ok(())
     }
 
     fn by_interaction(&self, call: &Call) -> Result<&Interaction, Refusal> {
@@ -106,7 +124,7 @@ impl State {
         let draft = Draft::read(&body, FLAGS)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(channel), Sender::Webhook);
         self.edit(channel, message, |edited| {
-            edited.content = draft.content;
+            (edited.content, edited.embeds, edited.components) = (draft.content, draft.embeds, draft.components);
             edited.mentions = mentions;
             edited.attachments = attachments;
         });

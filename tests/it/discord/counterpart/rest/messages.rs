@@ -89,7 +89,8 @@ impl State {
         }
         let mentions = draft.mentions(&self.world, self.world.guild_of(channel), Sender::Bot);
         let new = Message::new(channel, Author::User(self.world.bot()), &draft.content);
-        let id = self.say(Message { mentions, flags: draft.flags, nonce: nonce.clone(), ..new });
+        let components = draft.components;
+        let id = self.say(Message { mentions, components, flags: draft.flags, nonce: nonce.clone(), ..new });
         let mut json = find_message(&self.world, channel, id)?.json(&self.world, self.world.rest_content());
         if let Some(nonce) = nonce {
             json["nonce"] = nonce;
