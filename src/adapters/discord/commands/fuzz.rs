@@ -11,6 +11,8 @@ pub fn interactions() -> Vec<Vec<u8>> {
         r#"{"id":"1","application_id":"9","token":"tell-nobody","type":2,"channel_id":"3","user":{"id":"7"},"data":{"name":"tertulia","options":[{"name":"forget","type":2,"options":[{"name":"me","type":1,"options":[]}]}]}}"#,
         r#"{"id":"1","application_id":"9","token":"tell-nobody","type":2,"guild_id":"2","channel_id":"3","member":{"user":{"id":"7","username":"ana"},"nick":"Ana"},"data":{"name":"Ask a companion about this","type":3,"target_id":"30","resolved":{"messages":{"30":{"id":"30","channel_id":"3","author":{"id":"8","username":"bob"},"content":"hi"}}}}}"#,
         r#"{"id":"1","application_id":"9","token":"tell-nobody","type":3,"guild_id":"2","channel_id":"3","member":{"user":{"id":"7"}},"data":{"custom_id":"ask:1","component_type":3,"values":["aria"]}}"#,
+        r#"{"id":"1","application_id":"9","token":"tell-nobody","type":3,"guild_id":"2","channel_id":"3","member":{"user":{"id":"7"},"roles":["5"]},"data":{"custom_id":"setup:who:0:3.1f","component_type":3,"values":["aria"]}}"#,
+        r#"{"id":"1","application_id":"9","token":"tell-nobody","type":5,"guild_id":"2","channel_id":"3","member":{"user":{"id":"7"}},"data":{"custom_id":"own:luna:0123","components":[{"type":1,"components":[{"type":4,"custom_id":"name","value":"Luna"}]}]}}"#,
     ])
 }
 

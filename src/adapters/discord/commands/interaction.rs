@@ -19,9 +19,8 @@ use twilight_model::guild::Permissions;
 
 use self::payload::{GivenOption, Payload};
 use super::memory::MemoryOptions;
-use super::menus::{self, OwnRequest, SetupRequest};
+use super::menus::{self, OwnRequest, RoleList, RoleOptions, SetupRequest};
 use super::registered::{self as name, CHANNEL_TYPES, Level};
-use super::roles::{RoleList, RoleOptions};
 use crate::domain::id::GuildId;
 use crate::outgoing::HELP_FOR;
 use crate::permissions::{self, Need, Place};

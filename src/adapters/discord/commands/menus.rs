@@ -1,4 +1,5 @@
-//! The ids of the buttons and menus of `/tertulia setup` and of the forms of `/tertulia own`, and what a person requests with them.
+//! The ids of the buttons and menus of `/tertulia setup`, and of the forms of `/tertulia own`, and what a person requests with them and with
+//! `/tertulia roles`.
 //!
 //! An id has everything that a step needs, and each step shows the menu anew. So a step works after a restart, too, and nothing is stored between steps.
 
@@ -75,20 +76,38 @@ pub(super) fn read(id: &str, chosen: &[String], now: Moment) -> Option<SetupRequ
     if id == BEGIN {
         return Some(SetupRequest::Begin);
     }
-    let mut parts = id.strip_prefix(BEGIN)?.strip_prefix(':')?.split(':');
+    let rest = id.strip_prefix(BEGIN)?.strip_prefix(':')?;
     // A menu of another version has other ids.
-    let step = (|| {
-        let name = parts.next()?;
-        let (step, _) = NAMES.iter().find(|(_, other)| *other == name)?;
-        let shown = u64::from_str_radix(parts.next()?, 16).ok()?;
-        let channels = parts.next()?.split('.').filter(|channel| !channel.is_empty());
-        let channel = |channel: &str| Snowflake::new(u64::from_str_radix(channel, 16).ok()?);
-        let channels: Vec<_> = channels.take(MOST_CHANNELS).map(channel).collect::<Option<_>>()?;
-        let is_usable = seconds(now).saturating_sub(shown) < USABLE.as_secs();
-        let chosen = chosen.iter().take(MOST_CHOICES).cloned().collect();
-        is_usable.then_some(SetupRequest::Step { step: *step, channels, chosen })
-    })();
-    Some(step.unwrap_or(SetupRequest::Outdated))
+    Some(read_step(rest, chosen, now).unwrap_or(SetupRequest::Outdated))
+}
+
+fn read_step(rest: &str, chosen: &[String], now: Moment) -> Option<SetupRequest> {
+    let mut parts = rest.split(':');
+    let name = parts.next()?;
+    let (step, _) = NAMES.iter().find(|(_, other)| *other == name)?;
+    let shown = u64::from_str_radix(parts.next()?, 16).ok()?;
+    let channels = parts.next()?.split('.').filter(|channel| !channel.is_empty());
+    let channel = |channel: &str| Snowflake::new(u64::from_str_radix(channel, 16).ok()?);
+    let channels: Vec<_> = channels.take(MOST_CHANNELS).map(channel).collect::<Option<_>>()?;
+    let is_usable = seconds(now).saturating_sub(shown) < USABLE.as_secs();
+    let chosen = chosen.iter().take(MOST_CHOICES).cloned().collect();
+    is_usable.then_some(SetupRequest::Step { step: *step, channels, chosen })
+}
+
+/// One of the two lists of roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RoleList {
+    MayAddress,
+    NeverAnswered,
+}
+
+/// A change of the rules. Without a list and a role, they are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RoleOptions {
+    pub list: Option<RoleList>,
+    pub role: Option<Snowflake>,
+    /// Whether the role is added to the list, or removed from it.
+    pub on: bool,
 }
 
 /// The names of a form's texts.

@@ -3,27 +3,12 @@
 use std::sync::Arc;
 
 use super::interaction::{ChannelContext, Person};
+use super::menus::{RoleList, RoleOptions};
 use super::text::{Text, say};
 use super::{Answer, CommandHandler, words};
 use crate::ports::notes::NoteError;
 use crate::roles::{MOST_ROLES, RoleRules};
 use crate::snowflake::Snowflake;
-
-/// One of the two lists of roles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RoleList {
-    MayAddress,
-    NeverAnswered,
-}
-
-/// A change of the rules. Without a list and a role, they are shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct RoleOptions {
-    pub list: Option<RoleList>,
-    pub role: Option<Snowflake>,
-    /// Whether the role is added to the list, or removed from it.
-    pub on: bool,
-}
 
 impl RoleList {
     pub(super) fn of(self, rules: &RoleRules) -> &[Snowflake] {
@@ -118,7 +103,6 @@ fn no_rules() -> Answer {
     Answer::Refused(say!("Only servers have roles."))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the signature that `map_err` requires")]
 fn unread(error: NoteError) -> Answer {
     tracing::warn!(%error, "the rules for roles cannot be read or written");
     Answer::Failed(words::broken())

@@ -63,7 +63,7 @@ async fn a_servers_own_companion_is_made_changed_and_removed_there_and_seen_nowh
     assert_eq!(luna["guild"], json!(format!("discord:{}", new.guild)));
     let id = luna["id"].as_str().unwrap();
     let plan = json!({ "guild": "home", "companions": ["aria", id] });
-    assert_eq!(server.ask(Method::PUT, "/api/rooms/lobby", Some(plan)).await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(server.ask(Method::PUT, "/api/rooms/lobby", Some(plan)).await.0, StatusCode::UNPROCESSABLE_ENTITY);
 
     // The manager of another server sees nothing of it.
     assert!(!ask(zoe, elsewhere, sub("status", json!([]))).await.contains("Luna"));

@@ -147,7 +147,7 @@ async fn a_server_is_welcomed_once_when_the_bot_is_invited() {
 
     discord.invite_bot(away, INVITED);
     let post = discord.post_in(lounge).await;
-    assert!(post.content.contains("`/tertulia join`") && post.content.contains("`/tertulia about`"), "{}", post.content);
+    assert!(post.content.contains("`/tertulia setup`") && post.content.contains("`/tertulia about`"), "{}", post.content);
     // A new session reports the server again.
     discord.invalidate(0, false);
     discord.wait_for("a new session", |state| state.journal.identifies.len() == 2).await;

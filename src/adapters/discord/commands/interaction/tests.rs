@@ -8,6 +8,7 @@ fn every_command_is_read_with_its_options() {
     let sub = |name: &str, options: Value| json!([{ "type": 1, "name": name, "options": options }]);
     let me = |group: &str, options: Value| json!([{ "type": 2, "name": group, "options": sub("me", options) }]);
     let voice = |name: &str| json!([{ "type": 2, "name": "voice", "options": sub(name, json!([])) }]);
+    let own = |name: &str, options: Value| json!([{ "type": 2, "name": "own", "options": sub(name, options) }]);
     let some = |text: &str| Some(text.to_owned());
 
     for (options, expected) in [
@@ -43,6 +44,19 @@ fn every_command_is_read_with_its_options() {
             sub("say", json!([text("companion", "aria"), text("text", " Hi. ")])),
             Command::Say { companion: "aria".to_owned(), text: "Hi.".to_owned() },
         ),
+        (sub("companion", json!([text("companion", "aria")])), Command::Companion { companion: some("aria") }),
+        (sub("setup", json!([])), Command::SetUp(SetupRequest::Begin)),
+        (sub("roles", json!([])), Command::Roles(RoleOptions { list: None, role: None, on: true })),
+        (
+            sub("roles", json!([text("list", "never_answered"), text("role", "8"), text("switch", "off")])),
+            Command::Roles(RoleOptions { list: Some(RoleList::NeverAnswered), role: Snowflake::new(8), on: false }),
+        ),
+        (own("make", json!([])), Command::Own(OwnRequest::Make)),
+        (own("change", json!([text("companion", "luna")])), Command::Own(OwnRequest::Change { companion: "luna".to_owned() })),
+        (
+            own("remove", json!([text("companion", "luna")])),
+            Command::Own(OwnRequest::Remove { companion: "luna".to_owned(), sure: false }),
+        ),
         (sub("about", json!([])), Command::About),
         (sub("help", json!([])), Command::Help),
     ] {
@@ -68,6 +82,10 @@ fn unsupported_interactions_are_recognised_and_can_be_answered() {
         sub("forget", json!([{ "name": "everybody" }])),
         sub("voice", json!([{ "name": "sing" }])),
         sub("voice", json!([])),
+        sub("roles", json!([{ "name": "list", "value": "kings" }])),
+        sub("roles", json!([{ "name": "role", "value": "x" }])),
+        sub("own", json!([{ "name": "sell" }])),
+        sub("own", json!([{ "name": "change" }])),
         // A channel that is not among the resolved ones.
         sub("join", json!([{ "name": "companion", "value": "aria" }, { "name": "where", "value": "99" }])),
         sub("join", json!([{ "name": "companion", "value": "aria" }, { "name": "where", "value": 99 }])),
@@ -159,6 +177,22 @@ fn discords_permissions_decide_who_may_change_a_channel() {
     let read = read_json(&direct);
     assert!(read.here.user_may_change() && read.here.is_direct());
     assert_eq!((read.here.guild_id().as_str(), read.here.missing()), ("dm:discord:3", Some(Vec::new())));
+}
+
+#[test]
+fn a_form_has_the_typed_texts_within_their_limit() {
+    let mut interaction = used_command(Value::Null);
+    let row = |name: &str, value: String| json!({ "type": 1, "components": [{ "type": 4, "custom_id": name, "value": value }] });
+    interaction["type"] = json!(5);
+    interaction["data"] =
+        json!({ "custom_id": "own::", "components": [row("name", "Luna".to_owned()), row("persona", "x".repeat(9_000))] });
+
+    let action = read_json(&interaction).action;
+    let Action::Command(Command::Own(OwnRequest::Written { of: None, form })) = action else { panic!("{action:?}") };
+
+    assert_eq!((&*form.name, form.persona.len(), &*form.picture), ("Luna", 4_000, ""));
+    interaction["data"]["custom_id"] = json!("theirs");
+    assert!(matches!(read_json(&interaction).action, Action::Unknown { choices: false }));
 }
 
 #[test]

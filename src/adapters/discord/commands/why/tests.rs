@@ -61,6 +61,16 @@ fn a_companion_that_lost_the_floor_is_described_so() {
 }
 
 #[test]
+fn a_role_that_may_not_address_companions_is_named_as_the_reason() {
+    let mut restricted = record(Trigger::Lull, "NO", "other_addressed");
+    restricted.more = Map::from_iter([("by_role".to_owned(), json!(true))]);
+
+    let line = decision_line(&room(), &restricted).in_language("en-US");
+
+    assert!(line.contains("may not address companions here"), "{line}");
+}
+
+#[test]
 fn a_long_answer_is_cut_at_a_line() {
     let mut long = record(Trigger::Lull, "NO", "model_no");
     long.more = Map::from_iter([("why".to_owned(), json!("*".repeat(10_000)))]);
