@@ -295,7 +295,8 @@ impl CommandHandler {
                 self.send_only_answer(pending, &answering::choices(&choices), "done").await
             }
             Action::Unknown { choices } => {
-                let body = if choices { answering::choices(&[]) } else { answering::message(&words::unknown(), &handle.language) };
+                let body =
+                    if choices { answering::choices(&[]) } else { answering::message(&words::unknown(), &handle.language) };
                 self.send_only_answer(pending, &body, "refused").await
             }
         };

@@ -23,7 +23,9 @@ impl CommandHandler {
     ) -> Result<Text, Answer> {
         may_change(at, here)?;
         if !at.can_have_members() {
-            return Err(Answer::Refused(say!("Companions cannot join a channel of this kind: choose one in which people write.")));
+            return Err(Answer::Refused(say!(
+                "Companions cannot join a channel of this kind: choose one in which people write."
+            )));
         }
         let companion = self.configured(typed, here).await?;
         self.refuse_in_guilds_without_bot(at).await?;
@@ -273,7 +275,10 @@ pub(super) fn room_quiet(room: &Room) -> Option<Text> {
     let when = match room.quiet_hours? {
         QuietHours::Never => return None,
         QuietHours::Always => say!("In this channel, companions speak only when they are spoken to, at all times."),
-        hours => say!("In this channel, companions speak only when they are spoken to in the hours {hours}.", hours = hours.to_string()),
+        hours => say!(
+            "In this channel, companions speak only when they are spoken to in the hours {hours}.",
+            hours = hours.to_string()
+        ),
     };
     Some(Text::sentences([when, say!("`/tertulia talkativeness` without a companion changes that.")]))
 }

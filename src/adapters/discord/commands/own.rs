@@ -217,12 +217,17 @@ mod tests {
     fn the_form_fits_in_every_language() {
         for language in ["en-US", "de", "es-419", "fr", "ja", "pt-BR"] {
             for title in [say!("A companion of your own"), say!("Change a companion")] {
-                let Answer::Form { form, .. } = form("own:", &title, &CompanionFields::default(), language) else { panic!("a form") };
+                let Answer::Form { form, .. } = form("own:", &title, &CompanionFields::default(), language) else {
+                    panic!("a form")
+                };
                 let length = |text: &Value| text.as_str().map_or(0, |text| text.chars().count());
                 let inputs = form["components"].as_array().unwrap().iter().map(|row| &row["components"][0]);
                 assert!((1..=45).contains(&length(&form["title"])), "{language}: {}", form["title"]);
                 for input in inputs {
-                    assert!((1..=45).contains(&length(&input["label"])) && length(&input["placeholder"]) <= 100, "{language}: {input}");
+                    assert!(
+                        (1..=45).contains(&length(&input["label"])) && length(&input["placeholder"]) <= 100,
+                        "{language}: {input}"
+                    );
                 }
             }
         }

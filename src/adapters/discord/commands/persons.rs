@@ -33,7 +33,9 @@ impl CommandHandler {
         if !sure {
             let all = by_place(
                 here.is_direct(),
-                say!("This removes everything that you said on this server from the companions' memory, with everything derived from it."),
+                say!(
+                    "This removes everything that you said on this server from the companions' memory, with everything derived from it."
+                ),
                 say!(
                     "This removes everything that you said in this conversation from the companions' memory, with everything derived from it."
                 ),
@@ -140,7 +142,9 @@ impl CommandHandler {
             ]),
             (true, false) => by_place(
                 here.is_direct(),
-                say!("No companion on this server listens to you, as you wanted. To change that: `/tertulia ignore me switch:off`"),
+                say!(
+                    "No companion on this server listens to you, as you wanted. To change that: `/tertulia ignore me switch:off`"
+                ),
                 say!(
                     "No companion in this conversation listens to you, as you wanted. To change that: `/tertulia ignore me switch:off`"
                 ),

@@ -62,9 +62,7 @@ impl CommandHandler {
             (_, []) => say!("In no channel that you see. `/tertulia join` adds it."),
             (true, _) => say!("Yes"),
             (false, channels) if more == 0 => Text::Plain(channels.join(", ")),
-            (false, channels) => {
-                Text::sentences([Text::Plain(channels.join(", ")), say!("and {count} more", count = more)])
-            }
+            (false, channels) => Text::sentences([Text::Plain(channels.join(", ")), say!("and {count} more", count = more)]),
         };
         // What holds here, otherwise what the companion has by itself.
         let in_this_channel = places.iter().find(|room| room.id.channel() == here.channel.channel());

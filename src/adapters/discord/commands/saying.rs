@@ -94,8 +94,7 @@ impl CommandHandler {
         let room = self.room_for_speaker(here, person).await?;
         let companion = member(&room, typed)?.clone();
         let text_for_model = readable_words(text, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
-        let heading =
-            say!("{person} to {companion}:", person = name(&person.name), companion = name(&companion.name));
+        let heading = say!("{person} to {companion}:", person = name(&person.name), companion = name(&companion.name));
         let shown = Text::lines([heading, Text::Plain(quoted(text))]);
         if shown.in_language(language).chars().count() > words::LONGEST {
             return Err(Answer::Refused(say!(

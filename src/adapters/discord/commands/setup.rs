@@ -170,7 +170,8 @@ impl CommandHandler {
         {
             let level = chosen.level();
             let name = |name: &'static str| Text::known(name).in_language(language);
-            let options: Vec<_> = LEVELS.iter().map(|(id, label)| option(id, &name(label), level.as_deref() == Some(*id))).collect();
+            let options: Vec<_> =
+                LEVELS.iter().map(|(id, label)| option(id, &name(label), level.as_deref() == Some(*id))).collect();
             let level_id = id(Step::Level, now, &channels);
             rows.push(menu(
                 ComponentType::TextSelectMenu,
@@ -214,9 +215,7 @@ impl CommandHandler {
             say!("**For the whole server**"),
             Text::sentences([say!("**Memory.**"), memory]),
             Text::sentences([say!("**Privacy.**"), words::what_is_kept()]),
-            say!(
-                "Please tell the members, for example in the topics of these channels: `/tertulia about` says it to everybody."
-            ),
+            say!("Please tell the members, for example in the topics of these channels: `/tertulia about` says it to everybody."),
         ];
         let mut rows = Vec::new();
         if let Some(rules) = self.rules(here).await? {
@@ -328,8 +327,7 @@ impl Chosen {
 fn channel_lines(at: &ChannelContext, room: Option<&Room>) -> Vec<Text> {
     let companions = room.map_or(&[][..], |room| &room.companions);
     let names = if companions.is_empty() { say!("nobody yet") } else { listed(companions.iter().map(|one| &one.name)) };
-    let mut lines =
-        vec![words::blank(), say!("**{channel}**: {names}", channel = channel(at.channel.get()), names = names)];
+    let mut lines = vec![words::blank(), say!("**{channel}**: {names}", channel = channel(at.channel.get()), names = names)];
     lines.extend(companions.iter().map(line));
     lines.extend(room.and_then(room_quiet));
     lines.extend(words::needs(&at.missing().unwrap_or_default()));

@@ -208,7 +208,8 @@ fn obstacles(status: &ChannelStatus) -> Vec<Text> {
         lines.push(Text::sentences([stopped, again]).bullet());
     }
     if !status.store_is_ready {
-        lines.push(say!("Messages cannot be stored at the moment. The operator of the bot finds the reason in its log.").bullet());
+        lines
+            .push(say!("Messages cannot be stored at the moment. The operator of the bot finds the reason in its log.").bullet());
     }
     if !status.models_are_ready {
         lines.push(

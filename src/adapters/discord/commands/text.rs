@@ -84,7 +84,8 @@ impl Text {
             Self::Plain(text) => text.clone(),
             Self::Said(english, values) => {
                 let translated = translations(english).and_then(|translations| translations.get(language));
-                let value = |name: &str| values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.in_language(language));
+                let value =
+                    |name: &str| values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.in_language(language));
                 filled(translated.map_or(english, |text| text), value)
             }
             Self::Joined(texts, separator) => {

@@ -48,12 +48,17 @@ impl CommandHandler {
                 Some(theirs) => self.look_at(theirs, guild, here, person).await?,
                 None if here.is_voice() => here.clone(),
                 None => {
-                    return Err(Answer::Refused(say!("Enter a voice channel first, or name one: `/tertulia voice join where:…`")));
+                    return Err(Answer::Refused(say!(
+                        "Enter a voice channel first, or name one: `/tertulia voice join where:…`"
+                    )));
                 }
             },
         };
         if !at.is_voice() {
-            return Err(Answer::Refused(say!("{channel} has no call: choose a voice channel.", channel = channel(at.channel.get()))));
+            return Err(Answer::Refused(say!(
+                "{channel} has no call: choose a voice channel.",
+                channel = channel(at.channel.get())
+            )));
         }
         may_change(&at, here)?;
         if calls.status(guild).is_some_and(|call| call.channel == at.channel && call.is_connected && call.is_asked_for) {
@@ -172,10 +177,9 @@ fn refusal(refused: Refused, at: &ChannelContext, here: &ChannelContext) -> Answ
     match refused {
         Refused::NotFound(_) => Answer::Refused(match elsewhere(at, here) {
             None => no_companion(at, here),
-            Some(channel) => say!(
-                "No companion is in {channel} yet. Add one first: `/tertulia join where:` {channel}",
-                channel = channel
-            ),
+            Some(channel) => {
+                say!("No companion is in {channel} yet. Add one first: `/tertulia join where:` {channel}", channel = channel)
+            }
         }),
         Refused::TooMany { .. } => Answer::Refused(say!(
             "As many calls are going on as this bot takes part in. Please try again later; the operator of the bot can raise the limit."
@@ -190,10 +194,8 @@ fn joined(at: &ChannelContext, room: Option<&Room>, call: Option<&Status>) -> Te
     let Some(call) = call else { return say!("The companions were sent out of the call of {channel} again.", channel = place) };
     if !call.is_connected {
         let why = call.trouble.as_deref().map(|trouble| Text::Plain(words::verbatim(trouble)).bullet());
-        let waits = say!(
-            "The bot is not in the call of {channel} yet, and tries again until `/tertulia voice leave`.",
-            channel = place
-        );
+        let waits =
+            say!("The bot is not in the call of {channel} yet, and tries again until `/tertulia voice leave`.", channel = place);
         let full = say!(
             "If the channel is full: Edit Channel > Overview > User Limit, or give the bot the permission **Move Members** there."
         );
@@ -210,12 +212,14 @@ fn joined(at: &ChannelContext, room: Option<&Room>, call: Option<&Status>) -> Te
 /// Explains why the bot cannot be heard or cannot hear, and what to do.
 fn silence(silence: Silence, is_stage: bool) -> Vec<Text> {
     let Silence { is_suppressed, is_muted, is_deafened } = silence;
-    let suppressed = || match is_stage {
+    let suppressed = || {
+        match is_stage {
         true => say!(
             "The bot is in the audience of the stage: companions hear, and answer in writing. It has asked to speak. *What to do:* open its menu on the stage > Invite to Speak."
         )
         .bullet(),
         false => Text::lines(words::needs([&Need::Speak])),
+    }
     };
     let muted = || {
         say!(
@@ -236,16 +240,12 @@ fn describe(status: &CallStatus) -> Text {
     let CallStatus { call, room, speech, heard, ignored, is_stage } = status;
     let place = channel(call.channel.get());
     let mut lines = vec![match (call.is_connected, call.lasted) {
-        (true, Some(lasted)) if call.is_end_to_end => say!(
-            "**In the call of {channel}** for {time}, encrypted end to end.",
-            channel = place,
-            time = duration(lasted)
-        ),
-        (true, Some(lasted)) => say!(
-            "**In the call of {channel}** for {time}, not encrypted end to end.",
-            channel = place,
-            time = duration(lasted)
-        ),
+        (true, Some(lasted)) if call.is_end_to_end => {
+            say!("**In the call of {channel}** for {time}, encrypted end to end.", channel = place, time = duration(lasted))
+        }
+        (true, Some(lasted)) => {
+            say!("**In the call of {channel}** for {time}, not encrypted end to end.", channel = place, time = duration(lasted))
+        }
         _ => say!("**On the way into the call of {channel}.**", channel = place),
     }];
     if let Some(trouble) = &call.trouble {

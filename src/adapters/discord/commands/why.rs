@@ -47,8 +47,7 @@ impl CommandHandler {
         let present = room.companions.iter().filter(|member| selected.as_ref().is_none_or(|selected| member.id == *selected));
         let mut waiting = Vec::new();
         for member in present.take(MOST_WAITING) {
-            let query =
-                WhyQuery { room: room.id.clone(), companion: Some(member.id.as_str().into()), at: None, language };
+            let query = WhyQuery { room: room.id.clone(), companion: Some(member.id.as_str().into()), at: None, language };
             // Companions whose query fails are omitted.
             let waits = self.backend.records.why(query).await.ok().and_then(|why| why.waiting_for);
             waiting.extend(waits);
@@ -110,11 +109,9 @@ pub(super) fn decision_line(room: &Room, decision: &DecisionRecord) -> Text {
     let outcome = match (&*decision.decision, &*decision.reason) {
         ("YES", "event") => say!("{name} was to answer what had happened", name = name),
         ("YES", _) => match decision.more.get("floor").and_then(|floor| floor.as_str()) {
-            Some("lost") => say!(
-                "{name} wanted to speak ({occasion}), but another companion went first",
-                name = name,
-                occasion = trigger
-            ),
+            Some("lost") => {
+                say!("{name} wanted to speak ({occasion}), but another companion went first", name = name, occasion = trigger)
+            }
             _ => say!("{name} decided to speak ({occasion})", name = name, occasion = trigger),
         },
         // All people in the channel can use this command, so these reasons are not disclosed.
@@ -137,10 +134,9 @@ pub(super) fn decision_line(room: &Room, decision: &DecisionRecord) -> Text {
         }
         (_, "irrelevant") => say!("{name} stayed silent: it would hardly have had anything to say", name = name),
         (_, "budget") => say!("{name} stayed silent: it, or this server, has used up its budget for now", name = name),
-        (_, "unpostable") => say!(
-            "{name} stayed silent: nothing can be posted here at the moment (`/tertulia status` says why)",
-            name = name
-        ),
+        (_, "unpostable") => {
+            say!("{name} stayed silent: nothing can be posted here at the moment (`/tertulia status` says why)", name = name)
+        }
         (_, "loop_guard") => say!("{name} stayed silent: companions had talked long enough among themselves", name = name),
         (_, "closed") => say!("{name} stayed silent: it had ended the conversation", name = name),
         (_, "paused") => say!("{name} stayed silent: it is paused", name = name),

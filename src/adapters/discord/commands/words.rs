@@ -318,7 +318,12 @@ mod tests {
         let refused = Refused::conflict(Detail::of("refusals.too_many_companions", json!({ "count": 9, "most": 8 })));
         let text = |language| refusal_text(&refused).in_language(language);
 
-        assert!(text("de").contains("höchstens 8") && text("es-419").contains("como máximo"), "{} {}", text("de"), text("es-419"));
+        assert!(
+            text("de").contains("höchstens 8") && text("es-419").contains("como máximo"),
+            "{} {}",
+            text("de"),
+            text("es-419")
+        );
         assert!(text("ja").contains("at most 8"), "without a translation it is in English: {}", text("ja"));
     }
 
@@ -326,8 +331,14 @@ mod tests {
     fn names_are_listed_as_in_each_language() {
         let list = |count: usize| listed(&["Aria", "B*o", "Cleo"].map(Arc::from)[..count]);
 
-        assert_eq!([0, 1, 2, 3].map(|count| list(count).in_language("en-GB")), ["nobody", "Aria", "Aria and B\\*o", "Aria, B\\*o and Cleo"]);
-        assert_eq!((list(3).in_language("de"), list(3).in_language("ja")), ("Aria, B\\*o und Cleo".to_owned(), "Aria、B\\*o、Cleo".to_owned()));
+        assert_eq!(
+            [0, 1, 2, 3].map(|count| list(count).in_language("en-GB")),
+            ["nobody", "Aria", "Aria and B\\*o", "Aria, B\\*o and Cleo"]
+        );
+        assert_eq!(
+            (list(3).in_language("de"), list(3).in_language("ja")),
+            ("Aria, B\\*o und Cleo".to_owned(), "Aria、B\\*o、Cleo".to_owned())
+        );
     }
 
     proptest! {

@@ -38,10 +38,8 @@ async fn what_all_people_see_is_in_the_language_of_the_guild() {
     let say = |to: &str| sub("say", json!([companion(to), { "type": 3, "name": "text", "value": "{person}?" }]));
 
     let interaction = scene.discord.command(scene.ana, scene.general, say("aria"));
-    let (shown, refused) = (
-        scene.discord.final_answer(interaction).await.content,
-        scene.final_answer(scene.ana, scene.general, say("zed")).await,
-    );
+    let (shown, refused) =
+        (scene.discord.final_answer(interaction).await.content, scene.final_answer(scene.ana, scene.general, say("zed")).await);
 
     assert_eq!(shown, "**Ana** à **Aria** :\n> {person}?");
     assert_eq!(refused, "„zed“ ist nicht in diesem Kanal. In diesem Kanal: Aria.");

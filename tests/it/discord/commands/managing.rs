@@ -53,7 +53,10 @@ async fn companions_speak_only_when_spoken_to_until_another_level_is_chosen() {
     let one = ask(sub("talkativeness", json!([level("spoken_to"), companion("Aria")]))).await;
     assert!(one.contains("**Aria** speaks only when it is spoken to.") && !one.contains("In this channel, companions"), "{one}");
     let night = ask(sub("talkativeness", json!([hours("23:00-08:00"), companion("Ben")]))).await;
-    assert!(night.contains("**Ben** speaks up now and then. In the hours 23:00-08:00, it speaks only when it is spoken to."), "{night}");
+    assert!(
+        night.contains("**Ben** speaks up now and then. In the hours 23:00-08:00, it speaks only when it is spoken to."),
+        "{night}"
+    );
     let all = ask(sub("talkativeness", json!([level("spoken_to")]))).await;
     assert!(all.contains("In this channel, companions speak only when they are spoken to, at all times."), "{all}");
     assert!(ask(sub("status", json!([]))).await.contains("In this channel, companions speak only when they are spoken to"));

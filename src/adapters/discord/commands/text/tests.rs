@@ -106,22 +106,16 @@ fn the_explanation_of_a_refusal_of_discord_is_translated_and_discords_own_words_
     let german = |why: &str| words::discord_refusal(why).in_language("de");
 
     assert!(german(&explained).ends_with("erlauben."), "{}", german(&explained));
-    assert!(german(&quoted).contains("15 Webhooks") && german(&quoted).ends_with("(Discord said 400, code 30007: Maximum reached)"));
+    assert!(
+        german(&quoted).contains("15 Webhooks") && german(&quoted).ends_with("(Discord said 400, code 30007: Maximum reached)")
+    );
     assert_eq!(german("unknown. Text."), "unknown. Text.");
 }
 
 /// All texts of answers, and whether each is the label of a button.
 fn said() -> Vec<(String, bool)> {
-    let needs = [
-        Need::Listen,
-        Need::Enter,
-        Need::Speak,
-        Need::Webhooks,
-        Need::Unlocked,
-        Need::ReadBack,
-        Need::Send,
-        Need::SendInThreads,
-    ];
+    let needs =
+        [Need::Listen, Need::Enter, Need::Speak, Need::Webhooks, Need::Unlocked, Need::ReadBack, Need::Send, Need::SendInThreads];
     let needs = needs.iter().flat_map(|need| <[&str; 2]>::from(need.explanation())).map(str::to_owned);
     let refusals = REFUSALS.map(|(status, code)| words::discord_refusal(&Refusal::new(status, code, "").to_string()));
     let mut said: Vec<_> = needs.chain(refusals.iter().flat_map(keys)).map(|text| (text, false)).collect();
@@ -137,7 +131,9 @@ fn said() -> Vec<(String, bool)> {
                 said.extend(calls.iter().filter_map(|(before, call)| {
                     let before = before.trim_end_matches("say!(").trim_end();
                     let is_label = before.ends_with("button:")
-                        || before.rsplit_once("ButtonStyle::").is_some_and(|(_, rest)| rest.ends_with(',') && !rest.contains(' '));
+                        || before
+                            .rsplit_once("ButtonStyle::")
+                            .is_some_and(|(_, rest)| rest.ends_with(',') && !rest.contains(' '));
                     Some((literal(call.trim_start().strip_prefix('"')?), is_label))
                 }));
             }

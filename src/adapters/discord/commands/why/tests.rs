@@ -33,7 +33,8 @@ fn decisions_are_listed_newest_first_with_what_companions_wait_for() {
         WaitingFor { text: "Aria thinks *twice*.".into(), messages: Some(9), lull_at: None, retry_at: None, unsettled: 0 };
     let room = room();
 
-    let text = describe(&room, &[(first, None), (second, Some(Text::Plain(verbatim("The *platform* refused it."))))], &[waiting]).in_language("en-US");
+    let text = describe(&room, &[(first, None), (second, Some(Text::Plain(verbatim("The *platform* refused it."))))], &[waiting])
+        .in_language("en-US");
 
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(
@@ -55,7 +56,9 @@ fn a_companion_that_lost_the_floor_is_described_so() {
     lost.more = Map::from_iter([("floor".to_owned(), json!("lost"))]);
 
     assert!(
-        decision_line(&room(), &lost).in_language("en-US").ends_with("wanted to speak (a companion had spoken), but another companion went first")
+        decision_line(&room(), &lost)
+            .in_language("en-US")
+            .ends_with("wanted to speak (a companion had spoken), but another companion went first")
     );
     assert!(describe(&room(), &[], &[]).in_language("en-US").contains("Nothing was decided here yet"));
 }
