@@ -37,6 +37,11 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     let why = ask(ana, sub("why", json!([]))).await;
     assert!(why.contains("**Aria** decided to speak (it was addressed)"), "{why}");
     assert!(why.contains("**What they wait for now**\n• "), "{why}");
+    discord.set_language(ana, "de");
+    let why = ask(ana, sub("why", json!([]))).await;
+    assert!(why.contains("**Aria** hat entschieden, etwas zu sagen (wurde angesprochen)"), "{why}");
+    assert!(why.contains("**Worauf sie gerade warten**\n• ") && !why.contains("thinks"), "{why}");
+    discord.set_language(ana, "en-US");
     let level = json!({ "type": 3, "name": "level", "value": "very_quiet" });
     ask(kim, sub("talkativeness", json!([level]))).await;
     assert!(ask(ana, me("ignore", json!([]))).await.contains("until you use"));
