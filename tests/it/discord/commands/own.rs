@@ -3,7 +3,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::super::counterpart::{Author, INVITED, Id, Message, Permissions};
+use super::super::counterpart::{Author, Counterpart, INVITED, Id, Message, Permissions};
 use super::setup::Newcomers;
 use super::{companion, final_answer, sub};
 
@@ -16,7 +16,7 @@ const LUNA: [(&str, &str); 3] =
     [("name", "Luna"), ("persona", "You are Luna. You watch the moon."), ("picture", "https://example.org/luna.png")];
 
 #[tokio::test]
-async fn a_servers_own_companion_is_made_changed_and_removed_there_and_seen_nowhere_else() {
+async fn a_servers_own_companion_is_made_and_removed_there_and_seen_nowhere_else() {
     let new = Newcomers::new().await;
     let discord = &new.discord;
     let away = discord.guild("Other");
@@ -27,24 +27,13 @@ async fn a_servers_own_companion_is_made_changed_and_removed_there_and_seen_nowh
     discord.invite_bot(new.guild, INVITED);
     discord.post_in(new.lounge).await;
     let ask = async |user, channel, options: Value| final_answer(discord, user, channel, options).await;
-    let opened = async |options: Value| {
-        let interaction = discord.command(new.kim, new.general, options);
-        assert_eq!(discord.answer_to(interaction).await.kind, 9, "a form");
-        interaction
-    };
-    let submitted = async |form: Id, texts: &[(&str, &str)]| {
-        let submitted = discord.submit(form, texts).expect("it can be submitted");
-        discord.answer_to(submitted).await;
-        discord.final_answer(submitted).await
-    };
-
     assert!(ask(new.ana, new.general, own("make", json!([]))).await.contains("*Manage Server*"));
-    let form = opened(own("make", json!([]))).await;
-    let refused = submitted(form, &[LUNA[0], LUNA[1], ("picture", "http://example.org/luna.png")]).await.content;
+    let form = new.form(own("make", json!([]))).await;
+    let refused = submitted(discord, form, &[LUNA[0], LUNA[1], ("picture", "http://example.org/luna.png")]).await.content;
     assert!(refused.contains("https") && refused.contains("You watch the moon."), "{refused}");
-    let taken = submitted(opened(own("make", json!([]))).await, &[("name", "Aria"), LUNA[1]]).await.content;
+    let taken = submitted(discord, new.form(own("make", json!([]))).await, &[("name", "Aria"), LUNA[1]]).await.content;
     assert!(taken.contains("Aria") && !taken.contains("own companion, and"), "{taken}");
-    let made = submitted(opened(own("make", json!([]))).await, &LUNA).await;
+    let made = submitted(discord, new.form(own("make", json!([]))).await, &LUNA).await;
     assert!(made.is_ephemeral() && made.content.starts_with("**Luna** is this server's own companion"), "{made:?}");
     assert!(
         ask(new.kim, new.general, own("make", json!([])))
@@ -87,21 +76,51 @@ async fn a_servers_own_companion_is_made_changed_and_removed_there_and_seen_nowh
     assert!(ask(new.kim, direct, sub("join", json!([companion(id)]))).await.starts_with("There is no companion called"));
     assert!(ask(new.kim, direct, own("make", json!([]))).await.starts_with("Only servers"));
 
-    // Two people change it at once, and the server is killed.
-    let (first, second) =
-        (opened(own("change", json!([companion("Luna")]))).await, opened(own("change", json!([companion(id)]))).await);
-    server.kill().await;
-    let server = new.start(&premises).await;
-    assert!(submitted(first, &[("name", "Lunette")]).await.content.starts_with("**Lunette** is this server's own companion"));
-    assert!(submitted(second, &[("persona", "Lost?")]).await.content.contains("Somebody changed it"));
-    assert!(ask(new.ana, new.general, sub("status", json!([]))).await.contains("**Lunette**"));
-    let question = discord.command(new.kim, new.general, own("remove", json!([companion("lunette")])));
+    let question = discord.command(new.kim, new.general, own("remove", json!([companion("luna")])));
     discord.answer_to(question).await;
     let message = discord.final_answer(question).await;
     let pressed = discord.use_component(new.kim, new.general, message.id, "own-remove:", &[]).expect("the button is there");
-    assert_eq!(discord.final_answer(pressed).await.content, "**Lunette** is gone.");
+    assert_eq!(discord.final_answer(pressed).await.content, "**Luna** is gone.");
     assert!(ask(new.ana, new.general, sub("status", json!([]))).await.starts_with("**No companion is here yet.**"));
     server.stop().await;
+}
+
+#[tokio::test]
+async fn of_two_changes_of_a_servers_own_companion_the_second_is_refused_also_after_a_restart() {
+    let new = Newcomers::new().await;
+    let discord = &new.discord;
+    let premises = new.premises().with("discord.own_companions", "2");
+    let server = new.start(&premises).await;
+    discord.invite_bot(new.guild, INVITED);
+    discord.post_in(new.lounge).await;
+    submitted(discord, new.form(own("make", json!([]))).await, &LUNA).await;
+    let change = || own("change", json!([companion("luna")]));
+    let (first, second) = (new.form(change()).await, new.form(change()).await);
+    server.stop().await;
+
+    let server = new.start(&premises).await;
+    let changed = submitted(discord, first, &[("name", "Lunette")]).await.content;
+    let refused = submitted(discord, second, &[("persona", "Lost?")]).await.content;
+
+    assert!(changed.starts_with("**Lunette** is this server's own companion"), "{changed}");
+    assert!(refused.contains("Somebody changed it") && refused.contains("Lost?"), "{refused}");
+    server.stop().await;
+}
+
+impl Newcomers {
+    /// Kim opens a form.
+    async fn form(&self, options: Value) -> Id {
+        let interaction = self.discord.command(self.kim, self.general, options);
+        assert_eq!(self.discord.answer_to(interaction).await.kind, 9, "a form");
+        interaction
+    }
+}
+
+/// Submits a form. Returns the answer.
+async fn submitted(discord: &Counterpart, form: Id, texts: &[(&str, &str)]) -> Message {
+    let submitted = discord.submit(form, texts).expect("it can be submitted");
+    discord.answer_to(submitted).await;
+    discord.final_answer(submitted).await
 }
 
 #[tokio::test]
