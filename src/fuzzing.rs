@@ -104,6 +104,7 @@ fn targets() -> Vec<Target> {
         Target::new("model_error", llm::openai::fuzz::error, llm::openai::fuzz::errors),
         Target::new("rehearsal", llm::rehearsal::fuzz::prompt, prompts::talk).costing(8).up_to(8 << 10),
         Target::new("opus", audio::opus::fuzz::stream, audio::opus::fuzz::streams).costing(24),
+        Target::new("recording", audio::recording::fuzz::recording, audio::recording::fuzz::recordings).costing(24),
         Target::new("speak", speech::rehearsal::fuzz::speak, long_statements::statements).costing(8),
         Target::new("deepgram_results", speech::deepgram::fuzz::results, speech::deepgram::fuzz::valid).costing(2),
         Target::new("flux_turns", speech::flux::fuzz::turns, speech::flux::fuzz::valid).costing(2),

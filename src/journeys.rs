@@ -3,6 +3,7 @@
 mod abroad;
 mod acknowledging;
 mod again;
+mod attaching;
 mod briefs;
 mod calling;
 mod channels;
@@ -49,5 +50,6 @@ mod tenancy;
 mod together;
 mod tracing;
 mod usage;
+mod voice_notes;
 mod watching;
 mod world;

@@ -148,7 +148,7 @@ async fn accept(writer: &ActorRef<WriterMessage>, channel_key: &ChannelKey) -> R
     let text = "I thought that the bread would be done by now, but nobody opened the oven since";
     let message = Message::new(Author { id: ana.clone(), name: ana, role: Role::Person }, text.into());
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-    let accept = Accept { channel_key: channel_key.clone(), at: None, event, id: None, reply };
+    let accept = Accept { channel_key: channel_key.clone(), at: None, event, id: None, files: Vec::new(), reply };
     // One that is gone drops it, which answers it.
     let _ = writer.cast(WriterMessage::Request(Request::Accept(accept)));
     accepted.await.unwrap_or(Err(tertulia::actors::messages::writer::WriteError::Unknown.into()))

@@ -7,6 +7,7 @@
 //! * `joined`: entering a call. `link`: the connection that carries a whole call, on platforms that have one.
 //! * `allowances`: the daily speech allowance of a guild. `providers`: selects a provider of speech recognition or synthesis, with failover.
 //!   `services`: records usage.
+//! * `recordings`: recognises the words of a recording outside of a call.
 //! * `presence`: journals who is in a call. `rehearsed`: typed texts that count as speech.
 
 pub mod allowances;
@@ -17,6 +18,7 @@ pub mod link;
 pub mod presence;
 pub mod providers;
 mod recognition;
+pub mod recordings;
 mod rehearsed;
 mod services;
 pub mod shutdown;
@@ -32,6 +34,7 @@ use parking_lot::Mutex;
 use crate::actors::calls::allowances::Allowances;
 use crate::actors::calls::call::SharedCall;
 use crate::actors::calls::providers::{Recognisers, Voices};
+use crate::actors::calls::recordings::Recordings;
 use crate::actors::messages::channel::{ChannelMessage, Received};
 use crate::actors::messages::voice_call::CallMessage;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey};
@@ -56,16 +59,21 @@ pub struct Speech {
 pub struct Calls {
     calls: Arc<Mutex<HashMap<ChannelId, Arc<SharedCall>>>>,
     allowances: Arc<Allowances>,
+    recordings: Arc<Recordings>,
     directory: Directory,
 }
 
 impl Calls {
     pub fn new(directory: Directory) -> Self {
-        Self { calls: Arc::default(), allowances: Arc::default(), directory }
+        Self { calls: Arc::default(), allowances: Arc::default(), recordings: Arc::default(), directory }
     }
 
     pub fn allowances(&self) -> &Allowances {
         &self.allowances
+    }
+
+    pub fn recordings(&self) -> &Recordings {
+        &self.recordings
     }
 
     pub fn get(&self, channel: &ChannelId) -> Option<Arc<SharedCall>> {

@@ -29,11 +29,13 @@ mod rounds;
 mod spending;
 mod statements;
 mod steps;
+mod stopping;
 mod summarising;
 #[cfg(test)]
 mod tests;
 mod together;
 mod traces;
+mod transcribing;
 pub mod turn_taking_manager;
 mod voice;
 mod world;
@@ -89,6 +91,7 @@ use restore::Restoring;
 use rounds::RoundHost;
 use spending::Spending;
 use traces::{Traces, record_late_call};
+use transcribing::Transcriptions;
 use voice::VoiceEffects;
 use world::ChannelWorld;
 
@@ -125,6 +128,7 @@ pub struct State {
     traces: Traces,
     notes: Notes,
     help: HelpOffers,
+    transcriptions: Transcriptions,
     _counted: Counted,
 }
 
@@ -170,6 +174,7 @@ impl Actor for Channel {
             traces: Traces::default(),
             notes: Notes::default(),
             help: HelpOffers::default(),
+            transcriptions: Transcriptions::default(),
         })
     }
 
@@ -221,6 +226,11 @@ impl Actor for Channel {
                 state.summarised(upto, messages, text, outcome.as_deref());
             }
             ChannelMessage::NotesTaken { taken, outcome } => state.notes_taken(taken, outcome.as_deref()),
+            ChannelMessage::Transcribed(transcription) => {
+                if state.conversation.awaited_notes().contains(&transcription.note.seq) {
+                    transcribing::journal(*transcription, &state.channel);
+                }
+            }
             // Rounds, and external companions.
             ChannelMessage::RoundDue(round) => state.round_due(round),
             ChannelMessage::ManagerGone(manager) => state.manager_stopped(manager),

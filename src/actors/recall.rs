@@ -461,9 +461,9 @@ async fn sweep(rooms: Arc<Mutex<Rooms>>) {
     }
 }
 
-/// Returns the message of an event, unless it was deleted.
+/// Returns the message of an event, unless it was deleted. A voice note whose words follow is none: the message with its words is.
 pub fn message_of(recorded: Recorded) -> Option<Said> {
     let Recorded { seq, at, event: Event::Said { message, said_at, .. }, .. } = recorded else { return None };
     let at = said_at.unwrap_or(at).min(at);
-    (!is_redacted(&message)).then(|| Said::new(seq, at, Arc::new(message)))
+    (!is_redacted(&message) && !message.awaits_words()).then(|| Said::new(seq, at, Arc::new(message)))
 }

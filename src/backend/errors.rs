@@ -43,6 +43,9 @@ impl From<writer::Refused> for Refused {
     fn from(error: writer::Refused) -> Self {
         match error {
             writer::Refused::Busy { retry_after } => Self::TooMany { detail: Detail::key("refusals.busy"), retry_after },
+            writer::Refused::FilesFull { most_mb } => {
+                Self::conflict(Detail::from(error.to_string()).coded("refusals.files_full", json!({ "mb": most_mb })))
+            }
             writer::Refused::WriteError(lost) => lost.into(),
         }
     }
@@ -96,6 +99,7 @@ impl From<writer::Refused> for InboundError {
             writer::Refused::Busy { retry_after } => {
                 Self::Later { after: retry_after, detail: "too much waits to be stored".into() }
             }
+            writer::Refused::FilesFull { .. } => Self::Broken(error.to_string()),
             writer::Refused::WriteError(lost) => lost.into(),
         }
     }

@@ -147,6 +147,11 @@ impl EventView {
             Event::VoiceJoined { from } | Event::VoiceLeft { from } if from.id.is_empty() => Vec::new(),
             Event::VoiceJoined { from } => vec![("voice_joined", json!({ "from": from.id, "name": from.name }))],
             Event::VoiceLeft { from } => vec![("voice_left", json!({ "from": from.id, "name": from.name }))],
+            Event::Reacted { by, .. } if by.as_str().is_empty() => Vec::new(),
+            Event::Reacted { message, by, emoji, removed } => {
+                let object = json!({ "message": message, "from": by, "emoji": emoji });
+                vec![("reacted", with(object, json!({ "removed": removed.then_some(true) })))]
+            }
             Event::Segment(segment) if segment.is_redacted() => Vec::new(),
             Event::Segment(segment) => {
                 let object = json!({

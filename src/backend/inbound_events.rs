@@ -22,15 +22,20 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::record::PartRecord;
+use crate::journal::redaction::is_redacted;
 use crate::ports::chat_platform::Serves;
 use crate::ports::inbound_events::{
-    Acceptance, Answered, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached, ReplyTo,
+    Acceptance, Answered, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached, ReactionChange, ReplyTo,
 };
 use crate::telemetry::plain::Plain;
 use answered::replied;
 
 /// The delay before a retry after a temporary failure.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// The limits of recorded reactions on a statement: in all, and by one person. Removed ones count. Removals are recorded beyond it, but each
+/// removes a reaction that is on record.
+const MAX_REACTIONS: usize = 200;
+const MAX_REACTIONS_BY_PERSON: usize = 20;
 /// The number of events per read.
 const PAGE: usize = 128;
 /// The number of channels of a removed guild that are cleared concurrently.
@@ -63,6 +68,12 @@ impl InboundEvents for Inbound {
             return Ok(Acceptance::Ignored);
         }
         let channel_key = channel_key_of(channel_ref);
+        let is_behind_bridge = PersonId::from(&*inbound_message.from.id).is_behind_bridge();
+        let names = self.context().memberships.names(&channel_ref.guild).filter(|_| is_behind_bridge);
+        if names.is_some_and(|names| names.namesake(&inbound_message.from.name).is_some()) {
+            // A second bridge relays what a companion said, and answers to it would come back as well.
+            return Ok(Acceptance::Ignored);
+        }
         let replied = match &inbound_message.reply_to {
             Some(ReplyTo::Foreign { id, by, quoted }) => {
                 let quoted = quoted.as_ref().filter(|quoted| !self.is_ignored(channel_ref, &quoted.from.id));
@@ -131,6 +142,31 @@ impl InboundEvents for Inbound {
         illegible.map_or(Ok(()), |error| Err(error.into()))
     }
 
+    async fn reacted(&self, channel_ref: &ChannelRef, change: ReactionChange) -> Result<(), InboundError> {
+        if !self.is_of_its_guild(channel_ref) {
+            return Ok(());
+        }
+        let channel_key = channel_key_of(channel_ref);
+        let in_delivery = self.in_delivery(&channel_key).await?;
+        let Some((message, recorded)) = self.on_record(&channel_key, &change.message).await? else {
+            let is_of_it = |part: &PartRecord| matches!(part, PartRecord::Sent { id } if *id == change.message);
+            let detail = || "this is a part of a statement that is being posted".into();
+            let later = || InboundError::Later { after: RETRY_AFTER, detail: detail() };
+            return in_delivery.iter().any(is_of_it).then(later).map_or(Ok(()), Err);
+        };
+        let is_statement = matches!(&recorded.event, Event::Said { message, .. }
+            if message.from.role == Role::Companion && !is_redacted(message));
+        let (recorded, is_all) = self.reader().reactions_on(&channel_key, message).await?;
+        if !is_statement || !is_all {
+            return Ok(());
+        }
+        for (by, emoji) in self.changed_reactions(channel_ref, &change, &recorded) {
+            let event = Event::Reacted { message, by, emoji, removed: change.removed };
+            self.accept(&channel_key, event, None).await?;
+        }
+        Ok(())
+    }
+
     async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Gap>) -> Result<(), InboundError> {
         let is_kept = self.is_of_its_guild(channel_ref) && self.context().memberships.get(&channel_ref.channel).is_some();
         if !is_kept || (read == 0 && missed.is_none()) {
@@ -169,6 +205,38 @@ impl InboundEvents for Inbound {
 impl Inbound {
     fn reader(&self) -> Reader<'_> {
         Reader::new(&*self.context().store)
+    }
+
+    /// The reactions that a change adds to those on record, or removes from them.
+    fn changed_reactions(
+        &self,
+        channel_ref: &ChannelRef,
+        change: &ReactionChange,
+        recorded: &[Recorded],
+    ) -> Vec<(PersonId, Arc<str>)> {
+        let (mut present, mut own) = (BTreeSet::new(), 0);
+        for recorded in recorded {
+            let Event::Reacted { by, emoji, removed, .. } = &recorded.event else { continue };
+            own += usize::from(Some(by) == change.by.as_ref());
+            let reaction = (by.clone(), emoji.clone());
+            if *removed {
+                present.remove(&reaction);
+            } else {
+                present.insert(reaction);
+            }
+        }
+        if change.removed {
+            let is_meant = |(by, emoji): &(PersonId, Arc<str>)| {
+                change.by.as_ref().is_none_or(|of| of == by) && change.emoji.as_ref().is_none_or(|of| of == emoji)
+            };
+            return present.into_iter().filter(is_meant).collect();
+        }
+        let added = change.by.clone().zip(change.emoji.clone());
+        let is_bounded = own < MAX_REACTIONS_BY_PERSON && recorded.len() < MAX_REACTIONS;
+        let is_new = |added: &(PersonId, Arc<str>)| {
+            is_bounded && !present.contains(added) && !self.is_ignored(channel_ref, added.0.as_str())
+        };
+        added.filter(is_new).into_iter().collect()
     }
 
     /// Whether the channel belongs to the guild that the platform names. Events of one guild must never get into another.

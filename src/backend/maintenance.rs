@@ -12,6 +12,7 @@ use super::errors::{invalid, unavailable};
 use super::forget::{ANSWERS_ALONE, Remainder};
 use super::quarantine::{CHANNEL_PREFIX, retried, retry_id, room_of};
 use crate::actors::erasure::deletion::redact_messages;
+use crate::actors::inbound::Inbound;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::domain::event::Event;
@@ -28,6 +29,7 @@ use crate::ports::backend::maintenance_service::MaintenanceService;
 use crate::ports::backend::stamp::Stamp;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::gateway::Condition;
+use crate::ports::inbound_events::StoredFile;
 use crate::ports::language_model::ModelRole;
 use crate::ports::store::Write;
 use crate::ports::store::maintenance::{TemporaryCopy, is_backup_name};
@@ -83,7 +85,11 @@ impl MaintenanceService for ActorBackend {
             }
             // The id makes the retry idempotent: if this fails halfway and is repeated, the message is accepted only once.
             let retry_id: Arc<str> = retry_id(id.ward, id.no, id.seq).into();
-            let accepted = self.accept(&channel_key, retried(&old.event), Some(retry_id)).await?;
+            let (copy, inbound) = (retried(&old.event), Inbound::new(self.context.clone()));
+            let files = self.reader().files_of(&channel_key, record.seq).await?;
+            let files =
+                files.into_iter().map(|(record, bytes)| StoredFile { media_type: record.media_type, bytes: bytes.into() });
+            let accepted = inbound.accept_with_files(&channel_key, copy, Some(retry_id), files.collect()).await?;
             if let Event::Said { message, .. } = &old.event {
                 let _lock = self.context.rewrite_locks.lock(&channel_key).await;
                 // Edits and deletions on the platform must affect the copy from now on.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -16,14 +17,16 @@ use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
 use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
+use crate::domain::attachment::with_lines;
 use crate::domain::event::Event;
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::{CompanionId, PersonId, Seq};
 use crate::domain::message::{Author, Message, Role};
 use crate::domain::split::split;
 use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::redaction::is_redacted;
+use crate::ports::audio::RecordingRefused;
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{Edit, Greeting, HistoryQuery, Words};
 use crate::ports::backend::record_service::RecordService as _;
@@ -32,6 +35,9 @@ use crate::ports::backend::{Detail, Refused};
 use crate::ports::chat_platform::NotSent;
 use crate::ports::inbound_events::{InboundMessage, ReplyTo};
 use crate::ports::store::Write;
+
+/// The longest voice note that is recorded on the page. The browser ends it a little earlier.
+const LONGEST_RECORDED: Duration = Duration::from_secs(125);
 
 #[async_trait]
 impl MessageService for ActorBackend {
@@ -48,7 +54,9 @@ impl MessageService for ActorBackend {
             Some(seq) => Some(self.replied_to(&channel_key, seq).await?),
             None => None,
         };
-        message.mentions.extend(at_names(&message.text).into_iter().map(Arc::from));
+        self.measure_recording(&mut message)?;
+        let own_words = message.own_words.as_ref().unwrap_or(&message.text);
+        message.mentions.extend(at_names(own_words).into_iter().map(Arc::from));
         let accepted = self.inbound.say(&channel_key, message, replied).await?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| Refused::unreadable("a person's message was not admitted"))
     }
@@ -61,7 +69,16 @@ impl MessageService for ActorBackend {
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.change_posted(room, &channel_key, seq, Some(&edit.text)).await?;
-        if edit_message(&self.context, &channel_key, seq, edit.text).await? { Ok(seq) } else { Err(self.no_message(room, seq)) }
+        let files = match self.reader().event(&channel_key, seq).await?.map(|recorded| recorded.event) {
+            Some(Event::Said { message, .. }) => message.attachments,
+            _ => Vec::new(),
+        };
+        let uploaded: Vec<_> = files.into_iter().filter(|file| file.stored().is_some()).collect();
+        if edit_message(&self.context, &channel_key, seq, with_lines(&edit.text, &uploaded)).await? {
+            Ok(seq)
+        } else {
+            Err(self.no_message(room, seq))
+        }
     }
 
     async fn delete(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
@@ -83,12 +100,22 @@ impl MessageService for ActorBackend {
         answered(call(|reply| channel.cast(ChannelMessage::StopReply { companion, reply })).await)
     }
 
-    async fn try_again(&self, room: &RoomId, statement: Seq) -> Result<(), Refused> {
+    async fn try_again(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused> {
         let (channel_key, _) = self.room_of(room)?;
-        self.check_writable(room)?;
         self.said(room, &channel_key, statement).await?;
         let conversation = self.current_state(&channel_key).await?.inspection.conversation;
         conversation.check_again(statement).map_err(|not_again| Refused::conflict(Detail::key(not_again.text())))?;
+        if let Some(person) = by {
+            let mut is_answered = false;
+            for seq in conversation.answered_by(statement) {
+                let message = self.said(room, &channel_key, *seq).await;
+                is_answered |=
+                    message.is_ok_and(|message| message.from.role == Role::Person && *message.from.id == *person.as_str());
+            }
+            if !is_answered {
+                return Err(Refused::conflict(Detail::key("refusals.answers_others")));
+            }
+        }
         self.accept(&channel_key, Event::again(), None).await.map(drop)
     }
 
@@ -162,12 +189,36 @@ impl MessageService for ActorBackend {
 }
 
 impl ActorBackend {
+    /// Sets the length of an uploaded voice note, and the text that shows it.
+    fn measure_recording(&self, message: &mut InboundMessage) -> Result<(), Refused> {
+        let (Some(length), [file]) = (&mut message.voice_note, &message.files[..]) else { return Ok(()) };
+        let opened = self.context.speech.audio.recording(&file.bytes, LONGEST_RECORDED);
+        *length = match opened {
+            Ok(recording) => recording.length(),
+            Err(RecordingRefused::TooLong) => {
+                return Err(invalid(
+                    "files[0].data",
+                    Detail::of("refusals.recording_too_long", json!({ "most": LONGEST_RECORDED.as_secs() })),
+                ));
+            }
+            Err(RecordingRefused::Malformed(_) | RecordingRefused::Codec(_)) => {
+                return Err(invalid("files[0].data", Detail::key("refusals.not_a_recording")));
+            }
+        };
+        message.attachments.iter_mut().for_each(|note| note.secs = Some(length.as_secs_f64().round() as u32));
+        message.text = with_lines("", &message.attachments);
+        Ok(())
+    }
+
     /// Edits a message on its platform, or deletes it there if there is no text. In a channel of another platform, only statements of companions
     /// can be changed from here.
     async fn change_posted(&self, room: &RoomId, channel_key: &ChannelKey, seq: Seq, text: Option<&str>) -> Result<(), Refused> {
         let message = self.said(room, channel_key, seq).await?;
         if text.is_some() && is_redacted(&message) {
             return Err(self.no_message(room, seq));
+        }
+        if text.is_some() && message.awaits_words() {
+            return Err(Refused::conflict(Detail::key("refusals.awaits_words")));
         }
         let platform = self.context.platforms.of(&channel_key.channel).filter(|_| message.from.role == Role::Companion);
         let Some(platform) = platform else { return self.check_writable(room) };

@@ -26,7 +26,7 @@ use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
-use crate::ports::backend::messages::{Found, History, HistoryQuery, RunBy, SearchQuery};
+use crate::ports::backend::messages::{FileContent, Found, History, HistoryQuery, RunBy, SearchQuery};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
@@ -70,6 +70,13 @@ impl RecordService for ActorBackend {
             deleted.retain(|seq| if query.after.is_none() { *seq > first.seq } else { *seq < last.seq });
         }
         Ok(History { messages, deleted: deleted.into_iter().collect() })
+    }
+
+    async fn file(&self, room: &RoomId, message: Seq, file: u64) -> Result<FileContent, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        let stored = self.reader().file(&channel_key, message, file).await?;
+        let stored = stored.map(|(record, bytes)| FileContent { media_type: record.media_type, bytes });
+        stored.ok_or_else(|| Refused::not_found(format!("message {message} has no file {file}")))
     }
 
     async fn search(&self, room: &RoomId, query: SearchQuery) -> Result<Found, Refused> {

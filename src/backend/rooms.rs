@@ -98,6 +98,7 @@ impl RoomService for ActorBackend {
         patch.paused.apply(&mut paused);
         membership.paused = paused.unwrap_or_default();
         patch.quiet_hours.apply(&mut membership.quiet_hours);
+        patch.voice_notes.apply(&mut membership.voice_notes);
         let mut minors = Some(membership.minors);
         patch.minors.apply(&mut minors);
         membership.minors = minors.unwrap_or_default();
@@ -405,6 +406,7 @@ impl ActorBackend {
             language: membership.language.clone(),
             quiet_hours: membership.quiet_hours,
             minors: self.context.memberships.has_minors(&channel),
+            voice_notes: self.inbound.voice_notes(&channel),
             paused: membership.paused,
             last_at,
             id,

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::tests::{card_chunk, companion, full, small_png, text_chunk, zlib};
-use super::{Card, Choices, draft, picture, preview, read, small, write_json};
+use super::{Card, Choices, draft, picture, posted, preview, read, small, write_json};
 use crate::domain::text;
 use crate::fuzzing::{is_bounded, is_plain_line};
 use crate::settings::companion::MAX_PERSONA_BYTES;
@@ -71,6 +71,10 @@ pub fn pictures() -> Vec<Vec<u8>> {
 }
 
 pub fn check_picture(bytes: &[u8]) {
+    if let Ok(taken) = posted::posted(bytes.to_vec()) {
+        assert_eq!(posted::posted(taken.bytes.clone()).as_ref(), Ok(&taken), "what is taken is taken again unchanged");
+        let _ = posted::still(taken.kind, taken.bytes);
+    }
     match picture::check(bytes) {
         Ok(checked) => {
             assert_eq!(Some(checked.kind), picture::Kind::of(bytes));

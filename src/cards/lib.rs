@@ -19,6 +19,7 @@ mod not_a_card;
 mod persona;
 pub mod picture;
 mod png;
+pub mod posted;
 mod preview;
 mod salvage;
 pub mod small;

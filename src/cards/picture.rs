@@ -30,6 +30,8 @@ named! {
         Png = "png",
         Jpeg = "jpeg",
         WebP = "webp",
+        /// Only as a picture of a message.
+        Gif = "gif",
     }
 }
 
@@ -40,6 +42,7 @@ impl Kind {
             _ if png::is_png(bytes) => Some(Self::Png),
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
             [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::WebP),
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Gif),
             _ => None,
         }
     }
@@ -49,6 +52,7 @@ impl Kind {
             Self::Png => "image/png",
             Self::Jpeg => "image/jpeg",
             Self::WebP => "image/webp",
+            Self::Gif => "image/gif",
         }
     }
 }
@@ -77,6 +81,10 @@ pub enum NotAPicture {
     TooManyPixels { width: u32, height: u32 },
     #[error("the picture ({kind}) is damaged or not whole: save it again")]
     Damaged { kind: Kind },
+    #[error("the picture has {width} × {height} pixels, at most {MAX_SIDE} on a side are allowed: make it smaller")]
+    TooLong { width: u32, height: u32 },
+    #[error("the picture moves for more than {most} frames: post a shorter one")]
+    TooManyFrames { most: usize },
 }
 
 /// Decodes a picture to its end. Decodes only the first frame of an animation.
@@ -93,7 +101,7 @@ pub(super) fn decoded(bytes: &[u8]) -> Result<(Picture, Vec<u8>), NotAPicture> {
     if bytes.len() > MAX_BYTES {
         return Err(NotAPicture::TooLarge { bytes: bytes.len(), most: MAX_BYTES });
     }
-    let kind = Kind::of(bytes).ok_or(NotAPicture::Unknown)?;
+    let kind = Kind::of(bytes).filter(|kind| *kind != Kind::Gif).ok_or(NotAPicture::Unknown)?;
     let damaged = || NotAPicture::Damaged { kind };
     let picture = |(width, height): (u32, u32)| match (width, height) {
         (0, _) | (_, 0) => Err(damaged()),
@@ -129,6 +137,7 @@ pub(super) fn decoded(bytes: &[u8]) -> Result<(Picture, Vec<u8>), NotAPicture> {
             decoder.read_image(&mut pixels).map_err(|_| damaged())?;
             Ok((picture, pixels))
         }
+        Kind::Gif => Err(NotAPicture::Unknown),
     }
 }
 

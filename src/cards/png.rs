@@ -3,8 +3,10 @@
 //! The format is specified in <https://www.w3.org/TR/png-3/>.
 
 use std::borrow::Cow;
+use std::io::Write as _;
 
-use flate2::{Decompress, FlushDecompress, Status};
+use flate2::write::ZlibEncoder;
+use flate2::{Compression, Decompress, FlushDecompress, Status};
 
 use super::small;
 
@@ -105,6 +107,46 @@ fn inflated(compressed: &[u8], most: usize) -> Option<Vec<u8>> {
 pub(super) fn without_texts(png: &[u8]) -> Vec<u8> {
     let kept = chunks(png).filter(|chunk| !chunk.is_text()).flat_map(|chunk| chunk.all);
     SIGNATURE.iter().chain(kept).copied().collect()
+}
+
+/// The chunks that are kept of a posted picture: pixels, colours and frames, without texts, times and other metadata.
+const OF_PICTURE: [&[u8; 4]; 16] = [
+    b"IHDR", b"PLTE", b"IDAT", b"IEND", b"tRNS", b"cHRM", b"gAMA", b"iCCP", b"sBIT", b"sRGB", b"cICP", b"bKGD", b"pHYs", b"acTL",
+    b"fcTL", b"fdAT",
+];
+
+/// Removes everything from a PNG that is not the picture.
+pub(super) fn picture_alone(png: &[u8]) -> Vec<u8> {
+    let kept = chunks(png).filter(|chunk| OF_PICTURE.contains(&&chunk.kind)).flat_map(|chunk| chunk.all);
+    SIGNATURE.iter().chain(kept).copied().collect()
+}
+
+/// The number of frames that an animated PNG says it has.
+pub(super) fn frames(png: &[u8]) -> usize {
+    chunks(png).filter(|chunk| &chunk.kind == b"fcTL").count()
+}
+
+/// The Exif data of a PNG.
+pub(super) fn exif(png: &[u8]) -> Option<&[u8]> {
+    chunks(png).find(|chunk| &chunk.kind == b"eXIf").map(|chunk| chunk.data)
+}
+
+/// Encodes rows of pixels with red, green, blue and opacity.
+pub(super) fn encode(width: u32, height: u32, rgba: &[u8]) -> Vec<u8> {
+    let mut png = SIGNATURE.to_vec();
+    put(&mut png, b"IHDR", &[&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 6, 0, 0, 0]].concat());
+    let mut pixels = ZlibEncoder::new(Vec::new(), Compression::fast());
+    for row in rgba.chunks_exact(4 * width as usize) {
+        // Each byte is stored as its difference from the pixel to the left.
+        let left = [0; 4].iter().chain(row);
+        let filtered: Vec<u8> =
+            [1].into_iter().chain(row.iter().zip(left).map(|(byte, left)| byte.wrapping_sub(*left))).collect();
+        // Writing to a Vec does not fail.
+        let _ = pixels.write_all(&filtered);
+    }
+    put(&mut png, b"IDAT", &pixels.finish().unwrap_or_default());
+    put(&mut png, b"IEND", &[]);
+    png
 }
 
 /// Writes text chunks before the pixels, where every program looks. They replace chunks with the same keywords.

@@ -26,7 +26,7 @@ pub fn square(bytes: &[u8], side: u32) -> Option<Vec<u8>> {
     let mut square = Square::of(picture.width, picture.height, side)?;
     match picture.kind {
         Kind::Png => png::rows(bytes, |row| square.add_row(row.as_chunks().0.iter().copied()))?,
-        Kind::Jpeg | Kind::WebP => {
+        Kind::Jpeg | Kind::WebP | Kind::Gif => {
             let row = usize::try_from(picture.width).ok()?;
             let channels = pixels.len() / row / usize::try_from(picture.height).ok()?;
             for row in pixels.chunks_exact(row * channels) {

@@ -3,6 +3,7 @@
 mod exports;
 pub mod generated;
 mod pictures;
+mod postings;
 mod previews;
 mod salvages;
 
@@ -44,7 +45,7 @@ pub fn small_png(before: &[Chunk], after: &[Chunk]) -> Vec<u8> {
     png_of(&[&[header(2, 2)], before, &[pixels], after, &[(*b"IEND", Vec::new())]].concat())
 }
 
-pub(super) fn text_chunk(keyword: &str, text: &[u8]) -> Chunk {
+pub fn text_chunk(keyword: &str, text: &[u8]) -> Chunk {
     (*b"tEXt", [keyword.as_bytes(), b"\0", text].concat())
 }
 

@@ -63,7 +63,7 @@ fn with_kept(sources: &Sources) -> Result<Loaded, Problems> {
 }
 
 /// Replaces the models of the settings by the model that was connected on the page, as the server does.
-fn use_connection(loaded: &mut Loaded) -> Result<(), Problem> {
+pub(super) fn use_connection(loaded: &mut Loaded) -> Result<(), Problem> {
     let data = &loaded.settings.storage.path;
     let Some(connection) = Connection::read(data)? else { return Ok(()) };
     let file = data.join("connection.json");
@@ -274,6 +274,13 @@ fn model(models: &Models, role: ModelRole, name: &ModelName) -> String {
     format!("{model} at {}{whose}", without_credentials(&url))
 }
 
+/// The addresses of all models.
+pub(super) fn model_urls(models: &Models) -> impl Iterator<Item = String> {
+    let roles = [ModelRole::Side, ModelRole::Main].map(|role| (role, role.into()));
+    let named = models.named.keys().map(|name| (ModelRole::Main, name.clone()));
+    roles.into_iter().chain(named).filter_map(|(role, name)| models.served(role, &name).endpoint?.base_url.clone())
+}
+
 fn prices(loaded: &Loaded) -> String {
     let models = &loaded.settings.models;
     let price = |role: ModelRole, name: &ModelName| {
@@ -320,7 +327,7 @@ fn discord(loaded: &Loaded) -> &'static str {
 }
 
 /// Scheme, host and path of a URL. The user info before an `@` and the query after a `?` may be secret.
-fn without_credentials(url: &str) -> String {
+pub(super) fn without_credentials(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);

@@ -1,11 +1,14 @@
 //! `tertulia discord check`: checks before the start whether Discord would work with these settings.
 
+mod answers;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use super::check::use_connection;
 use super::client::block_on;
 use super::command_io::{print, print_json, run_with_settings_as};
 use super::failure::Failure;
@@ -21,6 +24,7 @@ Examples:
   tertulia discord check                              the token, its intents, the connection, the first 10 servers
   tertulia discord check --server 81384788765712384   one server, with each channel in which companions could not speak
   tertulia discord check --servers 0                  no servers
+  tertulia discord check --answers                    what Discord asks when it reviews a bot, answered from the settings
   tertulia discord check --json | jq '.lines[] | select(.state != \"good\")'
 
 The token is read from TERTULIA__DISCORD__TOKEN or from discord.token_file. You can run this while the server runs: it connects without \
@@ -48,6 +52,10 @@ pub struct Check {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=200))]
     pub servers: u8,
 
+    /// Print what Discord asks when it reviews or verifies a bot, answered from the settings in force; asks nobody, and needs no token
+    #[arg(long, conflicts_with_all = ["server", "servers"])]
+    pub answers: bool,
+
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -57,7 +65,11 @@ pub struct Check {
 pub fn run(sources: &Sources, command: Discord) -> ExitCode {
     let Discord::Check(options) = command;
     let json = options.json;
-    run_with_settings_as(sources, json, |loaded| {
+    run_with_settings_as(sources, json, |mut loaded| {
+        if options.answers {
+            use_connection(&mut loaded).map_err(|problem| Failure::Usage(problem.to_string()))?;
+            return show_answers(&loaded, json);
+        }
         let report = checked(&loaded, options).inspect_err(|failure| {
             if json {
                 // The failure is reported even if this output fails.
@@ -90,6 +102,15 @@ fn show(report: &Report, json: bool) -> Result<(), Failure> {
         1 => Err(Failure::Failed("Discord would not work: 1 problem".to_owned())),
         count => Err(Failure::Failed(format!("Discord would not work: {count} problems"))),
     }
+}
+
+fn show_answers(loaded: &Loaded, json: bool) -> Result<(), Failure> {
+    let answers = answers::answers(loaded);
+    if json {
+        return print_json(&format!("{:#}", json!({ "ok": true, "answers": answers })));
+    }
+    let text: Vec<_> = answers.iter().map(|answers::Answer { question, answer }| format!("{question}\n  {answer}")).collect();
+    print(&visible::lines(&format!("{}\n\nCheck each answer, and complete it: you sign them.", text.join("\n\n"))))
 }
 
 fn no_token() -> Failure {

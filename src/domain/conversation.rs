@@ -322,6 +322,9 @@ pub struct Conversation {
     /// The newest messages of people who may be at risk. No companion answers them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     at_risk: BTreeSet<Seq>,
+    /// The voice notes whose words are awaited.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    awaited_notes: BTreeSet<Seq>,
     #[serde(flatten)]
     voice: VoiceState,
     #[serde(flatten)]
@@ -372,6 +375,7 @@ impl Conversation {
             return Seq(u64::MAX);
         }
         let oldest = self.window.entries().next().map_or(self.position.handled, |entry| entry.seq);
+        let oldest = self.awaited_notes.first().map_or(oldest, |note| oldest.min(*note));
         self.voice.call.oldest_segment().map_or(oldest, |segment| segment.min(oldest))
     }
 
@@ -400,9 +404,17 @@ impl Conversation {
         if let Some(speech) = &message.speech {
             self.voice.call.hand_over(&speech.segments);
         }
+        if let Some(note) = message.replaced_note() {
+            self.awaited_notes.remove(&note);
+        }
         if let Some(ticket) = reply {
             self.turns.take_owed(*ticket);
         }
+    }
+
+    /// The voice notes whose words are awaited, oldest first.
+    pub const fn awaited_notes(&self) -> &BTreeSet<Seq> {
+        &self.awaited_notes
     }
 
     /// Handles an inbound event that was journaled but not handled before a restart. [`resume`](Self::resume) makes the decisions that follow, and
@@ -454,6 +466,7 @@ impl Conversation {
     pub fn is_at_rest(&self) -> bool {
         !self.is_busy()
             && self.voice.call.is_default()
+            && self.awaited_notes.is_empty()
             && self.deadlines_of_work().next().is_none()
             && self.turns.late.is_empty()
             && self

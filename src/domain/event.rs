@@ -123,6 +123,16 @@ pub enum Event {
     VoiceJoined { from: Author },
     /// A person left the channel's voice call.
     VoiceLeft { from: Author },
+    /// A person put a reaction on a companion's statement, or removed it. Only with `discord.reactions`.
+    Reacted {
+        /// The number of the statement.
+        message: Seq,
+        by: PersonId,
+        /// The emoji, or `:name:` for one of a server.
+        emoji: Arc<str>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        removed: bool,
+    },
     /// A recogniser returned a final result for a person's speech in the voice call. It becomes part of a message at the hand-over.
     Segment(Box<Segment>),
 
@@ -534,7 +544,7 @@ impl Segment {
 pub enum Group {
     /// Inbound: messages and segments, their edits and their deletions.
     Words,
-    /// Inbound: changes of the members of a channel or its call, pauses, clears, catch-ups and disclosures.
+    /// Inbound: changes of the members of a channel or its call, pauses, clears, catch-ups, disclosures and reactions.
     Members,
     /// A timer fired, or an address was refused. It may lead to a turn.
     Occasion,
@@ -756,6 +766,7 @@ impl Event {
             | Self::Cleared
             | Self::CaughtUp { .. }
             | Self::Disclosed(_)
+            | Self::Reacted { .. }
             | Self::VoiceJoined { .. }
             | Self::VoiceLeft { .. } => Group::Members,
             Self::JitterDrawn { .. }

@@ -98,6 +98,21 @@ name! {
     ModelName
 }
 
+impl PersonId {
+    /// Somebody elsewhere whose messages a bridge relays under this name.
+    pub fn behind(bridge: &Self, name: &str) -> Self {
+        Self::from(format!("{BEHIND}{bridge}:{name}").as_str())
+    }
+
+    /// Whether a bridge relays the messages of this person, who then cannot use commands here.
+    pub fn is_behind_bridge(&self) -> bool {
+        self.0.starts_with(BEHIND)
+    }
+}
+
+/// The beginning of the ids of people behind bridges.
+const BEHIND: &str = "bridge:";
+
 impl From<ModelRole> for ModelName {
     /// The default model of a role, unless a companion's file names another one.
     fn from(role: ModelRole) -> Self {

@@ -4,6 +4,7 @@ pub mod address;
 pub mod answer;
 pub mod answer_end;
 pub mod answer_or_pass;
+pub mod attachment;
 pub mod audience;
 pub mod breaker;
 pub mod budget;

@@ -1,9 +1,11 @@
 //! A message in a channel, with its author and the companions that it addresses.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::attachment::Attachment;
 use super::id::{ChannelId, CompanionId, Seq};
 use super::moment::Moment;
 use super::named::named;
@@ -47,6 +49,77 @@ pub struct Message {
     /// The beginning of the message that it replies to, if that one is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoted: Option<Box<Quoted>>,
+    /// Its files. `text` describes each in a line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// Details of a voice note, or of its words. `None` for all other messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice_note: Option<Box<VoiceNote>>,
+}
+
+/// Details of a voice note: a recording that a person sent as a message (docs/design/voice.md A-78).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VoiceNote {
+    /// The length of the recording in milliseconds, as its sender reports it.
+    pub ms: u64,
+    /// The state of its transcription. `None`: nobody asked for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<NoteWords>,
+}
+
+/// The words of a voice note.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum NoteWords {
+    /// They follow in another message. The note itself triggers and counts nothing.
+    Awaited,
+    /// They are the text of this message.
+    Heard {
+        /// The number of the note.
+        note: Seq,
+        /// The recogniser.
+        provider: Arc<str>,
+        /// The recogniser's confidence in the least certain part, in thousandths. `None` if it reports none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        confidence: Option<u16>,
+    },
+    /// There are none.
+    Missing {
+        /// The number of the note, if this message takes its place. `None`: this message is the note.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<Seq>,
+        why: Untranscribed,
+    },
+}
+
+named! {
+    /// Why a voice note has no words.
+    #[derive(schemars::JsonSchema)]
+    pub enum Untranscribed {
+        /// No recogniser returns words.
+        NoRecogniser = "no_recogniser",
+        /// It is turned off, for the server or for the channel.
+        Off = "off",
+        /// The recording cannot be read from the platform.
+        Unreadable = "unreadable",
+        /// The recording is not Ogg with Opus.
+        NotAudio = "not_audio",
+        /// The recording is longer than what is transcribed.
+        TooLong = "too_long",
+        /// Nobody speaks in it.
+        NoSpeech = "no_speech",
+        /// The guild has used up its speech recognition for today.
+        UsedUp = "used_up",
+        /// The people in the channel cannot be told that voice notes are recognised.
+        Untold = "untold",
+        /// The recogniser failed repeatedly.
+        Failed = "failed",
+    }
+}
+
+/// The text of a voice note without words: `[voice note, 12 s]`.
+pub fn voice_note_text(length: Option<Duration>) -> String {
+    length.map_or_else(|| "[voice note]".to_owned(), |length| format!("[voice note, {} s]", length.as_secs_f64().round()))
 }
 
 /// A message or note that was recalled for a statement.
@@ -110,6 +183,8 @@ impl Message {
             truncated,
             recalled: Vec::new(),
             quoted: None,
+            attachments: Vec::new(),
+            voice_note: None,
         }
     }
 }
@@ -282,13 +357,45 @@ impl Message {
         self.speech.as_ref().is_some_and(|speech| speech.is_backchannel)
     }
 
+    /// Whether it is a voice note whose words follow in another message.
+    pub fn awaits_words(&self) -> bool {
+        self.voice_note.as_ref().is_some_and(|note| note.words == Some(NoteWords::Awaited))
+    }
+
+    /// Whether its text is the transcript of a voice note.
+    pub fn is_transcribed_note(&self) -> bool {
+        self.voice_note.as_ref().is_some_and(|note| matches!(note.words, Some(NoteWords::Heard { .. })))
+    }
+
+    /// The voice note that this message takes the place of.
+    pub fn replaced_note(&self) -> Option<Seq> {
+        match self.voice_note.as_ref()?.words.as_ref()? {
+            NoteWords::Heard { note, .. } => Some(*note),
+            NoteWords::Missing { note, .. } => *note,
+            NoteWords::Awaited => None,
+        }
+    }
+
+    /// The events that hold the same words as this message, or its recording: segments of speech, or a voice note.
+    pub fn sources(&self) -> impl Iterator<Item = Seq> {
+        let segments = self.speech.iter().flat_map(|speech| &speech.segments).copied();
+        segments.chain(self.replaced_note())
+    }
+
+    /// Whether it passes no row of the gate: backchannel, or a voice note whose words follow.
+    pub fn passes_no_row(&self) -> bool {
+        self.is_backchannel() || self.awaits_words()
+    }
+
     /// Whether it ends a lull for `companion`. Voice messages from outside a call of this server end it for all companions.
     pub fn ends_lull_for(&self, companion: &CompanionId) -> bool {
         self.lull_endpoint && self.speech.as_ref().is_none_or(|speech| speech.ends_lull_for.contains(companion))
     }
 
-    /// Replaces the text. Removes the marks of a cut or incomplete statement, which refer to the old text.
+    /// Replaces the text. Removes the marks of a cut or incomplete statement, which refer to the old text, and the files that the new text no
+    /// longer describes.
     pub fn edit(&mut self, text: Arc<str>) {
+        self.attachments.retain(|attachment| text.contains(&attachment.line()));
         (self.text, self.cut, self.truncated) = (text, None, false);
     }
 

@@ -36,7 +36,7 @@ named! {
         Paused = "paused",
         /// A message replied to it explicitly.
         Replied = "replied",
-        /// The addressee answered without words, such as with an emoji.
+        /// The addressee answered without words, such as with an emoji or a reaction.
         Reacted = "reacted",
         /// The addressee's next message answered it.
         Answered = "answered",
@@ -68,6 +68,7 @@ pub const fn is_evidence(event: &Event) -> bool {
             | Event::Replanned { .. }
             | Event::ReplyExtended { .. }
             | Event::Interrupted { .. }
+            | Event::Reacted { .. }
     )
 }
 
@@ -202,14 +203,16 @@ impl Statement<'_> {
     /// What these later events show. `None` while the watch is not over.
     fn watch(&self, later: &[Recorded], now: Moment) -> Option<Reception> {
         let mut reception = Reception::NothingSeen;
-        let mut others = BTreeSet::new();
+        let (mut others, mut reactions) = (BTreeSet::new(), BTreeSet::new());
         for recorded in later.iter().take_while(|recorded| recorded.at <= self.end) {
             match &recorded.event {
                 Event::Paused { companion, paused: true } if companion.as_ref().is_none_or(|one| *one == self.companion) => {
                     reception = reception.min(Reception::Paused);
                 }
                 Event::Said { message, reply_to, said_at, .. } => {
-                    let Some(author) = person(message).filter(|_| !message.is_event()) else { continue };
+                    let Some(author) = person(message).filter(|_| !message.is_event() && !message.awaits_words()) else {
+                        continue;
+                    };
                     // A message from before a lost connection may be recorded later.
                     if said_at.is_some_and(|at| at < self.at) {
                         continue;
@@ -222,13 +225,22 @@ impl Statement<'_> {
                     let of_words = self.of_words(message, *reply_to, is_addressee, is_first, others.len());
                     reception = of_words.map_or(reception, |of_words| reception.min(of_words));
                     if is_addressee {
-                        return Some(reception);
+                        return Some(with_reactions(reception, !reactions.is_empty()));
+                    }
+                }
+                Event::Reacted { message, by, emoji, removed } if *message == self.seq => {
+                    // Anybody's reaction counts if the statement addresses no particular person.
+                    let counts = self.addressee.is_none_or(|addressee| addressee == by.as_str());
+                    if *removed {
+                        reactions.remove(&(by, emoji));
+                    } else if counts && !by.as_str().is_empty() {
+                        reactions.insert((by, emoji));
                     }
                 }
                 _ => {}
             }
         }
-        (now > self.end).then_some(reception)
+        (now > self.end).then_some(with_reactions(reception, !reactions.is_empty()))
     }
 
     /// What the words of one message show. `is_first`: it is the first message after a statement without an addressee. `others` is the number of
@@ -257,6 +269,10 @@ impl Statement<'_> {
             (others >= 2 && !is_to_companion).then_some(Reception::TalkedPast)
         }
     }
+}
+
+fn with_reactions(reception: Reception, has_reactions: bool) -> Reception {
+    if has_reactions { reception.min(Reception::Reacted) } else { reception }
 }
 
 /// Whether a message has no words: emojis, also those of a guild (`:wave:`), or "mhm" in a call.

@@ -13,9 +13,9 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::membership::Membership;
 use crate::journal::record::{
-    BriefRecord, ChannelRecord, ClockRecord, CompanionRecord, DeadLetterRecord, NEWEST_VERSION, OptOutRecord, OutboxRecord,
-    PendingRecord, RecordError, RoomRecord, Searched, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes,
-    decode_event, decode_number, decode_searched, encode, encode_bytes, encode_event, encode_number,
+    BriefRecord, ChannelRecord, ClockRecord, CompanionRecord, DeadLetterRecord, FileRecord, NEWEST_VERSION, OptOutRecord,
+    OutboxRecord, PendingRecord, RecordError, RoomRecord, Searched, SnapshotRecord, StartRecord, UsageRecord, decode,
+    decode_bytes, decode_event, decode_number, decode_searched, encode, encode_bytes, encode_event, encode_number,
 };
 use crate::journal::redaction::redact;
 use crate::ports::store::key::{ChannelNo, Key};
@@ -24,6 +24,7 @@ use crate::ports::store::key::{ChannelNo, Key};
 const EVENTS: &[&str] = &[
     r#"{"at":5,"event":{"event":"said","message":{"id":"m1","from":{"id":"ana","name":"Ana","role":"user"},"text":"Hi, Aria","modality":"voice","lull_endpoint":true,"address":{"companions":["aria"],"others":true}},"reply_to":3,"said_at":4}}"#,
     r#"{"at":5,"event":{"event":"said","message":{"from":{"id":"aria","name":"Aria","role":"companion"},"text":"Hello!","modality":"text","address":{"companions":[],"others":false}},"reply":7}}"#,
+    r#"{"at":5,"event":{"event":"said","message":{"from":{"id":"ana","name":"Ana","role":"user"},"text":"[image: a.png]","attachments":[{"id":"0","kind":"image","media_type":"image/png","name":"a.png","bytes":9,"pixels":[3,2],"is_spoiler":true}]}}}"#,
     r#"{"at":5,"event":{"event":"edited","message":3,"text":"no"}}"#,
     r#"{"at":5,"event":{"event":"said","message":{"from":{"id":"aria","name":"Aria","role":"companion"},"text":"Hello","modality":"voice","address":{},"cut":{"full":"Hello, Ana","by":{"id":"ana","name":"Ana","role":"user"}}},"reply":7}}"#,
     r#"{"at":5,"event":{"event":"deleted","messages":[3,4],"unnamed":[2]}}"#,
@@ -53,6 +54,7 @@ const EVENTS: &[&str] = &[
 /// Stored samples of other kinds of records.
 const RECORDS: &[&str] = &[
     r#"{"companion":"aria","trigger":"lull","messages":[3,4],"upto":4,"text":"Hello","parts":[{"state":"sent","id":"9"},{"state":"sending","after":"8"},{"state":"owed"},{"state":"unconfirmed"}]}"#,
+    r#"{"media_type":"image/png","bytes":9}"#,
     r#"{"heard":4}"#,
     r#"{"guild":"home","channel":"console:lobby"}"#,
     r#"{"room":"console:lobby","guild":"home","created_at":5}"#,
@@ -129,6 +131,7 @@ pub(super) fn record(bytes: &[u8]) {
     check_record::<CompanionRecord>(bytes);
     check_record::<Invitation>(bytes);
     check_record::<DeadLetterRecord>(bytes);
+    check_record::<FileRecord>(bytes);
     check_record::<Membership>(bytes);
     check_record::<SnapshotRecord>(bytes);
     let key = Key::from_bytes(bytes);
@@ -170,7 +173,13 @@ fn check_error(error: &RecordError, bytes: &[u8]) {
 
 pub(super) fn key(bytes: &[u8]) {
     let any = Key::from_bytes(bytes);
-    let _ = (key::guild_of_usage(&any), key::channel_in(&any), key::channel_before_number(&any), any.last_number());
+    let _ = (
+        key::guild_of_usage(&any),
+        key::channel_in(&any),
+        key::channel_before_number(&any),
+        any.last_number(),
+        key::message_of_file(&any),
+    );
     assert!(any < key::successor(&any));
     let end = any.clone().end();
     assert!(end.as_bytes().is_empty() || any < end);

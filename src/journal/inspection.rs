@@ -5,8 +5,9 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use super::channel_key::ChannelKey;
 use super::membership::Membership;
 use super::record::{
-    BriefRecord, ChannelRecord, ClockRecord, CompanionRecord, DeadLetterRecord, NoteSwitchRecord, OptOutRecord, OutboxRecord,
-    PendingRecord, RecordError, RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event,
+    BriefRecord, ChannelRecord, ClockRecord, CompanionRecord, DeadLetterRecord, FileRecord, NoteSwitchRecord, OptOutRecord,
+    OutboxRecord, PendingRecord, RecordError, RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes,
+    decode_event,
 };
 use super::{erased, key};
 use crate::domain::guests::Invitation;
@@ -60,7 +61,8 @@ pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         Some(Kind::Invitation) => as_record::<Invitation>(key, value),
         Some(Kind::Told) => as_record::<Moment>(key, value),
         Some(Kind::NoteSwitch) => as_record::<NoteSwitchRecord>(key, value),
-        Some(Kind::Session | Kind::Picture | Kind::Card) => decode_bytes(key, value).map(drop),
+        Some(Kind::File) => as_record::<FileRecord>(key, value),
+        Some(Kind::Session | Kind::Picture | Kind::Card | Kind::FilePart) => decode_bytes(key, value).map(drop),
         Some(Kind::Meta) => metadata(key, value),
         Some(Kind::Head | Kind::Tombstone | Kind::Summary | Kind::Webhook) | None => Ok(()),
     }
@@ -105,6 +107,10 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
         Some(Kind::Outbox) => with_channel(&format!("the owed reply {number}")),
         Some(Kind::MessageId) => with_channel("an entry of the index of messages"),
         Some(Kind::Note) => with_channel("an entry of the index of notes"),
+        Some(Kind::File | Kind::FilePart) => {
+            let message = key::message_of_file(key).unwrap_or_default();
+            with_channel(&format!("a file of message {message}"))
+        }
         Some(Kind::ChannelOf) => with_channel("the name"),
         Some(Kind::DeadLetter) => with_channel(&format!("the dead letter of event {number}")),
         Some(Kind::Head) => with_channel("the number of the last event"),

@@ -228,6 +228,31 @@ pub fn noted(ward: Ward, channel: ChannelNo, seq: Seq) -> Key {
     Key::new(ward, Kind::Note).channel(channel).number(seq.0)
 }
 
+/// The prefix of the records of files of messages, from this message on. Those of older messages have smaller keys.
+pub fn files_from(ward: Ward, channel: ChannelNo, message: Seq) -> Key {
+    Key::new(ward, Kind::File).channel(channel).number(message.0)
+}
+
+/// The key of the record of a message's file.
+pub fn file(ward: Ward, channel: ChannelNo, message: Seq, file: u64) -> Key {
+    files_from(ward, channel, message).number(file)
+}
+
+/// The prefix of the parts of the files of messages, from this message on.
+pub fn file_parts_from(ward: Ward, channel: ChannelNo, message: Seq) -> Key {
+    Key::new(ward, Kind::FilePart).channel(channel).number(message.0)
+}
+
+/// The prefix of the parts of a message's file.
+pub fn file_parts(ward: Ward, channel: ChannelNo, message: Seq, file: u64) -> Key {
+    file_parts_from(ward, channel, message).number(file)
+}
+
+/// The message that a key of [`file`] names.
+pub fn message_of_file(key: &Key) -> Option<Seq> {
+    key.as_bytes().get(6..14)?.try_into().ok().map(u64::from_be_bytes).map(Seq)
+}
+
 /// The key of a guild's decision whether notes are taken, or of a person's in that guild. The server's own has neither.
 pub fn note_switch(guild: &GuildId, person: &PersonId) -> Key {
     Key::new(Ward::of(guild), Kind::NoteSwitch).text(guild.as_str()).text(person.as_str())

@@ -42,6 +42,9 @@ pub struct Membership {
     /// Whether the channel is marked as having minors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub minors: bool,
+    /// Whether the words of all voice notes in the channel are recognised, or of none. `None`: as `speech.voice_notes` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voice_notes: Option<bool>,
     /// The companions in `console.rooms` when it was last read. A companion that is added there joins, and one that is removed
     /// there leaves. A companion that was removed at run time stays away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,6 +87,7 @@ impl Membership {
             language: None,
             quiet_hours: None,
             minors: false,
+            voice_notes: None,
             configured: None,
             title: None,
             deleted_at: None,
@@ -102,14 +106,25 @@ impl Membership {
         self.within.as_ref().filter(|_| !self.stands_alone)
     }
 
-    /// This membership with the companions, overrides, pause, language, quiet hours and minors of another one. Without another
-    /// one, it has no members.
+    /// This membership with the companions, overrides, pause, language, quiet hours, minors and voice notes of another one.
+    /// Without another one, it has no members.
     #[must_use]
     pub fn like(&self, other: Option<&Self>) -> Self {
         let empty = Self::empty(self.guild.clone(), self.created_at);
-        let Self { companions, externals, overrides, paused, language, quiet_hours, minors, moved_in_again, .. } =
+        let Self { companions, externals, overrides, paused, language, quiet_hours, minors, voice_notes, moved_in_again, .. } =
             other.unwrap_or(&empty).clone();
-        Self { companions, externals, overrides, paused, language, quiet_hours, minors, moved_in_again, ..self.clone() }
+        Self {
+            companions,
+            externals,
+            overrides,
+            paused,
+            language,
+            quiet_hours,
+            minors,
+            voice_notes,
+            moved_in_again,
+            ..self.clone()
+        }
     }
 
     /// Whether this companion is external here.

@@ -18,8 +18,8 @@ use super::channel_key::ChannelKey;
 use super::key;
 use super::membership;
 use super::record::{
-    BriefRecord, ChannelRecord, CompanionRecord, DeadLetterRecord, NoteSwitchRecord, OutboxRecord, PendingRecord, RecordError,
-    RoomRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number,
+    BriefRecord, ChannelRecord, CompanionRecord, DeadLetterRecord, FileRecord, NoteSwitchRecord, OutboxRecord, PendingRecord,
+    RecordError, RoomRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number,
 };
 use super::speakers::{after_stretch, speakers, stretch};
 use crate::domain::event::{Event, Recorded};
@@ -31,6 +31,8 @@ use crate::ports::store::{Store, Value};
 
 /// How many keys are read at once.
 const PAGE: usize = 512;
+/// The number of events after a statement within which reactions on it are recorded.
+pub const REACTED_WITHIN: usize = 512;
 
 /// How many events are read at once in the search for the newest inbound event.
 const NEWEST: usize = 16;
@@ -465,6 +467,17 @@ impl<'a> Reader<'a> {
         Ok(result)
     }
 
+    /// The unredacted reactions on a statement, and whether these are all: those among the [`REACTED_WITHIN`] events after it.
+    pub async fn reactions_on(&self, channel_key: &ChannelKey, statement: Seq) -> Result<(Vec<Recorded>, bool), ReadError> {
+        let range = Range { after: statement, before: None, limit: REACTED_WITHIN, newest_first: false };
+        let page = self.legible(channel_key, range).await?;
+        let is_all = page.looked_at() < REACTED_WITHIN;
+        let mut events = page.events;
+        let is_on = |event: &Event| matches!(event, Event::Reacted { message, by, .. } if *message == statement && !by.as_str().is_empty());
+        events.retain(|recorded| is_on(&recorded.event));
+        Ok((events, is_all))
+    }
+
     /// The people named in the events from `from` (inclusive) to `to` (exclusive), and the unreadable events there, which may
     /// name others.
     pub async fn speakers(
@@ -573,6 +586,51 @@ impl<'a> Reader<'a> {
     pub async fn bytes(&self, key: Key) -> Result<Option<Vec<u8>>, ReadError> {
         let value = self.store.get(key.clone()).await?;
         Ok(value.map(|value| decode_bytes(&key, &value)).transpose()?)
+    }
+
+    /// The records of the files of messages, from one message to before another: the message, the number of the file, and the record.
+    pub async fn files(
+        &self,
+        channel_key: &ChannelKey,
+        from: Seq,
+        before: Seq,
+    ) -> Result<Vec<(Seq, u64, FileRecord)>, ReadError> {
+        let Some(no) = self.channel_no(channel_key).await? else { return Ok(Vec::new()) };
+        let ward = channel_key.ward();
+        let (from, to) = (key::files_from(ward, no, from), key::files_from(ward, no, before));
+        let stored = self.collect(from, to, usize::MAX, false).await?;
+        let files = stored.iter().map(|(key, value)| {
+            let names = key::message_of_file(key).zip(key.last_number()).unwrap_or_default();
+            Ok((names.0, names.1, decode(key, value)?))
+        });
+        files.collect()
+    }
+
+    /// The files of a message, with their bytes, in the order of their numbers.
+    pub async fn files_of(&self, channel_key: &ChannelKey, message: Seq) -> Result<Vec<(FileRecord, Vec<u8>)>, ReadError> {
+        let mut files = Vec::new();
+        for (_, number, _) in self.files(channel_key, message, message.next()).await? {
+            files.extend(self.file(channel_key, message, number).await?);
+        }
+        Ok(files)
+    }
+
+    /// A file of a message, with its bytes. `None` if it does not exist.
+    pub async fn file(
+        &self,
+        channel_key: &ChannelKey,
+        message: Seq,
+        file: u64,
+    ) -> Result<Option<(FileRecord, Vec<u8>)>, ReadError> {
+        let Some(no) = self.channel_no(channel_key).await? else { return Ok(None) };
+        let Some(record) = self.record::<FileRecord>(key::file(channel_key.ward(), no, message, file)).await? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        for (key, value) in self.all(key::file_parts(channel_key.ward(), no, message, file)).await? {
+            bytes.extend(decode_bytes(&key, &value)?);
+        }
+        Ok((bytes.len() as u64 == record.bytes).then_some((record, bytes)))
     }
 
     /// The dead letters of a channel.

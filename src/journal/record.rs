@@ -94,7 +94,18 @@ pub fn decode<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<T, RecordE
     }
 }
 
-/// Encodes opaque bytes: a platform's note, a picture or a character card.
+/// The bytes of a file in one record. Records are read hundreds at a time.
+pub const FILE_PART_BYTES: usize = 1 << 16;
+
+/// A file of a message. Its bytes are in other records, in parts of [`FILE_PART_BYTES`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// The media type with which it is served.
+    pub media_type: Arc<str>,
+    pub bytes: u64,
+}
+
+/// Encodes opaque bytes: a platform's note, a picture, a character card or a part of a file.
 pub fn encode_bytes(bytes: &[u8]) -> Value {
     [&[NEWEST_VERSION], bytes].concat()
 }

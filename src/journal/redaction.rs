@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::event::{Event, Recorded};
+use crate::domain::id::PersonId;
 use crate::domain::message::{Message, Role};
 
 /// Returns the event without any text: messages, model output, and explanations.
@@ -18,6 +19,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             message.id = None;
             message.recalled.clear();
             message.quoted = None;
+            message.attachments.clear();
             if let Some(cut) = &mut message.cut {
                 (cut.full, cut.by) = (empty.clone(), None);
             }
@@ -27,6 +29,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             }
         }
         Event::VoiceJoined { from } | Event::VoiceLeft { from } => (from.id, from.name) = (empty.clone(), empty),
+        Event::Reacted { by, emoji, .. } => (*by, *emoji) = (PersonId::from(&*empty), empty),
         Event::Segment(segment) => {
             segment.text = empty.clone();
             (segment.from.id, segment.from.name) = (empty.clone(), empty);

@@ -28,7 +28,7 @@ pub const fn after_stretch(seq: Seq) -> Seq {
 /// The ids of the people that an event names, unless it was redacted:
 ///
 /// * the author of a message or a segment of speech
-/// * a person who enters or leaves a voice call, or interrupts a companion
+/// * a person who enters or leaves a voice call, interrupts a companion, or reacts to a statement
 /// * the person who interrupted a companion's statement, or who is quoted by a message
 /// * the recipients of an AI disclosure
 pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
@@ -38,8 +38,9 @@ pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
         Event::VoiceJoined { from } | Event::VoiceLeft { from } => (Some(from), None),
         _ => (None, None),
     };
-    let interrupted_by = match event {
+    let acted_by = match event {
         Event::Interrupted { interrupted, .. } => interrupted.who.as_ref().map(PersonId::as_shared),
+        Event::Reacted { by, .. } => Some(by.as_shared()).filter(|by| !by.is_empty()),
         _ => None,
     };
     let told = match event {
@@ -51,7 +52,7 @@ pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
         .chain(named)
         .filter(is_person)
         .map(|from| &from.id)
-        .chain(interrupted_by)
+        .chain(acted_by)
         .chain(told.iter().map(PersonId::as_shared))
 }
 

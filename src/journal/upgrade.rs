@@ -131,9 +131,9 @@ fn name_roles(json: &mut Json) {
     }
 }
 
-/// Whether a value consists of opaque bytes, not JSON: notes of platforms, pictures and cards.
+/// Whether a value consists of opaque bytes, not JSON: notes of platforms, pictures, cards and parts of files.
 pub(super) fn is_of_bytes(key: &Key) -> bool {
-    matches!(key.kind(), Some(Kind::Session | Kind::Picture | Kind::Card))
+    matches!(key.kind(), Some(Kind::Session | Kind::Picture | Kind::Card | Kind::FilePart))
 }
 
 /// Numbers that the store maintains, and records about the store, have no version byte.

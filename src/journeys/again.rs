@@ -1,5 +1,6 @@
 //! Replace this answer: another statement in the place of the newest one (docs/design/speaking.md S-17).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -7,6 +8,8 @@ use serde_json::{Value, json};
 use super::world::{World, lines, room};
 use crate::domain::id::Seq;
 use crate::ports::backend::Refused;
+use crate::ports::chat_platform::NotSent;
+use crate::ports::chat_platform::fake::{FakePlatform, Fate};
 
 const LOBBY: &str = "lobby";
 const YES: &str = "They mean me.\nYES";
@@ -28,7 +31,7 @@ async fn newest(world: &World) -> Seq {
 }
 
 async fn try_again(world: &World, statement: Seq) -> Result<(), Refused> {
-    world.backend.messages.try_again(&room(LOBBY), statement).await
+    world.backend.messages.try_again(&room(LOBBY), statement, None).await
 }
 
 async fn refused(world: &World, statement: Seq) -> String {
@@ -103,4 +106,61 @@ async fn over_the_budget_it_stays_and_may_be_tried_again_later() {
     assert!(try_again(&world, statement).await.is_ok());
     assert_eq!(world.recorded(LOBBY, "failed").await[0]["error"], "budget");
     assert_eq!(world.main.asked.lock().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_another_platform_the_former_statement_is_deleted_in_all_its_parts() {
+    for crashes in [false, true] {
+        let (platform, world, statement) = answered_on_platform().await;
+        platform.takes_at_most(2_000);
+        world.main.set_delay(Duration::from_secs(20));
+
+        try_again(&world, statement).await.unwrap();
+        let world = if crashes { world.crash().await } else { world };
+        world.main.answers([Ok("It is an hour by train.")]);
+        world.pass(60.0).await;
+
+        assert_eq!(platform.posted(), lines(&[("Aria", "It is an hour by train.")]));
+        assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION), ("aria", "It is an hour by train.")]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_that_the_platform_keeps_stays_on_record() {
+    let (platform, world, statement) = answered_on_platform().await;
+    platform.takes_at_most(2_000);
+    platform.will([Fate::Fails(NotSent::Refused("for a test".into()))]);
+    world.main.answers([Ok("It is an hour by train.")]);
+
+    try_again(&world, statement).await.unwrap();
+    world.pass(60.0).await;
+
+    let texts: Vec<_> = world.history(LOBBY).await.into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, [QUESTION, "It is very far. It takes a whole day.", "It is an hour by train."]);
+    assert_eq!(platform.posted().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_who_was_answered_may_ask_for_another_answer() {
+    let (world, statement) = answered(json!({})).await;
+    let by = async |person: &str| world.backend.messages.try_again(&room(LOBBY), statement, Some(&person.into())).await;
+
+    let Err(Refused::Conflict(detail)) = by("Ben").await else { panic!("it is not refused") };
+    let answered = by("Ana").await;
+
+    assert!(detail.to_string().starts_with("that answer is to others"), "{detail}");
+    assert!(answered.is_ok(), "{answered:?}");
+}
+
+/// Ana's question has been answered on a platform, in two parts.
+async fn answered_on_platform() -> (Arc<FakePlatform>, World, Seq) {
+    let platform = Arc::new(FakePlatform::default());
+    let world = World::with_platform(platform.clone()).await;
+    platform.takes_at_most(32);
+    world.side.answers([Ok(YES)]);
+    world.main.answers([Ok("It is very far. It takes a whole day.")]);
+    world.say_then_pass(LOBBY, QUESTION, 1_000.0).await;
+    assert_eq!(platform.posted().len(), 2);
+    let statement = newest(&world).await;
+    (platform, world, statement)
 }

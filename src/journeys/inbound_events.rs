@@ -3,6 +3,7 @@
 mod deletion;
 mod gone;
 mod late;
+mod reacting;
 mod replying;
 mod spoken;
 mod suspended;

@@ -39,7 +39,9 @@ use crate::domain::id::{ChannelId, GuildId, PersonId};
 use crate::domain::moment::Moment;
 use crate::domain::price::UnitPrice;
 use crate::domain::samples::person;
-use crate::ports::audio::{Audio, CodecFailed, Decoded, Ear, Encoder, HEARD_FRAME, Hop, PacketRefused, SPOKEN_FRAME};
+use crate::ports::audio::{
+    Audio, CodecFailed, Decoded, Ear, Encoder, HEARD_FRAME, Hop, PacketRefused, Recording, RecordingRefused, SPOKEN_FRAME,
+};
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{self, SpeechBy, UsageQuery};
@@ -64,6 +66,10 @@ struct FakeEar {
 impl Audio for FakeAudio {
     fn ear(&self) -> Result<Box<dyn Ear>, CodecFailed> {
         Ok(Box::<FakeEar>::default())
+    }
+
+    fn recording(&self, _: &[u8], _: Duration) -> Result<Box<dyn Recording>, RecordingRefused> {
+        Err(RecordingRefused::TooLong)
     }
 
     fn encoder(&self) -> Result<Box<dyn Encoder>, CodecFailed> {

@@ -298,6 +298,13 @@ impl World {
         world
     }
 
+    /// A system with a platform beside the console, which recognises speech.
+    pub(super) async fn with_platform_and_speech(platform: Arc<dyn ChatPlatform>, speech: Speech, overlay: Value) -> Self {
+        let platforms = Platforms::default().with(platform);
+        let surviving = Surviving { platforms, speech: Some(speech), ..Surviving::default() };
+        Self::build(Arc::new(MemoryStore::new()), overlay, surviving).await
+    }
+
     /// A system with connections to a platform. Aria and Bruno are members of no room yet.
     pub(super) async fn with_gateway(gateway: Arc<dyn Gateway>) -> Self {
         let surviving = Surviving { gateways: Gateways::default().with(gateway), ..Surviving::default() };

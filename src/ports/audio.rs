@@ -1,5 +1,7 @@
 //! Audio: encodes and decodes packets, and scores how much a person's audio sounds like speech.
 
+use std::time::Duration;
+
 pub use crate::domain::call::HEARD_RATE;
 pub use crate::domain::call::playback::{SPOKEN_FRAME, SPOKEN_RATE};
 
@@ -13,6 +15,12 @@ pub trait Audio: Send + Sync + 'static {
     /// # Errors
     /// Returns an error if the codec cannot be set up.
     fn ear(&self) -> Result<Box<dyn Ear>, CodecFailed>;
+
+    /// Opens a recording: an Ogg file with Opus.
+    ///
+    /// # Errors
+    /// Returns an error if the file is not one, or is longer than `longest`.
+    fn recording(&self, file: &[u8], longest: Duration) -> Result<Box<dyn Recording>, RecordingRefused>;
 
     /// Creates the encoder for the companions' speech in one call.
     ///
@@ -28,6 +36,15 @@ pub trait Ear: Send {
     /// # Errors
     /// Returns an error if the packet is not audio, or arrives too late. Later packets are not affected.
     fn decode_packet(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketRefused>;
+}
+
+/// Decodes a recording, and scores it.
+pub trait Recording: Send {
+    /// The length of its audio.
+    fn length(&self) -> Duration;
+
+    /// Decodes the next packet. `None` at the end, and after an error.
+    fn decode_next(&mut self) -> Option<Result<Decoded<'_>, RecordingRefused>>;
 }
 
 /// The audio of one packet.
@@ -64,6 +81,18 @@ pub trait Encoder: Send {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CodecFailed(pub String);
+
+/// Why a recording cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordingRefused {
+    /// It cannot be read.
+    #[error("{0}")]
+    Malformed(String),
+    #[error("it is too long")]
+    TooLong,
+    #[error(transparent)]
+    Codec(#[from] CodecFailed),
+}
 
 /// Why a packet was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -18,6 +18,9 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
 use crate::settings::safety::Safety;
 use crate::texts::{self, Language};
 
+/// The largest recording of a voice note that is read.
+pub const MAX_VOICE_NOTE_BYTES: usize = 4 * 1024 * 1024;
+
 /// The capabilities of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -155,6 +158,27 @@ pub trait ChatPlatform: Send + Sync + 'static {
     /// Returns an error if the offer could not be sent; see [`NotSent`].
     async fn offer_help(&self, _: &Help<'_>) -> Result<(), NotSent> {
         Ok(())
+    }
+
+    /// Posts a message of the server itself in a channel. Texts with the same nonce are posted only once.
+    ///
+    /// # Errors
+    /// Returns an error if it could not be sent; see [`NotSent`].
+    async fn announce(&self, _: &ChannelId, _: &str, _: &str) -> Result<(), NotSent> {
+        Ok(())
+    }
+
+    /// Reads the recording of the voice note with this id: a file of at most [`MAX_VOICE_NOTE_BYTES`].
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read.
+    async fn voice_note(&self, _: &ChannelId, _: &str) -> Result<Vec<u8>, NotRead> {
+        Err(NotRead::Never("this platform has no voice notes".to_owned()))
+    }
+
+    /// Shows the author of a message that it stopped a statement in progress. Failures are ignored.
+    async fn acknowledge_stop(&self, channel: &ChannelId, message: &str) {
+        let _ = (channel, message);
     }
 
     /// Shows a typing indicator for a companion. Failures are ignored.

@@ -12,6 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use super::chat_platform::Serves;
+use super::companion_setup::Base64;
+use crate::domain::attachment::{Attachment, DESCRIPTION_CHARS, MOST_FILES};
 use crate::domain::event::Gap;
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::{Author, Modality, Quoted, Role, Standing};
@@ -77,6 +79,46 @@ pub struct InboundMessage {
     /// Whether the author may address companions.
     #[serde(skip)]
     pub standing: Standing,
+    /// The length of the voice note that the message is.
+    #[serde(skip)]
+    pub voice_note: Option<Duration>,
+    /// Its files. `text` describes each in a line ([`attachment`](crate::domain::attachment)).
+    #[serde(skip)]
+    pub attachments: Vec<Attachment>,
+    /// Pictures and text files for the message. With them, `text` may be empty. A body with files needs a `Content-Length`.
+    #[serde(default, rename = "files")]
+    #[schemars(length(max = MOST_FILES))]
+    pub uploads: Vec<Upload>,
+    /// The files whose bytes are stored with the message. File n belongs to the attachment with the id n.
+    #[serde(skip)]
+    pub files: Vec<StoredFile>,
+}
+
+/// A file in a request.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Upload {
+    /// The file's name, of which 80 characters are kept.
+    #[serde(default)]
+    pub name: Arc<str>,
+    /// What a picture shows, in up to 300 characters: for people who cannot see it, and for models that read no pictures.
+    #[serde(default)]
+    #[schemars(length(max = DESCRIPTION_CHARS))]
+    pub description: Arc<str>,
+    /// Whether a picture is hidden until somebody clicks it. Models do not get it then.
+    #[serde(default)]
+    pub spoiler: bool,
+    /// The bytes: a PNG, JPEG, WebP or GIF of up to 4 MiB and 4,096 pixels a side, or UTF-8 text of up to 64 KiB. A voice note is a message of nothing
+    /// but an Ogg with Opus of up to two minutes.
+    pub data: Base64,
+}
+
+/// A file that is stored with its message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFile {
+    /// The media type with which it is served.
+    pub media_type: Arc<str>,
+    pub bytes: Arc<[u8]>,
 }
 
 impl InboundMessage {
@@ -85,7 +127,25 @@ impl InboundMessage {
         let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
         let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
         let standing = Standing::Free;
-        Self { id, from, text, own_words, modality, lull_endpoint, said_at, mentions, to_all, reply_to, kind, standing }
+        let (attachments, uploads, files, voice_note) = (Vec::new(), Vec::new(), Vec::new(), None);
+        Self {
+            id,
+            from,
+            text,
+            own_words,
+            modality,
+            lull_endpoint,
+            said_at,
+            mentions,
+            to_all,
+            reply_to,
+            kind,
+            standing,
+            attachments,
+            uploads,
+            files,
+            voice_note,
+        }
     }
 }
 
@@ -139,6 +199,18 @@ pub enum Acceptance {
     /// The message was not recorded: the channel has no members, the author has opted out, the text is not visible, or the author is a bot that
     /// `gate.foreign_bots` does not admit.
     Ignored,
+}
+
+/// A change of the reactions on a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReactionChange {
+    /// The platform's id of the message.
+    pub message: Arc<str>,
+    /// The person. `None`: all people, for a removal.
+    pub by: Option<PersonId>,
+    /// The emoji, or `:name:` for one of a server. `None`: all emojis, for a removal.
+    pub emoji: Option<Arc<str>>,
+    pub removed: bool,
 }
 
 /// The progress of the record in a channel.
@@ -204,6 +276,10 @@ pub trait InboundEvents: Send + Sync + 'static {
     /// are removed. If any part of a statement is deleted, the whole statement is, because text that a moderator removed must not be read again. This
     /// fails while a statement is being posted to which one of the messages may belong. The deletion must then be delivered again.
     async fn deleted(&self, channel_ref: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError>;
+
+    /// Accepts a change of the reactions on a companion's statement. It is not recorded for other messages, for statements followed by many events,
+    /// for people who have opted out, and beyond the bounds for a statement and a person.
+    async fn reacted(&self, channel_ref: &ChannelRef, change: ReactionChange) -> Result<(), InboundError>;
 
     /// Reports that a channel was read after a downtime: `read` messages were delivered, and `missed` was skipped. It is recorded only if
     /// messages were read or a gap was left, and the same gap only once.

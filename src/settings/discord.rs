@@ -22,6 +22,8 @@ pub const MOST_SHARDS: u32 = 16_000;
 
 /// The maximum number of companions of its own that a guild can have. With the operator's, they should fit into one of Discord's menus.
 const MOST_OWN_COMPANIONS: u32 = 20;
+/// The maximum number of bridges. They are searched for each message of a program.
+pub const MOST_BRIDGES: usize = 100;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,6 +53,14 @@ pub struct Discord {
     pub voice_notice: bool,
     /// The number of companions of its own that the managers of each guild can make: 0 to [`MOST_OWN_COMPANIONS`].
     pub own_companions: u32,
+    /// Whether the bot reacts to a message that stops a statement in progress, where it may add reactions.
+    pub acknowledge_stop: bool,
+    /// Whether reactions of people on companions' statements are recorded.
+    pub reactions: bool,
+    /// The ids of webhooks, applications and bots that relay messages of people from elsewhere, at most [`MOST_BRIDGES`]. Such a message counts
+    /// as one of a person with the shown name.
+    #[serde(default)]
+    pub bridges: Vec<String>,
     /// Whether companions may mention people who take part in a conversation.
     pub mention_people: bool,
     /// Whether Discord shows previews of links that companions write.
@@ -116,6 +126,12 @@ impl Discord {
             return Err(Problem::new("direct_companions", message));
         }
         let is_id = |id: &String| id.parse::<u64>().is_ok_and(|number| number > 0 && !id.starts_with(['+', '0']));
+        if let Some(other) = self.bridges.iter().find(|id| !is_id(id)) {
+            let message =
+                format!("names {other:?}, which is no id of a webhook, an application or a bot, such as \"123456789012345678\"");
+            return Err(Problem::new("bridges", message));
+        }
+        within("bridges (their number)", self.bridges.len(), 0..=MOST_BRIDGES)?;
         if let Some(other) = self.voice_channels.iter().find(|id| !is_id(id)) {
             let message = format!("names {other:?}, which is no id of a channel: copy it in Discord with \"Copy Channel ID\"");
             return Err(Problem::new("voice_channels", message));

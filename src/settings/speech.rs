@@ -31,6 +31,8 @@ pub struct Speech {
     pub synthesis: Arc<str>,
     /// Whether to request partial results, if the recogniser has them.
     pub partial_results: bool,
+    /// Whether the words of voice notes to companions are recognised on other platforms. On the page they always are.
+    pub voice_notes: bool,
     /// The timeout for connecting to a service, and for its answer to a request, in seconds (1 to 120).
     pub timeout_secs: f64,
     /// The maximum number of concurrent streams or sentences of each service (1 to 1,024).

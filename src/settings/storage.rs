@@ -51,6 +51,8 @@ pub struct Storage {
     pub retention_days: Option<u32>,
     /// The retention period of single guilds, by id (0 to 36,500 days). 0: messages are never deleted.
     pub guild_retention_days: BTreeMap<GuildId, u32>,
+    /// The most bytes of all files that are uploaded to a room, in MiB (0 to 1,000,000). 0: nothing can be uploaded.
+    pub room_files_mb: u32,
     /// The interval between automatic backups (1 s to 36,500 days). `None`: no automatic backups.
     #[serde(deserialize_with = "interval")]
     pub backup_every: Option<Duration>,
@@ -137,6 +139,7 @@ impl Storage {
         if self.backup_every.is_some_and(|every| !(LEAST_INTERVAL..=LONGEST_INTERVAL).contains(&every)) {
             return Err(Problem::new("backup_every", "is out of range, must be 1s to 36500d, or never"));
         }
+        within("room_files_mb", self.room_files_mb, 0..=1_000_000)?;
         within("backups_kept", self.backups_kept, 1..=1000)?;
         within("compact_after_days", self.compact_after_days, 0..=MOST_DAYS)?;
         within("compact_hour", self.compact_hour, 0..=23)
@@ -218,6 +221,7 @@ mod tests {
             backups_kept: 3,
             compact_after_days: days,
             compact_hour: hour,
+            room_files_mb: 512,
         }
     }
 

@@ -134,7 +134,7 @@ impl Script<'_> {
             Event::Said { message, reply_to, reply, said_at } => {
                 if is_redacted(message) {
                     self.losses.wordless.insert(recorded.seq);
-                } else if said_at.is_some() {
+                } else if said_at.is_some() && message.replaced_note().is_none() {
                     self.losses.late += 1;
                 }
                 self.authors.insert(recorded.seq, message.from.id.to_string());
@@ -149,6 +149,8 @@ impl Script<'_> {
                     .is_some_and(|speech| speech.segments.iter().any(|seq| self.spoken.contains(seq)))
                 {
                     // The script contains the message as speech.
+                } else if message.awaits_words() {
+                    // The message with the words takes its place.
                 } else if message.from.role != Role::Companion
                     && (!is_redacted(message) || self.asked_about.contains(&recorded.seq))
                 {

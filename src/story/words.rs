@@ -22,7 +22,7 @@ use super::Subject;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded, Segment};
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Address, Author, Message, Role};
+use crate::domain::message::{Address, Author, Message, NoteWords, Role};
 use crate::domain::note::Note;
 use crate::domain::text::shortened;
 use crate::journal::redaction::is_redacted;
@@ -36,7 +36,7 @@ use streak::in_a_row;
 /// A companion's name in the room.
 pub(crate) type Name<'a> = &'a dyn Fn(&CompanionId) -> String;
 
-/// The further processing of a speech segment.
+/// The further processing of a speech segment, or of a voice note.
 #[derive(Clone, Copy)]
 pub(crate) enum HandingOver {
     /// The segment is noise or echo, so it becomes no message.
@@ -46,6 +46,8 @@ pub(crate) enum HandingOver {
     Done(Seq),
     Cleared,
     Waiting,
+    /// The words of the voice note are awaited.
+    Transcribing,
     /// The search ended before the end of the record.
     Unknown,
 }
@@ -92,6 +94,9 @@ const SETTINGS: &[(&str, &str)] = &[
     ("why.rules.room_quiet", "quiet_hours"),
     ("why.rules.unreadable", "models.side"),
     ("why.speech.noise", "speech.noise"),
+    ("why.voice_note.no_recogniser", "speech.recognition"),
+    ("why.voice_note.off", "speech.voice_notes"),
+    ("why.voice_note.used_up", "speech.guild_minutes_per_day"),
     ("why.speech.waiting", "voice_lull_timeout, voice.address_timeout_secs"),
 ];
 
@@ -303,6 +308,20 @@ pub(crate) fn heard(segment: &Segment, language: Language) -> Told {
     Told::new(language, key, &[("who", &segment.from.name), ("text", &cut(&segment.text))])
 }
 
+/// A voice note, with who recognised its words or why they are missing. `None`: the message is none.
+pub(crate) fn voice_note(message: &Message, language: Language) -> Option<Told> {
+    let note = message.voice_note.as_ref().filter(|_| !is_redacted(message))?;
+    let secs = (note.ms as f64 / 1_000.0).round();
+    let sent = Told::new(language, "why.voice_note.sent", &[("who", &message.from.name), ("secs", &secs)]);
+    Some(match &note.words {
+        Some(NoteWords::Heard { provider, .. }) => {
+            sent.and(Some(Told::new(language, "why.voice_note.heard", &[("service", provider)])))
+        }
+        Some(NoteWords::Missing { why, .. }) => sent.and(Some(Told::new(language, &format!("why.voice_note.{why}"), &[]))),
+        Some(NoteWords::Awaited) | None => sent,
+    })
+}
+
 /// The further processing of a speech segment, in words.
 pub(crate) fn handed_over(handing_over: HandingOver, language: Language) -> (&'static str, Told) {
     let (event, key) = match handing_over {
@@ -313,6 +332,7 @@ pub(crate) fn handed_over(handing_over: HandingOver, language: Language) -> (&'s
         HandingOver::Echo => ("rule", "why.speech.echo"),
         HandingOver::Cleared => ("cleared", "why.speech.cleared"),
         HandingOver::Waiting => ("waiting", "why.speech.waiting"),
+        HandingOver::Transcribing => ("waiting", "why.speech.transcribing"),
         HandingOver::Unknown => ("waiting", "why.speech.unknown"),
     };
     (event, Told::new(language, key, &[]))

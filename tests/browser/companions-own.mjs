@@ -174,7 +174,7 @@ test('a copy takes everything with it, and deleting asks first and can be undone
   await button(page, 'Delete').click();
   await page.locator('dialog .danger:not(:disabled)', { hasText: 'Delete' }).last().click();
   await page.getByText('Vera the Second will be deleted in a minute').waitFor();
-  await page.locator('.notice', { hasText: 'will be deleted' }).getByRole('button', { name: 'Dismiss' }).click();
+  await page.locator('.notice', { hasText: 'will be deleted' }).getByRole('button', { name: 'Delete now' }).click();
   await page.locator('.card', { hasText: 'Vera the Second' }).waitFor({ state: 'detached' });
 
   await assert.rejects(profileOf('vera-the-second'), { status: 404 });

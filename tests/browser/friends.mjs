@@ -56,7 +56,7 @@ test('a guest edits and deletes own messages only, and finds nothing that only o
   await say(ben, 'The guest is here.');
   await heard(host, 'The guest is here.');
   await ben.locator('.chat-message', { hasText: 'The guest is here.' }).locator('[data-focus=delete]').press('Enter');
-  await ben.getByRole('button', { name: 'Dismiss' }).click();
+  await ben.getByRole('button', { name: 'Delete now' }).click();
   await host.getByText('A message was deleted').waitFor();
   assert.equal(await ben.locator('.chat-message').count(), 1);
 });

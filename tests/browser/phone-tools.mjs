@@ -24,7 +24,9 @@ for (const [locale, width] of [['en-GB', 320], ['de-DE', 320], ['de-DE', 360], [
       await page.locator(`.chat-message.${who}:focus-within [data-focus=delete]`).waitFor();
       const [tools, author, words] = await page.locator(`.chat-message.${who}`).evaluate(node => ['.tools', 'header .who', '.words'].map(part => node.querySelector(part).getBoundingClientRect().toJSON()));
       assert.ok(tools.left >= 0 && tools.right <= width, `they reach from ${tools.left} to ${tools.right}`);
-      for (const part of [author, words]) assert.ok(tools.bottom <= part.top + 1 || tools.right <= part.left || tools.left >= part.right, `${who}: they end at ${tools.bottom}, what they cover begins at ${part.top}`);
+      for (const part of [author, words]) assert.ok(tools.top >= part.bottom - 1, `${who}: they begin at ${tools.top}, what they cover ends at ${part.bottom}`);
+      const next = await page.locator(`.chat-message.${who}`).evaluate(node => node.nextElementSibling?.getBoundingClientRect().top ?? Infinity);
+      assert.ok(tools.bottom <= next + 1, `${who}: they end at ${tools.bottom}, what follows begins at ${next}`);
     }
   });
 }

@@ -68,14 +68,69 @@ test('a finger presses no tool that it cannot see', async t => {
   await message.waitFor();
   // Once the companions are known, messages are drawn again.
   await page.locator('.card').first().waitFor();
-  const tool = await message.locator('[data-focus=outcomes]').boundingBox();
+  const box = await message.boundingBox();
 
-  await page.touchscreen.tap(tool.x + tool.width / 2, tool.y + tool.height / 2);
+  await page.touchscreen.tap(box.x + box.width - 20, box.y + box.height - 2);
   await page.locator('.chat-message:focus-within').waitFor();
   assert.equal(await message.locator('.story').count(), 0);
 
+  const tool = await message.locator('[data-focus=outcomes]').boundingBox();
   await page.touchscreen.tap(tool.x + tool.width / 2, tool.y + tool.height / 2);
   await message.locator('.story').waitFor();
+});
+
+test('the browser’s Back cancels an edit, a reply and a search before it leaves the room', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  await it.server.say(room, 'The ferry was late.', 'Ana');
+  const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true, storage: { people: ['Ana'] } });
+  await page.locator('.chat-message').waitFor();
+  const address = page.url();
+
+  for (const tool of ['edit', 'reply']) {
+    await page.locator('.chat-message .words').tap();
+    await page.locator(`.chat-message [data-focus=${tool}]`).tap();
+    await page.locator('#compose-about').waitFor();
+    await page.goBack();
+    await page.locator('#compose-about').waitFor({ state: 'hidden' });
+  }
+  await openMenu(page);
+  await page.locator('#room-menu-actions .menu-item').first().tap();
+  await page.locator('#find').waitFor();
+  await page.goBack();
+  await page.locator('#find').waitFor({ state: 'hidden' });
+  assert.equal(page.url(), address);
+});
+
+test('a finger beside the open menu or the list of rooms closes it, and presses nothing else', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true });
+  const suggestion = page.locator('.suggestion').first();
+  await suggestion.waitFor();
+  const { x, y } = await suggestion.boundingBox();
+  const beside = async () => page.touchscreen.tap(x + 5, y + 10);
+
+  await openMenu(page);
+  await beside();
+  await page.locator('#room-menu').waitFor({ state: 'hidden' });
+  await page.locator('#room-title').tap();
+  await page.locator('#side').waitFor();
+  await page.touchscreen.tap(PHONE.width - 5, y + 10);
+  await page.locator('#side').waitFor({ state: 'hidden' });
+  assert.equal(await page.locator('.chat-message').count(), 0);
+  await beside();
+  await page.locator('.chat-message').first().waitFor();
+});
+
+test('without a connection the header still fits', async t => {
+  const room = await it.server.room({ companions: ['aria', 'bruno'] });
+  const page = await it.open(t, room, { locale: 'de-DE', viewport: PHONE, hasTouch: true, isMobile: true });
+  await page.locator('#connection[data-state=live]').waitFor();
+
+  await page.context().setOffline(true);
+  await page.locator('#connection[data-state=lost]').waitFor();
+
+  assert.deepEqual(await sideways(page), []);
+  assert.deepEqual(await misfits(page), []);
 });
 
 test('the line about rehearsal is small', async t => {

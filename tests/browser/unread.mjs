@@ -33,6 +33,8 @@ test('a room shows how many messages came since the person last looked', async t
   assert.equal(await page.locator('.room .room-unread').count(), 1);
   await page.locator(`.room[data-room=${there}]`).click();
   await mark.waitFor({ state: 'detached' });
+  await page.locator('.day', { hasText: 'New messages' }).waitFor();
+  assert.deepEqual((await texts(page.locator('.chat-message .words, .day'))).slice(1), ['seen before', 'New messages', 'one', 'two']);
   await page.reload();
   await page.locator('.chat-message', { hasText: 'two' }).waitFor();
   assert.equal(await page.locator('.room .room-unread').count(), 0);

@@ -224,7 +224,7 @@ const GROUPS: &[Group] = &[
     Group {
         name: "channel",
         uses_foundation: true,
-        to: &["companion", "erasure::deletion", "inbound", "membership", "models", "writer::requests"],
+        to: &["calls::recordings", "companion", "erasure::deletion", "inbound", "membership", "models", "writer::requests"],
     },
     Group { name: "erasure", uses_foundation: true, to: &["channel::folded", "inbound", "writer"] },
     // The tree starts all actors, and the context holds what they share.

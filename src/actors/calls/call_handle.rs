@@ -108,12 +108,10 @@ impl CallHandle {
     /// Names that are likely to be said: first those of the companions in the room, then those of the people in the call who have
     /// not opted out.
     pub fn names(&self) -> Vec<Arc<str>> {
-        let (memberships, channel) = (&self.context().memberships, self.call.channel());
-        let companions = memberships.present(channel).into_keys().filter_map(|id| memberships.companion(channel, &id));
         let people = self.call.read(|call| call.people().collect::<Vec<_>>());
         let people = people.into_iter().filter(|person| !self.is_opted_out(&person.user));
         let people = people.map(|person| self.call.author_or_unnamed(&person.user).name);
-        companions.flat_map(|companion| [companion.name].into_iter().chain(companion.aliases)).chain(people).collect()
+        self.context().memberships.said_names(self.call.channel()).into_iter().chain(people).collect()
     }
 
     pub fn partial(&self, user: &PersonId, text: &Arc<str>, started: Moment) {

@@ -205,9 +205,28 @@ impl Recognisers {
     /// long. It is not tried if it has asked for a pause, refused the key or demands payment. `may_cost` is false if the guild may use only the
     /// built-in provider. `None` if no usable provider has capacity, or if the last one rests.
     pub fn begin(&self, now: Moment, may_cost: bool) -> Option<Permit<dyn SpeechRecognition>> {
-        let usable = || self.all().filter(|provider| may_cost || provider.service.provider() == BUILT_IN);
+        self.begin_at(now, |provider| may_cost || provider.service.provider() == BUILT_IN)
+    }
+
+    /// As [`Self::begin`], at a provider that returns words.
+    pub fn begin_words(&self, now: Moment) -> Option<Permit<dyn SpeechRecognition>> {
+        self.begin_at(now, |provider| provider.service.recognises_words())
+    }
+
+    fn begin_at(&self, now: Moment, is_usable: impl Fn(&RecognitionProvider) -> bool) -> Option<Permit<dyn SpeechRecognition>> {
+        let usable = || self.all().filter(|provider| is_usable(provider));
         let mut working = usable().filter(|provider| provider.allows_work(now));
         working.find_map(|provider| provider.begin(now)).or_else(|| usable().last().filter(|last| !last.rests(now))?.begin(now))
+    }
+
+    /// Whether at least one provider returns words.
+    pub fn recognise_words(&self) -> bool {
+        self.with_words().next().is_some()
+    }
+
+    /// The providers that return words.
+    pub fn with_words(&self) -> impl Iterator<Item = &RecognitionProvider> {
+        self.all().filter(|provider| provider.service.recognises_words())
     }
 
     /// Whether at least one provider is not known to fail.
@@ -219,7 +238,7 @@ impl Recognisers {
     /// providers count.
     pub fn fail(&self, now: Moment) -> bool {
         let recognises_words = |provider: &&RecognitionProvider| provider.service.recognises_words();
-        let is_any = self.all().any(|provider| recognises_words(&provider));
+        let is_any = self.recognise_words();
         self.all().filter(|provider| !is_any || recognises_words(provider)).all(|provider| provider.fails(now))
     }
 

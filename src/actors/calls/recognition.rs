@@ -220,7 +220,10 @@ impl State {
             // Dropping it counts the usage.
             stream.work = None;
         }
-        stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), by, from)).add(samples);
+        stream
+            .work
+            .get_or_insert_with(|| Work::recognition(hearing.context(), hearing.call.channel_ref(), by, from))
+            .add(samples);
         stream.pump.forwarded(hearing.context().clock.now());
         if is_long && by.service().provider() != BUILT_IN && self.is_used_up() {
             self.stream.iter_mut().for_each(|stream| stream.sounds = None);

@@ -1,9 +1,10 @@
-//! Records the work of speech services in a call: usage of the guild, metrics, and a span for each piece of work. None of them contains transcripts.
+//! Records the work of speech services: usage of the guild, metrics, and a span for each piece of work. None of them contains transcripts.
 
 use std::time::Duration;
 
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Record, Request};
+use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::send_to_writer;
 use crate::domain::id::CompanionId;
 use crate::domain::moment::Moment;
@@ -12,18 +13,19 @@ use crate::domain::service::Service;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::Used;
 use crate::ports::audio::{HEARD_RATE, SPOKEN_RATE};
+use crate::ports::inbound_events::ChannelRef;
 use crate::ports::speech_recognition::SpeechRecognition;
 use crate::ports::speech_synthesis::SpeechSynthesis;
 use crate::settings::speech::BUILT_IN;
 use crate::telemetry::speech::{self, SpeechFacts};
 use crate::telemetry::trace::SpanRef;
 
-use super::call_handle::CallHandle;
 use super::providers::Provider;
 
 /// One piece of work of a service. It is recorded and ends when it is dropped.
 pub struct Work {
-    hearing: CallHandle,
+    context: ActorContext,
+    channel_ref: ChannelRef,
     service: Service,
     provider: &'static str,
     price: Option<UnitPrice>,
@@ -38,33 +40,42 @@ pub struct Work {
 
 impl Work {
     /// Begins recognising speech. `started` is the time of the first sample.
-    pub fn recognition(hearing: CallHandle, by: &Provider<dyn SpeechRecognition>, started: Moment) -> Self {
-        Self::begun(hearing, Service::SpeechRecognition, by.service().provider(), by.price().cloned(), started)
+    pub fn recognition(
+        context: &ActorContext,
+        channel_ref: &ChannelRef,
+        by: &Provider<dyn SpeechRecognition>,
+        started: Moment,
+    ) -> Self {
+        Self::begun(context, channel_ref, Service::SpeechRecognition, by.service().provider(), by.price().cloned(), started)
     }
 
     /// Begins making the audio of a sentence, for the reply whose span is `under`.
     pub fn synthesis(
-        hearing: CallHandle,
+        context: &ActorContext,
+        channel_ref: &ChannelRef,
         by: &Provider<dyn SpeechSynthesis>,
         companion: CompanionId,
         text: &str,
         under: Option<SpanRef>,
     ) -> Self {
-        let started = hearing.context().clock.now();
-        let mut work = Self::begun(hearing, Service::SpeechSynthesis, by.service().provider(), by.price().cloned(), started);
+        let started = context.clock.now();
+        let mut work =
+            Self::begun(context, channel_ref, Service::SpeechSynthesis, by.service().provider(), by.price().cloned(), started);
         (work.companion, work.under, work.characters) = (Some(companion), under, text.chars().count() as u64);
         work
     }
 
-    const fn begun(
-        hearing: CallHandle,
+    fn begun(
+        context: &ActorContext,
+        channel_ref: &ChannelRef,
         service: Service,
         provider: &'static str,
         price: Option<UnitPrice>,
         started: Moment,
     ) -> Self {
         let (companion, under, samples, characters, error) = (None, None, 0, 0, None);
-        Self { hearing, service, provider, price, companion, under, started, samples, characters, error }
+        let (context, channel_ref) = (context.clone(), channel_ref.clone());
+        Self { context, channel_ref, service, provider, price, companion, under, started, samples, characters, error }
     }
 
     /// Counts samples that were sent to the service, or that it has made.
@@ -100,7 +111,7 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let (context, channel_ref) = (self.hearing.context(), self.hearing.call.channel_ref());
+        let (context, channel_ref) = (&self.context, &self.channel_ref);
         let (used, now) = (self.used(), context.clock.now());
         let rate = if self.service == Service::SpeechSynthesis { SPOKEN_RATE } else { HEARD_RATE };
         let facts = SpeechFacts {

@@ -141,7 +141,14 @@ async fn synthesise(
             return;
         }
     };
-    let mut work = Work::synthesis(hearing, &provider, sentence.companion.clone(), &sentence.text, under);
+    let mut work = Work::synthesis(
+        hearing.context(),
+        hearing.call.channel_ref(),
+        &provider,
+        sentence.companion.clone(),
+        &sentence.text,
+        under,
+    );
     let (name, asked) = (provider.service().provider(), Instant::now());
     let (mut pieces, mut made) = (provider.service().say(sentence), 0);
     loop {

@@ -32,6 +32,10 @@ pub(super) enum PostCommitAction {
     Help {
         message: Seq,
     },
+    /// Acknowledge that this message stopped a statement in progress.
+    AcknowledgeStop {
+        message: Seq,
+    },
     /// Publish this State.
     Publish(Box<Ballot>),
     /// Confirm to an external caller that the request is committed.
@@ -67,8 +71,14 @@ pub(super) fn actions_of(made: &[Made]) -> Vec<PostCommitAction> {
                 actions.push(PostCommitAction::Stop { ticket: *ticket });
                 actions.push(PostCommitAction::Reply { ticket: *next });
             }
-            Event::Replanning { ticket, .. } | Event::Cancelled { ticket: Some(ticket), .. } => {
-                actions.push(PostCommitAction::Stop { ticket: *ticket })
+            Event::Replanning { ticket, .. } => actions.push(PostCommitAction::Stop { ticket: *ticket }),
+            Event::Cancelled { ticket, message, .. } => {
+                actions.extend(ticket.map(|ticket| PostCommitAction::Stop { ticket }));
+                let is_other = |action: &PostCommitAction| !matches!(action, PostCommitAction::AcknowledgeStop { .. });
+                // One message can stop several companions.
+                actions.extend(
+                    message.filter(|_| actions.iter().all(is_other)).map(|message| PostCommitAction::AcknowledgeStop { message }),
+                );
             }
             Event::Decided(decided) => {
                 actions.extend(decided.at_risk.map(|message| PostCommitAction::Help { message }));

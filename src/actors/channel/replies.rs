@@ -1,6 +1,7 @@
 //! The replies that are being written, and their actors.
 
 use std::collections::{BTreeSet, HashMap};
+use std::error::Error;
 
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
@@ -20,6 +21,8 @@ use crate::domain::prompt::{PromptInput, Said, StatementInput};
 use crate::domain::trigger::Trigger;
 use crate::domain::turn::OwedReply;
 use crate::domain::window;
+use crate::journal::reader::Reader;
+use crate::ports::chat_platform::insist;
 
 /// How a reply was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,8 +135,19 @@ impl Replies {
     }
 }
 
+/// Deletes a statement: on its platform first, then from the record. A statement that the platform keeps stays on record.
 async fn deletion_of(statement: Seq, channel: ChannelContext) {
-    if let Err(error) = delete_messages(&channel.context, &channel.key, &BTreeSet::from([statement])).await {
+    let deletion = async {
+        if let Some(platform) = channel.platform() {
+            let posted = Reader::new(&*channel.context.store).ids_of(&channel.key, statement).await?;
+            for id in &posted {
+                insist(|| platform.change(&channel.key.guild, &channel.key.channel, id, None)).await?;
+            }
+        }
+        delete_messages(&channel.context, &channel.key, &BTreeSet::from([statement])).await?;
+        Ok::<_, Box<dyn Error + Send + Sync>>(())
+    };
+    if let Err(error) = deletion.await {
         tracing::warn!(channel = %channel.shown(), %error, "a replaced statement could not be deleted; delete it by hand");
     }
 }

@@ -5,7 +5,7 @@ use super::journal_state::Batch;
 use super::post_commit::{PostCommitAction, actions_of};
 use super::rounds::Watched;
 use super::traces::TraceRecord;
-use super::{State, note_taking, notes, summarising, voice};
+use super::{State, note_taking, notes, stopping, summarising, voice};
 use crate::domain::conversation::{Aloud, CallEffect, Conversation, Input, Output, World};
 use crate::domain::event::Made;
 use crate::domain::id::{CompanionId, Ticket};
@@ -81,6 +81,7 @@ impl State {
         postings.into_iter().for_each(|posting| self.post(posting));
         self.record_remaining_usage();
         self.notes.show_counters(&self.conversation, &self.channel);
+        self.transcriptions.follow(&self.conversation, &self.channel);
         self.arm();
     }
 
@@ -118,6 +119,7 @@ impl State {
             PostCommitAction::Reply { ticket } => self.reply(ticket),
             PostCommitAction::Stop { ticket } => self.cancel(ticket),
             PostCommitAction::Help { message } => self.help.offer(message, &self.conversation, &self.channel),
+            PostCommitAction::AcknowledgeStop { message } => stopping::acknowledge(message, &self.channel),
             PostCommitAction::Publish(ballot) => self.rounds.publish(*ballot),
             // The caller may have stopped waiting.
             PostCommitAction::Confirm(reply) => drop(reply.send(Ok(()))),

@@ -14,13 +14,16 @@ use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
+use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::journal::record::{DeadLetterRecord, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot};
+use crate::journal::record::{
+    DeadLetterRecord, FILE_PART_BYTES, SnapshotRecord, UsageRecord, Used, decode, encode, encode_snapshot,
+};
 use crate::journal::redaction::{is_redacted, redact};
 use crate::journal::speakers::{speakers, stretch};
 use crate::ports::store::key::Key;
@@ -115,7 +118,8 @@ async fn accept_deletion(context: &ActorContext, channel_key: &ChannelKey, delet
 }
 
 /// Finds the traces of these messages, whose deletion is already in the journal. Segments may have been handed over as new
-/// messages before the deletion was committed. Those messages are deleted, too, and added to `gone`.
+/// messages before the deletion was committed, and a voice note may have got its words. Those messages are deleted, too, and
+/// added to `gone`.
 pub async fn all_traces_of(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -263,6 +267,7 @@ async fn redact_in_batches(
     mut writes: Vec<Write>,
 ) -> Result<(), RewriteError> {
     context.recall.forget(channel_key);
+    remove_files(context, channel_key, &events).await?;
     // A running channel that answers has dropped the text. Once the writer answers, everything that the channel wrote before is
     // stored. So no later snapshot contains the text.
     drained(context, channel_key).await?;
@@ -277,6 +282,26 @@ async fn redact_in_batches(
         redact_events(context, channel_key, newest, std::mem::take(&mut writes)).await?;
     }
     Ok(redact_events(context, channel_key, rest, writes).await?)
+}
+
+/// Removes the files of those of these messages that are redacted.
+async fn remove_files(context: &ActorContext, channel_key: &ChannelKey, events: &[Recorded]) -> Result<(), RewriteError> {
+    let is_message = |recorded: &&Recorded| matches!(&recorded.event, Event::Said { message, .. } if is_redacted(message));
+    let gone: BTreeSet<Seq> = events.iter().filter(is_message).map(|recorded| recorded.seq).collect();
+    let (Some(first), Some(last)) = (gone.first(), gone.last()) else { return Ok(()) };
+    let reader = Reader::new(&*context.store);
+    let Some(no) = reader.channel_no(channel_key).await? else { return Ok(()) };
+    let ward = channel_key.ward();
+    for (message, file, record) in reader.files(channel_key, *first, last.next()).await? {
+        if gone.contains(&message) {
+            let parts = key::file_parts(ward, no, message, file);
+            let numbers = 0..record.bytes.div_ceil(FILE_PART_BYTES as u64);
+            let parts = numbers.map(|number| Write::Remove(parts.clone().number(number)));
+            let writes = parts.chain([Write::Remove(key::file(ward, no, message, file))]).collect();
+            redact_events(context, channel_key, Vec::new(), writes).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Whether a room has an unreadable snapshot. Such a snapshot cannot be redacted.
@@ -331,17 +356,21 @@ async fn closed_dead_letters(
 }
 
 /// Returns those of these messages and segments that still have their text, in order. For spoken messages, their segments are
-/// included. An unreadable message does not prevent the deletion of the others; it is an error only if there are no others.
+/// included, for statements their reactions. An unreadable message does not prevent the deletion of the others; it is an error only if there are no others.
 async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
     let (mut found, mut illegible) = (Vec::new(), None);
     for seq in messages {
         match reader.event(channel_key, *seq).await {
             Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_redacted(&message) => {
-                // The transcript of a spoken message is also stored in its segments.
-                found.extend(message.speech.iter().flat_map(|speech| &speech.segments));
+                // The transcript of a spoken message is also stored in its segments. The words of a voice note go with the note.
+                found.extend(message.sources());
+                if message.from.role == Role::Companion {
+                    found.extend(reader.reactions_on(channel_key, *seq).await?.0.iter().map(|reaction| reaction.seq));
+                }
                 found.push(*seq);
             }
             Ok(Some(Recorded { event: Event::Segment(segment), .. })) if !segment.is_redacted() => found.push(*seq),
+            Ok(Some(Recorded { event: Event::Reacted { by, .. }, .. })) if !by.as_str().is_empty() => found.push(*seq),
             Ok(_) => {}
             Err(error @ (ReadError::Record(_) | ReadError::Illegible { .. })) => {
                 tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %seq, %error, "a message that should be deleted cannot be read");
@@ -508,7 +537,7 @@ pub struct Traces {
     /// The times of usage records that may name the messages or their authors: when companions were asked because one of the messages addressed
     /// them, and the months of decisions about people at risk.
     pub used_at: BTreeSet<Moment>,
-    /// Other messages that consist of segments among these and still have their text.
+    /// Other messages that have one of these as a [source](crate::domain::message::Message::sources) and still have their text.
     pub handed_over: BTreeSet<Seq>,
     /// The numbers of later events that are unreadable and may quote the messages as well.
     pub illegible: BTreeSet<Seq>,
@@ -536,15 +565,16 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     if is_gone && reply.is_some() {
                         sentences.extend(sentences_of(reader, channel_key, recorded.seq).await?);
                     }
-                    let mut segments = message.speech.iter().flat_map(|speech| &speech.segments);
-                    if !is_gone && !is_redacted(message) && segments.any(|segment| gone.contains(segment)) {
+                    if !is_gone && !is_redacted(message) && message.sources().any(|source| gone.contains(&source)) {
                         handed_over.insert(recorded.seq);
                     }
                     is_gone
                 }
-                Event::Segment(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Disclosed(_) => {
-                    gone.contains(&recorded.seq)
-                }
+                Event::Segment(_)
+                | Event::VoiceJoined { .. }
+                | Event::VoiceLeft { .. }
+                | Event::Disclosed(_)
+                | Event::Reacted { .. } => gone.contains(&recorded.seq),
                 Event::Edited { message, .. } => gone.contains(message),
                 Event::Interrupted { .. } => gone.contains(&recorded.seq),
                 Event::SentenceStarting { ticket, text, .. } => {

@@ -350,6 +350,12 @@ impl Memberships {
         register.effective(register.channels.get(channel)?)?.language.clone()
     }
 
+    /// Whether the words of all voice notes in a channel are recognised, or of none. `None`: as the settings say.
+    pub fn voice_notes(&self, channel: &ChannelId) -> Option<bool> {
+        let register = self.0.register.read();
+        register.effective(register.channels.get(channel)?)?.voice_notes
+    }
+
     /// The quiet hours of a channel, which apply to all its companions.
     pub fn quiet_hours(&self, channel: &ChannelId) -> Option<QuietHours> {
         let register = self.0.register.read();
@@ -365,6 +371,12 @@ impl Memberships {
         let sounds =
             heard.iter().map(|companion| (companion.id.clone(), companion.voice.sounds_like.iter().map(|sound| &**sound)));
         Some(Names::of_sounds(&names, sounds).with(self.0.register.read().common))
+    }
+
+    /// The names of the companions that are present in a channel, which are likely to be said there.
+    pub fn said_names(&self, channel: &ChannelId) -> Vec<Arc<str>> {
+        let companions = self.present(channel).into_keys().filter_map(|id| self.companion(channel, &id));
+        companions.flat_map(|companion| [companion.name].into_iter().chain(companion.aliases)).collect()
     }
 
     /// The interjection policies of the companions that are present in a channel.

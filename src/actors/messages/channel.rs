@@ -13,6 +13,7 @@ use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::{Failure, NotesTaken, Recorded};
 use crate::domain::filter::Finding;
 use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::message::Untranscribed;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::notice::Owed;
@@ -93,6 +94,8 @@ pub enum ChannelMessage {
     },
     /// Notes were taken, or could not be.
     NotesTaken { taken: Option<Taken>, outcome: Option<Box<Outcome>> },
+    /// The words of a voice note were recognised, or there are none.
+    Transcribed(Box<Transcription>),
     /// Events below this number have expired.
     Expired(Seq),
     /// A deadline is due, a question may have waited for too long, or the channel has been idle for a while.
@@ -109,6 +112,23 @@ pub enum ChannelMessage {
     Read(Box<dyn FnOnce(&Conversation) + Send>),
     /// Answer with the current state of the conversation.
     Inspect(RpcReplyPort<Box<Inspection>>),
+}
+
+/// The outcome of the recognition of a voice note.
+pub struct Transcription {
+    /// The note, as it was recorded.
+    pub note: Recorded,
+    pub transcript: Result<Transcript, Untranscribed>,
+}
+
+/// The recognised words of a voice note.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transcript {
+    pub text: Arc<str>,
+    /// The recogniser.
+    pub provider: Arc<str>,
+    /// The recogniser's confidence in the least certain part, in thousandths.
+    pub confidence: Option<u16>,
 }
 
 /// The notes of one call.

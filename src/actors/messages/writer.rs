@@ -11,6 +11,7 @@ use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Head, ReadError};
 use crate::journal::record::{OutboxRecord, Used};
+use crate::ports::inbound_events::StoredFile;
 use crate::ports::store::key::Key;
 use crate::ports::store::{Refusal, StoreError, Term, Value, Write};
 
@@ -82,6 +83,8 @@ pub struct Accept {
     /// The platform's id of the message. A second event with the same id is answered with the number of the first, whatever its
     /// text.
     pub id: Option<Arc<str>>,
+    /// Files of the message that are stored with it, numbered from 0.
+    pub files: Vec<StoredFile>,
     pub reply: Reply<Accepted, Refused>,
 }
 
@@ -269,6 +272,9 @@ pub enum Refused {
     /// Too many requests wait to be stored, or to be handled by the channel.
     #[error("too many messages wait; try again in {} ms", .retry_after.as_millis())]
     Busy { retry_after: Duration },
+    /// The files do not fit into the channel.
+    #[error("the files of this room would take more than {most_mb} MB (storage.room_files_mb); delete messages with files first")]
+    FilesFull { most_mb: u32 },
     /// It was not stored, or it is unknown whether it was.
     #[error(transparent)]
     WriteError(#[from] WriteError),

@@ -206,7 +206,8 @@ impl ActorContext {
 
     /// Whether notes may be taken of a person.
     pub fn may_be_noted(&self, guild: &GuildId, person: &PersonId) -> bool {
-        self.note_switches.allows(guild, person) && !self.opt_outs.holds(guild, person)
+        // Nobody behind a bridge could see, correct or refuse notes.
+        !person.is_behind_bridge() && self.note_switches.allows(guild, person) && !self.opt_outs.holds(guild, person)
     }
 
     /// Replaces the settings in force.

@@ -14,9 +14,11 @@ use crate::journal::figures::figure;
 use crate::journal::key;
 use crate::journal::reader::Head;
 use crate::journal::record::{
-    ChannelRecord, PendingRecord, UsageRecord, Used, encode, encode_event, encode_number, encode_snapshot,
+    ChannelRecord, FILE_PART_BYTES, FileRecord, PendingRecord, UsageRecord, Used, encode, encode_bytes, encode_event,
+    encode_number, encode_snapshot,
 };
 use crate::journal::speakers::{self, IndexedPeople, speakers};
+use crate::ports::inbound_events::StoredFile;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Append, Batch, Value, Write};
 
@@ -70,9 +72,10 @@ impl From<Head> for JournalPosition {
 /// Plans the batch of a request, and moves the position behind it.
 pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPosition) -> Result<Plan, WriteError> {
     match request {
-        Request::Accept(Accept { channel_key, at, event, id, .. }) => {
+        Request::Accept(Accept { channel_key, at, event, id, files, .. }) => {
             let mut draft = Draft::of(channel_key, ward, position);
             draft.append_inbound(at.unwrap_or_default(), event, None, id.as_ref())?;
+            files.iter().zip(0..).for_each(|(file, number)| draft.put_file(file, number));
             Ok(draft.finish())
         }
         Request::Post(Post { channel_key, at, event, disclosed, turn, ids, ticket, usage, .. }) => {
@@ -264,6 +267,18 @@ impl<'a> Draft<'a> {
     fn add_message_id(&mut self, id: &str) {
         let seq = self.position.last;
         self.batch.writes.push(Write::Put(key::message_id(self.batch.ward, self.no, id), encode(&seq)));
+    }
+
+    /// Stores a file of the newest event.
+    fn put_file(&mut self, file: &StoredFile, number: u64) {
+        let (ward, no, seq) = (self.batch.ward, self.no, self.position.last);
+        let record = FileRecord { media_type: file.media_type.clone(), bytes: file.bytes.len() as u64 };
+        self.batch.writes.push(Write::Put(key::file(ward, no, seq, number), encode(&record)));
+        let parts = file.bytes.chunks(FILE_PART_BYTES).zip(0..);
+        self.batch.writes.extend(parts.map(|(part, n)| {
+            let key = key::file_parts(ward, no, seq, number).number(n);
+            Write::Put(key, encode_bytes(part))
+        }));
     }
 
     /// Appends an event that the channel made. Its time is the conversation's clock, which may be behind the journal's newest

@@ -73,6 +73,10 @@ impl Sweep {
         self.remove(first, end, |key, _| vec![key.clone()]).await?;
         let (first, end) = (key::noted(ward, no, Seq::NONE), key::noted(ward, no, below));
         self.remove(first, end, |key, _| vec![key.clone()]).await?;
+        let (first, end) = (key::files_from(ward, no, Seq::NONE), key::files_from(ward, no, below));
+        self.remove(first, end, |key, _| vec![key.clone()]).await?;
+        let (first, end) = (key::file_parts_from(ward, no, Seq::NONE), key::file_parts_from(ward, no, below));
+        self.remove(first, end, |key, _| vec![key.clone()]).await?;
         // The events go last. While an event is left, it shows that the sweep is not finished.
         self.remove_events().await
     }

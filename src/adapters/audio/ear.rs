@@ -1,8 +1,11 @@
 //! The codec and the voice activity detector behind `ports/audio`.
 
+use std::time::Duration;
+
 use super::opus::{Decoder, Encoder};
+use super::recording::OpusRecording;
 use super::vad::Detector;
-use crate::ports::audio::{self, Audio, CodecFailed, Decoded, Ear, HEARD_FRAME, Hop, PacketRefused};
+use crate::ports::audio::{self, Audio, CodecFailed, Decoded, Ear, HEARD_FRAME, Hop, PacketRefused, Recording, RecordingRefused};
 
 /// Opus, and the voice activity detector.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,6 +21,10 @@ impl Audio for OpusAudio {
             begun: 0,
             end: None,
         }))
+    }
+
+    fn recording(&self, file: &[u8], longest: Duration) -> Result<Box<dyn Recording>, RecordingRefused> {
+        Ok(Box::new(OpusRecording::new(file, longest)?))
     }
 
     fn encoder(&self) -> Result<Box<dyn audio::Encoder>, CodecFailed> {

@@ -74,12 +74,21 @@ impl Decoder {
 /// Checks the header of a packet (RFC 6716, section 3).
 fn check(packet: &[u8]) -> Result<(), PacketRefused> {
     let refused = |text: String| Err(PacketRefused::Malformed(text));
-    let Some(toc) = packet.first() else {
+    if packet.is_empty() {
         return refused("the Opus packet is empty; send one frame of 20 ms in each packet".to_owned());
-    };
+    }
     if packet.len() > MOST_BYTES {
         return refused(format!("the Opus packet has {} bytes; one frame has at most {MOST_BYTES}", packet.len()));
     }
+    match length_of(packet).ok_or_else(invalid)? {
+        20_000 => Ok(()),
+        micros => refused(format!("the Opus packet has {} ms of audio; send 20 ms in each packet", micros / 1_000)),
+    }
+}
+
+/// The length of a packet's audio, in microseconds, by its first bytes (RFC 6716, section 3). `None` if they are no Opus.
+pub(super) fn length_of(packet: &[u8]) -> Option<u32> {
+    let toc = packet.first()?;
     let frame = match toc >> 3 {
         config @ 0..12 => [10_000, 20_000, 40_000, 60_000][usize::from(config % 4)],
         config @ 12..16 => [10_000, 20_000][usize::from(config % 2)],
@@ -88,12 +97,9 @@ fn check(packet: &[u8]) -> Result<(), PacketRefused> {
     let frames = match toc & 3 {
         0 => 1,
         1 | 2 => 2,
-        _ => u32::from(packet.get(1).ok_or_else(invalid)? & 0x3f),
+        _ => u32::from(packet.get(1)? & 0x3f),
     };
-    match frame * frames {
-        20_000 => Ok(()),
-        micros => refused(format!("the Opus packet has {} ms of audio; send 20 ms in each packet", micros / 1_000)),
-    }
+    Some(frame * frames)
 }
 
 fn invalid() -> PacketRefused {

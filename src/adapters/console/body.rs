@@ -1,5 +1,6 @@
 //! Extracts JSON bodies, query parameters and path segments. An error names the invalid field.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
@@ -10,10 +11,11 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::Problem;
 use super::{Shared, validation};
+use crate::domain::attachment::{MOST_BYTES, MOST_FILES};
 use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::Detail;
 use crate::ports::backend::room::RoomId;
@@ -25,6 +27,12 @@ const DRAIN_BYTES: usize = 1 << 20;
 
 /// The largest JSON body with files, in bytes. A card and a picture have up to 9 MiB, and base64 adds a third. The fields take up to 1.5 MiB.
 const MAX_WITH_FILES_BYTES: usize = 14 << 20;
+
+/// The largest JSON body of a message with files, in bytes. Base64 adds a third.
+const MAX_WITH_UPLOADS_BYTES: usize = MOST_FILES * (MOST_BYTES / 3 + 1) * 4 + (1 << 20);
+
+/// The maximum number of messages with files in memory. They have a limit of their own because guests send them, too.
+pub(super) const MAX_UPLOADS: usize = 4;
 
 /// The maximum number of large bodies in memory. The permit of a body also covers the data decoded from it: up to 128 MiB for a picture.
 pub(super) const MAX_LARGE_BODIES: usize = 4;
@@ -57,6 +65,23 @@ impl<T: DeserializeOwned> FromRequest<Shared> for JsonWithFiles<T> {
     }
 }
 
+/// A JSON body of a message, possibly with files in base64. With files it counts as an upload in memory until its permit is dropped.
+pub(super) struct JsonWithUploads<T>(pub(super) T, pub(super) Option<OwnedSemaphorePermit>);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for JsonWithUploads<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, console: &Shared) -> Result<Self, Problem> {
+        check_type(request.headers(), &["application/json"])?;
+        let (body, most) = (request.into_body(), console.settings.max_body_bytes);
+        if body.size_hint().exact().is_none_or(|bytes| bytes <= most as u64) {
+            return parse(&read(body, console, most).await?).map(|body| Self(body, None));
+        }
+        let place = permit(&console.uploads).await?;
+        parse(&read(body, console, MAX_WITH_UPLOADS_BYTES).await?).map(|body| Self(body, Some(place)))
+    }
+}
+
 /// The bytes of a character card. They count as a large body in memory until their permit is dropped.
 pub(super) struct FileBody(pub(super) Vec<u8>, pub(super) OwnedSemaphorePermit);
 
@@ -78,7 +103,11 @@ impl FromRequest<Shared> for FileBody {
 
 /// Acquires a permit for a large body.
 async fn place(console: &Shared) -> Result<OwnedSemaphorePermit, Problem> {
-    let place = tokio::time::timeout(LARGE_BODY_WAIT, console.large_bodies.clone().acquire_owned()).await;
+    permit(&console.large_bodies).await
+}
+
+async fn permit(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Problem> {
+    let place = tokio::time::timeout(LARGE_BODY_WAIT, of.clone().acquire_owned()).await;
     place.ok().and_then(Result::ok).ok_or_else(|| Problem::unavailable(Detail::key("refusals.too_many_bodies"), LARGE_BODY_WAIT))
 }
 
@@ -180,6 +209,21 @@ impl FromRequestParts<Shared> for MessagePath {
         let room = validation::room("room", &room)?;
         let seq = seq.parse().map_err(|_| Problem::invalid("seq", format!("{seq:?} is not a message number")))?;
         Ok(Self(room, Seq(seq)))
+    }
+}
+
+/// A room, a message, and the number of its file.
+pub(super) struct FilePath(pub(super) RoomId, pub(super) Seq, pub(super) u64);
+
+impl FromRequestParts<Shared> for FilePath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let (room, seq, file): (String, String, String) = segments(parts).await?;
+        let room = validation::room("room", &room)?;
+        let number =
+            |field: &str, text: &str| text.parse().map_err(|_| Problem::invalid(field, format!("{text:?} is not a number")));
+        Ok(Self(room, Seq(number("seq", &seq)?), number("file", &file)?))
     }
 }
 

@@ -29,10 +29,10 @@ use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::Visit;
 use crate::ports::backend::room::RoomId;
 
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; manifest-src 'self'; img-src 'self' blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; manifest-src 'self'; img-src 'self' blob:; media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Routes whose responses may be long and take much memory to build.
-const LONG_ROUTES: [&str; 8] = [
+const LONG_ROUTES: [&str; 9] = [
     "/api/decisions",
     "/api/rooms/{room}/history",
     "/api/usage",
@@ -41,10 +41,14 @@ const LONG_ROUTES: [&str; 8] = [
     "/api/why",
     "/api/companions/{companion}/card",
     PICTURES,
+    FILES,
 ];
 
 /// The pictures of companions, at most a mebibyte each.
 pub(super) const PICTURES: &str = "/pictures/{companion}/{hash}";
+
+/// The files of messages, at most four mebibytes each. They share the limits of [`PICTURES`].
+pub(super) const FILES: &str = "/api/rooms/{room}/messages/{seq}/files/{file}";
 
 /// The number of pictures that may be in memory.
 pub(super) const MAX_PICTURES: usize = 32;
@@ -178,12 +182,12 @@ impl AsRef<[u8]> for Unread {
 /// responses, such as exports, are not counted.
 async fn bounded(console: &Shared, route: &str, visit: Option<&Visit>, response: impl Future<Output = Response>) -> Response {
     let places = match route {
-        PICTURES => &console.pictures,
+        PICTURES | FILES => &console.pictures,
         _ if visit.is_some() => &console.long_responses_for_guests,
         _ => &console.long_responses,
     };
     let [long, pictures] = &console.responses_for_guests;
-    let shares = if route == PICTURES { pictures } else { long };
+    let shares = if matches!(route, PICTURES | FILES) { pictures } else { long };
     let take = async || {
         let share = match visit {
             Some(visit) => Some(shares.acquire(visit).await?),

@@ -40,6 +40,7 @@ mod routes;
 mod served;
 mod signin;
 pub mod tokens;
+mod uploads;
 mod usage;
 mod validation;
 mod visitor;
@@ -144,6 +145,10 @@ struct Common {
     pictures: Arc<Semaphore>,
     /// Counts large bodies in memory.
     large_bodies: Arc<Semaphore>,
+    /// Counts messages with files in memory.
+    uploads: Arc<Semaphore>,
+    /// Held while pictures are checked, because one that must be turned takes much memory.
+    checking_pictures: tokio::sync::Mutex<()>,
     metrics: Metrics,
     instruments: Instruments,
     /// Set to true at shutdown. The shutdown waits until all receivers are dropped.
@@ -190,6 +195,8 @@ impl Console {
                 .map(|[visit, invitation]| Shares::new(visit, invitation)),
             pictures: Arc::new(Semaphore::new(guard::MAX_PICTURES)),
             large_bodies: Arc::new(Semaphore::new(body::MAX_LARGE_BODIES)),
+            uploads: Arc::new(Semaphore::new(body::MAX_UPLOADS)),
+            checking_pictures: tokio::sync::Mutex::default(),
             instruments: metrics.instruments(),
             metrics,
             closing: watch::Sender::new(false),

@@ -1,6 +1,7 @@
 //! Handlers for messages: send, edit, delete, and read the history.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -10,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Shared;
-use super::body::{Json, MemberPath, MessagePath, QueryParams, RoomPath};
+use super::body::{Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath};
 use super::guard::Caller;
 use super::problem::Problem;
-use super::{validation, visitor};
+use super::{uploads, validation, visitor};
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::ports::backend::guest_service::{Amount, Visit};
@@ -23,6 +24,8 @@ use crate::ports::backend::{Detail, Why};
 use crate::ports::inbound_events::InboundMessage;
 
 const MAX_MENTIONS: usize = 64;
+/// A second of a guest's voice note counts as at least one second of a microphone: Opus of speech has more bytes.
+const SLOWEST_BYTES_PER_SEC: u64 = 1_000;
 pub(super) const MAX_ID_CHARS: usize = 128;
 
 /// The number of an accepted message, and warnings for the sender.
@@ -50,10 +53,12 @@ pub(super) async fn say(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
     RoomPath(room): RoomPath,
-    Json(mut message): Json<InboundMessage>,
+    JsonWithUploads(mut message, place): JsonWithUploads<InboundMessage>,
 ) -> Reply {
     message.from = Author::of_name(caller.speaker(&room, validation::name("from", &message.from.name)?, &console)?);
-    message.text = validation::text("text", &message.text, console.settings.max_text_chars)?;
+    if message.uploads.is_empty() || !message.text.is_empty() {
+        message.text = validation::text("text", &message.text, console.settings.max_text_chars)?;
+    }
     if let Some(id) = &message.id {
         validation::opaque_id("id", id, MAX_ID_CHARS)?;
     }
@@ -66,9 +71,15 @@ pub(super) async fn say(
     for (index, mention) in message.mentions.iter_mut().enumerate() {
         *mention = validation::name(&format!("mentions[{index}]"), mention)?;
     }
-    if let Some(visit) = caller.in_room(&room, &console)? {
+    let visit = caller.in_room(&room, &console)?;
+    if let Some(visit) = visit {
         console.backend()?.guests.consume_quota(visit, Amount::Message).await?;
         visitor::own(&mut message, visit)?;
+    }
+    uploads::take(&mut message, &console).await?;
+    if let (Some(visit), Some(_)) = (visit, &message.voice_note) {
+        let time = message.files.iter().map(|file| file.bytes.len() as u64 / SLOWEST_BYTES_PER_SEC).sum();
+        console.backend()?.guests.consume_quota(visit, Amount::Voice(Duration::from_secs(time))).await?;
     }
     let warning = console.backend()?.messages.namesake(&room, &message.from.name).await?.map(|companion| {
         let from = &message.from.name;
@@ -78,6 +89,7 @@ pub(super) async fn say(
         Detail::from(text).coded("refusals.warn_your_name", json!({ "name": from, "companion": companion }))
     });
     let seq = console.backend()?.messages.say(&room, message).await?;
+    drop(place);
     let warning_codes = warning.iter().map(Detail::why).collect();
     let warnings = warning.iter().map(ToString::to_string).collect();
     Ok((StatusCode::ACCEPTED, Answer(Accepted { seq, warnings, warning_codes })))
@@ -157,7 +169,7 @@ async fn check_own(console: &Shared, visit: Option<&Visit>, room: &RoomId, seq: 
 
 /// `POST /api/rooms/{room}/messages/{seq}/again`
 pub(super) async fn try_again(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
-    console.backend()?.messages.try_again(&room, seq).await?;
+    console.backend()?.messages.try_again(&room, seq, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
     Shared, cards, companions, external, guard, health, invitations, keeping, live, memory, messages, metrics, models, overview,
-    page, records, rooms, tokens, usage, voice,
+    page, records, rooms, tokens, uploads, usage, voice,
 };
 use crate::ports::backend::Detail;
 use crate::ports::backend::keeping::BackedUp;
@@ -50,6 +50,14 @@ pub(super) fn api() -> Api {
         .patch("/api/rooms/{room}/messages/{seq}", messages::edit, "Replace the text of a message", &[202], &[404, 409])
         .for_guests()
         .delete("/api/rooms/{room}/messages/{seq}", messages::delete, "Delete a message", &[202], &[404, 409])
+        .for_guests()
+        .get(guard::FILES, uploads::file, "Return a file of a message", &[200], &[404])
+        .producing::<String>("image/png")
+        .producing::<String>("image/jpeg")
+        .producing::<String>("image/webp")
+        .producing::<String>("image/gif")
+        .producing::<String>("audio/ogg")
+        .producing::<String>("text/plain")
         .for_guests()
         .post(
             "/api/rooms/{room}/messages/{seq}/again",

@@ -14,6 +14,7 @@ mod models;
 mod openapi;
 mod page;
 mod serving;
+mod uploads;
 
 use std::sync::Arc;
 

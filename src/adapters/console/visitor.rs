@@ -23,7 +23,24 @@ const OF_ALL: &[&str] = &["event", "seq", "at", "channel", "rounds"];
 /// The events of the live view that guests get, each with its fields in addition to those of every event. Guests get no other events.
 pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("hello", &["last", "state"]),
-    ("message", &["id", "from", "name", "role", "ai", "text", "modality", "reply_to", "said_at", "kind", "truncated"]),
+    (
+        "message",
+        &[
+            "id",
+            "from",
+            "name",
+            "role",
+            "ai",
+            "text",
+            "modality",
+            "reply_to",
+            "said_at",
+            "kind",
+            "truncated",
+            "files",
+            "voice_note",
+        ],
+    ),
     ("statement", &["companion", "ticket"]),
     ("disclosed", &["message", "operator", "privacy"]),
     ("help", &["message", "person", "text", "tell"]),

@@ -3,7 +3,7 @@
 //! * `registered`: the commands as registered with Discord, with all their texts; `registering` registers them.
 //! * `interaction`: parses interactions.
 //! * `recent`: detects repeated interactions.
-//! * `at_hand`: stops replies, clears a channel, explains and forgets single messages.
+//! * `at_hand`: stops and replaces replies, clears a channel, explains and forgets single messages.
 //! * `answering`: sends answers, within three seconds.
 //! * `choosing`: finds companions by name, and answers autocomplete requests.
 //! * `members`: adds and removes companions, sets their interjection level, and pauses them.
@@ -66,7 +66,7 @@ use super::rest::{Failed, File, Request};
 use super::snowflake::Snowflake;
 use crate::adapters::slots::{Slot, Slots};
 use crate::domain::id::{CompanionId, GuildId};
-use crate::ports::backend::room::{Room, RoomId};
+use crate::ports::backend::room::{Room, RoomId, VoiceNotes};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::inbound_events::InboundEvents;
@@ -381,6 +381,9 @@ impl CommandHandler {
             Command::SetUp(request) => return self.set_up(request, here, person, language).await,
             Command::Clear { sure } => return self.clear(sure, here, person).await,
             Command::Stop { companion } => self.stop(companion.as_deref(), here).await,
+            Command::Again { message } => self.again(message, here, person).await,
+            Command::PauseForMe { is_own: true } => self.ignore(true, here, person).await,
+            Command::PauseForMe { is_own: false } => Ok(words::pause_for_me()),
             Command::WhyOf { message } => self.why_of(message, here).await,
             Command::ForgetMessage { message, author } => self.forget_message(message, author, here, person).await,
             Command::Status { companion } => self.status(companion.as_deref(), here, person).await,
@@ -398,6 +401,7 @@ impl CommandHandler {
             Command::VoiceJoin { to } => self.voice_join(to, here, person).await,
             Command::VoiceLeave => self.voice_leave(here, person).await,
             Command::VoiceStatus => self.voice_status(here, person).await,
+            Command::VoiceNotes { on } => self.voice_notes(on, here, person).await,
             Command::About => {
                 let (operator, privacy) = self.discord.responsible();
                 Ok(words::about(operator, privacy))
@@ -430,6 +434,7 @@ impl CommandHandler {
             guild: at.guild_id(),
             companions,
             minors: false,
+            voice_notes: VoiceNotes::Off,
             paused: false,
             last_at: None,
             inherits_from: None,

@@ -78,6 +78,10 @@ pub fn event(bytes: &[u8]) {
     read::<wire::MessageLocation>(bytes, |_| {});
     read::<wire::MessagesDeleted>(bytes, |_| {});
     read::<wire::MessageDeleted>(bytes, |_| {});
+    read::<wire::Reaction>(bytes, |reaction| {
+        assert!(reaction.emoji().is_none_or(|emoji| is_plain_line(&emoji) && is_bounded(&emoji, 100)));
+        let _ = reaction.is_by_bot();
+    });
     read::<IdentifyHistory>(bytes, |history| {
         assert_eq!(&serde_json::from_str::<IdentifyHistory>(&serde_json::to_string(history).unwrap()).unwrap(), history)
     });

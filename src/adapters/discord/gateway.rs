@@ -138,7 +138,7 @@ impl Gateway {
     /// Returns an error if the gateway's address is invalid, or if this machine has no root certificates.
     pub fn new(settings: &Settings, token: &SecretString, parts: Parts) -> Result<Self, Problem> {
         let url = settings.gateway()?.map(|url| url.as_str().trim_end_matches('/').to_owned());
-        let intents = Intents::new(settings.message_content);
+        let intents = Intents::new(settings.message_content, settings.reactions);
         let connector = Connector::new().map_err(|error| {
             Problem::new(
                 "gateway_url",

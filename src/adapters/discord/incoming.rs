@@ -1,6 +1,6 @@
 //! Classifies a Discord message: finds its sender, its text in a form for models, and its addressees.
 
-mod attached;
+pub(super) mod attached;
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -113,6 +113,7 @@ pub fn classify(message: &Message, bot: Bot, names: &impl NameLookup) -> Incomin
         mentions,
         to_all: message.mentions.iter().any(|user| user.id == bot.user),
         reply_to,
+        voice_note: attached::recording(message).map(|recording| attached::length(recording).unwrap_or_default()),
         ..InboundMessage::new(from, text.into())
     }))
 }

@@ -35,6 +35,7 @@ use super::calls::Calls;
 use super::dispatch::{self, Dispatch};
 use super::platform::Discord;
 use super::proxies::Proxies;
+use super::snowflake::Snowflake;
 use super::wire;
 use crate::ports::clock::Clock;
 use crate::ports::gateway::Shard;
@@ -84,6 +85,10 @@ pub struct SharedIntake {
     guilds_with_members: guilds::GuildsWithMembers,
     /// By shard. They outlive connections, because Discord does not report guilds again in a resumed session.
     guilds: Mutex<BTreeMap<Shard, Arc<Mutex<Guilds>>>>,
+    /// The webhooks, applications and bots that relay messages of people.
+    bridges: Vec<Snowflake>,
+    /// Whether reactions on statements are recorded.
+    keeps_reactions: bool,
     /// Whether the backfill is on. If it is off, no message may be deferred to it.
     backfills: bool,
 }
@@ -114,6 +119,8 @@ impl SharedIntake {
             guilds_with_members: guilds::GuildsWithMembers::default(),
             guilds: Mutex::default(),
             backfills: settings.backfill_messages > 0,
+            bridges: settings.bridges.iter().filter_map(|id| id.parse().ok()).collect(),
+            keeps_reactions: settings.reactions,
             discord,
             inbound_events,
             instruments,
@@ -166,6 +173,10 @@ impl Intake {
             "MESSAGE_DELETE_BULK" => {
                 let bulk: wire::MessagesDeleted = read(text)?;
                 self.messages_deleted(bulk.guild_id, bulk.channel_id, &bulk.ids)
+            }
+            "MESSAGE_REACTION_ADD" => self.reacted(&read(text)?, false),
+            "MESSAGE_REACTION_REMOVE" | "MESSAGE_REACTION_REMOVE_ALL" | "MESSAGE_REACTION_REMOVE_EMOJI" => {
+                self.reacted(&read(text)?, true)
             }
             _ => Vec::new(),
         };

@@ -10,6 +10,7 @@ pub mod clock;
 pub mod commands;
 pub mod delivery_errors;
 pub mod dispatch;
+mod files;
 #[cfg(any(test, feature = "samples"))]
 pub mod fuzz;
 pub mod gateway;

@@ -129,6 +129,8 @@ pub enum Need {
     Send,
     /// [`Need::Send`] in a thread.
     SendInThreads,
+    /// Acknowledge a stop with a reaction. The invitation does not request it.
+    React,
     /// Register slash commands. The invitation allows it.
     Commands,
 }
@@ -181,6 +183,9 @@ impl Need {
                 "The typing indicator of companions is not shown in threads.",
                 allow!("Send Messages in Threads"),
             ),
+            Self::React => {
+                (Permissions::ADD_REACTIONS, "No reaction shows that a message stopped a reply.", allow!("Add Reactions"))
+            }
             Self::Commands => (
                 Permissions::empty(),
                 "The command /tertulia is missing.",
@@ -200,7 +205,7 @@ impl Need {
         matches!(self, Self::Listen | Self::Enter | Self::Webhooks | Self::Unlocked)
     }
 
-    fn is_missing(self, permissions: Permissions) -> bool {
+    pub(super) fn is_missing(self, permissions: Permissions) -> bool {
         !permissions.intersects(Permissions::ADMINISTRATOR | self.entry().0)
     }
 }

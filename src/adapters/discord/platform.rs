@@ -1,10 +1,11 @@
 //! Discord as a chat platform. Statements are posted through a webhook of their channel; in direct messages, by the bot itself.
 
 mod inbound_events;
+mod pauses;
 mod reading;
 mod sending;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +14,12 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio::sync::OnceCell;
-use tokio::time::Instant;
 
+use self::pauses::Pauses;
 use super::cache::{Cache, WebhookTarget};
 use super::clock::Clocks;
 use super::delivery_errors::DeliveryErrors;
+use super::files::Files;
 use super::outgoing::{self, HELP_FOR, render};
 use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
@@ -43,12 +45,8 @@ use crate::texts::{self, Language};
 const MAX_PART_CHARS: usize = 1_900;
 /// How long Discord shows the typing indicator (Discord's documentation, "Channels Resource", "Trigger Typing Indicator").
 const TYPING_SHOWS: Duration = Duration::from_secs(10);
-/// The first pause after Discord refused the typing indicator in a channel. It doubles with each refusal, because each refusal counts as an invalid
-/// request.
-const TYPING_PAUSE: Duration = Duration::from_secs(600);
-const MAX_TYPING_PAUSE: Duration = Duration::from_secs(24 * 3_600);
-/// The limit of channels with a pause. Beyond it, the pause that ends first is dropped.
-const MAX_TYPING_REFUSALS: usize = 10_000;
+/// The reaction to a message that stops a statement, percent-encoded: U+1F6D1, a stop sign.
+const STOP_SIGN: &str = "%F0%9F%9B%91";
 /// The pause after a refusal that applies to every message in a channel. During it, no model is called for the channel.
 const POSTING_PAUSE: Duration = Duration::from_secs(600);
 /// The assumed maximal difference between our clock and Discord's, for channels whose newest message is unknown.
@@ -56,11 +54,14 @@ const CLOCKS_APART: Duration = Duration::from_secs(60);
 
 pub struct Discord {
     rest: Rest,
+    files: Files,
     webhooks: Webhooks,
     cache: Cache,
     delivery_errors: DeliveryErrors,
     bot: OnceCell<Bot>,
-    typing_refusals: Mutex<BTreeMap<Snowflake, TypingRefusal>>,
+    typing_pauses: Pauses,
+    reaction_pauses: Pauses,
+    acknowledges_stop: bool,
     /// Whether the newest session has the Message Content intent. `None`: unknown.
     reads_all: Mutex<Option<bool>>,
     clocks: Arc<Clocks>,
@@ -78,13 +79,6 @@ pub struct Discord {
     roles: Option<Roles>,
 }
 
-/// A pause of the typing indicator in a channel.
-#[derive(Clone, Copy, Debug)]
-struct TypingRefusal {
-    until: Instant,
-    pause: Duration,
-}
-
 impl Discord {
     /// Creates a client for one bot. It sends only while the lease is held.
     ///
@@ -94,11 +88,14 @@ impl Discord {
         let clocks = Arc::new(Clocks::new(clock));
         Ok(Self {
             rest: Rest::new(settings, token, Arc::clone(&clocks), lease)?,
+            files: Files::new(settings.api()?)?,
             webhooks: Webhooks::default(),
             cache: Cache::default(),
             delivery_errors: DeliveryErrors::default(),
             bot: OnceCell::new(),
-            typing_refusals: Mutex::default(),
+            typing_pauses: Pauses::default(),
+            reaction_pauses: Pauses::default(),
+            acknowledges_stop: settings.acknowledge_stop,
             reads_all: Mutex::default(),
             clocks,
             mention_people: settings.mention_people,
@@ -341,6 +338,19 @@ impl ChatPlatform for Discord {
         Ok(found.map(|message| message.to_string().into()))
     }
 
+    async fn announce(&self, channel: &ChannelId, text: &str, nonce: &str) -> Result<(), NotSent> {
+        let channel =
+            Snowflake::of_channel(channel).ok_or_else(|| NotSent::Refused(format!("{channel} is not a channel of Discord")))?;
+        self.post_as_bot(channel, text, nonce).await
+    }
+
+    async fn voice_note(&self, channel: &ChannelId, id: &str) -> Result<Vec<u8>, NotRead> {
+        let (Some(channel), Ok(message)) = (Snowflake::of_channel(channel), id.parse()) else {
+            return Err(NotRead::Never(format!("{id} in {channel} is not a message of Discord")));
+        };
+        self.read_recording(channel, message).await
+    }
+
     async fn offer_help(&self, help: &Help<'_>) -> Result<(), NotSent> {
         let channel = Snowflake::of_channel(help.channel);
         let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is not a channel of Discord", help.channel)))?;
@@ -371,21 +381,34 @@ impl ChatPlatform for Discord {
 
     async fn typing(&self, _: &GuildId, channel: &ChannelId) {
         let Some(channel) = Snowflake::of_channel(channel) else { return };
-        if self.is_typing_paused(channel) {
-            return;
-        }
-        match self.rest.try_send(&Request::typing(channel)).await {
-            Ok(Some(_)) => self.clear_typing_refusal(channel),
-            Err(Failed::Refused(refusal)) => {
-                self.typing_refused(channel);
-                tracing::debug!(%channel, why = refusal.explain(Need::Send), "Discord refuses the typing indicator");
-            }
-            Ok(None) | Err(_) => {}
+        self.try_optional(&self.typing_pauses, channel, &Request::typing(channel), Need::Send).await;
+    }
+
+    async fn acknowledge_stop(&self, channel: &ChannelId, message: &str) {
+        let (Some(channel), Ok(message)) = (Snowflake::of_channel(channel), message.parse()) else { return };
+        if self.acknowledges_stop {
+            let request = Request::react(channel, message, STOP_SIGN);
+            self.try_optional(&self.reaction_pauses, channel, &request, Need::React).await;
         }
     }
 }
 
 impl Discord {
+    /// Sends a request that may be omitted. After a refusal, further ones in this channel are omitted for a while.
+    async fn try_optional(&self, pauses: &Pauses, channel: Snowflake, request: &Request, need: Need) {
+        if pauses.holds(channel) {
+            return;
+        }
+        match self.rest.try_send(request).await {
+            Ok(Some(_)) => pauses.end(channel),
+            Err(Failed::Refused(refusal)) => {
+                pauses.begin(channel);
+                tracing::debug!(%channel, ?request, why = refusal.explain(need), "Discord refuses an optional request");
+            }
+            Ok(None) | Err(_) => {}
+        }
+    }
+
     async fn post(&self, channel: Snowflake, part: &Part, rendered: &outgoing::Part) -> Result<Arc<str>, NotSent> {
         let message = match is_by_bot(part) {
             true => self.send_directly(channel, rendered, &part.nonce).await?,
@@ -395,25 +418,15 @@ impl Discord {
         Ok(message.to_string().into())
     }
 
-    /// Whether the typing indicator is paused in a channel.
-    fn is_typing_paused(&self, channel: Snowflake) -> bool {
-        self.typing_refusals.lock().get(&channel).is_some_and(|typing_refusals| Instant::now() < typing_refusals.until)
-    }
-
-    /// Starts a pause of the typing indicator in a channel, twice as long as the last one.
-    fn typing_refused(&self, channel: Snowflake) {
-        let mut all = self.typing_refusals.lock();
-        let pause = all.get(&channel).map_or(TYPING_PAUSE, |before| (before.pause * 2).min(MAX_TYPING_PAUSE));
-        all.insert(channel, TypingRefusal { until: Instant::now() + pause, pause });
-        if all.len() > MAX_TYPING_REFUSALS {
-            let soonest = all.iter().min_by_key(|(_, typing_refusals)| typing_refusals.until).map(|(channel, _)| *channel);
-            soonest.and_then(|soonest| all.remove(&soonest));
-        }
-    }
-
-    /// Ends the pause of the typing indicator, because it worked in this channel or something changed there.
+    /// Ends the pauses of what may be refused in a channel, because it worked there or something changed there.
     pub(super) fn clear_typing_refusal(&self, channel: Snowflake) {
-        self.typing_refusals.lock().remove(&channel);
+        self.typing_pauses.end(channel);
+        self.reaction_pauses.end(channel);
+    }
+
+    /// Whether the bot reacts to a message that stops a statement.
+    pub(super) const fn acknowledges_stop(&self) -> bool {
+        self.acknowledges_stop
     }
 }
 
@@ -425,33 +438,5 @@ fn is_by_bot(part: &Part) -> bool {
 impl fmt::Debug for Discord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Discord").field("rest", &self.rest).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::adapters::system::SystemClock;
-    use crate::ports::lease::Unlimited;
-
-    #[tokio::test(start_paused = true)]
-    async fn refused_typing_indicators_are_retried_less_and_less_often() {
-        let defaults = crate::settings::Settings::defaults().unwrap();
-        let settings: Settings = defaults["discord"].clone().try_into().unwrap();
-        let discord = Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock), Arc::new(Unlimited)).unwrap();
-        let channel = Snowflake::new(1).unwrap();
-        let mut tries = 0;
-
-        for _ in 0..7 * 24 * 60 {
-            if !discord.is_typing_paused(channel) {
-                tries += 1;
-                discord.typing_refused(channel);
-            }
-            tokio::time::advance(Duration::from_secs(60)).await;
-        }
-
-        assert!((10..=15).contains(&tries), "{tries} in a week");
-        discord.clear_typing_refusal(channel);
-        assert!(!discord.is_typing_paused(channel));
     }
 }

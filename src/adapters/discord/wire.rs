@@ -23,7 +23,7 @@ pub(super) use lenient::maybe;
 #[cfg(test)]
 pub use message::{Answer, Media, PollEmoji, Reference, Snapshot};
 pub use message::{
-    Attachment, Embed, Forwarded, Member, Message, MessageDeleted, MessageLocation, MessagesDeleted, Origin, Poll, Sticker,
-    Update, User,
+    Attachment, Embed, Forwarded, Member, Message, MessageDeleted, MessageLocation, MessagesDeleted, Origin, Poll, Reaction,
+    Sticker, Update, User,
 };
 pub use voice::{VoiceMember, VoiceServer, VoiceState};

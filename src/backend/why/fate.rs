@@ -18,7 +18,7 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use crate::story::Subject;
 use crate::story::fates::{Fate, Fates};
-use crate::story::words::{Told, fate as words, question_line};
+use crate::story::words::{Told, fate as words, question_line, voice_note};
 
 /// A message, and its outcomes in the record.
 struct Found {
@@ -83,7 +83,7 @@ impl Scene<'_> {
         Ok(why)
     }
 
-    async fn message_of(&self, id: &str) -> Result<Recorded, Refused> {
+    pub(super) async fn message_of(&self, id: &str) -> Result<Recorded, Refused> {
         let reader = self.reader();
         let at = |seq| reader.event(&self.channel_key, seq);
         let is_message = |recorded: &Recorded| matches!(recorded.event, Event::Said { .. });
@@ -141,6 +141,7 @@ impl Scene<'_> {
             story.push(StoryLine { seq: None, ..told.line(&found.message, "dead_letter") });
         }
         if let Event::Said { message, .. } = &found.message.event {
+            story.extend(voice_note(message, self.language).map(|told| told.line(&found.message, "voice_note")));
             story.extend(self.recalled(&message.recalled).await?);
         }
         Ok(story)

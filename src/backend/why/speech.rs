@@ -1,4 +1,4 @@
-//! Explains the outcome of a person's speech in a voice call: the message that contains it, or why no message does.
+//! Explains the outcome of a person's speech in a voice call, or of a voice note: the message that contains the words, or why no message does.
 
 use super::Scene;
 use super::finding::Search;
@@ -7,22 +7,32 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::voice::segment::Kind;
 use crate::journal::reader::ReadError;
 use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::Why;
-use crate::story::words::{HandingOver, handed_over, heard};
+use crate::ports::backend::decisions::{StoryLine, Why};
+use crate::story::words::{HandingOver, handed_over, heard, voice_note};
 
 impl Scene<'_> {
     /// The outcome of the message, or the segment of speech, with this number or id.
     pub(super) async fn said(&self, id: &str, companion: Option<CompanionId>) -> Result<Why, Refused> {
-        let Some((recorded, segment)) = self.segment(id).await? else {
-            return self.message(id, companion).await;
-        };
-        let (decisive, course) = match segment.kind {
-            Kind::Noise => (recorded.clone(), HandingOver::Noise),
-            Kind::Echo => (recorded.clone(), HandingOver::Echo),
-            Kind::Words | Kind::Backchannel => self.course_of(&recorded).await?,
+        let (recorded, first, (decisive, course)) = match self.segment(id).await? {
+            Some((recorded, segment)) => {
+                let course = match segment.kind {
+                    Kind::Noise => (recorded.clone(), HandingOver::Noise),
+                    Kind::Echo => (recorded.clone(), HandingOver::Echo),
+                    Kind::Words | Kind::Backchannel => self.course_of(&recorded, HandingOver::Waiting).await?,
+                };
+                let first = heard(&segment, self.language).line(&recorded, "segment");
+                (recorded, first, course)
+            }
+            None => match self.awaited_note(id).await? {
+                Some((recorded, first)) => {
+                    let course = self.course_of(&recorded, HandingOver::Transcribing).await?;
+                    (recorded, first, course)
+                }
+                None => return self.message(id, companion).await,
+            },
         };
         let (event, told) = handed_over(course, self.language);
-        let story = vec![heard(&segment, self.language).line(&recorded, "segment"), told.line(&decisive, event)];
+        let story = vec![first, told.line(&decisive, event)];
         if let HandingOver::Done(message) = course {
             let mut why = self.message(&message.to_string(), companion).await?;
             why.story.splice(..0, story);
@@ -54,15 +64,25 @@ impl Scene<'_> {
         }))
     }
 
-    /// The outcome of a segment with words, and the event that shows it.
-    async fn course_of(&self, segment: &Recorded) -> Result<(Recorded, HandingOver), ReadError> {
+    /// The voice note with this number or id whose words come in another message, and the line about it.
+    async fn awaited_note(&self, id: &str) -> Result<Option<(Recorded, StoryLine)>, Refused> {
+        let recorded = self.message_of(id).await?;
+        let line = match &recorded.event {
+            Event::Said { message, .. } if message.awaits_words() => {
+                voice_note(message, self.language).map(|told| told.line(&recorded, "voice_note"))
+            }
+            _ => None,
+        };
+        Ok(line.map(|line| (recorded, line)))
+    }
+
+    /// The outcome of a segment with words or of a voice note, and the event that shows it. `open`: no event shows it.
+    async fn course_of(&self, segment: &Recorded, open: HandingOver) -> Result<(Recorded, HandingOver), ReadError> {
         let (mut search, mut cleared) = (Search::after(segment.seq), None);
         while let Some(events) = search.next(self).await? {
             for recorded in events {
                 match &recorded.event {
-                    Event::Said { message, .. }
-                        if message.speech.as_ref().is_some_and(|speech| speech.segments.contains(&segment.seq)) =>
-                    {
+                    Event::Said { message, .. } if message.sources().any(|source| source == segment.seq) => {
                         return Ok((segment.clone(), HandingOver::Done(recorded.seq)));
                     }
                     Event::Cleared => drop(cleared.get_or_insert(recorded)),
@@ -73,7 +93,7 @@ impl Scene<'_> {
         Ok(match cleared {
             _ if !search.is_read => (segment.clone(), HandingOver::Unknown),
             Some(cleared) => (cleared, HandingOver::Cleared),
-            None => (segment.clone(), HandingOver::Waiting),
+            None => (segment.clone(), open),
         })
     }
 }

@@ -53,7 +53,7 @@ impl Step<'_, '_> {
         let (mut when_said, mut stops) = (None, Stops::default());
         #[expect(clippy::wildcard_enum_match_arm, reason = "the other events change no message")]
         let changed = match &recorded.event {
-            Event::Said { message, said_at, .. } if !message.is_backchannel() => {
+            Event::Said { message, said_at, .. } if !message.passes_no_row() => {
                 stops = self.stop_replies(recorded.seq, message);
                 if !stops.are_all(message) {
                     refused = self.refuse_address(recorded.seq, message, *said_at);

@@ -79,6 +79,12 @@ impl Conversation {
         if self.is_busy() || !self.turns.late.is_empty() { Err(NotAgain::Busy) } else { Ok(()) }
     }
 
+    /// The messages that this statement answers, if it is the newest message.
+    pub fn answered_by(&self, statement: Seq) -> &[Seq] {
+        let newest = self.replaceable.as_deref().filter(|newest| newest.statement == statement);
+        newest.map_or(&[], |newest| &newest.messages)
+    }
+
     fn check_replaceable(&self, newest: &Replaceable) -> Result<(), NotAgain> {
         let gate = self.gates.get(&newest.companion).filter(|gate| !gate.is_silent()).ok_or(NotAgain::Silent)?;
         if gate.external {

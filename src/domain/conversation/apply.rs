@@ -22,8 +22,8 @@ impl Conversation {
         notes: &mut Vec<Output>,
     ) {
         self.position.clock = self.position.clock.max(at);
-        if event.is_inbound() && !leaves_statements_alone(event) {
-            self.note_inbound(seq);
+        if event.is_inbound() {
+            self.note_inbound(seq, event);
         }
         match event {
             Event::Said { message, reply_to, reply, said_at } => {
@@ -63,6 +63,7 @@ impl Conversation {
                 self.cancel_activity(None, notes);
                 self.closing.episode = None;
                 self.voice.call.clear();
+                self.awaited_notes.clear();
                 self.closing.opened_again.clear();
                 self.acknowledgements.release();
                 self.replaceable = None;
@@ -75,19 +76,10 @@ impl Conversation {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.position.handled) };
                 }
             }
-            Event::CaughtUp { .. } | Event::Disclosed(_) => self.position.handled = self.position.handled.max(seq),
-            Event::VoiceJoined { from } => {
-                self.position.handled = self.position.handled.max(seq);
-                self.voice.call.join(seq, from);
-            }
-            Event::VoiceLeft { from } => {
-                self.position.handled = self.position.handled.max(seq);
-                self.voice.call.leave(from);
-            }
-            Event::Segment(segment) => {
-                self.position.handled = self.position.handled.max(seq);
-                self.voice.call.keep(seq, segment);
-            }
+            Event::CaughtUp { .. } | Event::Disclosed(_) | Event::Reacted { .. } => {}
+            Event::VoiceJoined { from } => self.voice.call.join(seq, from),
+            Event::VoiceLeft { from } => self.voice.call.leave(from),
+            Event::Segment(segment) => self.voice.call.keep(seq, segment),
             Event::VoiceQuiet { companions } => self.apply_lull_fired(companions),
             Event::JitterDrawn { companion, next_interjection_at } => {
                 if let Some(gate) = self.gates.get_mut(companion) {
@@ -223,20 +215,24 @@ impl Conversation {
     /// Applies a new inbound event. Takes ownership, so that the message is not cloned.
     pub(super) fn apply_inbound(&mut self, recorded: Recorded, world: &World<'_>, notes: &mut Vec<Output>) {
         let Recorded { seq, at, turn, event, .. } = recorded;
+        if matches!(event, Event::Said { .. }) {
+            self.note_inbound(seq, &event);
+        }
         let Event::Said { message, reply_to, reply, said_at } = event else {
             return self.apply(at, seq, turn, &event, world, notes);
         };
-        self.note_inbound(seq);
         let entry = Entry { reply_to, ..Entry::new(seq, self.when_said(said_at), Arc::new(message)) };
         self.apply_said(entry, reply, world, notes);
         self.update_waiting(world, notes);
     }
 
-    /// Updates the number of the newest inbound event. A statement posted before this event no longer opens a round, unless the side model still
-    /// judges it.
-    fn note_inbound(&mut self, seq: Seq) {
+    /// Updates the number of the newest inbound event. A statement posted before an event with words no longer opens a round, unless the side model
+    /// still judges it.
+    fn note_inbound(&mut self, seq: Seq, event: &Event) {
         self.position.handled = self.position.handled.max(seq);
-        self.turns.forget_posted();
+        if !leaves_statements_alone(event) {
+            self.turns.forget_posted();
+        }
     }
 
     /// Fires the lull timers of these companions. Each considers its newest unsettled message, if it has one.
@@ -474,11 +470,18 @@ impl Conversation {
 }
 
 /// Whether a statement may still open a round after this inbound event, because the event contains no message.
-const fn leaves_statements_alone(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::CaughtUp { .. } | Event::Disclosed(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_)
-    )
+#[expect(clippy::wildcard_enum_match_arm, reason = "every other inbound event ends a statement's claim to a round")]
+fn leaves_statements_alone(event: &Event) -> bool {
+    match event {
+        Event::CaughtUp { .. }
+        | Event::Disclosed(_)
+        | Event::Reacted { .. }
+        | Event::VoiceJoined { .. }
+        | Event::VoiceLeft { .. }
+        | Event::Segment(_) => true,
+        Event::Said { message, .. } => message.awaits_words(),
+        _ => false,
+    }
 }
 
 /// How long a companion waits for a lull after this unsettled message. None: it waits for the end of the voice lull (docs/design/voice.md A-12).

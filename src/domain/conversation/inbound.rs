@@ -28,6 +28,15 @@ impl Conversation {
                 return self.apply_backchannel(entry, world);
             }
         }
+        if entry.message.awaits_words() {
+            self.awaited_notes.insert(entry.seq);
+            drop(self.push_declined(entry, world));
+            return;
+        }
+        if let Some(note) = entry.message.replaced_note() {
+            self.awaited_notes.remove(&note);
+            self.window.delete(&[note]);
+        }
         let in_call = self.voice.call.is_connected();
         let (seq, said_at, message) = (entry.seq, entry.at, &entry.message);
         #[cfg(any(test, feature = "samples"))]
@@ -124,15 +133,22 @@ impl Conversation {
     }
 
     /// Applies a backchannel message. It fires and counts nothing, and all companions settle it at once.
-    fn apply_backchannel(&mut self, mut entry: Entry, world: &World<'_>) {
+    fn apply_backchannel(&mut self, entry: Entry, world: &World<'_>) {
+        let seq = entry.seq;
+        let companions = self.push_declined(entry, world);
+        if !companions.is_empty() {
+            self.voice.overheard.insert(seq, companions.into());
+        }
+    }
+
+    /// Adds a message that fires and counts nothing. All companions decline it; they are returned.
+    fn push_declined(&mut self, mut entry: Entry, world: &World<'_>) -> Vec<CompanionId> {
         let companions: Vec<_> = self.gates.keys().cloned().collect();
         let seq = entry.seq;
         entry.declined_by = companions.clone().into();
         self.push(entry, world);
         self.settle_declined(&companions, seq);
-        if !companions.is_empty() {
-            self.voice.overheard.insert(seq, companions.into());
-        }
+        companions
     }
 
     /// Moves the cursor past a declined message for companions that have no other unsettled messages.
@@ -248,6 +264,7 @@ impl Conversation {
         // Messages that were deleted before have no further effect.
         let present: Vec<_> = deleted.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
         self.window.delete(deleted);
+        self.awaited_notes.retain(|note| !deleted.contains(note));
         self.voice.call.delete(deleted);
         self.closing.delete_recent_statements(deleted);
         // Of two requests at once, the first one counts.

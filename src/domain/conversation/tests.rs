@@ -19,4 +19,5 @@ mod room;
 mod scene;
 mod stopping;
 mod voice;
+mod voice_notes;
 mod witness;

@@ -35,6 +35,9 @@ pub(super) fn line_end(said: &Said, reader: Option<Reader<'_>>, most: usize) -> 
         escape_into(&mut line, &plain_name(kind));
         line.push_str("\",");
     }
+    if message.is_transcribed_note() {
+        line.push_str("\"form\":\"voice note\",");
+    }
     line.push_str("\"from\":\"");
     escape_into(&mut line, &plain_name(own.map_or(&message.from.name, |reader| reader.name)));
     line.push_str("\",");

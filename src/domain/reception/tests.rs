@@ -16,6 +16,8 @@ fn each_outcome_is_found() {
         (vec![says(10.0, "ana", "And at night?")], Reception::Answered),
         (vec![says(10.0, "ana", "👍🏽 !")], Reception::Reacted),
         (vec![says(10.0, "ana", ":wave: :blob_2:")], Reception::Reacted),
+        (vec![reacts(10.0, "ana", false)], Reception::Reacted),
+        (vec![reacts(10.0, "ana", false), says(20.0, "ana", "Yes.")], Reception::Reacted),
         (vec![with(says(10.0, "ben", "Is that so?"), json!({ "reply_to": STATEMENT }))], Reception::Replied),
         (vec![says(10.0, "ben", "Lunch?"), says(20.0, "cleo", "Yes, now.")], Reception::TalkedPast),
         (vec![to(says(10.0, "ana", "Ben, lunch?"), &to_ben)], Reception::TalkedPast),
@@ -45,6 +47,10 @@ fn what_is_no_evidence_leaves_nothing_seen() {
         vec![json!({ "event": "edited", "at": 10_000_000, "message": 1, "text": "Aria, how are you now?" })],
         vec![with(says(10.0, "ben", "Yes."), json!({ "reply_to": 1 }))],
         vec![deleted(10.0, &[1])],
+        // Of somebody else, taken back, or on another message.
+        vec![reacts(10.0, "ben", false)],
+        vec![reacts(10.0, "ana", false), reacts(11.0, "ana", true)],
+        vec![with(reacts(10.0, "ana", false), json!({ "message": 1 }))],
         // It was said before the statement, and read after a lost connection.
         vec![with(says(10.0, "ana", "Hello?"), json!({ "said_at": 500_000 }))],
     ];
@@ -282,6 +288,11 @@ fn owed(ticket: u64, trigger: &str, message: Option<u64>) -> Value {
 
 fn paused(at: f64, companion: Option<&str>) -> Value {
     json!({ "event": "paused", "at": micros(at), "companion": companion, "paused": true })
+}
+
+fn reacts(at: f64, by: &str, removed: bool) -> Value {
+    let reaction = json!({ "event": "reacted", "message": STATEMENT, "by": by, "emoji": "\u{1f44d}", "removed": removed });
+    with(reaction, json!({ "at": (at * 1e6) as u64 }))
 }
 
 fn deleted(at: f64, messages: &[u64]) -> Value {

@@ -4,7 +4,7 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::guests::{InvitationPlan, Invitations};
 use crate::domain::id::{ChannelId, GuildId, Ticket};
 use crate::membership;
-use crate::record::{ClockRecord, Used, encode, encode_bytes, encode_event, encode_number, encode_snapshot};
+use crate::record::{ClockRecord, FileRecord, Used, encode, encode_bytes, encode_event, encode_number, encode_snapshot};
 use crate::samples::outbox_record;
 
 const NO: ChannelNo = ChannelNo(7);
@@ -55,6 +55,8 @@ fn all() -> Vec<(Key, Vec<u8>)> {
         (key::note(Some(&guild), "session"), encode_bytes(b"\xff")),
         (key::opt_out(&guild, &"Ana".into()), encode(&OptOutRecord { guild: guild.clone(), person: "Ana".into(), since: at })),
         (key::companion(&"mira".into()), encode(&CompanionRecord { text: "".into(), why: "read-only".into(), at })),
+        (key::file(ward, NO, seq, 0), encode(&FileRecord { media_type: "image/png".into(), bytes: 1 })),
+        (key::file_parts(ward, NO, seq, 0).number(0), encode_bytes(b"\xff")),
         (key::picture(&"mira".into()), encode_bytes(b"\xff")),
         (key::card(&"mira".into()), encode_bytes(b"{}")),
         (key::invitation("one"), encode(invitations.get("one").unwrap())),

@@ -25,11 +25,13 @@ use crate::backend::live::{Lagged, LiveStream, Watched};
 use crate::backend::maintenance_service::MaintenanceService;
 use crate::backend::memory_service::{MemoryService, Notes, NotesAbout};
 use crate::backend::message_service::MessageService;
-use crate::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, RunBy, SearchQuery, Words};
+use crate::backend::messages::{
+    Edit, FileContent, Found, Greeting, History, HistoryMessage, HistoryQuery, MessageFile, RunBy, SearchQuery, Words,
+};
 use crate::backend::record_service::RecordService;
 use crate::backend::room::{
     CompanionPatch, CompanionView, Companions, Deletion, Invited, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch,
-    RoomPlan, Rooms,
+    RoomPlan, Rooms, VoiceNotes,
 };
 use crate::backend::room_service::RoomService;
 use crate::backend::stamp::Stamp;
@@ -116,6 +118,7 @@ struct FakeRoom {
     paused: bool,
     quiet_hours: Option<QuietHours>,
     messages: Vec<HistoryMessage>,
+    files: BTreeMap<(Seq, u64), FileContent>,
     live: broadcast::Sender<Arc<str>>,
 }
 
@@ -149,6 +152,7 @@ impl FakeRoom {
             language: None,
             quiet_hours: self.quiet_hours,
             minors: false,
+            voice_notes: VoiceNotes::Off,
             paused: self.paused,
             last_at: self.messages.last().map(|message| message.at),
         }
@@ -185,10 +189,12 @@ impl FakeRoom {
             modality: Modality::Text,
             reply_to,
             quoted: None,
+            voice_note: None,
             cut,
             truncated: false,
             recalled: Vec::new(),
             notice: None,
+            files: Vec::new(),
         }
     }
 
@@ -286,6 +292,7 @@ fn new_room(guild: &str, companions: Vec<CompanionId>) -> FakeRoom {
         paused: false,
         quiet_hours: None,
         messages: Vec::new(),
+        files: BTreeMap::new(),
         live: broadcast::Sender::new(LIVE_BUFFER),
     }
 }
@@ -647,9 +654,15 @@ impl MessageService for FakeBackend {
             if let Some(existing) = room.messages.iter().find(|existing| message.id.is_some() && existing.id == message.id) {
                 return Ok(existing.seq);
             }
-            let InboundMessage { id, from, text, modality, kind, reply_to, .. } = message;
+            let InboundMessage { id, from, text, modality, kind, reply_to, attachments, files, .. } = message;
             let reply_to = reply_to.and_then(|reply_to| reply_to.recorded());
-            Ok(room.store(HistoryMessage { id, modality, kind, reply_to, ..room.typed(from.name, text) }))
+            let listed = attachments.iter().filter_map(MessageFile::of).collect();
+            let said = HistoryMessage { id, modality, kind, reply_to, files: listed, ..room.typed(from.name, text) };
+            for (file, number) in files.into_iter().zip(0..) {
+                let content = FileContent { media_type: file.media_type, bytes: file.bytes.to_vec() };
+                room.files.insert((said.seq, number), content);
+            }
+            Ok(room.store(said))
         })
     }
 
@@ -677,7 +690,7 @@ impl MessageService for FakeBackend {
         })
     }
 
-    async fn try_again(&self, id: &RoomId, statement: Seq) -> Result<(), Refused> {
+    async fn try_again(&self, id: &RoomId, statement: Seq, _: Option<&PersonId>) -> Result<(), Refused> {
         self.with_room(id, |room| room.message(statement).map(drop))
     }
 
@@ -757,6 +770,11 @@ impl RecordService for FakeBackend {
             let messages = selected.into_iter().skip(skipped).take(query.limit).collect();
             Ok(History { messages, deleted: Vec::new() })
         })
+    }
+
+    async fn file(&self, id: &RoomId, seq: Seq, file: u64) -> Result<FileContent, Refused> {
+        let stored = self.with_room(id, |room| Ok(room.files.get(&(seq, file)).cloned()))?;
+        stored.ok_or_else(|| Refused::not_found("there is no such file"))
     }
 
     async fn search(&self, id: &RoomId, query: SearchQuery) -> Result<Found, Refused> {

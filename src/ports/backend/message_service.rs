@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::messages::{Edit, Greeting, Words};
 use super::refused::Refused;
 use super::room::RoomId;
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::{CompanionId, PersonId, Seq};
 use crate::domain::vote::State;
 use crate::inbound_events::InboundMessage;
 
@@ -31,8 +31,9 @@ pub trait MessageService: Send + Sync + 'static {
     async fn stop_reply(&self, room: &RoomId, companion: &CompanionId) -> Result<(), Refused>;
 
     /// Deletes the newest message of a room, which must be a companion's statement, and requests a new answer from the companion
-    /// (docs/design/speaking.md S-17). Returns [`Refused::Conflict`] if that is impossible.
-    async fn try_again(&self, room: &RoomId, statement: Seq) -> Result<(), Refused>;
+    /// (docs/design/speaking.md S-17). `by`: a person who may request it only if the statement answers that person. Returns [`Refused::Conflict`] if
+    /// that is impossible.
+    async fn try_again(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused>;
 
     /// Posts one of a companion's greetings, word for word, in a room without readable messages. It is committed when this returns. Returns
     /// [`Refused::Conflict`] if the room has messages, or if the companion is paused.

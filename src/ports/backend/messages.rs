@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::stamp::Stamp;
+use crate::domain::attachment::{self, Attachment};
 use crate::domain::event::Disclosed;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Cut, Modality, Quoted, Role};
+use crate::domain::message::{Cut, Modality, NoteWords, Quoted, Role, VoiceNote};
 use crate::settings::safety::Safety;
 
 /// The statement of an external companion that was selected.
@@ -119,12 +120,60 @@ pub struct HistoryMessage {
     /// Whether this is a statement without its end, because the model reached its token limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// The length of the voice note that this message is or has the words of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub voice_note: Option<HistoryVoiceNote>,
     /// The numbers of older messages and notes of this room that were recalled for a companion's statement, best match first (docs/design/memory.md).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
     /// The notice below the message that companions are AI, if there is one: its information about the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<RunBy>,
+    /// The files that were uploaded with the message. `text` ends in a line for each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<MessageFile>,
+}
+
+/// A file of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MessageFile {
+    /// Its number within the message.
+    pub id: u64,
+    pub kind: attachment::Kind,
+    pub media_type: Arc<str>,
+    pub name: Arc<str>,
+    /// Its size.
+    pub bytes: u64,
+    /// In pixels, for a picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+    /// The length of a recording, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secs: Option<u32>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub description: Arc<str>,
+    /// Whether its author hid it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub spoiler: bool,
+}
+
+impl MessageFile {
+    /// A file whose bytes are stored. `None` if they are on a platform.
+    pub fn of(attachment: &Attachment) -> Option<Self> {
+        let Attachment { kind, media_type, name, bytes, pixels, secs, description, is_spoiler, .. } = attachment.clone();
+        let (width, height) = pixels.unzip();
+        let id = attachment.stored()?;
+        Some(Self { id, kind, media_type, name, bytes, width, height, secs, description, spoiler: is_spoiler })
+    }
+}
+
+/// The content of a file of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileContent {
+    pub media_type: Arc<str>,
+    pub bytes: Vec<u8>,
 }
 
 /// The information about a server in notices to people (docs/design/safety.md).
@@ -158,6 +207,23 @@ pub struct HistoryCut {
     /// The name of the person who cut it off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<Arc<str>>,
+}
+
+/// A voice note (docs/design/voice.md A-78).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HistoryVoiceNote {
+    /// The length of the recording in seconds.
+    pub secs: u64,
+    /// `awaited`: the words follow in another message, which takes the place of this one. `heard`: the text of this message. `missing`: there are
+    /// none; `why` says why not. Absent: nobody asked for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub words: Option<NoteWords>,
+}
+
+impl From<&VoiceNote> for HistoryVoiceNote {
+    fn from(note: &VoiceNote) -> Self {
+        Self { secs: (note.ms + 500) / 1_000, words: note.words.clone() }
+    }
 }
 
 /// The beginning of a message that is not on record.

@@ -4,10 +4,11 @@ use async_trait::async_trait;
 
 use super::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use super::keeping::{ExportQuery, Lines, Person};
-use super::messages::{Found, History, HistoryQuery, SearchQuery};
+use super::messages::{FileContent, Found, History, HistoryQuery, SearchQuery};
 use super::refused::Refused;
 use super::room::RoomId;
 use super::usage::{ReceptionQuery, Receptions, SafetyFigures, Usage, UsageQuery};
+use crate::domain::id::Seq;
 use crate::domain::message::Author;
 
 /// Reads the record.
@@ -15,6 +16,9 @@ use crate::domain::message::Author;
 pub trait RecordService: Send + Sync + 'static {
     /// Messages: without `after` the newest `limit` before `before`, with `after` the first `limit` after it.
     async fn history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused>;
+
+    /// A file that was uploaded with a message, by its number.
+    async fn file(&self, room: &RoomId, message: Seq, file: u64) -> Result<FileContent, Refused>;
 
     /// The messages that contain these words in any of their forms, or contain this text; best match first.
     async fn search(&self, room: &RoomId, query: SearchQuery) -> Result<Found, Refused>;

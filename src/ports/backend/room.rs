@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stamp::Stamp;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, id_of_title};
+use crate::domain::named::named;
 pub use crate::settings::companion::{CompanionPatch, Override};
 use crate::settings::companion::{Interjection, ModelChoice, QuietHours};
 pub use crate::settings::console::MOST_IN_A_ROOM;
@@ -124,8 +125,31 @@ pub struct Room {
     /// Whether minors are in the room, by the setting of the room or its guild. Absent: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub minors: bool,
+    /// Which voice notes in the room have their words recognised. Absent: none, because no service recognises words.
+    #[serde(skip_serializing_if = "VoiceNotes::are_unrecognised")]
+    pub voice_notes: VoiceNotes,
     pub paused: bool,
     pub last_at: Option<Stamp>,
+}
+
+named! {
+    /// Which voice notes have their words recognised (docs/design/voice.md A-78).
+    #[derive(JsonSchema)]
+    pub enum VoiceNotes {
+        All = "all",
+        /// Those to a companion: a reply to one, a mention, a direct message, or any in a room with one companion.
+        Addressed = "addressed",
+        /// None, because that is turned off.
+        Off = "off",
+        /// None, because no service recognises words.
+        NoRecogniser = "no_recogniser",
+    }
+}
+
+impl VoiceNotes {
+    const fn are_unrecognised(&self) -> bool {
+        matches!(self, Self::NoRecogniser)
+    }
 }
 
 /// A companion in a room, with the room's overrides applied.
@@ -267,6 +291,8 @@ pub struct RoomPatch {
     /// Whether minors are in the room. If so, a notice repeats each hour that companions are AI, companions for adults only take no part, and the
     /// others speak only when spoken to.
     pub minors: Override<bool>,
+    /// Whether the words of all voice notes in the room are recognised (true), or of none (false).
+    pub voice_notes: Override<bool>,
     /// Changes by companion id. Each companion must be present in the room.
     pub companions: BTreeMap<Arc<str>, CompanionPatch>,
 }

@@ -41,6 +41,8 @@ pub struct FakePlatform {
     is_blind: Mutex<bool>,
     is_unpostable: Mutex<bool>,
     public: Mutex<BTreeSet<ChannelId>>,
+    acknowledged: Mutex<Vec<String>>,
+    newest: Mutex<usize>,
 }
 
 impl FakePlatform {
@@ -99,6 +101,11 @@ impl FakePlatform {
         *lock(&self.public) = public.into_iter().collect();
     }
 
+    /// The messages whose stop was acknowledged.
+    pub fn acknowledged(&self) -> Vec<String> {
+        lock(&self.acknowledged).clone()
+    }
+
     /// The number of typing indicators that were shown.
     pub fn typed(&self) -> usize {
         *lock(&self.typed)
@@ -106,7 +113,10 @@ impl FakePlatform {
 
     fn post(&self, part: &Part) -> Arc<str> {
         let mut posted = lock(&self.posted);
-        let id = format!("{}", posted.len() + 1);
+        // The ids of deleted parts are not used again.
+        let mut newest = lock(&self.newest);
+        *newest += 1;
+        let id = newest.to_string();
         posted.push((id.clone(), part.clone()));
         id.into()
     }
@@ -163,6 +173,10 @@ impl ChatPlatform for FakePlatform {
         };
         tokio::time::sleep(TAKES / 2).await;
         answer
+    }
+
+    async fn acknowledge_stop(&self, _: &ChannelId, message: &str) {
+        lock(&self.acknowledged).push(message.to_owned());
     }
 
     async fn change(&self, _: &GuildId, _: &ChannelId, id: &str, text: Option<&str>) -> Result<(), NotSent> {

@@ -86,6 +86,10 @@ kinds! {
     Note = 26,
     /// Whether notes are taken: guild, and the person or nothing for the whole guild.
     NoteSwitch = 27,
+    /// Files of messages, without their bytes: channel, number of the message, number of the file.
+    File = 28,
+    /// The bytes of files, in parts: channel, number of the message, number of the file, number of the part.
+    FilePart = 29,
 }
 
 /// A key: one byte for the ward, one for the kind, and the rest by kind.

@@ -231,6 +231,7 @@ impl<'a> Record<'a> {
             Event::Edited { message, .. } => self.note_change(recorded.seq, self.clock, &[*message]),
             Event::CaughtUp { .. }
             | Event::Disclosed(_)
+            | Event::Reacted { .. }
             | Event::JitterDrawn { .. }
             | Event::Filtered(_)
             | Event::Noted(_)

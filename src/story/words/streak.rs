@@ -12,7 +12,7 @@ pub(super) fn in_a_row(before: &[Recorded]) -> (u64, bool) {
     let (mut bids, mut newest_human) = (Bids::default(), Seq::NONE);
     let (mut said, mut counted, mut replacing) = (0_u64, 0_u64, None);
     for recorded in before {
-        let is_human = |message: &Message| message.from.role == Role::Person && !message.is_event() && !message.is_backchannel();
+        let is_human = |message: &Message| message.from.role == Role::Person && !message.is_event() && !message.passes_no_row();
         if matches!(&recorded.event, Event::Said { message, .. } if is_human(message)) {
             (said, counted, newest_human) = (0, 0, recorded.seq);
         }

@@ -90,7 +90,7 @@ impl Scene {
         let (platform, metrics) = (platform(discord), Metrics::local());
         let commands = commands(&platform, &backend, &metrics);
         commands.ready();
-        discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
+        discord.wait_for("the commands", |state| state.world.commands.len() == 6).await;
         let interaction_target = Arc::new(Mutex::new(InteractionTarget::Commands(commands.clone())));
         let receiver = forward_interactions(discord, Arc::clone(&interaction_target)).await;
         Self { home, kim, backend, commands, platform, metrics, interaction_target, receiver }

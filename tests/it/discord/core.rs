@@ -10,7 +10,9 @@ use tertulia::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use tertulia::domain::message::Role;
 use tertulia::domain::moment::Moment;
 use tertulia::ports::chat_platform::Serves;
-use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached};
+use tertulia::ports::inbound_events::{
+    Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached, ReactionChange,
+};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -212,6 +214,10 @@ impl InboundEvents for Core {
             record.messages.retain(|(_, message)| message.id.as_ref().is_none_or(|message| !ids.contains(message)));
             record.deleted.extend_from_slice(ids);
         });
+        Ok(())
+    }
+
+    async fn reacted(&self, _: &ChannelRef, _: ReactionChange) -> Result<(), InboundError> {
         Ok(())
     }
 

@@ -65,7 +65,7 @@ pub use moment::{iso8601, now_ms};
 pub use refusal::{Refusal, Unknown};
 pub use rules::{Bucket, Rules};
 pub use sessions::{Event, Place};
-pub use state::State;
+pub use state::{State, StoredFile};
 pub use voice_states::VoiceState;
 pub use webhooks::Webhook;
 pub use world::World;

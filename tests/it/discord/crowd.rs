@@ -2,6 +2,7 @@
 
 mod audit;
 mod downtime;
+mod grown;
 mod hanging;
 mod hostile_texts;
 mod nemesis;

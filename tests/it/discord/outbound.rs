@@ -6,6 +6,7 @@ mod failing;
 mod measuring;
 mod nonsense;
 mod reading;
+mod recordings;
 mod refusing;
 mod speaking;
 

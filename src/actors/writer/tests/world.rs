@@ -129,7 +129,7 @@ impl World {
         id: Option<&str>,
     ) -> Receiver<Result<Accepted, Refused>> {
         let (reply, answer) = Reply::awaited();
-        let accept = Accept { channel_key: channel_key(channel), at, event, id: id.map(Into::into), reply };
+        let accept = Accept { channel_key: channel_key(channel), at, event, id: id.map(Into::into), files: Vec::new(), reply };
         // A writer that has stopped answers, too.
         let _ = self.writer.cast(WriterMessage::Request(Request::Accept(accept)));
         answer

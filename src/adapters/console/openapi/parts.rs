@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::Shared;
 use super::super::body::{
-    CompanionPath, EntryPath, FileBody, InvitationPath, Json, JsonWithFiles, MemberPath, MessagePath, PicturePath, QueryParams,
-    RoomPath,
+    CompanionPath, EntryPath, FileBody, FilePath, InvitationPath, Json, JsonWithFiles, JsonWithUploads, MemberPath, MessagePath,
+    PicturePath, QueryParams, RoomPath,
 };
 use super::super::guard::Caller;
 use super::super::language::Preferred;
@@ -180,6 +180,7 @@ macro_rules! in_path {
 in_path! {
     RoomPath: "room" RoomId;
     MessagePath: "room" RoomId, "seq" Seq;
+    FilePath: "room" RoomId, "seq" Seq, "file" u64;
     MemberPath: "room" RoomId, "companion" PlainId;
     CompanionPath: "companion" PlainId;
     PicturePath: "companion" PlainId, "hash" String;
@@ -195,6 +196,12 @@ impl<T: JsonSchema> Part for Json<T> {
 }
 
 impl<T: JsonSchema> Part for JsonWithFiles<T> {
+    fn describe(parts: &mut Parts, schemas: &mut Schemas) {
+        Json::<T>::describe(parts, schemas);
+    }
+}
+
+impl<T: JsonSchema> Part for JsonWithUploads<T> {
     fn describe(parts: &mut Parts, schemas: &mut Schemas) {
         Json::<T>::describe(parts, schemas);
     }

@@ -156,7 +156,7 @@ export function cardPreview(file, use) {
     box.close();
     return use({ companion: { ...answer.companion, name: who }, card: read.base64, picture: smaller?.url ?? (answer.has_picture ? read.url : null), bytes: smaller?.base64 });
   });
-  takesFiles(box, begin);
+  takesFiles(box, ([file]) => begin(file));
   begin(file);
   return box;
 }

@@ -49,6 +49,7 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
     importButton: (kind, picked) => fileButton(t('maker.import'), CARDS, file => desk.importCard(file, { picked }), kind),
     join: (target, id) => change(target, members => [...members.filter(one => one !== id), id]),
     part: (target, id) => change(target, members => members.filter(one => one !== id)),
+    pause: ({ id: target }, id, paused) => api.patchRoom(target, { companions: { [id]: { paused } } }).then(changed),
     async saved({ id, companion }, isNew) {
       const text = t('maker.saved', { who: companion.name });
       await changed();

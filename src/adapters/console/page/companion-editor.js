@@ -175,7 +175,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
   });
   const box = dialog(t(changed ? 'maker.title_edit' : isCopy ? 'maker.title_copy' : 'maker.title', { who: base.name }), node);
   box.classList.add('wide');
-  takesFiles(box, dropped);
+  takesFiles(box, ([file]) => dropped(file));
   drawPicture();
   // What a card became is not saved yet.
   const saved = made ? null : now();

@@ -3,9 +3,11 @@
 // In a voice call the same field says it aloud.
 
 import * as api from './api.js';
+import { opened } from './back.js';
 import { byId, el, name, onPhone, say } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { mention } from './mention.js';
+import { takesFiles } from './pictures.js';
 import { nameOf } from './state.js';
 import { pieces, t } from './texts.js';
 
@@ -26,6 +28,27 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   byId('send-sign').textContent = onPhone() ? '➤' : '⏎';
   let editing = null;
   let replying = null;
+  let closed = null; // after an edit or a reply has begun
+  // The files for the message, once somebody attached one.
+  let files = null;
+
+  async function attach(chosen) {
+    if (editing || !author.takes()) return;
+    files ??= (await api.loaded(import('./attach.js'))).tray(byId('files'), () => steady(size));
+    await files.add(chosen);
+  }
+  const record = byId('record');
+  let recorder = null;
+  // A voice note is sent as a message of its own.
+  function note(file) {
+    const replyTo = replying?.entry.seq ?? null;
+    replying = null;
+    draw();
+    sent();
+    return outbox().send(me(), '', replyTo, [file]);
+  }
+
+  const attaching = chosen => attach([...chosen]).catch(showProblem);
 
   const key = () => `text.${room()?.id ?? ''}`;
   // While a message is edited, the text typed before stays stored.
@@ -72,12 +95,16 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   }
 
   function draw() {
+    const isOpen = Boolean(editing || replying);
+    if (isOpen && !closed) closed = opened(cancel);
+    else if (!isOpen && closed) closed = closed();
     const isSaid = drawHow();
     author.draw(isSaid || Boolean(editing));
     const isDeleted = Boolean(room()?.isDeleted);
     field.readOnly = isDeleted;
     byId('send').disabled = isDeleted;
     const shown = context();
+    for (const button of [byId('attach'), record]) button.hidden = isDeleted || Boolean(editing);
     about.hidden = !shown;
     about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t(onPhone() ? 'base.cancel' : 'base.cancel_esc'))] : []));
     form.hidden = Boolean(room()?.platform) && !editing;
@@ -124,8 +151,8 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
       });
       return;
     }
-    if (!text) return;
-    if (isAloud()) {
+    if (!text && (files?.isEmpty() ?? true)) return;
+    if (isAloud() && (files?.isEmpty() ?? true)) {
       if (!aloud.say(text)) return;
       set('');
       typed('');
@@ -140,7 +167,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     storeForAll(key(), null);
     draw();
     sent();
-    await outbox().send(me(), text, replyTo);
+    await outbox().send(me(), text, replyTo, files?.take() ?? []);
   }
 
   form.addEventListener('submit', event => {
@@ -168,6 +195,13 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     }
   });
   addEventListener('resize', size);
+  takesFiles(form, attaching);
+  const chooser = el('input', { type: 'file', multiple: true, hidden: true, accept: 'image/*,text/*,.md,.csv,.json,.log', onchange: () => (attaching(chooser.files), (chooser.value = '')) });
+  byId('attach').after(chooser);
+  byId('attach').addEventListener('click', () => chooser.click());
+  for (const come of ['pointerenter', 'focus']) {
+    record.addEventListener(come, () => (recorder ??= api.loaded(import('./voice-note.js')).then(({ noter }) => noter({ button: record, takes: author.takes, room, note, showProblem })).catch(showProblem)));
+  }
   mention(field, {
     room,
     me,
@@ -193,6 +227,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     restore() {
       editing = null;
       replying = null;
+      files?.put([]);
       set(loadForAll(key(), ''));
       draw();
     },
@@ -205,9 +240,10 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
       field.focus();
       field.setSelectionRange(text.length, text.length);
     },
-    write(text) {
+    write(text, withFiles = []) {
       set(text);
       save();
+      if (withFiles.length) files?.put(withFiles);
       field.focus();
     },
     // Gives back a text that could not be sent, unless something else has been typed.

@@ -22,6 +22,17 @@ export const svg = (name, attributes, ...children) => fill(document.createElemen
 // Whether fingers are used, and there is probably no keyboard with keys such as Esc.
 export const onPhone = () => matchMedia('(pointer: coarse)').matches;
 
+// Calls `close()`, which returns whether something was open, when something other than these nodes is pressed. A finger then presses nothing else, but for the
+// buttons in the head.
+export function pressedBeside(nodes, close) {
+  const onClick = event => {
+    if (event.target.closest('dialog') || nodes.some(node => node.contains(event.target)) || !close() || !onPhone() || event.target.closest('.top')) return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  document.addEventListener('click', onClick, true);
+}
+
 export const byId = id => document.getElementById(id);
 
 const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]/gu;

@@ -3,10 +3,14 @@
 const number = value => (Number.isFinite(value) ? value : null);
 const text = value => (typeof value === 'string' ? value : '');
 
+// The words of a message. Each of its files has a line at the end of the text.
+export const wordsOf = (whole, files) => (files.length ? text(whole).split('\n').slice(0, -files.length).join('\n') : text(whole));
+
 // What the server told people below a statement: who runs it, and where its privacy text is.
 export const noticeOf = notice => (notice ? { operator: text(notice.operator), privacy: text(notice.privacy) } : null);
 
 export function messageEntry(m) {
+  const files = Array.isArray(m.files) ? m.files : [];
   return {
     key: `m${m.seq}`,
     kind: 'message',
@@ -16,12 +20,15 @@ export function messageEntry(m) {
     from: text(m.from) || '?',
     role: m.kind ? 'event' : (m.role ?? 'user'),
     eventKind: text(m.kind),
-    text: text(m.text),
+    text: wordsOf(m.text, files),
+    files,
     modality: m.modality ?? 'text',
     replyTo: number(m.reply_to),
     quoted: m.quoted && typeof m.quoted === 'object' ? { from: text(m.quoted.from), text: text(m.quoted.text) } : null,
     cut: m.cut && typeof m.cut === 'object' ? { full: text(m.cut.full), by: text(m.cut.by) } : null,
     truncated: m.truncated === true,
+    // A voice note, or what takes its place: `note` is then the number of the note.
+    voiceNote: m.voice_note && typeof m.voice_note === 'object' ? { secs: number(m.voice_note.secs) ?? 0, state: text(m.voice_note.words?.state), note: number(m.voice_note.words?.note) } : null,
     notice: noticeOf(m.notice),
     edited: Boolean(m.edited),
     whilePaused: false, // whether a person wrote it while the room was paused

@@ -1,7 +1,8 @@
 // Searches the room; `/` opens it. The server finds the words in all messages; older pages are loaded to show a match.
 
-import { byId, say } from './dom.js';
 import { searchRoom } from './api.js';
+import { opened } from './back.js';
+import { byId, say } from './dom.js';
 import { t } from './texts.js';
 
 // The server is asked when nobody has typed for this long.
@@ -17,6 +18,7 @@ export function find({ room, older, show, onClose }) {
   let at = null;
   let searches = 0;
   let timer = null;
+  let closed = null;
 
   const words = () => input.value.trim();
   const entryOf = seq => room().seen.get(`m${seq}`);
@@ -89,6 +91,7 @@ export function find({ room, older, show, onClose }) {
   function close() {
     if (form.hidden) return false;
     form.hidden = true;
+    closed();
     clearTimeout(timer);
     searches += 1;
     show(null, null);
@@ -98,6 +101,7 @@ export function find({ room, older, show, onClose }) {
 
   return {
     open() {
+      if (form.hidden) closed = opened(close);
       form.hidden = false;
       // What was said since is found, too.
       found = { words: null, seqs: [], count: 0 };

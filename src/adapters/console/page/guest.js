@@ -72,7 +72,7 @@ const view = {
     discard: entry => unsent.discard(entry.id),
     rewrite(entry) {
       unsent.discard(entry.id);
-      composer.write(entry.text);
+      composer.write(entry.text, entry.files);
     },
   },
 };

@@ -53,13 +53,15 @@ function lineOf(room, message) {
 const isReplaceable = (room, entry, newest) => entry === newest && entry.role === 'companion' && !room.platform && room.companions.get(entry.from)?.isExternal === false;
 
 // The items to show, in order: entries with the days between them, then questions and replies in flight, then messages that are not accepted yet.
-export function itemsOf(room, now, showsDecisions = true) {
+// `seenAt` is the time up to which the room was seen before it was opened, and `isMine` tells one's own messages: before the first later one of others stands that new ones begin.
+export function itemsOf(room, now, showsDecisions = true, { seenAt = null, isMine = () => false } = {}) {
   const items = [];
   let day = null;
   let previous = null;
   const newest = room.entries.findLast(entry => entry.kind === 'message');
   const lastDecision = new Map();
   let hasTalk = false;
+  let isNew = false; // whether new messages have begun
   gather(room);
   // Whether an entry only repeats the companion's decision before it.
   const isRepeated = entry => {
@@ -82,7 +84,7 @@ export function itemsOf(room, now, showsDecisions = true) {
   };
   const add = (entry, what = entry.kind) => {
     // Answers in a round are shown with the round.
-    if (entry.round || isRepeated(entry)) return;
+    if (entry.round || isRepeated(entry) || (entry.kind === 'message' && room.transcribed.has(entry.seq))) return;
     if (!showsDecisions && isOfDecisions(entry, hasTalk)) return;
     // Cached in the entry, because ten thousand entries may be visited for each change.
     entry.day ??= words.dayOf(entry.at);
@@ -91,6 +93,11 @@ export function itemsOf(room, now, showsDecisions = true) {
       day = entryDay;
       previous = null;
       items.push({ key: `day${day}`, what: 'day', at: entry.at, entry: null, mark: words.day(entry.at, now) });
+    }
+    if (seenAt && !isNew && what === 'message' && entry.at > seenAt && !isMine(entry)) {
+      isNew = true;
+      previous = null;
+      items.push({ key: 'new', what: 'day', at: entry.at, entry: null, mark: t('messages.new_here') });
     }
     entry.time ??= Date.parse(entry.at);
     const group = join(entry);
@@ -179,6 +186,30 @@ function speech(view, { from, role, companion, eventKind, at, text, follows, ton
   );
 }
 
+// The files of a message: pictures, small, with a click to the full size, and names of others.
+function attached(room, { seq, files }) {
+  const draw = file => {
+    const href = `/api/rooms/${encodeURIComponent(room.id)}/messages/${seq}/files/${Number(file.id)}`;
+    if (file.kind === 'voice') return el('audio', { src: href, controls: true, preload: 'none' });
+    if (file.kind !== 'image') return el('a', { href, download: file.name, dir: 'auto' }, file.name);
+    const link = el('a', { href, target: '_blank', rel: 'noopener', class: file.spoiler ? 'spoiler' : null, title: file.spoiler ? t('messages.hidden') : null, onclick: show }, el('img', { src: href, alt: file.description || file.name, width: file.width, height: file.height, loading: 'lazy', decoding: 'async' }));
+    function show(event) {
+      if (!link.classList.contains('spoiler')) return;
+      event.preventDefault();
+      link.classList.remove('spoiler');
+      link.title = '';
+    }
+    return link;
+  };
+  return el('div', { class: 'attached' }, files.map(draw));
+}
+
+// A voice note: its recording, where this server keeps it, and whether its words are here.
+function voiceNote(room, { voiceNote: { secs, state, note } }) {
+  const about = { awaited: 'messages.note_awaited', missing: 'messages.note_missing' }[state];
+  return [note && !room.platform ? attached(room, { seq: note, files: [{ id: 0, kind: 'voice' }] }) : null, el('span', { class: 'aside' }, t('messages.voice_note', { secs }), about ? DOT + t(about) : '')];
+}
+
 // Where somebody at risk finds help, for that person alone. The others are told that somebody was shown it, if the operator wants that.
 function helpFor({ help }, me) {
   if (help.person !== me) return help.tell ? el('p', { class: 'aside of-server' }, t('risk.told')) : null;
@@ -200,8 +231,10 @@ function message(view, { entry, follows, canBeReplaced }) {
     tone: view.tone(entry.from),
     link: view.link?.(entry),
     extra: [
+      entry.files.length ? attached(room, entry) : null,
       entry.edited ? el('span', { class: 'aside' }, t('messages.edited')) : null,
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
+      entry.voiceNote ? voiceNote(room, entry) : null,
       entry.cut ? cutOff(entry) : null,
       entry.truncated ? el('span', { class: 'aside' }, t('messages.truncated')) : null,
       entry.help ? helpFor(entry, view.me()) : null,
@@ -212,7 +245,7 @@ function message(view, { entry, follows, canBeReplaced }) {
         { class: 'tools' },
         view.act.open && el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: t('messages.why_about'), 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, whyOrClose(story)),
         room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, t('messages.reply')),
-        canBeReplaced && view.act.replace ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, el('span', { class: 'where-wide' }, t('messages.answer_again')), el('span', { class: 'where-narrow' }, t('messages.answer_again_short'))) : null,
+        canBeReplaced && view.act.replace ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, t('messages.answer_again')) : null,
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, t('base.edit')) : null,
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, t('base.delete')) : null,
       ),
@@ -422,7 +455,8 @@ function pending(view, { entry }) {
       el('button', { class: 'tool shown', 'data-focus': 'discard', onclick: () => view.act.discard(entry) }, t('messages.discard')),
     ),
   }[entry.state];
-  return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: tools });
+  const files = entry.files?.length ? el('div', { class: 'attached' }, entry.files.map(file => (file.url ? el('img', { src: file.url, alt: file.description || file.name }) : file.name))) : null;
+  return speech(view, { ...entry, role: 'user', className: `pending ${entry.state}`, extra: [files, tools] });
 }
 
 function day(view, item) {
@@ -448,7 +482,7 @@ export function draw(view, item) {
 // The estimated height of an item that was never shown, in px at the default text size.
 export function estimateHeight(item) {
   if (item.what === 'message' || item.what === 'pending' || item.what === 'draft') {
-    return (item.follows ? 30 : 62) + 24 * Math.floor((item.entry.text?.length ?? 0) / 70);
+    return (item.follows ? 30 : 62) + (item.entry.files?.length ? 160 : 0) + 24 * Math.floor((item.entry.text?.length ?? 0) / 70);
   }
   if (item.isLive) return 64 + 24 * item.entry.ballots.size;
   return item.what === 'day' ? 56 : 30;

@@ -12,7 +12,7 @@ import { connectionSign } from './connection.js';
 import { details } from './details.js';
 import { legend, showKeys } from './dialogs.js';
 import { missing } from './discord.js';
-import { byId, el, name, say } from './dom.js';
+import { byId, el, name, pressedBeside, say } from './dom.js';
 import { find } from './find.js';
 import { keepFocus } from './keep-focus.js';
 import { meters } from './meters.js';
@@ -84,6 +84,8 @@ const view = {
   showsDecisions: () => decisions.shows(),
   stories: story,
   me: () => speaker.me(),
+  seenAt: null,
+  isMine: entry => missed.isMine(entry),
   // What people wrote on another platform is changed there.
   mayChange: entry => entry.role === 'companion' || (entry.role === 'user' && !view.room.platform),
   link: entry => `#/${encodeURIComponent(view.room.id)}/${entry.seq}`,
@@ -115,7 +117,7 @@ const view = {
     discard: entry => unsent.discard(entry.id),
     rewrite(entry) {
       unsent.discard(entry.id);
-      composer.write(entry.text);
+      composer.write(entry.text, entry.files);
     },
   },
 };
@@ -206,7 +208,7 @@ const missed = unread({
   },
   called(id, { role, from, seq }) {
     const who = role === 'companion' ? (configured.get(from)?.name ?? from) : from;
-    import('./mentioned.js').then(({ mentioned }) => mentioned({ who, id, title: titleOf(allRooms.find(room => room.id === id) ?? { id }), seq }, steady), () => {});
+    import('./mentioned.js').then(({ mentioned }) => mentioned({ who, id, title: titleOf(allRooms.find(room => room.id === id) ?? { id }), seq }, steady, text => notice.show(text)), () => {});
   },
   // Nobody writes from this page in the others.
   isMarked: id => id === current?.room.id || !platformName(id),
@@ -221,8 +223,8 @@ function offerUndo(room, deletion) {
       .catch(showProblem);
   notice.show(t('rooms.deleted', { room: titleOf(room) }), 'plain', { label: t('rooms.undo'), act, ms: Math.max(0, Date.parse(deletion.deleted_at) - serverNow()) });
 }
-const list = rooms({ open: id => open(id), unreadIn: id => missed.of(id), showProblem, changed: readRooms, desk });
-const menu = roomMenu({ me: speaker.me, room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, showProblem });
+const list = rooms({ open: id => (open(id), showSide(false)), unreadIn: id => missed.of(id), showProblem, changed: readRooms, desk });
+const menu = roomMenu({ me: speaker.me, room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, showProblem, tell: text => notice.show(text) });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
 // A room that is not processed sends no events, so its state is requested.
@@ -338,7 +340,7 @@ function open(id, reload = false) {
   models.entered();
   search.close();
   talkView.reset();
-  Object.assign(view, { loaded: false, search: null, found: null, epoch: '' });
+  Object.assign(view, { loaded: false, search: null, found: null, epoch: '', seenAt: missed.seenAt(id) });
   // The first callbacks may come before `visit` returns.
   let opened = null;
   opened = visit(id, {
@@ -490,13 +492,15 @@ function showDeleted(shown) {
 
 let sideClosed = null;
 function showSide(shown) {
-  if (shown === document.body.classList.contains('side-open')) return;
+  if (shown === document.body.classList.contains('side-open')) return false;
   if (shown) sideClosed = openedHere(() => showSide(false));
   else sideClosed();
   document.body.classList.toggle('side-open', shown);
   byId('room-title').setAttribute('aria-expanded', String(shown));
+  return true;
 }
 byId('room-title').addEventListener('click', () => showSide(!document.body.classList.contains('side-open')));
+pressedBeside([byId('side'), byId('room-title')], () => showSide(false));
 const wide = matchMedia('(min-width: 72.01em)');
 const updateToggle = () => {
   byId('room-title').disabled = wide.matches;

@@ -48,7 +48,7 @@ export function notices() {
       // A screen reader does not read every second.
       const seconds = action && el('span', { 'aria-hidden': 'true' }, ` (${left()})`);
       const act = action && el('button', { class: 'solid', onclick: () => (node.remove(), action.act()) }, action.label, seconds);
-      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), act, el('button', { class: 'quiet-button', 'aria-label': t('base.dismiss'), onclick: () => dismiss(node) }, '✕'));
+      const node = el('p', { class: `notice ${kind}`, dir: 'auto', 'data-text': text }, el('span', null, text), act, el('button', { class: 'quiet-button', 'aria-label': t(action?.dismissed ? 'base.delete_now' : 'base.dismiss'), onclick: () => dismiss(node) }, action?.dismissed ? t('base.delete_now') : '✕'));
       node.dismissed = action?.dismissed;
       root.append(node);
       while (root.children.length > MOST) root.firstChild.remove();

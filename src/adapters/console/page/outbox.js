@@ -15,6 +15,7 @@ const key = room => `outbox.${room.id}`;
 const stored = room => loadForAll(key(room), []);
 const again = message => {
   if (message.state === 'refused') return message;
+  if (message.hadFiles) return { ...message, state: 'refused', problem: t('messages.files_lost') };
   return Date.now() - Date.parse(message.at) > OLD_MS ? { ...message, state: 'refused', problem: t('messages.too_old') } : { ...message, state: 'waiting' };
 };
 
@@ -44,7 +45,7 @@ export function outbox(room, change, warn, nameRefused = () => {}) {
   function save() {
     savedCount = room.pending.length;
     const others = stored(room).filter(({ window, id }) => window !== ours && room.pending.every(message => message.id !== id));
-    const own = room.pending.filter(message => !message.seq).map(message => ({ ...message, window: ours }));
+    const own = room.pending.filter(message => !message.seq).map(({ files, ...message }) => ({ ...message, hadFiles: Boolean(files?.length), window: ours }));
     const all = [...others, ...own];
     storeForAll(key(room), all.length ? all : null);
   }
@@ -61,6 +62,7 @@ export function outbox(room, change, warn, nameRefused = () => {}) {
     changed();
     const body = { from: message.from, text: message.text, id: message.id };
     if (message.replyTo) body.reply_to = message.replyTo;
+    if (message.files?.length) body.files = message.files.map(({ name, description, spoiler, base64 }) => ({ name, description, spoiler, data: base64 }));
     try {
       const { seq, warnings = [], warning_codes: codes = [] } = await api.postMessage(room.id, body);
       if (warnings.length) loadRefusals().then(() => warnings.forEach((text, i) => warn(upper(inWords(codes[i], text)))));
@@ -98,8 +100,8 @@ export function outbox(room, change, warn, nameRefused = () => {}) {
   });
 
   return {
-    send(from, text, replyTo = null) {
-      const message = { id: api.newId(), from, text, replyTo, at: new Date().toISOString(), state: 'sending', problem: null, seq: null, after: null };
+    send(from, text, replyTo = null, files = []) {
+      const message = { id: api.newId(), from, text, replyTo, files, at: new Date().toISOString(), state: 'sending', problem: null, seq: null, after: null };
       room.pending.push(message);
       return post(message);
     },

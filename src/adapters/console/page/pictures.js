@@ -46,10 +46,10 @@ export async function contents(file) {
 }
 
 // A file as a picture that the server takes: a large one is made smaller. It fails if the browser cannot show it.
-export async function asPicture(file) {
+export async function asPicture(file, { bytes = MOST_BYTES, side = LONGEST_SIDE, types = /^image\/(png|jpeg|webp)$/u } = {}) {
   const bitmap = await createImageBitmap(file);
-  if (file.size <= MOST_BYTES && Math.max(bitmap.width, bitmap.height) <= 2 * LONGEST_SIDE && /^image\/(png|jpeg|webp)$/u.test(file.type)) return contents(file);
-  const scale = Math.min(1, LONGEST_SIDE / Math.max(bitmap.width, bitmap.height));
+  if (file.size <= bytes && Math.max(bitmap.width, bitmap.height) <= 2 * side && types.test(file.type)) return contents(file);
+  const scale = Math.min(1, side / Math.max(bitmap.width, bitmap.height));
   const canvas = el('canvas', { width: Math.max(1, Math.round(bitmap.width * scale)), height: Math.max(1, Math.round(bitmap.height * scale)) });
   canvas.getContext('2d').drawImage(bitmap, 0, 0, canvas.width, canvas.height);
   return contents(await new Promise(done => canvas.toBlob(done, 'image/webp', 0.9)));
@@ -63,17 +63,12 @@ export function fileButton(label, accept, chosen, kind = 'outlined') {
 
 // Takes files that are dropped on a node, or pasted into it if they are pictures.
 export function takesFiles(node, taken) {
-  const first = data => [...(data?.files ?? [])][0];
-  node.addEventListener('dragover', event => event.preventDefault());
-  node.addEventListener('drop', event => {
+  const take = (event, data) => {
+    if (!data?.files.length) return;
     event.preventDefault();
-    const file = first(event.dataTransfer);
-    if (file) taken(file);
-  });
-  node.addEventListener('paste', event => {
-    const file = first(event.clipboardData);
-    if (!file || event.clipboardData.types.includes('text/plain')) return;
-    event.preventDefault();
-    taken(file);
-  });
+    taken([...data.files]);
+  };
+  node.addEventListener('dragover', event => event.dataTransfer.types.includes('Files') && event.preventDefault());
+  node.addEventListener('drop', event => take(event, event.dataTransfer));
+  node.addEventListener('paste', event => event.clipboardData?.types.includes('text/plain') || take(event, event.clipboardData));
 }

@@ -19,7 +19,7 @@ function fill(node, shown, nodes) {
 }
 
 // So many others stand in the head by name.
-const MOST_NAMES = 3;
+const mostNames = () => (matchMedia('(max-width: 48em)').matches ? 2 : 3);
 
 // `me()` is the person of this window, `tone(id)` the accent of a companion. With `isGuest` all are listed, and that companions are no people; otherwise the
 // others, the first by name.
@@ -33,7 +33,7 @@ export function presence({ me, tone, isGuest = false }) {
     draw({ people, companions, drafts }) {
       const others = people.filter(person => person.name !== me());
       const all = [...(isGuest ? people : others).map(person => ({ name: person.name, about: person.name === me() ? 'you' : person.isGuest && !isGuest ? 'guest' : null })), ...[...companions.values()].map(({ id, name: who }) => ({ id, name: who, about: null }))];
-      const shown = isGuest || all.length <= MOST_NAMES + 1 ? all : all.slice(0, MOST_NAMES);
+      const shown = isGuest || all.length <= mostNames() + 1 ? all : all.slice(0, mostNames());
       here.hidden = !all.length;
       here.title = all.length > shown.length ? all.map(one => one.name).join(', ') : '';
       fill(here, [shown.map(one => [one.name, one.about, one.id && tone(one.id)]), all.length, isGuest], () => [

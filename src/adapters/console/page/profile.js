@@ -76,6 +76,9 @@ export async function profileDialog(desk, id, who, told = '') {
   const isHere = room && rooms.some(one => one.id === room.id);
   const changeRoom = room && (!profile.guild || profile.guild === room.guild) && button(t(isHere ? 'profile.remove' : 'profile.add', { room: room.title ?? room.id }), attempt(() => desk[isHere ? 'part' : 'join'](room, id).then(() => again())));
 
+  const member = isHere && !room.paused && room.companions?.find(one => one.id === id);
+  const pause = member && button(t(member.paused ? 'cards.resume' : 'cards.pause'), attempt(() => desk.pause(room, id, !member.paused).then(() => again())));
+
   async function remove() {
     if (!(await confirmed(t('profile.delete_title', { who: companion.name }), profile.kept.instead_of ? t('profile.delete_stored', { who: companion.name }) : t('profile.delete_question', { who: companion.name }), t('base.delete')))) return;
     box.close();
@@ -124,7 +127,7 @@ export async function profileDialog(desk, id, who, told = '') {
       fact(t('profile.discord'), discordWords(profile.discord_picture)),
     ),
     el('h3', null, t('profile.rooms')),
-    el('p', { class: 'actions' }, rooms.length ? rooms.map(one => el('a', { class: 'outlined', href: `#/${encodeURIComponent(one.id)}`, onclick: () => box.close() }, name(one.title ?? one.id))) : el('span', { class: 'muted' }, t('profile.no_rooms')), changeRoom),
+    el('p', { class: 'actions' }, rooms.length ? rooms.map(one => el('a', { class: 'outlined', href: `#/${encodeURIComponent(one.id)}`, onclick: () => box.close() }, name(one.title ?? one.id))) : el('span', { class: 'muted' }, t('profile.no_rooms')), changeRoom, pause),
     el('h3', null, t('profile.thinks')),
     decisions,
   );

@@ -3,14 +3,15 @@
 import * as api from './api.js';
 import { opened } from './back.js';
 import { showDiscord } from './discord.js';
-import { byId, el } from './dom.js';
+import { byId, el, pressedBeside } from './dom.js';
 import { platformName } from './platforms.js';
 import { deletesRoom, deletionLabel } from './rooms.js';
 import { t } from './texts.js';
+import { notifies } from './worker.js';
 
 // `room()` is the room shown as the server lists it, `me()` the name under which one writes; `changed()` loads the list again, and `open(id)` the room; `leave(id)` is called before a room is deleted,
-// and with null if it was not, `deleted(room, deletion)` afterwards; `find()` opens the search, and `desk` makes companions.
-export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, showProblem }) {
+// and with null if it was not, `deleted(room, deletion)` afterwards; `find()` opens the search, `desk` makes companions, and `tell(text)` shows a notice.
+export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, showProblem, tell }) {
   const button = byId('more');
   const panel = byId('room-menu');
 
@@ -24,16 +25,16 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
     act();
   };
   const item = (label, act, about = null, attributes = {}) => el('button', { type: 'button', class: 'menu-item', title: about, onclick: closing(act), ...attributes }, label);
-  const patch = (shown, change) => api.patchRoom(shown.id, change).then(changed).catch(showProblem);
-  const toggle = (label, isOn, act, about) => item(label, act, about, { 'aria-pressed': String(isOn) });
+  // A finger sees no title, so what was turned on is told.
+  const toggle = (label, isOn, { id }, change, about) => item(label, () => api.patchRoom(id, change).then(changed).then(() => about && !isOn && tell(`${about}.`)).catch(showProblem), about, { 'aria-pressed': String(isOn) });
 
   const ofRoom = shown => [
     item(t('rooms.find'), find, t('rooms.find_about')),
     platformName(shown.id) ? null : item(t('rooms.rename'), about('rename'), t('rooms.rename_about')),
     item(t('rooms.choose'), chooseCompanions),
-    toggle(t(shown.paused ? 'rooms.resume_all' : 'rooms.pause_all'), Boolean(shown.paused), () => patch(shown, { paused: !shown.paused })),
-    toggle(t('rooms.spoken_to'), shown.quiet_hours === 'always', () => patch(shown, { quiet_hours: shown.quiet_hours === 'always' ? null : 'always' }), t('rooms.spoken_to_about')),
-    toggle(t('rooms.minors'), Boolean(shown.minors), () => patch(shown, { minors: !shown.minors }), t('rooms.minors_about')),
+    toggle(t(shown.paused ? 'rooms.resume_all' : 'rooms.pause_all'), Boolean(shown.paused), shown, { paused: !shown.paused }),
+    toggle(t('rooms.spoken_to'), shown.quiet_hours === 'always', shown, { quiet_hours: shown.quiet_hours === 'always' ? null : 'always' }, t('rooms.spoken_to_about')),
+    toggle(t('rooms.minors'), Boolean(shown.minors), shown, { minors: !shown.minors }, t('rooms.minors_about')),
     item(t('rooms.cancel_replies'), () => api.clearRoom(shown.id).catch(showProblem), t('rooms.cancel_replies_about')),
     item(t('rooms.export'), about('showExport'), t('rooms.export_about')),
     item(t('remembered.button'), () => api.loaded(import('./memory.js')).then(({ showMemory }) => showMemory(shown, me())).catch(showProblem)),
@@ -43,6 +44,7 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
     item(t('maker.new'), () => desk.create()),
     item('Discord', showDiscord, t('on_discord.about')),
     item(t('tokens.button'), () => api.loaded(import('./tokens.js')).then(({ showTokens }) => showTokens()).catch(showProblem), t('tokens.about')),
+    item(t('mentioned.switch'), () => api.loaded(import('./mentioned.js')).then(({ notify }) => notify(!notifies(), tell)).catch(showProblem), null, { 'aria-pressed': String(notifies()) }),
   ];
   const deletion = shown => item(deletionLabel(shown), () => deletesRoom(shown, leave, deleted).then(isDeleted => isDeleted && changed()).catch(showProblem), null, { class: 'menu-item danger' });
 
@@ -72,7 +74,7 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
     button.setAttribute('aria-expanded', 'true');
     panel.querySelector('button, a')?.focus();
   });
-  document.addEventListener('click', event => !panel.contains(event.target) && !button.contains(event.target) && close());
+  pressedBeside([panel, button], close);
   // These open something else.
   panel.addEventListener('click', event => event.target.closest('#model, #voice-set-up, #help, #decisions, .deletes') && closing(() => {})(), true);
   draw();

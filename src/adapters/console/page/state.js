@@ -2,7 +2,7 @@
 // Pure: `fold` takes an event and returns what changed. No clock, no network, no document.
 
 import { companionFrom, isClosed, ownSettings, setDoing } from './companion.js';
-import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, noticeOf, repetitionEntry, replanEntry, stageEntry, tombstoneEntry } from './entries.js';
+import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, noticeOf, repetitionEntry, replanEntry, stageEntry, tombstoneEntry, wordsOf } from './entries.js';
 import { isHeld, isStopped, isVotingIn, stopWanting } from './floor.js';
 import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured, statementReplaced } from './loop-guard.js';
 import { platformName } from './platforms.js';
@@ -19,6 +19,7 @@ export function newRoom(id) {
     seen: new Map(), // entries by key, so that nothing is shown twice
     deleted: new Set(), // deleted messages, so that a page that loads late does not show them again
     filtered: new Map(), // by message that an AI service refuses to read: the kinds of prompts and the models
+    transcribed: new Set(), // voice notes in whose places their words are shown
     tombstones: new Set(), // those of them in the places of which something is shown
     hidden: new Set(), // messages that are deleted here as soon as that can no longer be undone
     replaced: new Map(), // the companions that write another message, by the deleted one
@@ -89,7 +90,9 @@ function insert(room, entry) {
 
 function insertMessage(room, m) {
   if (m.role === 'companion') learnNames(room, [{ id: m.from, name: m.name }]);
-  return insert(room, messageEntry(m));
+  const entry = messageEntry(m);
+  if (entry.voiceNote?.note) room.transcribed.add(entry.voiceNote.note);
+  return insert(room, entry);
 }
 
 // Adds a page of history and its decisions, with their rounds. Rounds of the events that the live view sends come from there alone, however late it is.
@@ -296,7 +299,7 @@ const RULES = {
     room.filtered.delete(e.message);
     const entry = room.entries.find(other => other.key === `m${e.message}`);
     if (!entry) return NOTHING;
-    Object.assign(entry, { text: text(e.text), cut: null, truncated: false, edited: true, version: entry.version + 1 });
+    Object.assign(entry, { text: wordsOf(e.text, entry.files), cut: null, truncated: false, edited: true, version: entry.version + 1 });
     redrawQuotes(room, new Set([e.message]));
     return TALK;
   },

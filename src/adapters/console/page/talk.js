@@ -1,6 +1,6 @@
 // The conversation as a windowed list: only the items near the visible part are in the document.
 
-import { el } from './dom.js';
+import { el, onPhone } from './dom.js';
 import { draw, estimateHeight, growDraft, isEmpty, itemsOf } from './items.js';
 import { t } from './texts.js';
 
@@ -157,7 +157,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     const position = anchor();
     const before = indexes;
     // Before the first message or decision, the room counts as empty and shows the welcome text instead of who joined or left.
-    items = isEmpty(view.room) ? [] : itemsOf(view.room, now(), view.showsDecisions());
+    items = isEmpty(view.room) ? [] : itemsOf(view.room, now(), view.showsDecisions(), view);
     indexes = new Map(items.map((item, i) => [item.key, i]));
     if (!atEnd && before.size) {
       const newest = items.findLast(item => item.what === 'message');
@@ -242,6 +242,9 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     log.focus({ preventScroll: true });
     moveFocus(-1);
   });
+
+  // A finger shows the tools of the message below it.
+  log.addEventListener('focusin', () => onPhone() && requestAnimationFrame(() => show()));
 
   let width = 0;
   new ResizeObserver(() => {

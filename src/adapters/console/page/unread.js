@@ -110,6 +110,9 @@ export function unread({ me, changed, called, isMarked = () => true }) {
 
   return {
     look,
+    isMine,
+    // When the room was last seen, if something is unread there.
+    seenAt: room => (counts.get(room)?.count ? seen()[room] : null),
     note,
     read,
     of: room => counts.get(room) ?? NOTHING,

@@ -175,7 +175,7 @@ async fn bytes_that_are_no_picture_are_not_served() {
     let companions = Arc::new(FakeCompanions::default());
     let fields = CompanionFields { name: "Ida".into(), ..CompanionFields::default() };
     let svg = Base64(b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>".to_vec());
-    let new = NewCompanion { companion: fields, copy_of: None, picture: Some(svg), card: None, room: None };
+    let new = NewCompanion { companion: fields, copy_of: None, picture: Some(svg), card: None, room: None, guild: None };
     let made = companions.create(new).await.unwrap();
     let backend = Backend::of(Arc::new(FakeBackend::with_lobby()));
     let served = Served::Core { backend, models: Arc::<FakeModels>::default(), companions, nodes: Arc::new(NoNodes) };

@@ -65,7 +65,12 @@ impl World {
 
 /// A path of this pattern, in this room.
 fn path_of(pattern: &str, room: &str) -> String {
-    let path = pattern.replace("{room}", room).replace("{seq}", "1").replace("{companion}", "aria").replace("{hash}", "0");
+    let path = pattern
+        .replace("{room}", room)
+        .replace("{seq}", "1")
+        .replace("{companion}", "aria")
+        .replace("{hash}", "0")
+        .replace("{file}", "0");
     let path = path.replace("{id}", "0").replace("{name}", "base.css");
     match path.as_str() {
         "/api/live" => format!("{path}?room={room}"),

@@ -1,4 +1,4 @@
-//! `/tertulia stop` and `clear`, and the entries *Why?* and *Forget this* in the menu of a message.
+//! `/tertulia stop`, `again` and `clear`, and the entries *Why?*, *Forget this* and *Answer again* in the menu of a message.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Outcome, Why, WhyAt, WhyQuery};
+use crate::ports::backend::messages::HistoryQuery;
 use crate::ports::backend::room::Room;
 use crate::ports::inbound_events::InboundError;
 use crate::snowflake::Snowflake;
@@ -44,6 +45,33 @@ impl CommandHandler {
         Ok(say!("Stopped: {names}.", names = listed(stopped)))
     }
 
+    /// Requests another answer in place of the newest one, or of `message` if that is the newest. Those whom it answers may, and managers.
+    pub(super) async fn again(
+        &self,
+        message: Option<Snowflake>,
+        here: &ChannelContext,
+        person: Snowflake,
+    ) -> Result<Text, Answer> {
+        may_write(here)?;
+        let unknown = || Answer::Refused(unknown_message());
+        let (room, statement) = match message {
+            Some(message) => {
+                let (room, why) = self.look_up(message, here).await?.ok_or_else(unknown)?;
+                (room, why.message.ok_or_else(unknown)?)
+            }
+            None => {
+                let room = self.room(here).await?.ok_or_else(nobody)?;
+                let newest = HistoryQuery { after: None, before: None, limit: 1 };
+                let newest = self.backend.records.history(&room.id, newest).await?.messages.pop();
+                let nothing = || Answer::Refused(say!("Nothing was said here that could be answered again."));
+                (room, newest.ok_or_else(nothing)?.seq)
+            }
+        };
+        let by = (!here.user_may_change()).then(|| person.person());
+        self.backend.messages.try_again(&room.id, statement, by.as_ref()).await?;
+        Ok(say!("Another answer is on its way. The former one is deleted once it is written; if none can be written, it stays."))
+    }
+
     /// Clears a channel: prompts contain only messages from now on. Asks for confirmation first.
     pub(super) async fn clear(&self, sure: bool, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
         may_change(here, here)?;
@@ -63,7 +91,7 @@ impl CommandHandler {
     /// Explains what companions did about a message, or why a companion wrote it.
     pub(super) async fn why_of(&self, message: Snowflake, here: &ChannelContext) -> Result<Text, Answer> {
         let Some((room, why)) = self.look_up(message, here).await? else {
-            return Ok(say!("Companions do not know this message: they were not here, could not read it, or it was deleted."));
+            return Ok(unknown_message());
         };
         let mut lines = Vec::new();
         for brief in &why.companions {
@@ -167,6 +195,10 @@ impl CommandHandler {
 fn may_write(here: &ChannelContext) -> Result<(), Answer> {
     let refused = || Answer::Refused(say!("For this you need the permission to write here."));
     here.user_may_write().then_some(()).ok_or_else(refused)
+}
+
+fn unknown_message() -> Text {
+    say!("Companions do not know this message: they were not here, could not read it, or it was deleted.")
 }
 
 fn nobody() -> Answer {

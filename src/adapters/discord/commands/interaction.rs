@@ -129,6 +129,14 @@ pub(super) enum Command {
     Clear {
         sure: bool,
     },
+    /// Replaces the newest statement of a companion. `message`: the statement that the user chose; it must be the newest.
+    Again {
+        message: Option<Snowflake>,
+    },
+    /// Makes companions ignore the user, who used the menu of a user: `is_own` if it was the user's own.
+    PauseForMe {
+        is_own: bool,
+    },
     /// Explains what companions did about a message.
     WhyOf {
         message: Snowflake,
@@ -148,6 +156,10 @@ pub(super) enum Command {
     },
     VoiceLeave,
     VoiceStatus,
+    /// Whether the words of voice notes in the channel are recognised.
+    VoiceNotes {
+        on: bool,
+    },
     Say {
         companion: String,
         text: String,
@@ -225,6 +237,8 @@ impl Command {
             Self::ForgetMe { .. } => "forget_me",
             Self::Stop { .. } => name::STOP,
             Self::Clear { .. } => name::CLEAR,
+            Self::Again { .. } => name::AGAIN,
+            Self::PauseForMe { .. } => "pause_for_me",
             Self::WhyOf { .. } => "why_of",
             Self::ForgetMessage { .. } => "forget_message",
             Self::IgnoreMe { .. } => "ignore_me",
@@ -232,6 +246,7 @@ impl Command {
             Self::VoiceJoin { .. } => "voice_join",
             Self::VoiceLeave => "voice_leave",
             Self::VoiceStatus => "voice_status",
+            Self::VoiceNotes { .. } => "voice_notes",
             Self::Say { .. } => name::SAY,
             Self::About => name::ABOUT,
             Self::Help => name::HELP,
@@ -417,6 +432,7 @@ impl Payload {
             return match data.name.as_str() {
                 name::ASK => Some(Action::Ask(Box::new(message))),
                 name::WHY_OF => Some(Action::Command(Command::WhyOf { message: message.id })),
+                name::ANSWER_AGAIN => Some(Action::Command(Command::Again { message: Some(message.id) })),
                 name::FORGET_MESSAGE => {
                     let author = message.webhook_id.is_none().then_some(message.author.id);
                     Some(Action::Command(Command::ForgetMessage { message: message.id, author }))
@@ -425,6 +441,10 @@ impl Payload {
             };
         }
         let data = self.data.as_ref()?;
+        if data.kind == Some(CommandType::User) && kind == InteractionType::ApplicationCommand {
+            let is_own = data.target_id? == self.person()?.id;
+            return (data.name == name::PAUSE_FOR_ME).then_some(Action::Command(Command::PauseForMe { is_own }));
+        }
         if data.name != name::TERTULIA || data.kind.is_some_and(|kind| kind != CommandType::ChatInput) {
             return None;
         }
@@ -438,7 +458,7 @@ impl Payload {
             InteractionType::ApplicationCommand if command == name::VOICE => {
                 let (command, options) = only_subcommand(options)?;
                 let to = self.chosen(&Options(options), name::WHERE).ok()?;
-                parse_voice_command(command, to).map(Action::Command)
+                parse_voice_command(command, &Options(options), to).map(Action::Command)
             }
             InteractionType::ApplicationCommand if own.is_some() => {
                 let companion = Options(options).companion();
@@ -521,11 +541,12 @@ fn only_subcommand(options: &[GivenOption]) -> Option<(&str, &[GivenOption])> {
     }
 }
 
-fn parse_voice_command(command: &str, to: Option<ChannelContext>) -> Option<Command> {
+fn parse_voice_command(command: &str, options: &Options<'_>, to: Option<ChannelContext>) -> Option<Command> {
     Some(match command {
         name::JOIN => Command::VoiceJoin { to },
         name::LEAVE => Command::VoiceLeave,
         name::STATUS => Command::VoiceStatus,
+        name::NOTES => Command::VoiceNotes { on: options.on_or_off(name::SWITCH)?? },
         _ => return None,
     })
 }
@@ -576,6 +597,7 @@ fn parse_command(
         name::FORGET => Command::ForgetMe { sure: false },
         name::STOP => Command::Stop { companion },
         name::CLEAR => Command::Clear { sure: false },
+        name::AGAIN => Command::Again { message: None },
         name::IGNORE => Command::IgnoreMe { on: options.switch()? },
         name::EXPORT_ME => Command::ExportMe,
         name::SAY => {

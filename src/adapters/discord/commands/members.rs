@@ -9,7 +9,7 @@ use super::registered::{Level, SPOKEN_TO, tier_sentence};
 use super::text::{Text, say};
 use super::words::{self, channel, elsewhere, name};
 use super::{Answer, CommandHandler};
-use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch};
+use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch, VoiceNotes};
 use crate::settings::companion::{Interjection, QuietHours};
 use crate::snowflake::Snowflake;
 
@@ -170,6 +170,14 @@ impl CommandHandler {
         })
     }
 
+    /// Sets whether the words of voice notes in a channel are recognised.
+    pub(super) async fn voice_notes(&self, on: bool, here: &ChannelContext, person: Snowflake) -> Result<Text, Answer> {
+        let for_room = |_: &Room| RoomPatch { voice_notes: Override::Set(on), ..RoomPatch::default() };
+        let room = self.patch(None, here, for_room, |_| CompanionPatch::default()).await?;
+        tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, on, "the recognition of voice notes was changed");
+        Ok(voice_notes_of(&room))
+    }
+
     /// Changes the room and the companion that `typed` names, or all if it is `None`. Returns the room with only these companions.
     async fn patch(
         &self,
@@ -268,6 +276,24 @@ pub(super) fn line(member: &RoomCompanion) -> Text {
     let external = member.external.then(|| say!("A program outside speaks for it."));
     let paused = member.paused.then(|| say!("It is paused, and says nothing."));
     Text::sentences([Some(tier_sentence(tier, &member.name)), hours, external, paused].into_iter().flatten()).bullet()
+}
+
+/// A line about a channel's voice notes.
+pub(super) fn voice_notes_of(room: &Room) -> Text {
+    match room.voice_notes {
+        VoiceNotes::All => say!(
+            "The words of all voice notes in this channel are recognised, and kept like messages. Before the first one, a message here says by whom."
+        ),
+        VoiceNotes::Addressed => say!(
+            "The words of voice notes to companions are recognised: replies to them, mentions, and all voice notes if only one companion is here."
+        ),
+        VoiceNotes::Off => say!(
+            "Voice notes show only their length: their words are not recognised. `/tertulia voice notes switch:on` turns that on."
+        ),
+        VoiceNotes::NoRecogniser => say!(
+            "Voice notes show only their length, because the bot has no speech recognition. Its operator can set it up (docs/voice.md)."
+        ),
+    }
 }
 
 /// A line about a channel in which companions speak only when spoken to.

@@ -1,4 +1,5 @@
-//! The commands registered with Discord, with all their texts: `/tertulia`, its subcommands and options, and the entry in the menu of a message.
+//! The commands registered with Discord, with all their texts: `/tertulia`, its subcommands and options, and the entries in the menus of messages
+//! and users.
 //!
 //! `languages.json` has the translations of the texts.
 
@@ -35,6 +36,9 @@ pub(super) const HELP: &str = "help";
 pub(super) const ASK: &str = "Ask a companion about this";
 pub(super) const WHY_OF: &str = "Why?";
 pub(super) const FORGET_MESSAGE: &str = "Forget this";
+pub(super) const ANSWER_AGAIN: &str = "Answer again";
+/// The entry in the menu of a user.
+pub(super) const PAUSE_FOR_ME: &str = "Pause for me";
 pub(super) const COMPANION: &str = "companion";
 pub(super) const WHERE: &str = "where";
 pub(super) const LEVEL: &str = "level";
@@ -55,16 +59,18 @@ pub(super) const MAY_ADDRESS: &str = "may_address";
 pub(super) const NEVER_ANSWERED: &str = "never_answered";
 pub(super) const STOP: &str = "stop";
 pub(super) const CLEAR: &str = "clear";
+pub(super) const AGAIN: &str = "again";
 /// The beginnings of the ids of buttons that confirm a command.
 pub(super) const SURE_FORGET: &str = "forget:";
 pub(super) const SURE_CLEAR: &str = "clear:";
 pub(super) const TEXT: &str = "text";
 pub(super) const WORDS: &str = "words";
 pub(super) const NOTE: &str = "note";
+pub(super) const NOTES: &str = "notes";
 pub(super) const SERVER: &str = "server";
 pub(super) const ACROSS: &str = "across";
 /// All subcommands and groups of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 21] = [
+pub(super) const SUBCOMMANDS: [&str; 22] = [
     STATUS,
     JOIN,
     LEAVE,
@@ -86,6 +92,7 @@ pub(super) const SUBCOMMANDS: [&str; 21] = [
     SETUP,
     ROLES,
     OWN,
+    AGAIN,
 ];
 /// The length limit of `/tertulia say`. The text and both names must fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
@@ -274,6 +281,11 @@ pub(super) fn command() -> Value {
                     ),
                     subcommand(LEAVE, "Send the companions out of the call", Vec::new()),
                     subcommand(STATUS, "Who is heard in the call, and whether there is a problem", Vec::new()),
+                    subcommand(
+                        NOTES,
+                        "Whether the words of voice notes in this channel are recognised",
+                        vec![CommandOption { required: Some(true), ..switch("on: of all voice notes; off: of none") }],
+                    ),
                 ],
             ),
             subcommand(
@@ -323,13 +335,22 @@ pub(super) fn command() -> Value {
                     ),
                 ],
             ),
+            subcommand(AGAIN, "Have the newest answer here replaced by another one", Vec::new()),
         ],
     )
 }
 
-/// The definitions of the entries in a message's menu.
-fn menu() -> [Value; 3] {
-    [ASK, WHY_OF, FORGET_MESSAGE].map(|entry| registered(entry, CommandType::Message, "", Vec::new()))
+/// The definitions of the entries in the menus of messages (at most five) and users.
+fn menu() -> [Value; 5] {
+    let (of_message, of_user) = (CommandType::Message, CommandType::User);
+    let entries = [
+        (ASK, of_message),
+        (WHY_OF, of_message),
+        (FORGET_MESSAGE, of_message),
+        (ANSWER_AGAIN, of_message),
+        (PAUSE_FOR_ME, of_user),
+    ];
+    entries.map(|(entry, kind)| registered(entry, kind, "", Vec::new()))
 }
 
 /// A command for guilds that the bot was added to, and for direct messages with it.

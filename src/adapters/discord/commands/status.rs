@@ -5,7 +5,7 @@ mod tests;
 
 use super::choosing::member;
 use super::interaction::ChannelContext;
-use super::members::{line, room_quiet};
+use super::members::{line, room_quiet, voice_notes_of};
 use super::text::{Text, say};
 use super::words::{self, channel, listed, when};
 use super::{Answer, CommandHandler};
@@ -68,7 +68,7 @@ impl CommandHandler {
             state,
             future_room: future_room.filter(|room| !room.companions.is_empty()),
             all: if is_empty { self.visible(here).await? } else { Vec::new() },
-            missing: here.missing(),
+            missing: self.missing(here),
             reads_all: self.discord.reads_all(),
             delivery_error: self.discord.delivery_errors().last(here.channel),
             store_is_ready: is_ready("store"),
@@ -81,6 +81,15 @@ impl CommandHandler {
 }
 
 impl CommandHandler {
+    /// The permissions that the bot lacks, also the one that is only for acknowledging a stop. `None` if unknown.
+    fn missing(&self, here: &ChannelContext) -> Option<Vec<Need>> {
+        let mut missing = here.missing()?;
+        let reacts = self.discord.acknowledges_stop() && !missing.contains(&Need::Listen) && !missing.contains(&Need::Enter);
+        let lacks = |need: &Need| here.bot_permissions.is_some_and(|permissions| need.is_missing(permissions));
+        missing.extend(Some(Need::React).filter(|need| reacts && !here.is_direct() && lacks(need)));
+        Some(missing)
+    }
+
     async fn quarantined_until(&self, here: &ChannelContext) -> Option<(Quarantined, Moment)> {
         // If the query fails, the answer omits the quarantine.
         let quarantine = self.backend.maintenance.quarantine().await.ok()?;
@@ -134,6 +143,7 @@ fn companion_lines(status: &ChannelStatus, typed: Option<&str>) -> Result<Vec<Te
         lines.push(say!("The whole channel is paused. `/tertulia pause switch:off` resumes them."));
     }
     lines.extend(occupied_room.and_then(room_quiet));
+    lines.extend(occupied_room.filter(|_| typed.is_none()).map(voice_notes_of));
     Ok(lines)
 }
 

@@ -70,9 +70,12 @@ pub(super) fn help() -> Text {
         say!("`/tertulia status` – who is here, and whether there is a problem"),
         say!("`/tertulia why` – why they spoke, or did not; *Apps > Why?* in the menu of a message about that one"),
         say!("`/tertulia stop` – stop what is being written"),
+        say!("`/tertulia again` – another answer in the place of the newest one"),
         say!("`/tertulia recall` – find what was said here"),
         say!("`/tertulia memory` – what they noted about you: see, correct and erase it"),
-        say!("`/tertulia ignore me` – they stop listening to you, until you switch it off"),
+        say!(
+            "`/tertulia ignore me` – they stop listening to you, until you switch it off; also *Apps > Pause for me* in the menu of your name"
+        ),
         say!("`/tertulia forget me` – what you said is removed from their memory; *Apps > Forget this* removes one message"),
         say!("`/tertulia export-me` – what is kept of it, as a file that only you see"),
         say!("`/tertulia about` – what they are, who runs them, and what is kept"),
@@ -120,6 +123,15 @@ pub(super) fn what_is_kept() -> Text {
 /// The answer to a person who asks for the help that was offered to somebody else.
 pub(super) fn help_of_another() -> Text {
     say!("This is for somebody else. If you need help, too: https://findahelpline.com")
+}
+
+/// The answer to *Pause for me* in the menu of another user.
+pub(super) fn pause_for_me() -> Text {
+    say!(
+        "*Pause for me* is about you alone: in the menu of your own name, it makes companions ignore you. \
+         They do not read, count or answer what you say, until you use `/tertulia ignore me switch:off`. Nothing was changed now. \
+         To silence companions for all in a channel: `/tertulia pause`"
+    )
 }
 
 /// The warning for a bot without the Message Content intent.

@@ -22,11 +22,13 @@ pub const BASE: Bits = Bits::GUILDS
     .union(Bits::GUILD_MESSAGES)
     .union(Bits::GUILD_VOICE_STATES)
     .union(Bits::DIRECT_MESSAGES);
-const WITH_CONTENT: Bits = BASE.union(Bits::MESSAGE_CONTENT);
+/// The intents for reactions, which are not privileged.
+const REACTIONS: Bits = Bits::GUILD_MESSAGE_REACTIONS.union(Bits::DIRECT_MESSAGE_REACTIONS);
 
 #[derive(Debug)]
 pub struct Intents {
     setting: MessageContent,
+    base: Bits,
     state: Mutex<State>,
 }
 
@@ -40,8 +42,9 @@ struct State {
 }
 
 impl Intents {
-    pub fn new(setting: MessageContent) -> Self {
-        Self { setting, state: Mutex::default() }
+    pub fn new(setting: MessageContent, with_reactions: bool) -> Self {
+        let base = if with_reactions { BASE | REACTIONS } else { BASE };
+        Self { setting, base, state: Mutex::default() }
     }
 
     /// Requests the application and its enabled intents, unless they are known.
@@ -76,7 +79,7 @@ impl Intents {
             MessageContent::Auto if self.get().is_refused => false,
             MessageContent::Auto => self.get().is_enabled?,
         };
-        Some(if with_content { WITH_CONTENT } else { BASE })
+        Some(if with_content { self.base | Bits::MESSAGE_CONTENT } else { self.base })
     }
 
     /// Handles a refusal of the intents by Discord. Returns whether another attempt would request fewer intents.

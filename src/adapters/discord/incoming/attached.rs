@@ -1,11 +1,14 @@
 //! Describes the attachments of a message in brackets: files, stickers, polls, forwarded messages.
 
+use std::time::Duration;
+
 use twilight_model::channel::AttachmentFlags;
 use twilight_model::channel::message::MessageFlags;
 
 use super::super::outgoing::without_notice;
 use super::super::wire::{Attachment, Embed, Message, Poll, Sticker};
 use super::cut;
+use crate::domain::message::voice_note_text;
 use crate::domain::text::shortened;
 
 /// The limit of described files. Discord allows ten.
@@ -24,11 +27,12 @@ const DESCRIPTION_CHARS: usize = 300;
 const ANSWER_CHARS: usize = 60;
 /// The length limit of a forwarded text, in characters.
 const FORWARDED_CHARS: usize = 2_000;
+/// The limit of a recording's length, in seconds.
+const LONGEST_SECS: f64 = 86_400.0;
 const SPOILER_PREFIX: &str = "SPOILER_";
 
 /// A line for each attachment of a message.
 pub(super) fn lines(message: &Message, read: impl Fn(&str) -> String) -> Vec<String> {
-    let is_voice = |flags: Option<MessageFlags>| flags.is_some_and(|flags| flags.contains(MessageFlags::IS_VOICE_MESSAGE));
     let mut lines = files(&message.attachments, is_voice(message.flags));
     lines.extend(stickers(&message.sticker_items));
     lines.extend(message.poll.as_ref().map(poll));
@@ -46,6 +50,22 @@ pub(super) fn lines(message: &Message, read: impl Fn(&str) -> String) -> Vec<Str
     lines
 }
 
+/// The recording of a voice note. `None`: the message is no voice note.
+pub(in super::super) fn recording(message: &Message) -> Option<&Attachment> {
+    let [recording] = &message.attachments[..] else { return None };
+    (is_voice(message.flags) && !message.has_forward()).then_some(recording)
+}
+
+/// The length of a recording, at most a day.
+pub(super) fn length(recording: &Attachment) -> Option<Duration> {
+    let secs = recording.duration_secs.filter(|secs| secs.is_finite() && *secs >= 0.0)?;
+    Some(Duration::from_secs_f64(secs.min(LONGEST_SECS)))
+}
+
+fn is_voice(flags: Option<MessageFlags>) -> bool {
+    flags.is_some_and(|flags| flags.contains(MessageFlags::IS_VOICE_MESSAGE))
+}
+
 fn files(attachments: &[Attachment], is_voice: bool) -> Vec<String> {
     let mut lines: Vec<_> = attachments.iter().take(MAX_FILES).map(|attachment| file(attachment, is_voice)).collect();
     lines.extend(attachments.len().checked_sub(MAX_FILES).filter(|more| *more > 0).map(|more| format!("[{more} more files]")));
@@ -54,8 +74,7 @@ fn files(attachments: &[Attachment], is_voice: bool) -> Vec<String> {
 
 fn file(attachment: &Attachment, is_voice: bool) -> String {
     if is_voice {
-        let secs = attachment.duration_secs.filter(|secs| secs.is_finite() && *secs >= 0.0);
-        return secs.map_or_else(|| "[voice message]".to_owned(), |secs| format!("[voice message, {} s]", secs.round().min(1e6)));
+        return voice_note_text(length(attachment));
     }
     let media = &attachment.content_type;
     let kind = ["image", "video", "audio"].into_iter().find(|kind| media.starts_with(&format!("{kind}/"))).unwrap_or("file");

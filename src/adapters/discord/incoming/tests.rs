@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use proptest::prelude::*;
 use twilight_model::channel::AttachmentFlags;
 use twilight_model::channel::message::MessageReferenceType;
@@ -75,15 +77,21 @@ fn attachments_are_described_in_brackets() {
 }
 
 #[test]
-fn a_voice_message_shows_its_length() {
-    let spoken = |duration_secs| {
-        let attachments = vec![Attachment { filename: "voice-message.ogg".into(), duration_secs, ..Attachment::default() }];
-        accepted(&Message { flags: Some(MessageFlags::IS_VOICE_MESSAGE), attachments, ..message("") }).text.to_string()
+fn a_voice_note_shows_its_length() {
+    let with = |flags, duration_secs, files| {
+        let file = Attachment { filename: "voice-message.ogg".into(), duration_secs, ..Attachment::default() };
+        let said = accepted(&Message { flags: Some(flags), attachments: vec![file; files], ..message("") });
+        (said.text.to_string(), said.voice_note)
     };
+    let spoken = |duration_secs| with(MessageFlags::IS_VOICE_MESSAGE, duration_secs, 1);
 
-    assert_eq!(spoken(Some(12.3)), "[voice message, 12 s]");
-    assert_eq!(spoken(Some(f64::NAN)), "[voice message]");
-    assert_eq!(spoken(None), "[voice message]");
+    assert_eq!(spoken(Some(12.3)), ("[voice note, 12 s]".to_owned(), Some(Duration::from_millis(12_300))));
+    assert_eq!(spoken(Some(1e300)).1, Some(Duration::from_secs(86_400)));
+    for unknown in [Some(f64::NAN), Some(-1.0), None] {
+        assert_eq!(spoken(unknown), ("[voice note]".to_owned(), Some(Duration::ZERO)));
+    }
+    assert_eq!(with(MessageFlags::empty(), Some(1.0), 1).1, None, "a file is no voice note");
+    assert_eq!(with(MessageFlags::IS_VOICE_MESSAGE, Some(1.0), 2).1, None, "a voice note has one recording");
 }
 
 #[test]
@@ -123,7 +131,7 @@ fn answers_with_emoji_and_forwarded_polls_embeds_and_voice_messages_are_describe
     assert_eq!(text(&Message { poll: Some(poll), ..message("") }), "[poll: Lunch? Answers: 🍕 / 🥗 no]");
     assert_eq!(
         text(&forwarding("", forwarded)),
-        "[forwarded]\n> [voice message, 3 s]\n> [poll: Lunch? Answers: 🍕 / 🥗 no]\n> [embed: News – It (rains).]"
+        "[forwarded]\n> [voice note, 3 s]\n> [poll: Lunch? Answers: 🍕 / 🥗 no]\n> [embed: News – It (rains).]"
     );
 }
 

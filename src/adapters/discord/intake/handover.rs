@@ -75,6 +75,10 @@ impl SharedIntake {
                 let channel_ref = self.discord.cache().channel_ref(guild, channel);
                 until_accepted(self, channel, || self.inbound_events.deleted(&channel_ref, &messages)).await;
             }
+            Work::Reacted { guild, channel, change } => {
+                let channel_ref = self.discord.cache().channel_ref(guild, channel);
+                until_accepted(self, channel, || self.inbound_events.reacted(&channel_ref, change.clone())).await;
+            }
             Work::ChannelGone { guild, channel } => {
                 let (guild, id) = (guild.guild(), channel.channel());
                 until_accepted(self, channel, || self.inbound_events.channel_gone(&guild, &id)).await;

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use super::super::dispatch::Receipt;
 use super::super::snowflake::Snowflake;
 use super::SharedIntake;
+use crate::ports::inbound_events::ReactionChange;
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -31,6 +32,12 @@ pub(super) enum Work {
         guild: Option<Snowflake>,
         channel: Snowflake,
         messages: Vec<Arc<str>>,
+    },
+    /// The reactions on a message changed.
+    Reacted {
+        guild: Option<Snowflake>,
+        channel: Snowflake,
+        change: ReactionChange,
     },
     /// A channel was deleted.
     ChannelGone {
@@ -109,7 +116,7 @@ impl Work {
         match self {
             Self::Message(received) => received.channel,
             Self::CatchUp(behind) => behind.channel,
-            Self::Deleted { channel, .. } | Self::ChannelGone { channel, .. } => *channel,
+            Self::Deleted { channel, .. } | Self::Reacted { channel, .. } | Self::ChannelGone { channel, .. } => *channel,
             Self::GuildGone { guild } => *guild,
         }
     }

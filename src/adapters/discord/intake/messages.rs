@@ -12,8 +12,9 @@ use super::super::wire;
 use super::handover::until_accepted;
 use super::lanes::{ReceivedMessage, Work};
 use super::{Intake, SharedIntake};
+use crate::domain::id::PersonId;
 use crate::domain::message::{Author, Role, Standing};
-use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError};
+use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, ReactionChange};
 
 /// The wait before the rules for roles are read again.
 const NOT_READ: Duration = Duration::from_secs(1);
@@ -55,6 +56,25 @@ impl Intake {
         let messages = messages.iter().map(|id| id.to_string().into()).collect();
         vec![Work::Deleted { guild, channel, messages }]
     }
+
+    /// Reactions of bots are left out.
+    pub(super) fn reacted(&self, reaction: &wire::Reaction, removed: bool) -> Vec<Work> {
+        let (guild, channel) = (reaction.guild_id, reaction.channel_id);
+        let is_own = reaction.user_id.is_some() && reaction.user_id == self.shared.discord.user();
+        let is_kept = self.shared.keeps_reactions && !is_own && !reaction.is_by_bot();
+        // An addition names the person and the emoji.
+        let is_whole = removed || reaction.user_id.is_some() && reaction.emoji().is_some_and(|emoji| !emoji.is_empty());
+        if !is_kept || !is_whole || !self.shared.may_listen(guild, channel) {
+            return Vec::new();
+        }
+        let change = ReactionChange {
+            message: reaction.message_id.to_string().into(),
+            by: reaction.user_id.map(Snowflake::person),
+            emoji: reaction.emoji().map(Into::into),
+            removed,
+        };
+        vec![Work::Reacted { guild, channel, change }]
+    }
 }
 
 impl SharedIntake {
@@ -95,12 +115,22 @@ impl SharedIntake {
         if let (Incoming::Message(inbound), Some(author)) = (&mut incoming, proxied) {
             // The name of the webhook stays.
             inbound.from = Author { id: author.person().as_str().into(), role: Role::Person, ..inbound.from.clone() };
+        } else if let (Incoming::Message(inbound), Some(bridge)) = (&mut incoming, self.bridge_of(&message)) {
+            let id = PersonId::behind(&bridge.person(), &inbound.from.name);
+            inbound.from = Author { id: id.as_str().into(), role: Role::Person, ..inbound.from.clone() };
         }
         if received.is_edit {
             self.hand_over_edit(received, &channel_ref, incoming).await
         } else {
             self.hand_over_new(received, &channel_ref, &message, incoming).await
         }
+    }
+
+    /// The bridge that relayed a message of somebody elsewhere.
+    fn bridge_of(&self, message: &wire::Message) -> Option<Snowflake> {
+        let is_of_program = message.webhook_id.is_some() || message.author.bot == Some(true);
+        let of_message = [message.webhook_id, message.application_id, Some(message.author.id)];
+        of_message.into_iter().flatten().find(|id| is_of_program && self.bridges.contains(id))
     }
 
     async fn hand_over_edit(&self, received: &ReceivedMessage, channel_ref: &ChannelRef, incoming: Incoming) -> bool {

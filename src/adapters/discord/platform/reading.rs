@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::super::incoming::attached::recording;
 use super::super::names;
 use super::super::outgoing::{self, is_same};
 use super::super::permissions::Need;
@@ -11,7 +12,7 @@ use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
 use super::super::wire::{Bot, Message};
 use super::{Discord, is_by_bot};
-use crate::ports::chat_platform::{NotRead, Part};
+use crate::ports::chat_platform::{MAX_VOICE_NOTE_BYTES, NotRead, Part};
 
 /// The size of a full page of messages.
 const PAGE: usize = 100;
@@ -19,6 +20,16 @@ const PAGE: usize = 100;
 const MAX_PAGES: usize = 10;
 
 impl Discord {
+    /// Reads the recording of a voice note. Its message is read first, because addresses of files expire.
+    pub(super) async fn read_recording(&self, channel: Snowflake, message: Snowflake) -> Result<Vec<u8>, NotRead> {
+        let message: Message = self.rest.ask(Request::message(channel, message)).await.map_err(not_read)?;
+        let recording = recording(&message).ok_or_else(|| NotRead::Never("the message is no voice note".to_owned()))?;
+        if recording.size > MAX_VOICE_NOTE_BYTES as u64 {
+            return Err(NotRead::Never("the recording is too large".to_owned()));
+        }
+        self.files.read(&recording.url, MAX_VOICE_NOTE_BYTES).await
+    }
+
     /// Finds the message of a part, among the messages after `after` that are not in `taken`. `None`: the part was certainly not posted.
     pub(super) async fn read_back(
         &self,

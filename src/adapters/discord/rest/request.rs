@@ -206,6 +206,12 @@ impl Request {
         Self::new(Method::POST, "POST /channels/{channel}/messages", channel, path).with_body(body)
     }
 
+    /// Adds a reaction of the bot. `emoji` is percent-encoded.
+    pub fn react(channel: Snowflake, message: Snowflake, emoji: &str) -> Self {
+        let path = format!("/channels/{channel}/messages/{message}/reactions/{emoji}/@me");
+        Self::new(Method::PUT, "PUT /channels/{channel}/messages/{message}/reactions/{emoji}/@me", channel, path)
+    }
+
     pub fn typing(channel: Snowflake) -> Self {
         Self::new(Method::POST, "POST /channels/{channel}/typing", channel, format!("/channels/{channel}/typing"))
     }

@@ -4,9 +4,12 @@ use serde::Deserialize;
 use twilight_model::channel::AttachmentFlags;
 use twilight_model::channel::message::{MessageFlags, MessageReferenceType, MessageType};
 
-use super::super::names::shown;
+use super::super::names::{plain, shown};
 use super::super::snowflake::Snowflake;
 use super::lenient::{kind, list, maybe, maybe_kind};
+
+/// The limit of characters of an emoji that consists of several.
+const MAX_EMOJI_CHARS: usize = 32;
 
 /// The location of a message. It is parsed before the rest of the message.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -28,6 +31,48 @@ pub struct MessagesDeleted {
     pub ids: Vec<Snowflake>,
     pub channel_id: Snowflake,
     pub guild_id: Option<Snowflake>,
+}
+
+/// MESSAGE_REACTION_ADD, MESSAGE_REACTION_REMOVE, and the removal of all reactions or of all with one emoji, which name no user.
+#[derive(Debug, Deserialize)]
+pub struct Reaction {
+    pub channel_id: Snowflake,
+    pub message_id: Snowflake,
+    pub guild_id: Option<Snowflake>,
+    pub user_id: Option<Snowflake>,
+    #[serde(default, deserialize_with = "maybe")]
+    member: ReactingMember,
+    #[serde(default, deserialize_with = "maybe")]
+    emoji: Option<ReactionEmoji>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct ReactingMember {
+    user: Option<User>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ReactionEmoji {
+    id: Option<Snowflake>,
+    /// `None` for a deleted emoji of a server.
+    name: Option<String>,
+}
+
+impl Reaction {
+    /// Whether a bot reacted. Discord does not say that of a removal.
+    pub fn is_by_bot(&self) -> bool {
+        self.member.user.as_ref().is_some_and(|user| user.bot == Some(true))
+    }
+
+    /// The emoji, or `:name:` for one of a server, cleaned.
+    pub fn emoji(&self) -> Option<String> {
+        let emoji = self.emoji.as_ref()?;
+        let name = emoji.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        Some(match (emoji.id, name) {
+            (Some(_), name) => format!(":{}:", plain(name.unwrap_or("unknown"))),
+            (None, name) => plain(name.unwrap_or_default()).chars().take(MAX_EMOJI_CHARS).collect(),
+        })
+    }
 }
 
 /// The fields that distinguish an edit among MESSAGE_UPDATE events. Discord sends this event also for embeds, pins and flags.
@@ -132,6 +177,9 @@ pub struct Attachment {
     pub duration_secs: Option<f64>,
     #[serde(default, deserialize_with = "maybe")]
     pub flags: Option<AttachmentFlags>,
+    /// The address of the file, which expires after a day.
+    #[serde(default, deserialize_with = "maybe")]
+    pub url: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]

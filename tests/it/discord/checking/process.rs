@@ -51,3 +51,28 @@ async fn the_command_exits_with_2_on_a_missing_or_malformed_token_or_wrong_usage
     assert!(wrong.stderr.contains("is not a bot's token") && !wrong.stderr.contains("clientsecret"), "{}", wrong.stderr);
     assert!(usage.stderr.contains("is not an id of Discord's"), "{}", usage.stderr);
 }
+
+#[tokio::test]
+async fn the_questions_of_a_review_are_answered_from_the_settings_without_a_token() {
+    let plain = Premises::new().run(&["discord", "check", "--answers"]).await.exits_with(0);
+    let changed = Premises::new()
+        .with("storage.retention_days", "20")
+        .with("discord.reactions", "true")
+        .with("discord.message_content", "off")
+        .with("safety.privacy", "https://example.org/privacy")
+        .with("models.main.base_url", "https://models.example/v1")
+        .with("models.main.model", "m");
+    let object = changed.run(&["discord", "check", "--answers", "--json"]).await.object();
+
+    assert!(plain.stdout.contains("No: until somebody deletes it"), "{}", plain.stdout);
+    assert!(plain.stdout.contains("To nobody: models and voices are built in"), "{}", plain.stdout);
+    assert!(!plain.stdout.contains("emoji"), "{}", plain.stdout);
+    let answers = object["answers"].as_array().expect("a list");
+    let all = object.to_string();
+    for part in ["Yes: 20 days", "with which emoji", "nothing to apply for", "example.org/privacy", "https://models.example/v1"] {
+        assert!(all.contains(part), "{part} in {all}");
+    }
+    assert!(
+        answers.len() == 13 && answers.iter().all(|answer| answer["question"].as_str().is_some_and(|text| text.ends_with('?')))
+    );
+}

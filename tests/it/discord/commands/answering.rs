@@ -47,7 +47,7 @@ async fn too_many_concurrent_commands_are_rejected_at_once() {
 
 #[tokio::test]
 async fn an_exhausted_global_limit_does_not_delay_answers() {
-    let scene = Scene::with_rules(Rules { global_requests: 6, global_window: Duration::from_secs(600), ..rules() }).await;
+    let scene = Scene::with_rules(Rules { global_requests: 8, global_window: Duration::from_secs(600), ..rules() }).await;
     // The bot's global limit is used up, and Discord says so.
     scene.discord.spoil_next(
         1,

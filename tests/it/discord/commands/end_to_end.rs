@@ -73,7 +73,7 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     assert!(ask(kim, sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** is no longer here."));
     assert!(ask(ana, sub("status", json!([]))).await.starts_with("**No companion is here yet.**"));
     let registered = discord.requests("create_command");
-    assert_eq!(registered, 4, "after the restart they were still registered");
+    assert_eq!(registered, 6, "after the restart they were still registered");
     server.stop().await;
 }
 
@@ -148,7 +148,7 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
     discord.set_privileged(Intents::empty());
     let bot = discord.bot();
     let server = premises.start().await;
-    discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
+    discord.wait_for("the commands", |state| state.world.commands.len() == 6).await;
     discord.sessions(1).await;
     for name in ["aria", "bruno"] {
         final_answer(&discord, kim, general, sub("join", json!([companion(name)]))).await;
@@ -192,7 +192,7 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
 async fn a_message_is_explained_and_forgotten_and_a_channel_begins_anew() {
     let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
     let server = premises.start().await;
-    discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
+    discord.wait_for("the commands", |state| state.world.commands.len() == 6).await;
     discord.sessions(1).await;
     let ask = async |user, options: Value| final_answer(&discord, user, general, options).await;
     let on = async |user, entry: &str, message| {
@@ -240,10 +240,82 @@ async fn a_message_is_explained_and_forgotten_and_a_channel_begins_anew() {
 }
 
 #[tokio::test]
+async fn an_answer_is_made_anew_and_the_former_one_deleted_once() {
+    let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
+    let bob = discord.member(discord.look(|state| state.world.channels[&general].guild).expect("a guild"), "Bob");
+    let server = premises.start().await;
+    discord.wait_for("the commands", |state| state.world.commands.len() == 6).await;
+    discord.sessions(1).await;
+    let again = async |user| final_answer(&discord, user, general, sub("again", json!([]))).await;
+    let on = async |user, message| {
+        let interaction = discord.invoke_on(user, general, "Answer again", message).expect("the entry is offered");
+        discord.answer_to(interaction).await;
+        discord.final_answer(interaction).await.content
+    };
+    let is_there = |message: Id| discord.look(|state| state.world.message(general, message).is_some());
+    let answers = async || {
+        let history = server.history(&format!("discord:{general}")).await;
+        history.into_iter().filter(|(_, from, _)| from == "aria").count()
+    };
+    final_answer(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
+    let asked = discord.say(ana, general, "hey aria, how was your day?");
+    let first = discord.post_in(general).await.message;
+    until("the record", async || answers().await == 1).await;
+
+    assert!(again(bob).await.contains("that answer is to others"));
+    assert!(on(ana, asked).await.contains("can be replaced"), "not her own message");
+    assert!(again(ana).await.starts_with("Another answer is on its way."));
+    let second = discord.posts_in(general, 2).await[1].message;
+    assert!(!is_there(first) && is_there(second));
+    until("the record of the second", async || on(kim, second).await.starts_with("Another answer is on its way.")).await;
+    let third = discord.posts_in(general, 3).await[2].message;
+    assert!(!is_there(second) && is_there(third));
+    until("the record of the third", async || answers().await == 1).await;
+    assert_eq!(discord.requests("delete_webhook_message"), 2, "each was deleted once");
+
+    discord.say(bob, general, "a word in between");
+    until("the message", async || again(kim).await.contains("can be replaced")).await;
+    assert!(is_there(third));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn reactions_are_kept_only_where_they_are_turned_on_and_not_of_people_who_opted_out() {
+    for is_on in [false, true] {
+        let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
+        let server = premises.with("discord.reactions", if is_on { "true" } else { "false" }).start().await;
+        discord.wait_for("the commands", |state| state.world.commands.len() == 6).await;
+        discord.sessions(1).await;
+        final_answer(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
+        discord.say(ana, general, "hey aria, how was your day?");
+        let answer = discord.post_in(general).await.message;
+        let room = format!("discord:{general}");
+        until("the record", async || server.history(&room).await.len() == 2).await;
+        let kept = async || server.get(&format!("/api/export?room={room}")).await.to_string().matches("reacted").count();
+        final_answer(&discord, kim, general, me("ignore", json!([]))).await;
+
+        discord.react(kim, general, answer, "\u{1f44e}", true);
+        discord.react(ana, general, answer, "\u{1f44d}", true);
+        discord.clear_reactions(general, answer);
+        // Events of a channel are handled in order.
+        discord.say(ana, general, "a word");
+        until("the word", async || server.history(&room).await.iter().any(|(.., text)| text == "a word")).await;
+        assert_eq!(kept().await, if is_on { 2 } else { 0 });
+
+        let question = discord.answer_to(discord.command(ana, general, me("forget", json!([])))).await;
+        let button = question.data["components"][0]["components"][0]["custom_id"].as_str().expect("a button");
+        discord.final_answer(discord.press(ana, general, button)).await;
+        let export = server.get(&format!("/api/export?room={room}")).await.to_string();
+        assert!(!export.contains("\u{1f44d}") && !export.contains(&format!("discord:{ana}")), "{export}");
+        server.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn no_companion_is_asked_while_nothing_can_be_posted() {
     let (Home { discord, guild, general, ana, .. }, kim, premises) = scene().await;
     let server = premises.start().await;
-    discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
+    discord.wait_for("the commands", |state| state.world.commands.len() == 6).await;
     discord.sessions(1).await;
     final_answer(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
     let role = discord.bot_role(guild);

@@ -94,6 +94,34 @@ async fn members_without_manage_channels_change_nothing() {
 }
 
 #[tokio::test]
+async fn pause_for_me_in_the_menu_of_the_own_name_opts_out_and_elsewhere_explains_itself() {
+    let scene = Scene::new().await;
+    let on = async |target| {
+        let interaction = scene.discord.invoke_on_user(scene.ana, scene.general, "Pause for me", target).expect("it is offered");
+        let answer = scene.discord.answer_to(interaction).await;
+        assert!(answer.ephemeral, "{answer:?}");
+        scene.discord.final_answer(interaction).await.content
+    };
+
+    assert!(on(scene.kim).await.contains("is about you alone"));
+    assert!(scene.backend.ignored().is_empty(), "it changes nothing for others");
+    assert!(on(scene.ana).await.contains("until you use `/tertulia ignore me switch:off`"));
+    assert!(on(scene.ana).await.contains("as you wanted"), "again, without an effect");
+    let person = snowflake(scene.ana).person();
+    assert_eq!(*scene.backend.ignored(), [(snowflake(scene.guild).guild(), person)].into());
+}
+
+#[tokio::test]
+async fn the_status_says_where_no_reaction_can_acknowledge_a_stop() {
+    let scene = Scene::new().await;
+    let status = async || scene.final_answer(scene.ana, scene.general, sub("status", json!([]))).await;
+
+    assert!(!status().await.contains("Add Reactions"));
+    scene.discord.deny(scene.general, scene.guild, Permissions::ADD_REACTIONS);
+    assert!(status().await.contains("allow Add Reactions"));
+}
+
+#[tokio::test]
 async fn a_command_for_another_channel_needs_the_permission_there() {
     let scene = Scene::new().await;
     let [secret, forum, voice] =

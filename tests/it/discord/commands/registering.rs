@@ -35,7 +35,7 @@ async fn the_commands_are_registered_once_for_all_connections() {
 
     let first = commands(&platform(&discord), &backend, &Metrics::local());
     (0..3).for_each(|_| first.ready());
-    discord.wait_for("three commands", |state| state.world.commands.len() == 3).await;
+    discord.wait_for("all commands", |state| state.world.commands.len() == 7).await;
     // The same application after a restart.
     commands(&platform(&discord), &backend, &Metrics::local()).ready();
     wait_for_reads(&discord, 2).await;
@@ -43,11 +43,12 @@ async fn the_commands_are_registered_once_for_all_connections() {
     // Requests that follow from that read were sent before this one is answered.
     rest.get(&path).await;
     let commands = rest.get(&path).await.body;
-    assert_eq!(registered(&discord), 5, "the other one, and our four");
+    assert_eq!(registered(&discord), 7, "the other one, and our six");
     assert_eq!(commands[0]["name"], "other");
     assert_eq!((&commands[1]["name"], &commands[1]["contexts"]), (&json!("tertulia"), &json!([0, 1])));
-    assert_eq!(commands[1]["options"].as_array().map(Vec::len), Some(21));
+    assert_eq!(commands[1]["options"].as_array().map(Vec::len), Some(22));
     assert_eq!((&commands[2]["name"], &commands[2]["type"]), (&json!("Ask a companion about this"), &json!(3)));
+    assert_eq!((&commands[6]["name"], &commands[6]["type"]), (&json!("Pause for me"), &json!(2)));
 }
 
 #[tokio::test]
@@ -79,6 +80,6 @@ async fn a_failed_registration_is_retried() {
     discord.wait_for("the failure", |state| state.journal.refused().next().is_some()).await;
     commands.ready();
 
-    discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
-    assert_eq!(registered(&discord), 5);
+    discord.wait_for("the commands", |state| state.world.commands.len() == 6).await;
+    assert_eq!(registered(&discord), 7);
 }

@@ -18,6 +18,7 @@ mod look;
 pub mod make;
 mod talk;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
@@ -58,6 +59,7 @@ impl Counterpart {
             limits: Limits::default(),
             faults: Faults::default(),
             journal: Journal::default(),
+            files: BTreeMap::new(),
             command_creates: Vec::new(),
             resume_url: format!("{gateway_url}/resume"),
             gateway_url,

@@ -2,6 +2,7 @@
 //!
 //! <https://docs.discord.com/developers/resources/message>
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Value, json};
@@ -36,6 +37,8 @@ pub struct Message {
     /// A snapshot of the message that it forwards. The reference names the original.
     pub forwarded: Option<Value>,
     pub flags: u64,
+    /// Who reacted with which emoji.
+    pub reactions: BTreeSet<(Id, String)>,
     /// As it was sent: a text or a number. Only MESSAGE_CREATE contains it.
     pub nonce: Option<Value>,
 }
@@ -117,6 +120,7 @@ impl Message {
             reference: None,
             forwarded: None,
             flags: 0,
+            reactions: BTreeSet::new(),
             nonce: None,
         }
     }

@@ -7,6 +7,7 @@ use super::{Channel, Guild, Id, Overwrite, Permissions};
 /// The permissions of everyone in a new guild.
 pub const USUAL: Permissions = Permissions::VIEW_CHANNEL
     .union(Permissions::SEND_MESSAGES)
+    .union(Permissions::ADD_REACTIONS)
     .union(Permissions::EMBED_LINKS)
     .union(Permissions::ATTACH_FILES)
     .union(Permissions::READ_MESSAGE_HISTORY)

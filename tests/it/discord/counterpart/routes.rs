@@ -9,7 +9,7 @@ use super::{Id, Refusal, State};
 #[derive(Debug)]
 pub struct Route {
     method: &'static str,
-    /// The path below `/api/v10`. Each part in braces is a parameter: `{token}` is any text, every other one is an id.
+    /// The path below `/api/v10`. Each part in braces is a parameter: `{token}` and `{emoji}` are texts, every other one is an id.
     path: &'static str,
     /// Its name in rules, faults and the journal. Routes with the same name share a bucket.
     pub name: &'static str,
@@ -34,6 +34,7 @@ const ROUTES: &[Route] = &[
     route("GET", "channels/{channel}/messages/{message}", "message", State::message),
     route("PATCH", "channels/{channel}/messages/{message}", "edit_message", State::edit_message),
     route("DELETE", "channels/{channel}/messages/{message}", "delete_message", State::delete_message),
+    route("PUT", "channels/{channel}/messages/{message}/reactions/{emoji}/@me", "react", State::react),
     route("POST", "channels/{channel}/typing", "typing", State::typing),
     route("GET", "channels/{channel}/webhooks", "webhooks", State::channel_webhooks),
     route("POST", "channels/{channel}/webhooks", "create_webhook", State::create_webhook),
@@ -49,6 +50,21 @@ const ROUTES: &[Route] = &[
     route("GET", "applications/{application}/guilds/{guild}/commands", "commands", State::commands),
 ];
 
+/// A percent-encoded text. None if it is not encoded well.
+fn decoded(text: &str) -> Option<String> {
+    let (mut bytes, mut rest) = (Vec::new(), text.bytes());
+    while let Some(byte) = rest.next() {
+        let digits = if byte == b'%' {
+            [rest.next()?, rest.next()?]
+        } else {
+            bytes.push(byte);
+            continue;
+        };
+        bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
 const fn route(method: &'static str, path: &'static str, name: &'static str, handle: fn(&mut State, &Call) -> Reply) -> Route {
     Route { method, path, name, handle }
 }
@@ -59,6 +75,8 @@ pub struct Found {
     pub route: &'static Route,
     ids: BTreeMap<&'static str, Id>,
     token: Option<String>,
+    /// The emoji in its path, decoded.
+    pub emoji: Option<String>,
 }
 
 impl Found {
@@ -80,13 +98,14 @@ impl Found {
     }
 
     fn matching(route: &'static Route, path: &str) -> Option<Self> {
-        let mut found = Self { route, ids: BTreeMap::new(), token: None };
+        let mut found = Self { route, ids: BTreeMap::new(), token: None, emoji: None };
         if route.path.split('/').count() != path.split('/').count() {
             return None;
         }
         for (expected, given) in route.path.split('/').zip(path.split('/')) {
             match expected.strip_prefix('{').and_then(|parameter| parameter.strip_suffix('}')) {
                 Some("token") => found.token = Some(given.to_owned()),
+                Some("emoji") => found.emoji = Some(decoded(given)?),
                 Some(parameter) => drop(found.ids.insert(parameter, Id::parse(given)?)),
                 None if expected == given => {}
                 None => return None,

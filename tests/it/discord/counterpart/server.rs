@@ -9,7 +9,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
-use axum::extract::{DefaultBodyLimit, Query, State as Served};
+use axum::extract::{DefaultBodyLimit, Path, Query, State as Served};
+use axum::http::header::{AUTHORIZATION, LOCATION};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
@@ -32,6 +33,7 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         .route("/", get(|shared, query, upgrade| connect(shared, query, upgrade, false)))
         .route("/resume", get(|shared, query, upgrade| connect(shared, query, upgrade, true)))
         .route("/resume/", get(|shared, query, upgrade| connect(shared, query, upgrade, true)))
+        .route("/attachments/{file}", get(file))
         .fallback(api)
         .layer(DefaultBodyLimit::max(25 << 20))
         .with_state(shared);
@@ -94,6 +96,25 @@ async fn connect(
     }
     let compresses = given("compress") == "zlib-stream";
     upgrade.on_upgrade(move |socket| connection::serve(socket, shared, by_resume_url, compresses))
+}
+
+/// The file server, which on Discord is on other hosts.
+///
+/// <https://docs.discord.com/developers/reference#cdn-endpoints>
+async fn file(Served(shared): Served<Arc<Shared>>, Path(name): Path<String>, headers: HeaderMap) -> Response {
+    let stored = shared.with(|state| {
+        let stored = state.files.get_mut(&name)?;
+        stored.asked += 1;
+        stored.had_token |= headers.contains_key(AUTHORIZATION);
+        Some(stored.clone())
+    });
+    let Some(stored) = stored else { return StatusCode::NOT_FOUND.into_response() };
+    let status = StatusCode::from_u16(stored.status).expect("a status");
+    let mut response = (status, stored.bytes).into_response();
+    if let Some(location) = stored.location {
+        response.headers_mut().insert(LOCATION, location.parse().expect("an address"));
+    }
+    response
 }
 
 async fn api(Served(shared): Served<Arc<Shared>>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {

@@ -1,5 +1,6 @@
 //! The whole state of the test double, behind one lock.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -21,12 +22,26 @@ pub struct State {
     pub limits: Limits,
     pub faults: Faults,
     pub journal: Journal,
+    /// The files that people posted, by the last part of their paths.
+    pub files: BTreeMap<String, StoredFile>,
     /// When commands were created.
     pub command_creates: Vec<Instant>,
     /// The URL of the gateway.
     pub gateway_url: String,
     /// The URL that READY announces for RESUME.
     pub resume_url: String,
+}
+
+/// What the file server answers.
+#[derive(Clone, Debug)]
+pub struct StoredFile {
+    pub status: u16,
+    /// Where it redirects to.
+    pub location: Option<String>,
+    pub bytes: Vec<u8>,
+    /// The number of requests, and whether any had a token.
+    pub asked: usize,
+    pub had_token: bool,
 }
 
 /// The state, with notifications of its changes.

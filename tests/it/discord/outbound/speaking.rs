@@ -1,6 +1,7 @@
 //! Statements are posted under the right name, and mention only people who may be mentioned.
 
 use futures_util::future::join_all;
+use tertulia::adapters::discord::platform::Discord;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
 use tertulia::telemetry::fake::Logged;
 
@@ -289,4 +290,25 @@ async fn a_posted_statement_is_edited_and_deleted_in_channels_threads_and_direct
         let Err(NotSent::Refused(why)) = change(text).await else { panic!("it is changed: {text:?}") };
         assert!(why.contains("delete it in Discord"), "{why}");
     }
+}
+
+#[tokio::test]
+async fn a_message_that_stops_a_statement_gets_a_reaction_where_the_bot_may_react() {
+    let Scene { home: Home { discord, general, ana, guild, .. }, client } = Scene::new().await;
+    let (first, second) = (discord.say(ana, general, "stop"), discord.say(ana, general, "stop!"));
+    let stop = async |client: &Discord, message: Id| {
+        client.acknowledge_stop(&snowflake(general).channel(), &message.to_string()).await;
+    };
+    let reactions =
+        |message| discord.look(|state| state.world.message(general, message).map(|message| message.reactions.clone()));
+
+    stop(&client, first).await;
+    discord.deny(general, guild, Permissions::ADD_REACTIONS);
+    stop(&client, second).await;
+    stop(&client, second).await;
+    stop(&client_with(&discord, |settings| settings.acknowledge_stop = false), first).await;
+
+    assert_eq!(reactions(first), Some([(discord.bot(), "\u{1f6d1}".to_owned())].into()));
+    assert_eq!(reactions(second), Some([].into()));
+    assert_eq!(discord.requests("react"), 2, "after a refusal it is not tried again at once, and never if it is off");
 }

@@ -45,7 +45,7 @@ pub struct Data {
     pub kind: Option<CommandType>,
     #[serde(default)]
     pub options: Vec<GivenOption>,
-    /// For a command in a message's menu: the message.
+    /// For a command in the menu of a message or user: the message or user.
     #[serde(default, deserialize_with = "maybe")]
     pub target_id: Option<Snowflake>,
     /// The id of the component, for interactions with components.

@@ -41,6 +41,10 @@ fn every_command_is_read_with_its_options() {
         (voice("leave"), Command::VoiceLeave),
         (voice("status"), Command::VoiceStatus),
         (
+            json!([{ "type": 2, "name": "voice", "options": sub("notes", json!([text("switch", "off")])) }]),
+            Command::VoiceNotes { on: false },
+        ),
+        (
             sub("say", json!([text("companion", "aria"), text("text", " Hi. ")])),
             Command::Say { companion: "aria".to_owned(), text: "Hi.".to_owned() },
         ),

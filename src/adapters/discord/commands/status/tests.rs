@@ -3,7 +3,7 @@ use twilight_model::guild::Permissions;
 
 use super::super::choosing::tests::one;
 use super::*;
-use crate::ports::backend::room::RoomId;
+use crate::ports::backend::room::{RoomId, VoiceNotes};
 use crate::settings::companion::ModelChoice;
 use crate::snowflake::id;
 
@@ -13,7 +13,8 @@ fn a_healthy_channel_says_so() {
 
     assert_eq!(
         text,
-        "**Who is here**\n• **Aria** speaks up now and then.\n• **Ben** often speaks up. It is paused, and says nothing.\n\n\
+        "**Who is here**\n• **Aria** speaks up now and then.\n• **Ben** often speaks up. It is paused, and says nothing.\n\
+         Voice notes show only their length: their words are not recognised. `/tertulia voice notes switch:on` turns that on.\n\n\
          Everything works: companions can read and speak here."
     );
 }
@@ -134,6 +135,7 @@ fn status() -> ChannelStatus {
             guild: "discord:2".into(),
             companions,
             minors: false,
+            voice_notes: VoiceNotes::Off,
             paused: false,
             last_at: None,
         }),

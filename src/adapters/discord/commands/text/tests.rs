@@ -114,8 +114,17 @@ fn the_explanation_of_a_refusal_of_discord_is_translated_and_discords_own_words_
 
 /// All texts of answers, and whether each is the label of a button.
 fn said() -> Vec<(String, bool)> {
-    let needs =
-        [Need::Listen, Need::Enter, Need::Speak, Need::Webhooks, Need::Unlocked, Need::ReadBack, Need::Send, Need::SendInThreads];
+    let needs = [
+        Need::Listen,
+        Need::Enter,
+        Need::Speak,
+        Need::Webhooks,
+        Need::Unlocked,
+        Need::ReadBack,
+        Need::Send,
+        Need::SendInThreads,
+        Need::React,
+    ];
     let needs = needs.iter().flat_map(|need| <[&str; 2]>::from(need.explanation())).map(str::to_owned);
     let refusals = REFUSALS.map(|(status, code)| words::discord_refusal(&Refusal::new(status, code, "").to_string()));
     let mut said: Vec<_> = needs.chain(refusals.iter().flat_map(keys)).map(|text| (text, false)).collect();

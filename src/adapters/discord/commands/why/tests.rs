@@ -106,6 +106,7 @@ fn room() -> Room {
         guild: "discord:2".into(),
         companions: vec![one("aria", "Aria", &[])],
         minors: false,
+        voice_notes: crate::ports::backend::room::VoiceNotes::Off,
         paused: false,
         last_at: None,
         language: None,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::world::{ANA, APPLICATION, BOB, BOT, Call, GENERAL, HOME, OWN_ROLE, World, id, message, user, with};
 use crate::domain::message::{Author, Quoted, Role};
-use crate::ports::inbound_events::{Answered, InboundMessage, ReplyTo};
+use crate::ports::inbound_events::{Answered, InboundMessage, ReactionChange, ReplyTo};
 
 /// The inbound message for an event; none if nothing is handed over.
 async fn inbound_message(changes: Value) -> Option<InboundMessage> {
@@ -173,4 +173,71 @@ async fn unneeded_fields_may_have_any_value() {
     let inbound_message = inbound_message(odd).await.unwrap();
 
     assert_eq!((&*inbound_message.text, inbound_message.to_all), ("hi", true));
+}
+
+#[tokio::test]
+async fn somebody_behind_a_bridge_counts_as_a_person_with_the_shown_name() {
+    for (bridge, changes) in [
+        ("77", json!({ "author": user(77, "Zoe"), "webhook_id": "77" })),
+        ("88", json!({ "author": user(77, "Zoe"), "webhook_id": "77", "application_id": "88" })),
+        ("99", json!({ "author": with(user(99, "Zoe"), json!({ "bot": true })) })),
+    ] {
+        let mut from = Vec::new();
+        for bridges in [vec![bridge.to_owned()], vec!["5".to_owned(), ANA.to_string()]] {
+            let mut world = World::with_settings(|settings| settings.bridges = bridges).await;
+            world.kept("MESSAGE_CREATE", with(message(50, GENERAL, "hi"), changes.clone())).await;
+            let Some(Call::Said(_, said)) = world.core.calls().pop() else { panic!("it is not handed over") };
+            from.push((said.from.id.to_string(), said.from.name.to_string(), said.from.role));
+        }
+        let id = format!("bridge:discord:{bridge}:Zoe");
+        assert_eq!(from[0], (id, "Zoe".to_owned(), Role::Person));
+        assert_eq!(from[1].2, Role::Bot, "not one of these");
+    }
+}
+
+#[tokio::test]
+async fn reactions_are_handed_over_only_if_they_are_kept() {
+    let reaction = json!({ "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string(), "message_id": "50" });
+    let by = |user: u64, emoji: Value| with(reaction.clone(), json!({ "user_id": user.to_string(), "emoji": emoji }));
+    let (thumb, wave) = (json!({ "id": null, "name": "\u{1f44d}" }), json!({ "id": "31", "name": "wave" }));
+    let of_bot = json!({ "member": { "user": with(user(BOB, "Bob"), json!({ "bot": true })) } });
+    let mut handed_over = Vec::new();
+
+    for keeps in [false, true] {
+        let mut world = World::with_settings(|settings| settings.reactions = keeps).await;
+        world.kept("MESSAGE_REACTION_ADD", by(ANA, thumb.clone())).await;
+        world.kept("MESSAGE_REACTION_ADD", by(BOT, thumb.clone())).await;
+        world.kept("MESSAGE_REACTION_ADD", with(by(BOB, thumb.clone()), of_bot.clone())).await;
+        world.kept("MESSAGE_REACTION_ADD", reaction.clone()).await;
+        world.kept("MESSAGE_REACTION_REMOVE", by(ANA, wave.clone())).await;
+        // The emoji was deleted from its server meanwhile.
+        world.kept("MESSAGE_REACTION_REMOVE", by(ANA, json!({ "id": "31", "name": null }))).await;
+        world.kept("MESSAGE_REACTION_REMOVE_EMOJI", with(reaction.clone(), json!({ "emoji": thumb }))).await;
+        world.kept("MESSAGE_REACTION_REMOVE_ALL", reaction.clone()).await;
+        handed_over.push(world.core.calls());
+    }
+
+    let changes: Vec<_> = handed_over
+        .pop()
+        .unwrap()
+        .into_iter()
+        .map(|call| match call {
+            Call::Reacted(_, ReactionChange { by, emoji, removed, message }) if *message == *"50" => {
+                (by.map(|by| by.to_string()), emoji.map(|emoji| emoji.to_string()), removed)
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(
+        changes,
+        [
+            (some("discord:300"), some("\u{1f44d}"), false),
+            (some("discord:300"), some(":wave:"), true),
+            (some("discord:300"), some(":unknown:"), true),
+            (None, some("\u{1f44d}"), true),
+            (None, None, true),
+        ]
+    );
+    assert_eq!(handed_over, [vec![]]);
 }

@@ -20,7 +20,9 @@ use crate::domain::event::Gap;
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::ports::chat_platform::Serves;
 use crate::ports::gateway::Shard;
-use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached};
+use crate::ports::inbound_events::{
+    Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached, ReactionChange,
+};
 use crate::ports::notes::{NoteError, Notes};
 use crate::settings::Settings;
 use crate::telemetry::fake::SpanMemory;
@@ -50,6 +52,7 @@ pub enum Call {
     ChannelGone(String, String),
     GuildGone(String),
     CaughtUp(ChannelRef, u32, Option<Arc<str>>),
+    Reacted(ChannelRef, ReactionChange),
 }
 
 /// A fake core that records its calls.
@@ -175,6 +178,10 @@ impl InboundEvents for Core {
         self.answer(&channel_ref.channel, Call::Deleted(channel_ref.clone(), ids)).await
     }
 
+    async fn reacted(&self, channel_ref: &ChannelRef, change: ReactionChange) -> Result<(), InboundError> {
+        self.answer(&channel_ref.channel, Call::Reacted(channel_ref.clone(), change)).await
+    }
+
     async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Gap>) -> Result<(), InboundError> {
         self.answer(&channel_ref.channel, Call::CaughtUp(channel_ref.clone(), read, missed.map(|missed| missed.why))).await
     }
@@ -248,7 +255,12 @@ pub type FateReceiver = oneshot::Receiver<Fate>;
 impl World {
     /// A new session in one guild with two channels. One of them has companions.
     pub async fn new() -> Self {
-        let mut world = Self::unready(Shard { number: 0, of: NonZeroU32::MIN });
+        Self::with_settings(|_| {}).await
+    }
+
+    /// The same with other settings.
+    pub async fn with_settings(change: impl FnOnce(&mut crate::settings::discord::Discord)) -> Self {
+        let mut world = Self::unready_with(Shard { number: 0, of: NonZeroU32::MIN }, change);
         world.core.with_members.lock().insert(id(GENERAL).channel());
         world.core.guilds.lock().push(id(HOME).guild());
         world.kept("READY", ready(&[HOME])).await;
@@ -258,9 +270,14 @@ impl World {
 
     /// An intake before its first event.
     pub fn unready(shard: Shard) -> Self {
+        Self::unready_with(shard, |_| {})
+    }
+
+    fn unready_with(shard: Shard, change: impl FnOnce(&mut crate::settings::discord::Discord)) -> Self {
         let defaults = Settings::defaults().unwrap();
         let mut settings: crate::settings::discord::Discord = defaults["discord"].clone().try_into().unwrap();
         settings.api_url = UNREACHABLE.to_owned();
+        change(&mut settings);
         let discord = Arc::new(
             Discord::new(&settings, "a.b.c".into(), Arc::new(SystemClock), Arc::new(crate::ports::lease::Unlimited)).unwrap(),
         );

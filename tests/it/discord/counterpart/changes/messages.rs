@@ -88,6 +88,30 @@ impl State {
         }
     }
 
+    /// Adds or removes a reaction. Nothing happens if it is there already, or is not there.
+    pub fn change_reaction(&mut self, channel: Id, message: Id, user: Id, emoji: &str, adds: bool) {
+        let Some(changed) = self.world.message_mut(channel, message) else { return };
+        let reaction = (user, emoji.to_owned());
+        if adds != if adds { changed.reactions.insert(reaction) } else { !changed.reactions.remove(&reaction) } {
+            return;
+        }
+        let mut data =
+            json!({ "user_id": user, "message_id": message, "emoji": { "id": null, "name": emoji }, "burst": false, "type": 0 });
+        if adds && self.world.guild_of(channel).is_some() {
+            // A removal does not name the member.
+            data["member"] = json!({ "user": self.world.users[&user].json() });
+        }
+        let name = if adds { "MESSAGE_REACTION_ADD" } else { "MESSAGE_REACTION_REMOVE" };
+        self.send_event_in_channel(name, channel, None, data);
+    }
+
+    /// A moderator removes all reactions from a message.
+    pub fn clear_reactions(&mut self, channel: Id, message: Id) {
+        let Some(changed) = self.world.message_mut(channel, message) else { return };
+        changed.reactions.clear();
+        self.send_event_in_channel("MESSAGE_REACTION_REMOVE_ALL", channel, None, json!({ "message_id": message }));
+    }
+
     /// Sends a typing event.
     pub fn type_in(&mut self, channel: Id, person: Id) {
         let data = json!({ "user_id": person, "timestamp": now_ms() / 1_000 });
@@ -120,10 +144,14 @@ impl State {
         if !self.world.may_view(target_channel, self.world.bot()) && target_channel.kind != Kind::Direct {
             return;
         }
-        let typing = event.name == "TYPING_START";
+        let (in_guild, directly) = match event.name {
+            "TYPING_START" => (Intents::GUILD_MESSAGE_TYPING, Intents::DIRECT_MESSAGE_TYPING),
+            name if name.starts_with("MESSAGE_REACTION") => (Intents::GUILD_MESSAGE_REACTIONS, Intents::DIRECT_MESSAGE_REACTIONS),
+            _ => (Intents::GUILD_MESSAGES, Intents::DIRECT_MESSAGES),
+        };
         let (place, intent) = match target_channel.guild {
-            Some(guild) => (Place::Guild(guild), if typing { Intents::GUILD_MESSAGE_TYPING } else { Intents::GUILD_MESSAGES }),
-            None => (Place::Elsewhere, if typing { Intents::DIRECT_MESSAGE_TYPING } else { Intents::DIRECT_MESSAGES }),
+            Some(guild) => (Place::Guild(guild), in_guild),
+            None => (Place::Elsewhere, directly),
         };
         self.send_event(&Event { place, intent, ..event });
     }

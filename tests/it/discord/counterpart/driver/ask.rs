@@ -51,6 +51,20 @@ impl Counterpart {
         self.with(|state| state.interact_on(user, channel, command, message))
     }
 
+    /// A person chooses a command in the menu of a user.
+    ///
+    /// # Errors
+    ///
+    /// The reason why Discord would not show the command to the person.
+    pub fn invoke_on_user(&self, user: Id, channel: Id, command: &str, target: Id) -> Result<Id, &'static str> {
+        self.with(|state| {
+            let command = state.offered(user, channel, command, 2)?;
+            let resolved = json!({ "users": { target.to_string(): state.world.users[&target].json() } });
+            let data = json!({ "id": command.id, "name": command.name(), "type": 2, "target_id": target, "resolved": resolved });
+            Ok(state.send_interaction(APPLICATION_COMMAND, user, channel, data, None))
+        })
+    }
+
     /// A user presses a button of this id below a message.
     pub fn press(&self, user: Id, channel: Id, button: &str) -> Id {
         let data = json!({ "id": 2, "custom_id": button, "component_type": 2 });

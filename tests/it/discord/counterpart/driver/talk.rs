@@ -97,6 +97,16 @@ impl Counterpart {
         });
     }
 
+    /// A person reacts to a message, or takes the reaction back.
+    pub fn react(&self, user: Id, channel: Id, message: Id, emoji: &str, adds: bool) {
+        self.with(|state| state.change_reaction(channel, message, user, emoji, adds));
+    }
+
+    /// A moderator removes all reactions from a message.
+    pub fn clear_reactions(&self, channel: Id, message: Id) {
+        self.with(|state| state.clear_reactions(channel, message));
+    }
+
     /// Adds the preview of a link to a message: an update without an edit.
     pub fn unfold(&self, channel: Id, message: Id, embed: Value) {
         self.with(|state| state.unfold(channel, message, embed));

@@ -57,6 +57,11 @@ impl State {
             }
             return Ok(true);
         }
+        let kind = data["type"].as_u64().unwrap_or(1);
+        let most = if kind == 1 { 100 } else { 5 };
+        if self.world.commands.iter().filter(|command| command.kind() == kind).count() >= most {
+            return Err(Refusal::new(400, 30032, "Maximum number of application commands reached"));
+        }
         let creates = &mut self.command_creates;
         creates.retain(|created| created.elapsed() < DAY);
         if creates.len() >= self.rules.command_creates {

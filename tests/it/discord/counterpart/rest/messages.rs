@@ -141,6 +141,23 @@ impl State {
         Some(json)
     }
 
+    /// Only the first reaction with an emoji needs the permission to add reactions.
+    ///
+    /// <https://docs.discord.com/developers/resources/message#create-reaction>
+    pub fn react(&mut self, call: &Call) -> Reply {
+        let (channel, message) = (call.id("channel"), call.id("message"));
+        let emoji = call.found.emoji.clone().unwrap_or_default();
+        let reacted = find_message(&self.world, channel, message)?;
+        if emoji.is_ascii() {
+            return Err(Refusal::new(400, 10014, "Unknown Emoji"));
+        }
+        let is_first = reacted.reactions.iter().all(|(_, other)| *other != emoji);
+        let needed = if is_first { Permissions::ADD_REACTIONS } else { Permissions::empty() };
+        self.world.permitted(channel, needed | Permissions::READ_MESSAGE_HISTORY)?;
+        self.change_reaction(channel, message, self.world.bot(), &emoji, true);
+        done()
+    }
+
     pub fn typing(&mut self, call: &Call) -> Reply {
         let channel = call.id("channel");
         self.check_sendable(channel)?;
