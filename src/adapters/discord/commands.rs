@@ -12,7 +12,7 @@
 //! * `persons`: the commands `forget me`, `ignore me` and `export-me`.
 //! * `saying`: relays messages from users to companions.
 //! * `status`, `why`: describe a channel. `recall`: searches its messages. `voice`: calls.
-//! * `text`: texts in the language of their reader. `words`: those shared by several answers.
+//! * `text`: texts in the language of their reader. `words`: those shared by several answers. `quoting`: text of other people.
 
 mod answering;
 mod at_hand;
@@ -26,6 +26,7 @@ pub(super) mod menus;
 mod own;
 mod persons;
 mod profiles;
+mod quoting;
 mod recall;
 mod recent;
 pub(super) mod registered;

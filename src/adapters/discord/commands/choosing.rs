@@ -2,8 +2,9 @@
 
 use super::answering::Choice;
 use super::interaction::{ChannelContext, Typing};
+use super::quoting::verbatim;
 use super::text::say;
-use super::words::{listed, verbatim};
+use super::words::listed;
 use super::{Answer, CommandHandler, registered};
 use crate::ports::backend::room::{CompanionView, Room, RoomCompanion};
 

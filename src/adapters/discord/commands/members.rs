@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use super::choosing::member;
 use super::interaction::ChannelContext;
+use super::quoting::name;
 use super::registered::{Level, SPOKEN_TO, tier_sentence};
 use super::text::{Text, say};
-use super::words::{self, channel, elsewhere, name};
+use super::words::{self, channel, elsewhere};
 use super::{Answer, CommandHandler};
 use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch, VoiceNotes};
 use crate::settings::companion::{Interjection, QuietHours};

@@ -1,8 +1,9 @@
 //! `/tertulia memory`: what companions noted about the user here, and whether they may.
 
 use super::interaction::ChannelContext;
+use super::quoting::verbatim;
 use super::text::{Text, say};
-use super::words::{verbatim, when};
+use super::words::when;
 use super::{Answer, CommandHandler};
 use crate::domain::id::Seq;
 use crate::domain::note::fits;

@@ -8,9 +8,10 @@ use twilight_model::channel::message::component::{ButtonStyle, ComponentType, Te
 use super::choosing::{as_member, find};
 use super::interaction::ChannelContext;
 use super::menus::{Form, NAME, OwnRequest, PERSONA, PICTURE, form_id, removal_id};
+use super::quoting::{name, verbatim};
 use super::setup::buttons;
 use super::text::{Text, say};
-use super::words::{self, listed, name, verbatim};
+use super::words::{self, listed};
 use super::{Answer, CommandHandler};
 use crate::domain::id::GuildId;
 use crate::ports::backend::Refused;

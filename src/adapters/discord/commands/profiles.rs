@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 
 use super::choosing::{as_member, find};
 use super::interaction::ChannelContext;
+use super::quoting::verbatim;
 use super::registered::{SPOKEN_TO, tier_sentence};
 use super::text::{Text, say};
-use super::words::{self, channel, listed, verbatim};
+use super::words::{self, channel, listed};
 use super::{Answer, CommandHandler};
 use crate::domain::text::shortened;
 use crate::ports::backend::room::{CompanionView, Room};

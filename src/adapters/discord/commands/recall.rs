@@ -1,8 +1,9 @@
 //! `/tertulia recall`: searches the messages of a channel.
 
 use super::interaction::ChannelContext;
+use super::quoting::{name, verbatim};
 use super::text::{Text, say};
-use super::words::{name, verbatim, when};
+use super::words::when;
 use super::{Answer, CommandHandler};
 use crate::domain::text::first;
 use crate::ports::backend::messages::{Found, HistoryMessage, SearchQuery};

@@ -12,8 +12,8 @@ use twilight_model::channel::ChannelType;
 use twilight_model::id::Id;
 use twilight_model::oauth::ApplicationIntegrationType;
 
+use super::quoting::name;
 use super::text::{Text, say, translations};
-use super::words::name;
 
 pub const TERTULIA: &str = "tertulia";
 pub(super) const STATUS: &str = "status";

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::words::{verbatim, without_settings};
+use super::quoting::{verbatim, without_settings};
 use crate::ports::backend::Detail;
 use crate::texts::{Language, filled};
 

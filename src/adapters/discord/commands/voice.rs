@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use super::interaction::ChannelContext;
 use super::members::{may_change, no_companion};
+use super::quoting::{self, name};
 use super::text::{Text, say};
-use super::words::{self, channel, elsewhere, enumerated, listed, name};
+use super::words::{self, channel, elsewhere, enumerated, listed};
 use super::{Answer, CommandHandler};
 use crate::calls::{Calls, Silence, Status};
 use crate::permissions::{self, Need};
@@ -102,7 +103,7 @@ impl CommandHandler {
         let guild_id = at.guild_id();
         let is_ignored = |user: Snowflake| self.opt_outs.is_ignored(&guild_id, &user.person());
         let (ignored, heard): (Vec<_>, Vec<_>) = call.people.iter().partition(|(user, _)| is_ignored(*user));
-        let heard = heard.into_iter().map(|(_, present)| match (present.is_muted, words::verbatim(&present.name)) {
+        let heard = heard.into_iter().map(|(_, present)| match (present.is_muted, quoting::verbatim(&present.name)) {
             (true, name) => say!("{name} (muted)", name = name),
             (false, name) => name.into(),
         });
@@ -193,7 +194,7 @@ fn joined(at: &ChannelContext, room: Option<&Room>, call: Option<&Status>) -> Te
     let names = listed(room.iter().flat_map(|room| &room.companions).map(|companion| &companion.name));
     let Some(call) = call else { return say!("The companions were sent out of the call of {channel} again.", channel = place) };
     if !call.is_connected {
-        let why = call.trouble.as_deref().map(|trouble| Text::Plain(words::verbatim(trouble)).bullet());
+        let why = call.trouble.as_deref().map(|trouble| Text::Plain(quoting::verbatim(trouble)).bullet());
         let waits =
             say!("The bot is not in the call of {channel} yet, and tries again until `/tertulia voice leave`.", channel = place);
         let full = say!(
@@ -249,7 +250,7 @@ fn describe(status: &CallStatus) -> Text {
         _ => say!("**On the way into the call of {channel}.**", channel = place),
     }];
     if let Some(trouble) = &call.trouble {
-        let text = say!("It does not work yet, and is tried again: {problem}", problem = words::verbatim(trouble));
+        let text = say!("It does not work yet, and is tried again: {problem}", problem = quoting::verbatim(trouble));
         lines.push(text.bullet());
     }
     if call.is_downgraded {
@@ -312,7 +313,7 @@ fn describe(status: &CallStatus) -> Text {
 fn services(services: &[SpeechService]) -> Text {
     let each = services.iter().map(|service| match &service.host {
         Some(host) => {
-            say!("{service} at {host}", service = name(service.provider), host = words::verbatim(host))
+            say!("{service} at {host}", service = name(service.provider), host = quoting::verbatim(host))
         }
         None => say!("{service} on the machine of the bot", service = name(service.provider)),
     });

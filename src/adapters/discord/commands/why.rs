@@ -5,8 +5,9 @@ mod tests;
 
 use super::choosing::find;
 use super::interaction::ChannelContext;
+use super::quoting::{name, verbatim};
 use super::text::{Text, say};
-use super::words::{name, verbatim, when};
+use super::words::when;
 use super::{Answer, CommandHandler};
 use crate::domain::text::first;
 use crate::domain::trigger::Trigger;

@@ -24,7 +24,7 @@ fn status() -> CallStatus {
         people: Vec::new(),
         troubles: Vec::new(),
     };
-    let heard = ["Ana", "B*o"].map(|name| Text::Plain(words::verbatim(name))).to_vec();
+    let heard = ["Ana", "B*o"].map(|name| Text::Plain(quoting::verbatim(name))).to_vec();
     CallStatus { call, room: None, speech, heard, ignored: 1, is_stage: false }
 }
 
