@@ -42,18 +42,6 @@ impl Trigger {
         }
     }
 
-    /// The description of the trigger for people.
-    pub const fn occasion(self) -> &'static str {
-        match self {
-            Self::DirectAddress => "it was addressed",
-            Self::Turn => "a companion had spoken",
-            Self::Interjection => "enough was said without it",
-            Self::Lull => "it was quiet",
-            Self::Silence => "nobody had said anything for long",
-            Self::Event => "something happened",
-        }
-    }
-
     /// Whether a person or a program waits for this companion, because it was addressed or must acknowledge an event.
     pub const fn is_call(self) -> bool {
         matches!(self, Self::DirectAddress | Self::Event)

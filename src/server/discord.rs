@@ -45,7 +45,7 @@ pub fn join(
     let about = notice(&context.settings.safety, false, Language::English.code());
     let discord = Discord::new(settings, token.clone(), context.clock.clone(), context.lease.clone())?;
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
-    let discord = discord.measured(instruments.clone()).introduced(about, context.settings.safety.crisis_text.clone());
+    let discord = discord.measured(instruments.clone()).introduced(about, &context.settings.safety);
     let discord = Arc::new(discord.with_roles(Roles::new(notes.clone())));
     context.platforms = context.platforms.with(discord.clone());
     let backend = backend::backend(context.clone(), maintenance.clone());

@@ -111,7 +111,7 @@ pub fn help(code: &str) -> String {
 }
 
 /// Replaces the placeholders in braces. It works in one pass, so braces in the inserted values have no effect.
-fn filled(mut rest: &str, value: impl Fn(&str) -> Option<String>) -> String {
+pub fn filled(mut rest: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut filled = String::with_capacity(rest.len());
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, behind)) = after.split_once('}') else { break };

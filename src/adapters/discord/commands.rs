@@ -12,7 +12,7 @@
 //! * `persons`: the commands `forget me`, `ignore me` and `export-me`.
 //! * `saying`: relays messages from users to companions.
 //! * `status`, `why`: describe a channel. `recall`: searches its messages. `voice`: calls.
-//! * `words`: texts shared by several answers.
+//! * `text`: texts in the language of their reader. `words`: those shared by several answers. `quoting`: text of other people.
 
 mod answering;
 mod at_hand;
@@ -26,6 +26,7 @@ pub(super) mod menus;
 mod own;
 mod persons;
 mod profiles;
+mod quoting;
 mod recall;
 mod recent;
 pub(super) mod registered;
@@ -34,6 +35,7 @@ mod roles;
 mod saying;
 mod setup;
 mod status;
+pub(crate) mod text;
 mod voice;
 mod why;
 pub(super) mod words;
@@ -56,6 +58,7 @@ use self::interaction::{Action, ChannelContext, Command, Handle, Interaction};
 use self::menus::SetupRequest;
 use self::recent::RecentInteractions;
 use self::saying::Questions;
+use self::text::Text;
 use self::voice::unanswered;
 use super::calls::Calls;
 use super::check::invitation;
@@ -135,31 +138,34 @@ struct Pending<'a> {
 
 /// The text of an answer, by the outcome of the command.
 enum Answer {
-    Done(String),
+    Done(Text),
     /// Text and a file, with the slot that limits how many files are in memory.
     File {
-        text: String,
+        text: Text,
         file: File,
         _slot: Slot<GuildId>,
     },
     /// Asks for confirmation, with a button of this label. Its `custom_id` begins with `id`; the id of the interaction follows.
     Question {
-        text: String,
-        button: &'static str,
+        text: Text,
+        button: Text,
         id: &'static str,
     },
     /// A message with embeds, or with rows of buttons and menus.
     Rich {
-        text: String,
+        text: Text,
         embeds: Vec<Value>,
         components: Vec<Value>,
     },
-    /// A form to fill in. It must be the first answer.
-    Form(Value),
+    /// A form to fill in. It must be the first answer; `too_late` is the text otherwise.
+    Form {
+        form: Value,
+        too_late: Text,
+    },
     /// The command is not allowed or not possible; the text says why.
-    Refused(String),
+    Refused(Text),
     /// The command failed because of an internal error.
-    Failed(String),
+    Failed(Text),
 }
 
 impl Commands {
@@ -259,11 +265,11 @@ impl CommandHandler {
         let pending = Pending { handle: &handle, since, label, replaces };
         let outcome = match action {
             Action::Command(Command::Say { companion, text }) => {
-                let message = self.prepare_message(&companion, &text, &here, &person);
+                let message = self.prepare_message(&companion, &text, &here, &person, &handle.channel_language);
                 self.relay(pending, &here, &person, message).await
             }
             Action::Ask(message) => {
-                let question = self.prepare_question(handle.id, &message, &here, &person);
+                let question = self.prepare_question(handle.id, &message, &here, &person, &handle.channel_language);
                 self.relay(pending, &here, &person, question).await
             }
             Action::Choose { question, companion } => {
@@ -274,20 +280,24 @@ impl CommandHandler {
                 let work = async { catch_panic(self.export(&here, person.id)).await.unwrap_or_else(|answer| answer) };
                 self.run(pending, true, work).await
             }
-            Action::Command(command) => self.run(pending, false, self.execute_catching_panics(command, &here, person.id)).await,
-            Action::Help { person: of, language } => {
+            Action::Command(command) => {
+                let work = self.execute_catching_panics(command, &here, person.id, &handle.language);
+                self.run(pending, false, work).await
+            }
+            Action::Help { person: of } => {
                 let text = match of == person.id {
-                    true => self.discord.crisis_text(&language),
-                    false => Language::of_code(&language).unwrap_or_default().say("risk.other", &[]),
+                    true => self.discord.crisis_text(&handle.language).into(),
+                    false => words::help_of_another(),
                 };
-                self.send_only_answer(pending, &answering::message(&text), "done").await
+                self.send_only_answer(pending, &answering::message(&text, &handle.language), "done").await
             }
             Action::Typing(typing) => {
                 let choices = timeout_at(since + CHOICES_LATER, self.choices(&typing, &here)).await.unwrap_or_default();
                 self.send_only_answer(pending, &answering::choices(&choices), "done").await
             }
             Action::Unknown { choices } => {
-                let body = if choices { answering::choices(&[]) } else { answering::message(words::UNKNOWN) };
+                let body =
+                    if choices { answering::choices(&[]) } else { answering::message(&words::unknown(), &handle.language) };
                 self.send_only_answer(pending, &body, "refused").await
             }
         };
@@ -296,22 +306,22 @@ impl CommandHandler {
 
     async fn reject(self: Arc<Self>, interaction: Interaction, since: Instant, _slot: Slot<GuildId>) {
         let wants_choices = matches!(interaction.action, Action::Typing(_) | Action::Unknown { choices: true });
-        let body = if wants_choices { answering::choices(&[]) } else { answering::message(words::BUSY) };
+        let handle = &interaction.handle;
+        let body = if wants_choices { answering::choices(&[]) } else { answering::message(&words::busy(), &handle.language) };
         // The interaction is counted already, whether this answer arrives or not.
-        self.answer(&interaction.handle, &body, since).await;
+        self.answer(handle, &body, since).await;
     }
 
     /// Runs a command and sends its answer: at once, or after a deferred response if the command takes long, the answer has a file, or the
     /// interaction is not fresh.
     async fn run(&self, pending: Pending<'_>, has_file: bool, work: impl Future<Output = Answer>) -> &'static str {
-        let work = async { timeout(LONGEST, work).await.unwrap_or_else(|_| Answer::Failed(words::TOO_LONG.to_owned())) };
+        let work = async { timeout(LONGEST, work).await.unwrap_or_else(|_| Answer::Failed(words::too_long())) };
         tokio::pin!(work);
         let deferred = answering::deferred(pending.replaces);
         let (sent, answer) = if !has_file && self.discord.now().since(pending.handle.id.time()) < FRESH {
             if let Ok(answer) = timeout_at(pending.since + ANSWERED_LATER, work.as_mut()).await {
-                return self
-                    .send_only_answer(pending, &answering::of(&answer, pending.handle.id, pending.replaces), answer.outcome())
-                    .await;
+                let body = answering::of(&answer, pending.handle, pending.replaces);
+                return self.send_only_answer(pending, &body, answer.outcome()).await;
             }
             // The work in progress is finished, even if the deferred response does not arrive.
             tokio::join!(self.send_first_answer(pending, &deferred), work)
@@ -324,7 +334,7 @@ impl CommandHandler {
         };
         match sent {
             Err(outcome) => outcome,
-            Ok(()) if self.edit_answer(pending.handle, &answer).await => answer.outcome(),
+            Ok(()) if self.edit_answer(pending.handle, &answer, &pending.handle.language).await => answer.outcome(),
             Ok(()) => "unanswered",
         }
     }
@@ -348,21 +358,33 @@ impl CommandHandler {
     }
 
     /// Executes a command. A panic becomes an answer.
-    async fn execute_catching_panics(&self, command: Command, here: &ChannelContext, person: Snowflake) -> Answer {
-        catch_panic(self.execute(command, here, person)).await.unwrap_or_else(|answer| answer)
+    async fn execute_catching_panics(
+        &self,
+        command: Command,
+        here: &ChannelContext,
+        person: Snowflake,
+        language: &str,
+    ) -> Answer {
+        catch_panic(self.execute(command, here, person, language)).await.unwrap_or_else(|answer| answer)
     }
 
-    async fn execute(&self, command: Command, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
+    async fn execute(
+        &self,
+        command: Command,
+        here: &ChannelContext,
+        person: Snowflake,
+        language: &str,
+    ) -> Result<Answer, Answer> {
         let done = match command {
             Command::ForgetMe { sure } => return self.forget(sure, here, person).await,
-            Command::Companion { companion } => return self.profiles(companion.as_deref(), here).await,
-            Command::Own(request) => return self.own(request, here, person).await,
-            Command::SetUp(request) => return self.set_up(request, here, person).await,
+            Command::Companion { companion } => return self.profiles(companion.as_deref(), here, language).await,
+            Command::Own(request) => return self.own(request, here, person, language).await,
+            Command::SetUp(request) => return self.set_up(request, here, person, language).await,
             Command::Clear { sure } => return self.clear(sure, here, person).await,
             Command::Stop { companion } => self.stop(companion.as_deref(), here).await,
             Command::Again { message } => self.again(message, here, person).await,
             Command::PauseForMe { is_own: true } => self.ignore(true, here, person).await,
-            Command::PauseForMe { is_own: false } => Ok(words::PAUSE_FOR_ME.to_owned()),
+            Command::PauseForMe { is_own: false } => Ok(words::pause_for_me()),
             Command::WhyOf { message } => self.why_of(message, here).await,
             Command::ForgetMessage { message, author } => self.forget_message(message, author, here, person).await,
             Command::Status { companion } => self.status(companion.as_deref(), here, person).await,
@@ -372,7 +394,7 @@ impl CommandHandler {
                 self.set_level(level, quiet_hours.as_deref(), companion.as_deref(), here, person).await
             }
             Command::Pause { companion, on } => self.pause(on, companion.as_deref(), here, person).await,
-            Command::Why { companion } => self.why(companion.as_deref(), here).await,
+            Command::Why { companion } => self.why(companion.as_deref(), here, language).await,
             Command::Recall { words } => self.recall(&words, here).await,
             Command::Roles(wanted) => self.roles(wanted, here, person).await,
             Command::Memory(wanted) => self.memory(wanted, here, person).await,
@@ -381,9 +403,12 @@ impl CommandHandler {
             Command::VoiceLeave => self.voice_leave(here, person).await,
             Command::VoiceStatus => self.voice_status(here, person).await,
             Command::VoiceNotes { on } => self.voice_notes(on, here, person).await,
-            Command::About => Ok(format!("{}\n\n{}", self.discord.about(), words::ABOUT)),
+            Command::About => {
+                let (operator, privacy) = self.discord.responsible();
+                Ok(words::about(operator, privacy))
+            }
             // `handle` answers the first two.
-            Command::Say { .. } | Command::ExportMe | Command::Help => Ok(words::HELP.to_owned()),
+            Command::Say { .. } | Command::ExportMe | Command::Help => Ok(words::help()),
         };
         done.map(Answer::Done)
     }
@@ -443,7 +468,7 @@ impl CommandHandler {
         match self.discord.rest().send(&Request::guild(guild)).await {
             Err(Failed::Refused(refusal)) if refusal.means_not_a_member() => {
                 let link = invitation(self.discord.bot().await.map_err(unanswered)?.application);
-                Err(Answer::Refused(format!("{}{link}", words::NOT_A_MEMBER)))
+                Err(Answer::Refused(words::not_a_member(link)))
             }
             _ => Ok(()),
         }
@@ -458,15 +483,15 @@ impl CommandHandler {
 async fn catch_panic<T>(work: impl Future<Output = Result<T, Answer>>) -> Result<T, Answer> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!("a slash command panicked; its user gets an answer that says so");
-        Err(Answer::Failed(words::BROKEN.to_owned()))
+        Err(Answer::Failed(words::broken()))
     })
 }
 
 impl Answer {
-    fn text(&self) -> &str {
+    const fn text(&self) -> &Text {
         match self {
-            Self::Form(_) => words::TOO_LONG_FOR_A_FORM,
-            Self::Done(text)
+            Self::Form { too_late: text, .. }
+            | Self::Done(text)
             | Self::File { text, .. }
             | Self::Question { text, .. }
             | Self::Rich { text, .. }
@@ -482,7 +507,7 @@ impl Answer {
 
     const fn outcome(&self) -> &'static str {
         match self {
-            Self::Done(_) | Self::File { .. } | Self::Question { .. } | Self::Rich { .. } | Self::Form(_) => "done",
+            Self::Done(_) | Self::File { .. } | Self::Question { .. } | Self::Rich { .. } | Self::Form { .. } => "done",
             Self::Refused(_) => "refused",
             Self::Failed(_) => "failed",
         }
@@ -502,7 +527,7 @@ impl From<Refused> for Answer {
 /// Shows the text but not the file, which holds a person's messages.
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text())
+        f.write_str(&self.text().in_language(Language::English.code()))
     }
 }
 

@@ -38,6 +38,7 @@ use crate::ports::lease::Lease;
 use crate::ports::notes::NoteError;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
+use crate::settings::safety::Safety;
 use crate::telemetry::instruments::Instruments;
 use crate::texts::{self, Language};
 
@@ -69,6 +70,10 @@ pub struct Discord {
     embed_links: bool,
     /// The bot's introduction to users: that it is AI, who runs it, and where the privacy text is.
     about: Arc<str>,
+    /// Who runs the bot.
+    operator: Option<Arc<str>>,
+    /// The address of the privacy text.
+    privacy: Option<Arc<str>>,
     /// The help shown to a person at risk. `None`: the built-in text in the person's language.
     crisis_text: Option<Arc<str>>,
     /// The rules for roles. `None`: there are none.
@@ -97,6 +102,8 @@ impl Discord {
             mention_people: settings.mention_people,
             embed_links: settings.embed_links,
             about: Language::English.say("notice.ai", &[]).into(),
+            operator: None,
+            privacy: None,
             crisis_text: None,
             roles: None,
         })
@@ -108,8 +115,9 @@ impl Discord {
     }
 
     /// Sets the bot's introduction, and the help for people at risk.
-    pub fn introduced(self, about: String, crisis_text: Option<Arc<str>>) -> Self {
-        Self { about: about.into(), crisis_text, ..self }
+    pub fn introduced(self, about: String, safety: &Safety) -> Self {
+        let Safety { operator, privacy, crisis_text, .. } = safety.clone();
+        Self { about: about.into(), operator, privacy, crisis_text, ..self }
     }
 
     /// Applies the rules that the managers of guilds set for roles.
@@ -153,6 +161,11 @@ impl Discord {
     /// The bot's introduction to users.
     pub(super) fn about(&self) -> &str {
         &self.about
+    }
+
+    /// Who runs the bot, and the address of the privacy text, if the settings name them.
+    pub(super) fn responsible(&self) -> (Option<&str>, Option<&str>) {
+        (self.operator.as_deref(), self.privacy.as_deref())
     }
 
     /// Sets the bot's ids, as a session reported them. Without this call, they are requested when needed.

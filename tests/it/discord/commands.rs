@@ -3,6 +3,7 @@
 mod answering;
 pub mod backend;
 mod end_to_end;
+mod languages;
 mod managing;
 mod own;
 mod registering;

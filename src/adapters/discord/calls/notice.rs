@@ -13,6 +13,7 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::call_room::{Description, Trouble};
 use crate::ports::chat_platform::{NotSent, insist};
+use crate::texts::Language;
 
 /// The notice is not repeated in a channel within this time, even after a restart, unless the bot has left the call since.
 const HOLDS_SECS: u64 = 6 * 3_600;
@@ -111,21 +112,22 @@ const fn trouble_text(trouble: Trouble) -> Option<&'static str> {
 
 fn text(companions: &[Arc<str>], description: &Description, about: &str) -> String {
     let Description { recognition, recognises_words, .. } = description;
+    let names = |names: &[Arc<str>]| listed(names).in_language(Language::English.code());
     let who = match companions {
         [] => "AI companions are".to_owned(),
-        [_] => format!("The AI companion **{}** is", listed(companions)),
-        _ => format!("The AI companions **{}** are", listed(companions)),
+        [_] => format!("The AI companion **{}** is", names(companions)),
+        _ => format!("The AI companions **{}** are", names(companions)),
     };
     let hosts: Vec<_> = recognition.iter().filter_map(|service| service.host.clone()).collect();
     let kept = match (recognises_words, hosts.as_slice()) {
         (true, [_, ..]) => format!(
             "Audio is not recorded. It is sent to {} to recognise words; the words are kept like messages.",
-            listed(&hosts)
+            names(&hosts)
         ),
         (true, []) => {
             "Audio is not recorded, and stays on the machine of the bot. The words in it are kept like messages.".to_owned()
         }
-        (false, [_, ..]) => format!("Audio is not recorded. It is sent to {}; no words are recognised.", listed(&hosts)),
+        (false, [_, ..]) => format!("Audio is not recorded. It is sent to {}; no words are recognised.", names(&hosts)),
         (false, []) => {
             "Audio is not recorded, and stays on the machine of the bot. Companions notice that somebody speaks, but not what is said."
                 .to_owned()

@@ -12,6 +12,7 @@ use twilight_model::http::interaction::InteractionResponseType::{
 };
 
 use super::interaction::Handle;
+use super::text::Text;
 use super::words::fitted;
 use super::{Answer, CommandHandler};
 use crate::rest::{Failed, Request};
@@ -54,21 +55,22 @@ pub(super) enum FirstAnswer {
 }
 
 /// A message that only the user of the command sees.
-pub(super) fn message(text: &str) -> Value {
+pub(super) fn message(text: &Text, language: &str) -> Value {
     let (flags, nobody) = (MessageFlags::EPHEMERAL, AllowedMentions::default());
-    response(ChannelMessageWithSource, &json!({ "content": fitted(text), "flags": flags, "allowed_mentions": nobody }))
+    let text = fitted(&text.in_language(language));
+    response(ChannelMessageWithSource, &json!({ "content": text, "flags": flags, "allowed_mentions": nobody }))
 }
 
 /// The message of an answer, with its embeds, buttons and menus. It may replace the message with the button or menu that was used; refusals do not.
-pub(super) fn of(answer: &Answer, interaction: Snowflake, replaces: bool) -> Value {
-    if let Answer::Form(form) = answer {
+pub(super) fn of(answer: &Answer, handle: &Handle, replaces: bool) -> Value {
+    if let Answer::Form { form, .. } = answer {
         return response(Modal, form);
     }
-    let mut message = message(answer.text());
+    let mut message = message(answer.text(), &handle.language);
     if replaces && matches!(answer, Answer::Rich { .. }) {
         message["type"] = json!(UpdateMessage);
     }
-    message["data"]["components"] = components(answer, interaction);
+    message["data"]["components"] = components(answer, handle);
     message["data"]["embeds"] = json!(embeds(answer));
     message
 }
@@ -77,13 +79,13 @@ fn embeds(answer: &Answer) -> &[Value] {
     if let Answer::Rich { embeds, .. } = answer { embeds } else { &[] }
 }
 
-fn components(answer: &Answer, interaction: Snowflake) -> Value {
+fn components(answer: &Answer, handle: &Handle) -> Value {
     if let Answer::Rich { components, .. } = answer {
         return json!(components);
     }
     let Answer::Question { button, id, .. } = answer else { return json!([]) };
-    let id = format!("{id}{interaction}");
-    let button = json!({ "type": ComponentType::Button, "style": ButtonStyle::Danger, "label": button, "custom_id": id });
+    let (id, label) = (format!("{id}{}", handle.id), button.in_language(&handle.language));
+    let button = json!({ "type": ComponentType::Button, "style": ButtonStyle::Danger, "label": label, "custom_id": id });
     json!([{ "type": ComponentType::ActionRow, "components": [button] }])
 }
 
@@ -101,10 +103,10 @@ pub(super) fn deferred_for_all() -> Value {
 }
 
 /// A message that only the user of the command sees, with a list to choose from.
-pub(super) fn list(text: &str, name: &str, choices: &[Choice]) -> Value {
+pub(super) fn list(text: &Text, language: &str, name: &str, choices: &[Choice]) -> Value {
     let options: Vec<_> = choices.iter().map(|choice| json!({ "label": choice.name, "value": choice.value })).collect();
     let list = json!({ "type": ComponentType::TextSelectMenu, "custom_id": name, "options": options });
-    let mut message = message(text);
+    let mut message = message(text, language);
     message["data"]["components"] = json!([{ "type": ComponentType::ActionRow, "components": [list] }]);
     message
 }
@@ -173,12 +175,12 @@ impl CommandHandler {
     }
 
     /// Sends the answer after a deferred response. Returns whether it arrived.
-    pub(super) async fn edit_answer(&self, handle: &Handle, answer: &Answer) -> bool {
-        let text = answer.text();
+    pub(super) async fn edit_answer(&self, handle: &Handle, answer: &Answer, language: &str) -> bool {
+        let text = answer.text().in_language(language);
         // Links in text by other people get no preview under the bot's name.
         let embeds = embeds(answer);
         let flags = if embeds.is_empty() { MessageFlags::SUPPRESS_EMBEDS } else { MessageFlags::empty() };
-        let mut body = json!({ "content": fitted(text), "allowed_mentions": AllowedMentions::default(), "flags": flags, "components": components(answer, handle.id) });
+        let mut body = json!({ "content": fitted(&text), "allowed_mentions": AllowedMentions::default(), "flags": flags, "components": components(answer, handle) });
         if !embeds.is_empty() {
             body["embeds"] = json!(embeds);
         }

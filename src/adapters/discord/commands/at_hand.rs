@@ -5,8 +5,10 @@ use std::sync::Arc;
 use super::choosing::member;
 use super::interaction::ChannelContext;
 use super::members::may_change;
+use super::quoting::name;
+use super::text::{Text, say};
 use super::why::decision_line;
-use super::words::{self, listed, name};
+use super::words::{self, listed};
 use super::{Answer, CommandHandler, registered};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
@@ -20,14 +22,12 @@ use crate::texts::Language;
 
 /// The number of decisions among which the one behind a statement is searched for.
 const MOST_SEARCHED: usize = 100;
-const NOBODY: &str = "No companion is here. `/tertulia status` says more.";
-const UNKNOWN_MESSAGE: &str = "Companions do not know this message: they were not here, could not read it, or it was deleted.";
 
 impl CommandHandler {
     /// Stops the replies in progress of one companion, or of all.
-    pub(super) async fn stop(&self, typed: Option<&str>, here: &ChannelContext) -> Result<String, Answer> {
+    pub(super) async fn stop(&self, typed: Option<&str>, here: &ChannelContext) -> Result<Text, Answer> {
         may_write(here)?;
-        let room = self.room(here).await?.ok_or_else(|| Answer::Refused(NOBODY.to_owned()))?;
+        let room = self.room(here).await?.ok_or_else(nobody)?;
         let chosen = match typed {
             Some(typed) => vec![member(&room, typed)?],
             None => room.companions.iter().collect(),
@@ -41,9 +41,9 @@ impl CommandHandler {
             }
         }
         if stopped.is_empty() {
-            return Ok("Nobody is writing anything that could still be stopped.".to_owned());
+            return Ok(say!("Nobody is writing anything that could still be stopped."));
         }
-        Ok(format!("Stopped: {}.", listed(stopped.into_iter())))
+        Ok(say!("Stopped: {names}.", names = listed(stopped)))
     }
 
     /// Requests another answer in place of the newest one, or of `message` if that is the newest. Those whom it answers may, and managers.
@@ -52,45 +52,48 @@ impl CommandHandler {
         message: Option<Snowflake>,
         here: &ChannelContext,
         person: Snowflake,
-    ) -> Result<String, Answer> {
+    ) -> Result<Text, Answer> {
         may_write(here)?;
-        let unknown = || Answer::Refused(UNKNOWN_MESSAGE.to_owned());
+        let unknown = || Answer::Refused(unknown_message());
         let (room, statement) = match message {
             Some(message) => {
                 let (room, why) = self.look_up(message, here).await?.ok_or_else(unknown)?;
                 (room, why.message.ok_or_else(unknown)?)
             }
             None => {
-                let room = self.room(here).await?.ok_or_else(|| Answer::Refused(NOBODY.to_owned()))?;
+                let room = self.room(here).await?.ok_or_else(nobody)?;
                 let newest = HistoryQuery { after: None, before: None, limit: 1 };
                 let newest = self.backend.records.history(&room.id, newest).await?.messages.pop();
-                let nothing = || Answer::Refused("Nothing was said here that could be answered again.".to_owned());
+                let nothing = || Answer::Refused(say!("Nothing was said here that could be answered again."));
                 (room, newest.ok_or_else(nothing)?.seq)
             }
         };
         let by = (!here.user_may_change()).then(|| person.person());
         self.backend.messages.try_again(&room.id, statement, by.as_ref()).await?;
-        Ok("Another answer is on its way. The former one is deleted once it is written; if none can be written, it stays."
-            .to_owned())
+        Ok(say!("Another answer is on its way. The former one is deleted once it is written; if none can be written, it stays."))
     }
 
     /// Clears a channel: prompts contain only messages from now on. Asks for confirmation first.
     pub(super) async fn clear(&self, sure: bool, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
         may_change(here, here)?;
-        let room = self.room(here).await?.ok_or_else(|| Answer::Refused(NOBODY.to_owned()))?;
+        let room = self.room(here).await?.ok_or_else(nobody)?;
         if !sure {
-            let text = "Companions begin anew in this channel: they do not look at anything that was said here so far. The messages stay on Discord and on record.\n\
-                        **This cannot be undone.**";
-            return Ok(Answer::Question { text: text.to_owned(), button: "Begin anew", id: registered::SURE_CLEAR });
+            let text = say!(
+                "Companions begin anew in this channel: they do not look at anything that was said here so far. The messages stay on Discord and on record.\n\
+                 **This cannot be undone.**"
+            );
+            return Ok(Answer::Question { text, button: say!("Begin anew"), id: registered::SURE_CLEAR });
         }
         self.backend.rooms.clear(&room.id).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, "a channel was cleared on request");
-        Ok(Answer::Done("Companions begin anew here.".to_owned()))
+        Ok(Answer::Done(say!("Companions begin anew here.")))
     }
 
     /// Explains what companions did about a message, or why a companion wrote it.
-    pub(super) async fn why_of(&self, message: Snowflake, here: &ChannelContext) -> Result<String, Answer> {
-        let Some((room, why)) = self.look_up(message, here).await? else { return Ok(UNKNOWN_MESSAGE.to_owned()) };
+    pub(super) async fn why_of(&self, message: Snowflake, here: &ChannelContext) -> Result<Text, Answer> {
+        let Some((room, why)) = self.look_up(message, here).await? else {
+            return Ok(unknown_message());
+        };
         let mut lines = Vec::new();
         for brief in &why.companions {
             let query = |seq| WhyQuery {
@@ -104,24 +107,25 @@ impl CommandHandler {
                 (None, Some(Outcome::Own)) => self.wish_before(why.message, &brief.companion, &room).await?,
                 (None, _) => None,
             };
+            let name = name(&brief.name);
             let outcome = match brief.outcome {
-                Some(Outcome::Own) => "wrote this",
-                Some(Outcome::Answered) => "answered this",
-                Some(Outcome::Speaking) => "is answering this",
-                Some(Outcome::Failed) => "wanted to answer, and no answer came of it",
-                Some(Outcome::Waiting) => "has not decided about this yet",
-                Some(Outcome::Absent | Outcome::Left) => "was not here",
-                // Reasons are described as in `/tertulia why`, which discloses no more than everybody may know.
-                Some(Outcome::Silent) if decision.is_some() => "",
-                _ => "does not answer this",
+                Some(Outcome::Own) => say!("{name} wrote this", name = name),
+                Some(Outcome::Answered) => say!("{name} answered this", name = name),
+                Some(Outcome::Speaking) => say!("{name} is answering this", name = name),
+                Some(Outcome::Failed) => say!("{name} wanted to answer, and no answer came of it", name = name),
+                Some(Outcome::Waiting) => say!("{name} has not decided about this yet", name = name),
+                Some(Outcome::Absent | Outcome::Left) => say!("{name} was not here", name = name),
+                _ => say!("{name} does not answer this", name = name),
             };
-            lines.extend((!outcome.is_empty()).then(|| format!("• {} {outcome}", name(&brief.name))));
+            // Reasons are described as in `/tertulia why`, which discloses no more than everybody may know.
+            let is_in_reason = brief.outcome == Some(Outcome::Silent) && decision.is_some();
+            lines.extend((!is_in_reason).then(|| outcome.bullet()));
             lines.extend(decision.map(|decision| decision_line(&room, &decision)));
         }
         if lines.is_empty() {
-            lines.push("No companion was here to read this message.".to_owned());
+            lines.push(say!("No companion was here to read this message."));
         }
-        Ok(lines.join("\n"))
+        Ok(Text::lines(lines))
     }
 
     /// The newest decision of a companion to speak before a message.
@@ -145,35 +149,35 @@ impl CommandHandler {
         author: Option<Snowflake>,
         here: &ChannelContext,
         person: Snowflake,
-    ) -> Result<String, Answer> {
+    ) -> Result<Text, Answer> {
         let id: Arc<str> = message.to_string().into();
         let recorded = match self.room(here).await? {
             Some(room) => self.backend.records.author(&room.id, &id).await?,
             None => None,
         };
         if recorded.as_ref().is_some_and(|recorded| recorded.role == Role::Companion) {
-            return Err(Answer::Refused(
+            return Err(Answer::Refused(say!(
                 "This is a companion's message. Delete it on Discord (**Manage Messages**), and companions forget it, too."
-                    .to_owned(),
-            ));
+            )));
         }
         // A webhook may have posted it for a person.
         let is_own = author == Some(person)
             || recorded.is_some_and(|recorded| recorded.role == Role::Person && *recorded.id == *person.person().as_str());
         if !is_own && !here.user_may_manage_messages() {
-            return Err(Answer::Refused(
+            return Err(Answer::Refused(say!(
                 "Your own messages can be forgotten at your wish. For others' you need the permission **Manage Messages** here."
-                    .to_owned(),
-            ));
+            )));
         }
         self.inbound_events.deleted(&here.channel_ref(), &[id]).await.map_err(|error| {
             Answer::Failed(match error {
-                InboundError::Later { .. } => "The message could not be forgotten. Please try again in a minute.".to_owned(),
-                InboundError::Broken(_) => words::BROKEN.to_owned(),
+                InboundError::Later { .. } => say!("The message could not be forgotten. Please try again in a minute."),
+                InboundError::Broken(_) => words::broken(),
             })
         })?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, "a message was forgotten on request");
-        Ok("Forgotten: companions do not read this message any more, and notes of it are gone. On Discord it stays until somebody deletes it there.".to_owned())
+        Ok(say!(
+            "Forgotten: companions do not read this message any more, and notes of it are gone. On Discord it stays until somebody deletes it there."
+        ))
     }
 
     /// Looks a message up in the record. `None` if it is not there.
@@ -190,6 +194,14 @@ impl CommandHandler {
 }
 
 fn may_write(here: &ChannelContext) -> Result<(), Answer> {
-    let refused = || Answer::Refused("For this you need the permission to write here.".to_owned());
+    let refused = || Answer::Refused(say!("For this you need the permission to write here."));
     here.user_may_write().then_some(()).ok_or_else(refused)
+}
+
+fn unknown_message() -> Text {
+    say!("Companions do not know this message: they were not here, could not read it, or it was deleted.")
+}
+
+fn nobody() -> Answer {
+    Answer::Refused(say!("No companion is here. `/tertulia status` says more."))
 }

@@ -2,7 +2,9 @@
 
 use super::answering::Choice;
 use super::interaction::{ChannelContext, Typing};
-use super::words::{listed, verbatim};
+use super::quoting::verbatim;
+use super::text::say;
+use super::words::listed;
 use super::{Answer, CommandHandler, registered};
 use crate::ports::backend::room::{CompanionView, Room, RoomCompanion};
 
@@ -54,7 +56,11 @@ impl CommandHandler {
         let all = self.available(here).await?;
         find(&all, typed).cloned().ok_or_else(|| {
             let known = listed(all.iter().take(MOST_CHOICES).map(|companion| &companion.name));
-            Answer::Refused(format!("There is no companion called “{}”. Available companions: {known}.", verbatim(typed)))
+            Answer::Refused(say!(
+                "There is no companion called “{typed}”. Available companions: {names}.",
+                typed = verbatim(typed),
+                names = known
+            ))
         })
     }
 }
@@ -86,7 +92,11 @@ pub(super) fn as_member(companion: CompanionView) -> RoomCompanion {
 pub(super) fn member<'a>(room: &'a Room, typed: &str) -> Result<&'a RoomCompanion, Answer> {
     find(&room.companions, typed).ok_or_else(|| {
         let present = listed(room.companions.iter().map(|companion| &companion.name));
-        Answer::Refused(format!("“{}” is not in this channel. In this channel: {present}.", verbatim(typed)))
+        Answer::Refused(say!(
+            "“{typed}” is not in this channel. In this channel: {names}.",
+            typed = verbatim(typed),
+            names = present
+        ))
     })
 }
 

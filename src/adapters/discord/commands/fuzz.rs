@@ -1,6 +1,7 @@
 //! Fuzzes hostile interactions, and the texts of answers.
 
 use super::interaction::{self, Action};
+use super::quoting;
 use super::words;
 use crate::fuzzing::{is_bounded, is_plain_line, text, texts};
 
@@ -18,7 +19,7 @@ pub fn interactions() -> Vec<Vec<u8>> {
 
 pub fn interaction(bytes: &[u8]) {
     let text = text(bytes);
-    for shown in [words::name(&text), words::verbatim(&text)] {
+    for shown in [quoting::name(&text), quoting::verbatim(&text)] {
         assert!(
             !shown.replace("\\\\", "").replace("\\<", "").contains('<') && is_plain_line(&shown),
             "{shown:?} contains markup"
@@ -33,8 +34,7 @@ pub fn interaction(bytes: &[u8]) {
                 Action::Typing(typing) => typing.typed.as_str(),
                 Action::Command(command) => command.label(),
                 Action::Choose { companion, .. } => companion.as_str(),
-                Action::Help { language, .. } => language.as_str(),
-                Action::Ask(_) | Action::Unknown { .. } => "",
+                Action::Ask(_) | Action::Help { .. } | Action::Unknown { .. } => "",
             };
             assert!(is_bounded(typed, 100), "{} characters were typed", typed.chars().count());
         }

@@ -57,6 +57,10 @@ pub(super) struct Handle {
     pub application: Snowflake,
     /// A secret: anyone who has it can answer the interaction.
     pub token: SecretString,
+    /// The language of the user, as Discord names it.
+    pub language: String,
+    /// The language of answers that all people in the channel see: the guild's, or the user's in a direct message.
+    pub channel_language: String,
 }
 
 #[derive(Debug)]
@@ -69,10 +73,9 @@ pub(super) enum Action {
         question: Snowflake,
         companion: String,
     },
-    /// A user wants to read the help offered to `person`, in this language.
+    /// A user wants to read the help offered to `person`.
     Help {
         person: Snowflake,
-        language: String,
     },
     /// A user types a companion's name (autocomplete).
     Typing(Typing),
@@ -200,7 +203,13 @@ pub(super) fn read(text: &str) -> Result<Interaction, InvalidInteraction> {
     // The error must not quote the text, because it contains a token.
     let invalid = |error: serde_json::Error| InvalidInteraction(format!("{:?} in column {}", error.classify(), error.column()));
     let payload: Payload = serde_json::from_str(text).map_err(invalid)?;
-    let handle = Handle { id: payload.id, application: payload.application_id, token: payload.token.clone() };
+    let handle = Handle {
+        id: payload.id,
+        application: payload.application_id,
+        token: payload.token.clone(),
+        language: payload.locale.clone(),
+        channel_language: payload.guild_locale.clone().unwrap_or_else(|| payload.locale.clone()),
+    };
     let person = payload.person().ok_or_else(|| InvalidInteraction("it has no user".to_owned()))?;
     let here = payload.here().ok_or_else(|| InvalidInteraction("it has no channel".to_owned()))?;
     let kind = InteractionType::try_from(payload.kind).ok();
@@ -396,7 +405,7 @@ impl Payload {
         }
         if kind == InteractionType::MessageComponent {
             if let Some(person) = data.custom_id.strip_prefix(HELP_FOR) {
-                return Some(Action::Help { person: Snowflake::of_person(person)?, language: self.locale });
+                return Some(Action::Help { person: Snowflake::of_person(person)? });
             }
             // A question that is too old is asked again.
             let is_fresh = |question: &str| {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::choosing::member;
 use super::interaction::ChannelContext;
-use super::registered::{Level, SPOKEN_TO, tier_in_words};
-use super::words::{self, channel, name, place};
+use super::quoting::name;
+use super::registered::{Level, SPOKEN_TO, tier_sentence};
+use super::text::{Text, say};
+use super::words::{self, channel, elsewhere};
 use super::{Answer, CommandHandler};
 use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch, VoiceNotes};
 use crate::settings::companion::{Interjection, QuietHours};
@@ -19,12 +21,12 @@ impl CommandHandler {
         at: &ChannelContext,
         here: &ChannelContext,
         person: Snowflake,
-    ) -> Result<String, Answer> {
+    ) -> Result<Text, Answer> {
         may_change(at, here)?;
         if !at.can_have_members() {
-            return Err(Answer::Refused(
-                "Companions cannot join a channel of this kind: choose one in which people write.".into(),
-            ));
+            return Err(Answer::Refused(say!(
+                "Companions cannot join a channel of this kind: choose one in which people write."
+            )));
         }
         let companion = self.configured(typed, here).await?;
         self.refuse_in_guilds_without_bot(at).await?;
@@ -38,23 +40,23 @@ impl CommandHandler {
         let present = room.companions.iter().find(|member| member.id == companion.id);
         let mut lines = vec![welcome(&companion.name, present, is_new, at, here)];
         lines.extend(self.obstacles(at));
-        Ok(lines.join("\n"))
+        Ok(Text::lines(lines))
     }
 
     /// Describes the known obstacles to reading and speaking in a channel.
-    pub(super) fn obstacles(&self, at: &ChannelContext) -> Vec<String> {
+    pub(super) fn obstacles(&self, at: &ChannelContext) -> Vec<Text> {
         let missing = at.missing().unwrap_or_default();
         let mut lines = words::needs(&missing);
         if !at.is_direct() && self.discord.reads_all() == Some(false) {
-            lines.push(format!("• {}", words::NOT_READING));
+            lines.push(words::not_reading().bullet());
         }
         if at.is_hidden() {
-            lines.push("• This thread is private: mention the bot in it once, so that Discord adds it.".to_owned());
+            lines.push(say!("This thread is private: mention the bot in it once, so that Discord adds it.").bullet());
         }
         if !lines.is_empty() {
             let vital = missing.iter().any(|need| need.is_vital());
-            let text = if vital { "\n**Fix this first:**" } else { "\n**It works better with this:**" };
-            lines.insert(0, text.to_owned());
+            let heading = if vital { say!("**Fix this first:**") } else { say!("**It works better with this:**") };
+            lines.splice(0..0, [words::blank(), heading]);
         }
         lines
     }
@@ -65,18 +67,22 @@ impl CommandHandler {
         at: &ChannelContext,
         here: &ChannelContext,
         person: Snowflake,
-    ) -> Result<String, Answer> {
+    ) -> Result<Text, Answer> {
         may_change(at, here)?;
         let room = self.room_or_future_room(at).await?.filter(|room| !room.companions.is_empty());
         let room = room.ok_or_else(|| Answer::Refused(no_companion(at, here)))?;
         let companion = member(&room, typed)?;
         let was_there = self.backend.rooms.dismiss(&at.channel_ref(), &companion.id).await?;
+        let name_text = name(&companion.name);
         if !was_there {
-            return Ok(format!("{} had already left.", name(&companion.name)));
+            return Ok(say!("{name} had already left.", name = name_text));
         }
         tracing::info!(guild = %at.guild_id(), channel = %at.channel, companion = %companion.id, by = %person, "a companion left a channel");
-        let place = place(at, here);
-        Ok(format!("{} is no longer {place}. `/tertulia join` brings it back.", name(&companion.name)))
+        let left = match elsewhere(at, here) {
+            None => say!("{name} is no longer here.", name = name_text),
+            Some(channel) => say!("{name} is no longer in {channel}.", name = name_text, channel = channel),
+        };
+        Ok(Text::sentences([left, say!("`/tertulia join` brings it back.")]))
     }
 
     /// Sets the interjection level and quiet hours. If no companion is named, quiet hours are set for the channel, so they also apply to companions
@@ -88,12 +94,12 @@ impl CommandHandler {
         typed: Option<&str>,
         here: &ChannelContext,
         person: Snowflake,
-    ) -> Result<String, Answer> {
+    ) -> Result<Text, Answer> {
         let quiet_hours = match (quiet_hours.map(QuietHours::parse), level) {
             (Some(None), _) => {
-                return Err(Answer::Refused("Quiet hours are two times, such as `23:00-08:00`, or `always`, or `never`.".into()));
+                return Err(Answer::Refused(say!("Quiet hours are two times, such as `23:00-08:00`, or `always`, or `never`.")));
             }
-            (None, None) => return Err(Answer::Refused("Choose a level, or write quiet hours such as `23:00-08:00`.".into())),
+            (None, None) => return Err(Answer::Refused(say!("Choose a level, or write quiet hours such as `23:00-08:00`."))),
             (Some(Some(hours)), _) => Override::Set(hours),
             (None, Some(Level::SpokenTo)) => Override::Set(QuietHours::Always),
             (None, Some(Level::Default)) => Override::Reset,
@@ -126,10 +132,10 @@ impl CommandHandler {
             |member: &RoomCompanion| CompanionPatch { interjection, quiet_hours: of_member(member), ..CompanionPatch::default() };
         let room = self.patch(typed, here, for_room, for_member).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, level = level.map(Level::name), ?quiet_hours, "the interjection level of companions was changed");
-        let mut lines = vec!["From now on, in this channel:".to_owned()];
+        let mut lines = vec![say!("From now on, in this channel:")];
         lines.extend(room.companions.iter().map(line));
         lines.extend(room_quiet(&room));
-        Ok(lines.join("\n"))
+        Ok(Text::lines(lines))
     }
 
     pub(super) async fn pause(
@@ -138,7 +144,7 @@ impl CommandHandler {
         typed: Option<&str>,
         here: &ChannelContext,
         person: Snowflake,
-    ) -> Result<String, Answer> {
+    ) -> Result<Text, Answer> {
         let (for_room, paused) = match (typed.is_some(), on) {
             (true, true) => (Override::Keep, Override::Set(true)),
             (true, false) => (Override::Keep, Override::Reset),
@@ -152,18 +158,21 @@ impl CommandHandler {
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, on, "companions were paused or resumed");
         let names = words::listed(affected.iter().map(|member| &member.name));
         Ok(if on {
-            format!(
-                "Paused in this channel: {names}. Messages of this time are not answered. `/tertulia pause switch:off` resumes them."
+            say!(
+                "Paused in this channel: {names}. Messages of this time are not answered. `/tertulia pause switch:off` resumes them.",
+                names = names
             )
         } else if affected.iter().any(|member| member.paused) {
-            "The whole channel is paused, so nobody speaks yet. `/tertulia pause switch:off` without a companion resumes all of them.".to_owned()
+            say!(
+                "The whole channel is paused, so nobody speaks yet. `/tertulia pause switch:off` without a companion resumes all of them."
+            )
         } else {
-            format!("Resumed in this channel: {names}.")
+            say!("Resumed in this channel: {names}.", names = names)
         })
     }
 
     /// Sets whether the words of voice notes in a channel are recognised.
-    pub(super) async fn voice_notes(&self, on: bool, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
+    pub(super) async fn voice_notes(&self, on: bool, here: &ChannelContext, person: Snowflake) -> Result<Text, Answer> {
         let for_room = |_: &Room| RoomPatch { voice_notes: Override::Set(on), ..RoomPatch::default() };
         let room = self.patch(None, here, for_room, |_| CompanionPatch::default()).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, on, "the recognition of voice notes was changed");
@@ -201,20 +210,21 @@ impl CommandHandler {
         let will_have_companions =
             room.is_none() && self.future_room(here).await?.is_some_and(|room| !room.companions.is_empty());
         Err(Answer::Refused(match here.parent.filter(|_| will_have_companions) {
-            Some(parent) => {
-                let parent = channel(parent.get());
-                format!(
-                    "The companions of {parent} join this thread once somebody says something here. Until then, use this command there."
-                )
-            }
-            None if will_have_companions => "Say something here first; then use this command again.".to_owned(),
+            Some(parent) => say!(
+                "The companions of {channel} join this thread once somebody says something here. Until then, use this command there.",
+                channel = channel(parent.get())
+            ),
+            None if will_have_companions => say!("Say something here first; then use this command again."),
             None => no_companion(here, here),
         }))
     }
 }
 
-fn no_companion(at: &ChannelContext, here: &ChannelContext) -> String {
-    format!("No companion is {} yet. Add one with `/tertulia join`.", place(at, here))
+pub(super) fn no_companion(at: &ChannelContext, here: &ChannelContext) -> Text {
+    match elsewhere(at, here) {
+        None => say!("No companion is here yet. Add one with `/tertulia join`."),
+        Some(channel) => say!("No companion is in {channel} yet. Add one with `/tertulia join`.", channel = channel),
+    }
 }
 
 /// Returns an error if the user may not change the channel.
@@ -222,10 +232,11 @@ pub(super) fn may_change(at: &ChannelContext, here: &ChannelContext) -> Result<(
     if at.user_may_change() {
         return Ok(());
     }
-    let place = place(at, here);
-    Err(Answer::Refused(format!(
-        "For this you need the permission **Manage Channels** {place}. An administrator of this server can give it to you."
-    )))
+    let needed = match elsewhere(at, here) {
+        None => say!("For this you need the permission **Manage Channels** here."),
+        Some(channel) => say!("For this you need the permission **Manage Channels** in {channel}.", channel = channel),
+    };
+    Err(Answer::Refused(Text::sentences([needed, say!("An administrator of this server can give it to you.")])))
 }
 
 fn welcome(
@@ -234,52 +245,67 @@ fn welcome(
     is_new: bool,
     at: &ChannelContext,
     here: &ChannelContext,
-) -> String {
-    let name_text = name(companion);
-    let place = place(at, here);
-    let posts = if at.is_forum() { ", and in every post there" } else { "" };
-    if !is_new {
-        return format!("{name_text} is {place} already{posts}.");
-    }
-    let tier = present.map_or("", |member| tier_in_words(&member.interjection));
-    let tier = if tier.is_empty() { String::new() } else { format!(", and {tier}") };
-    format!(
-        "{name_text} is {place} now{posts}. It reads along from now on, answers when it is named{tier}. `/tertulia talkativeness` changes that."
-    )
+) -> Text {
+    let name = name(companion);
+    let place = match (elsewhere(at, here), is_new) {
+        (None, true) => say!("{name} is here now.", name = name),
+        (None, false) => return say!("{name} is here already.", name = name),
+        (Some(channel), true) if at.is_forum() => {
+            say!("{name} is in {channel} now, and in every post there.", name = name, channel = channel)
+        }
+        (Some(channel), false) if at.is_forum() => {
+            return say!("{name} is in {channel} already, and in every post there.", name = name, channel = channel);
+        }
+        (Some(channel), true) => say!("{name} is in {channel} now.", name = name, channel = channel),
+        (Some(channel), false) => return say!("{name} is in {channel} already.", name = name, channel = channel),
+    };
+    let reads = say!("It reads along from now on, and answers when it is named.");
+    let tier = present.map(|member| tier_sentence(&member.interjection, &member.name));
+    Text::sentences([Some(place), Some(reads), tier, Some(say!("`/tertulia talkativeness` changes that."))].into_iter().flatten())
 }
 
 /// A line about a companion: how readily it speaks up, and whether it is paused.
-pub(super) fn line(member: &RoomCompanion) -> String {
-    let name_text = name(&member.name);
-    let tier = match member.quiet_hours {
-        QuietHours::Always => tier_in_words(SPOKEN_TO).to_owned(),
-        QuietHours::Never => tier_in_words(&member.interjection).to_owned(),
-        hours => format!("{}, but only when it is spoken to in the hours {hours}", tier_in_words(&member.interjection)),
+pub(super) fn line(member: &RoomCompanion) -> Text {
+    let (tier, hours) = match member.quiet_hours {
+        QuietHours::Always => (SPOKEN_TO, None),
+        QuietHours::Never => (&*member.interjection, None),
+        hours => (
+            &*member.interjection,
+            Some(say!("In the hours {hours}, it speaks only when it is spoken to.", hours = hours.to_string())),
+        ),
     };
-    let external = if member.external { " (a program outside speaks for it)" } else { "" };
-    let paused = if member.paused { ", but is paused: it says nothing" } else { "" };
-    format!("• {name_text}{external} {tier}{paused}.")
+    let external = member.external.then(|| say!("A program outside speaks for it."));
+    let paused = member.paused.then(|| say!("It is paused, and says nothing."));
+    Text::sentences([Some(tier_sentence(tier, &member.name)), hours, external, paused].into_iter().flatten()).bullet()
 }
 
 /// A line about a channel's voice notes.
-pub(super) fn voice_notes_of(room: &Room) -> String {
+pub(super) fn voice_notes_of(room: &Room) -> Text {
     match room.voice_notes {
-        VoiceNotes::All => "The words of all voice notes in this channel are recognised, and kept like messages. Before the first one, a message here says by whom.",
-        VoiceNotes::Addressed => "The words of voice notes to companions are recognised: replies to them, mentions, and all voice notes if only one companion is here.",
-        VoiceNotes::Off => "Voice notes show only their length: their words are not recognised. `/tertulia voice notes switch:on` turns that on.",
-        VoiceNotes::NoRecogniser => "Voice notes show only their length, because the bot has no speech recognition. Its operator can set it up (docs/voice.md).",
+        VoiceNotes::All => say!(
+            "The words of all voice notes in this channel are recognised, and kept like messages. Before the first one, a message here says by whom."
+        ),
+        VoiceNotes::Addressed => say!(
+            "The words of voice notes to companions are recognised: replies to them, mentions, and all voice notes if only one companion is here."
+        ),
+        VoiceNotes::Off => say!(
+            "Voice notes show only their length: their words are not recognised. `/tertulia voice notes switch:on` turns that on."
+        ),
+        VoiceNotes::NoRecogniser => say!(
+            "Voice notes show only their length, because the bot has no speech recognition. Its operator can set it up (docs/voice.md)."
+        ),
     }
-    .to_owned()
 }
 
 /// A line about a channel in which companions speak only when spoken to.
-pub(super) fn room_quiet(room: &Room) -> Option<String> {
+pub(super) fn room_quiet(room: &Room) -> Option<Text> {
     let when = match room.quiet_hours? {
         QuietHours::Never => return None,
-        QuietHours::Always => "at all times".to_owned(),
-        hours => format!("in the hours {hours}"),
+        QuietHours::Always => say!("In this channel, companions speak only when they are spoken to, at all times."),
+        hours => say!(
+            "In this channel, companions speak only when they are spoken to in the hours {hours}.",
+            hours = hours.to_string()
+        ),
     };
-    Some(format!(
-        "In this channel, companions speak only when they are spoken to {when}. `/tertulia talkativeness` without a companion changes that."
-    ))
+    Some(Text::sentences([when, say!("`/tertulia talkativeness` without a companion changes that.")]))
 }

@@ -4,11 +4,13 @@ use serde_json::{Value, json};
 
 use super::choosing::{as_member, find};
 use super::interaction::ChannelContext;
-use super::registered::{SPOKEN_TO, tier_in_words};
-use super::words::{channel, listed, verbatim};
+use super::quoting::verbatim;
+use super::registered::{SPOKEN_TO, tier_sentence};
+use super::text::{Text, say};
+use super::words::{self, channel, listed};
 use super::{Answer, CommandHandler};
 use crate::domain::text::shortened;
-use crate::ports::backend::room::{CompanionView, Room, RoomCompanion};
+use crate::ports::backend::room::{CompanionView, Room};
 use crate::settings::companion::QuietHours;
 use crate::snowflake::Snowflake;
 
@@ -20,28 +22,28 @@ const LONGEST_DESCRIPTION: usize = 200;
 const MOST_CHANNELS: usize = 6;
 
 impl CommandHandler {
-    pub(super) async fn profiles(&self, typed: Option<&str>, here: &ChannelContext) -> Result<Answer, Answer> {
+    pub(super) async fn profiles(&self, typed: Option<&str>, here: &ChannelContext, language: &str) -> Result<Answer, Answer> {
         let mut all = self.visible(here).await?;
         if let Some(typed) = typed {
             let id = self.configured(typed, here).await?.id;
             all.retain(|companion| companion.id == id);
         }
         let rooms = self.backend.rooms.of_guild(&here.guild_id()).await?.rooms;
-        let profiles = all.iter().take(MOST_PROFILES).map(|companion| self.profile(companion, &rooms, here));
+        let profiles = all.iter().take(MOST_PROFILES).map(|companion| self.profile(companion, &rooms, here, language));
         let embeds: Vec<Value> = profiles.collect();
         let text = match (all.len(), all.get(MOST_PROFILES..)) {
-            (0, _) => "There is no companion yet. The operator of the bot can configure some.".to_owned(),
+            (0, _) => say!("There is no companion yet. The operator of the bot can configure some."),
             (_, Some([_, ..])) => {
                 let others = all.iter().skip(MOST_PROFILES).map(|companion| &companion.name);
-                format!("There are more: {}. `/tertulia companion companion:NAME` shows one.", listed(others))
+                say!("There are more: {names}. `/tertulia companion companion:…` shows one.", names = listed(others))
             }
-            _ => String::new(),
+            _ => words::blank(),
         };
         Ok(Answer::Rich { text, embeds, components: Vec::new() })
     }
 
     /// The profile of a companion.
-    fn profile(&self, companion: &CompanionView, rooms: &[Room], here: &ChannelContext) -> Value {
+    fn profile(&self, companion: &CompanionView, rooms: &[Room], here: &ChannelContext, language: &str) -> Value {
         let member = |room: &Room| find(&room.companions, companion.id.as_str()).filter(|one| one.id == companion.id).cloned();
         let is_shown = |room: &&Room| {
             // A channel that not everybody can see is shown only there, and to those who manage the server.
@@ -56,12 +58,12 @@ impl CommandHandler {
             places.iter().filter_map(|room| Some(channel(Snowflake::of_channel(&room.id.channel())?.get()))).collect();
         let more = channels.len().saturating_sub(MOST_CHANNELS);
         channels.truncate(MOST_CHANNELS);
-        channels.extend((more > 0).then(|| format!("{more} more")));
-        let place = if here.is_direct() { "In this conversation" } else { "Where it is" };
+        let place = if here.is_direct() { say!("In this conversation") } else { say!("Where it is") };
         let at = match (here.is_direct(), channels.as_slice()) {
-            (_, []) => "In no channel that you see. `/tertulia join` adds it.".to_owned(),
-            (true, _) => "Yes".to_owned(),
-            (false, channels) => channels.join(", "),
+            (_, []) => say!("In no channel that you see. `/tertulia join` adds it."),
+            (true, _) => say!("Yes"),
+            (false, channels) if more == 0 => Text::Plain(channels.join(", ")),
+            (false, channels) => Text::sentences([Text::Plain(channels.join(", ")), say!("and {count} more", count = more)]),
         };
         // What holds here, otherwise what the companion has by itself.
         let in_this_channel = places.iter().find(|room| room.id.channel() == here.channel.channel());
@@ -70,15 +72,17 @@ impl CommandHandler {
             None => (as_member(companion.clone()), QuietHours::Never),
         };
         let hours = if room_hours == QuietHours::Never { member.quiet_hours } else { room_hours };
+        let tier = if hours == QuietHours::Always { SPOKEN_TO } else { &member.interjection };
+        let field = |name: Text, value: Text, is_inline: bool| json!({ "name": name.in_language(language), "value": value.in_language(language), "inline": is_inline });
         let mut profile = json!({
             "title": verbatim(&companion.name),
             "description": verbatim(&shortened(&companion.chattiness, LONGEST_DESCRIPTION)),
             "fields": [
-                { "name": place, "value": at },
-                { "name": "How much it talks", "value": capital(talkativeness(&member, hours)), "inline": true },
-                { "name": "Quiet hours", "value": quiet(hours), "inline": true },
+                field(place, at, false),
+                field(say!("How much it talks"), tier_sentence(tier, &companion.name), true),
+                field(say!("Quiet hours"), quiet(hours), true),
             ],
-            "footer": { "text": "AI companion: no human writes its messages" },
+            "footer": { "text": say!("AI companion: no human writes its messages").in_language(language) },
         });
         if let Some(url) = &companion.public_picture {
             profile["thumbnail"] = json!({ "url": url });
@@ -87,19 +91,10 @@ impl CommandHandler {
     }
 }
 
-fn talkativeness(member: &RoomCompanion, hours: QuietHours) -> &str {
-    tier_in_words(if hours == QuietHours::Always { SPOKEN_TO } else { &member.interjection })
-}
-
-fn quiet(hours: QuietHours) -> String {
+fn quiet(hours: QuietHours) -> Text {
     match hours {
-        QuietHours::Never => "None".to_owned(),
-        QuietHours::Always => "At all times".to_owned(),
-        hours => hours.to_string(),
+        QuietHours::Never => say!("None"),
+        QuietHours::Always => say!("At all times"),
+        hours => hours.to_string().into(),
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

@@ -1,10 +1,7 @@
 //! The commands registered with Discord, with all their texts: `/tertulia`, its subcommands and options, and the entries in the menus of messages
 //! and users.
 //!
-//! `languages.json` has the translations of the texts, by Discord's names of languages.
-
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
+//! `languages.json` has the translations of the texts.
 
 use serde_json::{Map, Value, json};
 use twilight_model::application::command::{
@@ -15,11 +12,8 @@ use twilight_model::channel::ChannelType;
 use twilight_model::id::Id;
 use twilight_model::oauth::ApplicationIntegrationType;
 
-/// The translations of each text, by language.
-static LANGUAGES: LazyLock<BTreeMap<String, BTreeMap<String, String>>> =
-    LazyLock::new(|| serde_json::from_str(include_str!("languages.json")).expect("a test reads the file"));
-/// Discord has two kinds of Spanish.
-const SPANISH: [&str; 2] = ["es-ES", "es-419"];
+use super::quoting::name;
+use super::text::{Text, say, translations};
 
 pub const TERTULIA: &str = "tertulia";
 pub(super) const STATUS: &str = "status";
@@ -135,21 +129,21 @@ pub(super) enum Level {
 
 const DEFAULT: &str = "default";
 pub(super) const SPOKEN_TO: &str = "spoken_to";
-/// The levels: value, name in the list, description in answers.
-pub(super) const LEVELS: [(&str, &str, &str); 7] = [
-    (SPOKEN_TO, "Only when spoken to", "speaks only when it is spoken to"),
-    ("very_quiet", "Very quiet", "rarely speaks up unless it is addressed"),
-    ("quiet", "Quiet", "seldom speaks up unless it is addressed"),
-    ("average", "Average", "speaks up now and then"),
-    ("eager", "Eager", "often speaks up"),
-    ("very_eager", "Very eager", "speaks up whenever it can"),
-    (DEFAULT, "Default: as configured for the companion", ""),
+/// The levels: value, name in the list.
+pub(super) const LEVELS: [(&str, &str); 7] = [
+    (SPOKEN_TO, "Only when spoken to"),
+    ("very_quiet", "Very quiet"),
+    ("quiet", "Quiet"),
+    ("average", "Average"),
+    ("eager", "Eager"),
+    ("very_eager", "Very eager"),
+    (DEFAULT, "Default: as configured for the companion"),
 ];
 
 impl Level {
     /// Finds a level by its value.
     pub fn named(name: &str) -> Option<Self> {
-        let (name, ..) = LEVELS.iter().find(|(known, ..)| *known == name)?;
+        let (name, _) = LEVELS.iter().find(|(known, _)| *known == name)?;
         Some(match *name {
             DEFAULT => Self::Default,
             SPOKEN_TO => Self::SpokenTo,
@@ -167,9 +161,17 @@ impl Level {
     }
 }
 
-/// The description of a level. An unknown level is returned as it is.
-pub(super) fn tier_in_words(tier: &str) -> &str {
-    LEVELS.iter().find(|(known, _, words)| *known == tier && !words.is_empty()).map_or(tier, |(_, _, words)| words)
+/// How readily a companion speaks up.
+pub(super) fn tier_sentence(tier: &str, companion: &str) -> Text {
+    let name = name(companion);
+    match tier {
+        SPOKEN_TO => say!("{name} speaks only when it is spoken to.", name = name),
+        "very_quiet" => say!("{name} rarely speaks up unless it is addressed.", name = name),
+        "quiet" => say!("{name} seldom speaks up unless it is addressed.", name = name),
+        "eager" => say!("{name} often speaks up.", name = name),
+        "very_eager" => say!("{name} speaks up whenever it can.", name = name),
+        _ => say!("{name} speaks up now and then.", name = name),
+    }
 }
 
 /// The definition of `/tertulia`.
@@ -377,15 +379,13 @@ fn registered(name: &str, kind: CommandType, description: &str, options: Vec<Com
     essence(&command)
 }
 
-/// Adds the translations of descriptions, of choices and of entries in menus. Names of commands and options stay: answers and documents mention them.
+/// Adds the translations of names and descriptions.
 fn localize(command: &mut Value) {
     for field in ["description", "name"] {
-        let Some(translations) = command[field].as_str().and_then(|text| LANGUAGES.get(text)) else { continue };
-        let mut translations = translations.clone();
-        if let Some(spanish) = translations.get(SPANISH[0]).cloned() {
-            translations.insert(SPANISH[1].to_owned(), spanish);
+        let translations = command[field].as_str().and_then(translations);
+        if let Some(translations) = translations {
+            command[format!("{field}_localizations")] = json!(translations);
         }
-        command[format!("{field}_localizations")] = json!(translations);
     }
     for list in ["options", "choices"] {
         command[list].as_array_mut().into_iter().flatten().for_each(localize);
@@ -434,7 +434,7 @@ fn switch(description: &str) -> CommandOption {
 }
 
 fn levels() -> CommandOption {
-    choice(LEVEL, "How readily they speak up", &LEVELS.map(|(value, name, _)| (value, name)))
+    choice(LEVEL, "How readily they speak up", &LEVELS)
 }
 
 /// An option with a fixed list of values, each with its name.
@@ -468,7 +468,12 @@ pub fn status(listed: &[Value]) -> Status {
 /// The commands that are missing from Discord's list or differ from it.
 pub(super) fn to_register(listed: &[Value]) -> Vec<Value> {
     let is_current = |wanted: &Value| registered_as(listed, wanted).is_some_and(|own| is_same(own, wanted));
-    [command()].into_iter().chain(menu()).filter(|wanted| !is_current(wanted)).collect()
+    all().into_iter().filter(|wanted| !is_current(wanted)).collect()
+}
+
+/// The definitions of all commands.
+pub(super) fn all() -> Vec<Value> {
+    [command()].into_iter().chain(menu()).collect()
 }
 
 /// The registered command with the same name and type.
@@ -584,7 +589,7 @@ mod tests {
             changed[field] = value;
             changed
         };
-        let wanted: Vec<Value> = [command()].into_iter().chain(menu()).collect();
+        let wanted = all();
         // Discord lists commands of menus with an empty description.
         let listed: Vec<Value> = wanted[1..].iter().map(|entry| with(entry, "description", json!(""))).collect();
         let current = [&wanted[..1], &listed].concat();
@@ -601,31 +606,55 @@ mod tests {
         );
     }
 
-    /// Discord's limits: 100 characters, and 32 for an entry in a menu (Discord's documentation, "Application Commands").
+    /// Discord's limits: 100 characters, and 32 for a name; no name twice beside each other (Discord's documentation, "Application Commands").
     #[test]
     fn every_text_is_translated_within_the_limits() {
+        const LANGUAGES: [&str; 6] = ["de", "es-419", "es-ES", "fr", "ja", "pt-BR"];
+        fn in_language<'a>(command: &'a Value, field: &str, language: &str) -> &'a str {
+            let text = command[format!("{field}_localizations")][language].as_str();
+            text.unwrap_or_else(|| panic!("nobody translated {} into {language}", command[field]))
+        }
         fn check(command: &Value, is_choice: bool) {
-            let is_entry = !is_choice && command["description"].is_null();
-            let is_named = is_choice && command["name"] != command["value"] || is_entry;
-            let fields = [("description", !is_choice && !is_entry, 100), ("name", is_named, if is_entry { 32 } else { 100 })];
-            for (field, is_shown, most) in fields.into_iter().filter(|(_, is_shown, _)| *is_shown) {
-                let translated = command[format!("{field}_localizations")].as_object();
-                let translated = translated.unwrap_or_else(|| panic!("nobody translated {}", command[field]));
-                let languages: Vec<_> = translated.keys().map(String::as_str).collect();
-                assert_eq!(languages, ["de", "es-419", "es-ES", "fr", "ja", "pt-BR"], "{}", command[field]);
-                let length = |text: &Value| text.as_str().unwrap().chars().count();
-                assert!(is_shown && translated.values().all(|text| (1..=most).contains(&length(text))), "{translated:?}");
+            for language in LANGUAGES {
+                // The command itself has the same name everywhere.
+                if command["name"] != TERTULIA {
+                    let name = in_language(command, "name", language);
+                    assert!((1..=if is_choice { 100 } else { 32 }).contains(&name.chars().count()), "{name}");
+                    let is_allowed = |c: char| c.is_alphanumeric() && c.to_lowercase().eq([c]) || c == '-' || c == '_';
+                    assert!(is_choice || command["description"].is_null() || name.chars().all(is_allowed), "{name}");
+                }
+                if !command["description"].is_null() {
+                    let description = in_language(command, "description", language);
+                    assert!((1..=100).contains(&description.chars().count()), "{description}");
+                }
+                for list in ["options", "choices"] {
+                    let siblings = command[list].as_array().into_iter().flatten();
+                    let mut names = siblings.map(|sibling| in_language(sibling, "name", language)).collect::<Vec<_>>();
+                    names.sort_unstable();
+                    assert!(names.is_sorted_by(|one, other| one < other), "{language}: {names:?}");
+                }
             }
             for (list, is_choice) in [("options", false), ("choices", true)] {
                 command[list].as_array().into_iter().flatten().for_each(|inner| check(inner, is_choice));
             }
         }
 
-        [command()].iter().chain(&menu()).for_each(|command| check(command, false));
-        let all = [command()].iter().chain(&menu()).map(ToString::to_string).collect::<String>();
-        for text in LANGUAGES.keys() {
-            assert!(all.contains(&json!(text).to_string()), "no command has the text {text}");
+        all().iter().for_each(|command| check(command, false));
+    }
+
+    /// Only the longest translation of each text counts, and all together must have at most 8,000 characters.
+    #[test]
+    fn the_command_is_not_too_large_in_any_language() {
+        fn size(part: &Value) -> usize {
+            let longest = |field: &str| {
+                let translations = part[format!("{field}_localizations")].as_object().into_iter().flat_map(Map::values);
+                [&part[field]].into_iter().chain(translations).filter_map(Value::as_str).map(|text| text.chars().count()).max()
+            };
+            let own: usize = ["name", "description", "value"].into_iter().filter_map(longest).sum();
+            own + ["options", "choices"].iter().filter_map(|list| part[*list].as_array()).flatten().map(size).sum::<usize>()
         }
+
+        assert!(size(&command()) <= 8_000, "{}", size(&command()));
     }
 
     #[test]
@@ -637,7 +666,7 @@ mod tests {
         assert_eq!(read.clone().flatten().count(), LEVELS.len());
         assert_eq!(read.next_back(), Some(Some(Level::Default)));
         assert_eq!(Level::named("loud"), None);
-        let tiers = crate::settings::companion::Interjection::ALL.map(|tier| tier_in_words(tier.as_str()).to_owned());
-        assert!(tiers.iter().all(|words| words.contains("speak")), "{tiers:?}");
+        let tiers = crate::settings::companion::Interjection::ALL.map(|tier| Level::named(tier.as_str()));
+        assert!(tiers.iter().all(Option::is_some), "{tiers:?}");
     }
 }

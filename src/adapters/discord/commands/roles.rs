@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::interaction::{ChannelContext, Person};
 use super::menus::{RoleList, RoleOptions};
+use super::text::{Text, say};
 use super::{Answer, CommandHandler, words};
 use crate::ports::notes::NoteError;
 use crate::roles::{MOST_ROLES, RoleRules};
@@ -19,13 +20,16 @@ impl RoleList {
 }
 
 impl CommandHandler {
-    pub(super) async fn roles(&self, wanted: RoleOptions, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
+    pub(super) async fn roles(&self, wanted: RoleOptions, here: &ChannelContext, person: Snowflake) -> Result<Text, Answer> {
         let RoleOptions { list, role, on } = wanted;
         let rules = match (list, role) {
             (Some(list), Some(role)) => {
                 let is_full = |listed: &[Snowflake]| on && listed.len() >= MOST_ROLES && !listed.contains(&role);
                 if self.rules(here).await?.is_some_and(|rules| is_full(list.of(&rules))) {
-                    return Err(Answer::Refused(format!("At most {MOST_ROLES} roles can be chosen. Remove another one first.")));
+                    return Err(Answer::Refused(say!(
+                        "At most {most} roles can be chosen. Remove another one first.",
+                        most = MOST_ROLES
+                    )));
                 }
                 let change = |listed: &mut Vec<Snowflake>| {
                     listed.retain(|other| *other != role);
@@ -34,7 +38,7 @@ impl CommandHandler {
                 self.set_roles(list, here, person, change).await?
             }
             (None, None) => self.rules(here).await?.ok_or_else(no_rules)?,
-            _ => return Err(Answer::Refused("Choose both a list and a role.".to_owned())),
+            _ => return Err(Answer::Refused(say!("Choose both a list and a role."))),
         };
         Ok(describe(&rules))
     }
@@ -54,8 +58,9 @@ impl CommandHandler {
         change: impl FnOnce(&mut Vec<Snowflake>) + Send,
     ) -> Result<Arc<RoleRules>, Answer> {
         if !here.user_may_manage_server() {
-            let text = "Only people with the permission *Manage Server* can decide about the roles of this server.";
-            return Err(Answer::Refused(text.to_owned()));
+            return Err(Answer::Refused(say!(
+                "Only people with the permission *Manage Server* can decide about the roles of this server."
+            )));
         }
         let (roles, guild) = self.discord.roles().zip(here.guild).ok_or_else(no_rules)?;
         let change = |rules: &mut RoleRules| match list {
@@ -72,33 +77,33 @@ impl CommandHandler {
         let Some(guild) = here.guild else { return Ok(()) };
         let standing = self.discord.standing(guild, person.id, Some(&person.roles)).await.map_err(unread)?;
         let refused = || {
-            let text =
-                "The managers of this server have chosen which roles may speak to companions, and yours are not among them.";
-            Answer::Refused(text.to_owned())
+            Answer::Refused(say!(
+                "The managers of this server have chosen which roles may speak to companions, and yours are not among them."
+            ))
         };
         standing.is_free().then_some(()).ok_or_else(refused)
     }
 }
 
 /// The rules in words.
-pub(super) fn describe(rules: &RoleRules) -> String {
+pub(super) fn describe(rules: &RoleRules) -> Text {
     let listed = |roles: &[Snowflake]| roles.iter().map(|role| format!("<@&{role}>")).collect::<Vec<_>>().join(", ");
     let may = match rules.may_address.as_slice() {
-        [] => "Everybody may address companions.".to_owned(),
-        roles => format!("Only {} may address companions; others are read, and not answered.", listed(roles)),
+        [] => say!("Everybody may address companions."),
+        roles => say!("Only {roles} may address companions; others are read, and not answered.", roles = listed(roles)),
     };
     let never = match rules.never_answered.as_slice() {
-        [] => String::new(),
-        roles => format!(" Never answered: {}.", listed(roles)),
+        [] => None,
+        roles => Some(say!("Never answered: {roles}.", roles = listed(roles))),
     };
-    format!("{may}{never}")
+    Text::sentences([may].into_iter().chain(never))
 }
 
 fn no_rules() -> Answer {
-    Answer::Refused("Only servers have roles.".to_owned())
+    Answer::Refused(say!("Only servers have roles."))
 }
 
 fn unread(error: NoteError) -> Answer {
     tracing::warn!(%error, "the rules for roles cannot be read or written");
-    Answer::Failed(words::BROKEN.to_owned())
+    Answer::Failed(words::broken())
 }

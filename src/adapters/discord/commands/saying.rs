@@ -10,10 +10,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::answering;
+use super::answering::{self, Choice};
 use super::choosing::{member, offered};
 use super::interaction::{ChannelContext, Handle, Person, list_of};
-use super::words::{self, name};
+use super::members::no_companion;
+use super::quoting::name;
+use super::text::{Text, say};
+use super::words;
 use super::{ANSWERED_LATER, Answer, CommandHandler, Pending, catch_panic};
 use crate::domain::message::{Author, Role};
 use crate::incoming::{Sender, is_conversation, readable_text, readable_words, sender};
@@ -35,8 +38,8 @@ const TRIED_FOR: Duration = Duration::from_secs(15);
 pub(super) enum SayStep {
     /// The companion is known: relay the message.
     Message(PreparedMessage),
-    /// The user must choose a companion first. The body of the answer with the list.
-    Choice(serde_json::Value),
+    /// The user must choose a companion first, from a list with this `custom_id`.
+    Choice { id: String, choices: Vec<Choice> },
 }
 
 pub(super) struct PreparedMessage {
@@ -44,7 +47,7 @@ pub(super) struct PreparedMessage {
     /// The text for the model.
     text: String,
     /// The text that all people in the channel see.
-    shown: String,
+    shown: Text,
 }
 
 /// A message that a user wants to ask a companion about.
@@ -87,16 +90,17 @@ impl CommandHandler {
         text: &str,
         here: &ChannelContext,
         person: &Person,
+        language: &str,
     ) -> Result<SayStep, Answer> {
         let room = self.room_for_speaker(here, person).await?;
         let companion = member(&room, typed)?.clone();
         let text_for_model = readable_words(text, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
-        let shown = format!("{} to {}:\n{}", name(&person.name), name(&companion.name), quoted(text));
-        if shown.chars().count() > words::LONGEST {
-            return Err(Answer::Refused(
+        let heading = say!("{person} to {companion}:", person = name(&person.name), companion = name(&companion.name));
+        let shown = Text::lines([heading, Text::Plain(quoted(text))]);
+        if shown.in_language(language).chars().count() > words::LONGEST {
+            return Err(Answer::Refused(say!(
                 "That has too many lines to be shown completely, so nothing was said. Leave out line breaks, or say it in parts."
-                    .to_owned(),
-            ));
+            )));
         }
         Ok(SayStep::Message(PreparedMessage { companion, text: text_for_model, shown }))
     }
@@ -108,20 +112,19 @@ impl CommandHandler {
         message: &wire::Message,
         here: &ChannelContext,
         person: &Person,
+        language: &str,
     ) -> Result<SayStep, Answer> {
         let room = self.room_for_speaker(here, person).await?;
         if !is_conversation(message.kind) {
             return Err(nothing_to_read());
         }
-        let bot = self.discord.bot().await.map_err(|_| Answer::Failed(words::NOT_SAID.to_owned()))?;
+        let bot = self.discord.bot().await.map_err(|_| Answer::Failed(words::not_said()))?;
         let author: Arc<str> = match sender(&message.origin(), bot) {
             Sender::Ours(name) => name.map_or_else(|| "the bot".into(), Into::into),
             Sender::System => return Err(nothing_to_read()),
             Sender::Other(author) => {
                 if self.opt_outs.is_ignored(&here.guild_id(), &message.author.id.person()) {
-                    return Err(Answer::Refused(
-                        "The author of this message does not want companions to listen to them.".to_owned(),
-                    ));
+                    return Err(Answer::Refused(say!("The author of this message does not want companions to listen to them.")));
                 }
                 author.name
             }
@@ -132,7 +135,9 @@ impl CommandHandler {
         }
         let (text_for_model, _) = readable_text(&message, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
         let quote: String = text_for_model.chars().take(LONGEST_QUOTE).collect();
-        let text = format!("What do you say to this message by {author}?\n{}", quoted(&quote));
+        let text = say!("What do you say to this message by {author}?", author = author.to_string());
+        // The companion answers all people in the channel, so it is asked in their language.
+        let text = format!("{}\n{}", text.in_language(language), quoted(&quote));
         let guild = here.guild.map_or_else(|| "@me".to_owned(), |guild| guild.to_string());
         let link = format!("https://discord.com/channels/{guild}/{}/{}", here.channel, message.id);
         let question = Question { id, person: person.id, channel: here.channel, text, link };
@@ -140,11 +145,7 @@ impl CommandHandler {
             return Ok(SayStep::Message(question.for_companion(only.clone(), person)));
         }
         self.questions.add(question);
-        Ok(SayStep::Choice(answering::list(
-            "Which companion should be asked about this message?",
-            &list_of(id),
-            &offered(&room.companions, ""),
-        )))
+        Ok(SayStep::Choice { id: list_of(id), choices: offered(&room.companions, "") })
     }
 
     /// Prepares a question after its companion was chosen.
@@ -160,7 +161,7 @@ impl CommandHandler {
         let question = self.questions.remove(id, person.id, here.channel);
         let question = question.filter(|question| self.discord.now().since(question.id.time()) < ASKED_WITHIN);
         let question = question.ok_or_else(|| {
-            Answer::Refused("That was asked already, or too long ago. Choose it in the menu of the message again.".to_owned())
+            Answer::Refused(say!("That was asked already, or too long ago. Choose it in the menu of the message again."))
         })?;
         Ok(SayStep::Message(question.for_companion(companion, person)))
     }
@@ -168,16 +169,14 @@ impl CommandHandler {
     /// The room of a channel with companions, if the user may speak to them.
     async fn room_for_speaker(&self, here: &ChannelContext, person: &Person) -> Result<Room, Answer> {
         if !here.user_may_write() {
-            return Err(Answer::Refused("You may not write messages here, so nothing was said.".to_owned()));
+            return Err(Answer::Refused(say!("You may not write messages here, so nothing was said.")));
         }
         if self.opt_outs.is_ignored(&here.guild_id(), &person.id.person()) {
-            return Err(Answer::Refused(
-                "You asked companions not to listen to you. `/tertulia ignore me switch:off` changes that.".to_owned(),
-            ));
+            return Err(Answer::Refused(words::opted_out()));
         }
         self.may_address(here, person).await?;
         let room = self.room_or_future_room(here).await?.filter(|room| !room.companions.is_empty());
-        room.ok_or_else(|| Answer::Refused("No companion is here yet. Add one with `/tertulia join`.".to_owned()))
+        room.ok_or_else(|| Answer::Refused(no_companion(here, here)))
     }
 
     /// Relays a message, visible to the whole channel. Returns the outcome.
@@ -191,10 +190,13 @@ impl CommandHandler {
         // Errors in finding the companion are visible only to the user.
         let handle = pending.handle;
         let step = timeout_at(pending.since + ANSWERED_LATER, catch_panic(step)).await;
-        let (body, outcome, prepared) = match step.unwrap_or_else(|_| Err(Answer::Failed(words::NOT_SAID.to_owned()))) {
+        let (body, outcome, prepared) = match step.unwrap_or_else(|_| Err(Answer::Failed(words::not_said()))) {
             Ok(SayStep::Message(prepared)) => (answering::deferred_for_all(), "done", Some(prepared)),
-            Ok(SayStep::Choice(body)) => (body, "done", None),
-            Err(answer) => (answering::message(answer.text()), answer.outcome(), None),
+            Ok(SayStep::Choice { id, choices }) => {
+                let text = say!("Which companion should be asked about this message?");
+                (answering::list(&text, &handle.language, &id, &choices), "done", None)
+            }
+            Err(answer) => (answering::message(answer.text(), &handle.language), answer.outcome(), None),
         };
         if let Err(outcome) = self.send_first_answer(pending, &body).await {
             return outcome;
@@ -203,10 +205,10 @@ impl CommandHandler {
         let message = self.message_of(handle).await;
         let answer = match message {
             Some(message) => catch_panic(self.journal_message(message, handle, here, person, prepared)).await,
-            None => Err(Answer::Failed(words::NOT_SAID.to_owned())),
+            None => Err(Answer::Failed(words::not_said())),
         };
         let answer = answer.map_or_else(|answer| answer, Answer::Done);
-        if self.edit_answer(handle, &answer).await {
+        if self.edit_answer(handle, &answer, &handle.channel_language).await {
             return answer.outcome();
         }
         // The answer was deleted, or cannot show the text. The journaled message must be deleted, because no person can see it.
@@ -227,7 +229,7 @@ impl CommandHandler {
         here: &ChannelContext,
         person: &Person,
         prepared: PreparedMessage,
-    ) -> Result<String, Answer> {
+    ) -> Result<Text, Answer> {
         let PreparedMessage { companion, text, shown } = prepared;
         let from = Author { id: person.id.person().as_str().into(), name: person.name.clone(), role: Role::Person };
         let inbound_message = InboundMessage {
@@ -250,19 +252,24 @@ impl CommandHandler {
                 self.discord.cache().person_spoke(here.guild, here.channel, person.id, &person.name);
                 Ok(shown)
             }
-            Ok(Acceptance::Ignored) => Err(Answer::Refused("No companion is here who could read that.".to_owned())),
+            Ok(Acceptance::Ignored) => Err(Answer::Refused(say!("No companion is here who could read that."))),
             Err(InboundError::Later { detail, .. }) => {
                 tracing::warn!(interaction = %handle.id, detail, "a message that was said by a command could not be journaled");
-                Err(Answer::Failed("Your message could not be stored. Please try again in a minute.".to_owned()))
+                Err(Answer::Failed(say!("Your message could not be stored. Please try again in a minute.")))
             }
-            Err(InboundError::Broken(_)) => Err(Answer::Failed(words::BROKEN.to_owned())),
+            Err(InboundError::Broken(_)) => Err(Answer::Failed(words::broken())),
         }
     }
 }
 
 impl Question {
     fn for_companion(self, companion: RoomCompanion, person: &Person) -> PreparedMessage {
-        let shown = format!("{} asks {} about {}", name(&person.name), name(&companion.name), self.link);
+        let shown = say!(
+            "{person} asks {companion} about {link}",
+            person = name(&person.name),
+            companion = name(&companion.name),
+            link = self.link
+        );
         PreparedMessage { companion, text: self.text, shown }
     }
 }
@@ -274,5 +281,5 @@ fn quoted(text: &str) -> String {
 }
 
 fn nothing_to_read() -> Answer {
-    Answer::Refused("That contains no text to read.".to_owned())
+    Answer::Refused(say!("That contains no text to read."))
 }

@@ -13,6 +13,7 @@ use super::members::{line, may_change, room_quiet};
 use super::memory::MemoryOptions;
 use super::menus::{MOST_CHANNELS, RoleList, SetupRequest, Step, id};
 use super::registered::{CHANNEL_TYPES, LEVELS, Level, SPOKEN_TO};
+use super::text::{Text, say};
 use super::voice::unseen;
 use super::words::{self, channel, listed};
 use super::{Answer, CommandHandler};
@@ -24,24 +25,23 @@ use crate::snowflake::Snowflake;
 /// The limit of channels that the last page lists.
 const MOST_LISTED: usize = 10;
 /// The offered quiet hours. `/tertulia talkativeness` takes any.
-const HOURS: [(&str, &str); 4] = [
-    ("never", "No quiet hours"),
-    ("22:00-07:00", "Quiet from 22:00 to 07:00"),
-    ("23:00-08:00", "Quiet from 23:00 to 08:00"),
-    ("00:00-06:00", "Quiet from 00:00 to 06:00"),
-];
-const OUTDATED: &str =
-    "This menu is too old, and nothing was changed. What you chose before holds. Begin again: `/tertulia setup`";
+const HOURS: [&str; 4] = ["never", "22:00-07:00", "23:00-08:00", "00:00-06:00"];
 
 /// What the menu shows and changes: the chosen channels, each with its room.
 struct Chosen(Vec<(ChannelContext, Option<Room>)>);
 
 impl CommandHandler {
-    pub(super) async fn set_up(&self, request: SetupRequest, here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
+    pub(super) async fn set_up(
+        &self,
+        request: SetupRequest,
+        here: &ChannelContext,
+        person: Snowflake,
+        language: &str,
+    ) -> Result<Answer, Answer> {
         if here.is_direct() {
-            let text =
-                "Setup is for servers. Here everything is ready: `/tertulia talkativeness` and `/tertulia memory` change it.";
-            return Err(Answer::Refused(text.to_owned()));
+            return Err(Answer::Refused(say!(
+                "Setup is for servers. Here everything is ready: `/tertulia talkativeness` and `/tertulia memory` change it."
+            )));
         }
         // Each change needs its permission in its channel, too.
         if !here.user_may_manage_server() {
@@ -51,16 +51,16 @@ impl CommandHandler {
             SetupRequest::Begin => {
                 let is_usable = here.can_have_members() && !here.is_thread() && here.user_may_change();
                 let channels = if is_usable { vec![here.channel] } else { Vec::new() };
-                return self.channels_page(&self.chosen(&channels, here, person).await?).await;
+                return self.channels_page(&self.chosen(&channels, here, person).await?, language).await;
             }
-            SetupRequest::Outdated => return Err(Answer::Refused(OUTDATED.to_owned())),
+            SetupRequest::Outdated => return Err(outdated()),
             SetupRequest::Step { step, channels, chosen } => (step, channels, chosen),
         };
         let first = chosen.first().map(String::as_str);
         match step {
             Step::Channels => {
                 let channels: Vec<_> = chosen.iter().take(MOST_CHANNELS).filter_map(|id| id.parse().ok()).collect();
-                self.channels_page(&self.chosen(&channels, here, person).await?).await
+                self.channels_page(&self.chosen(&channels, here, person).await?, language).await
             }
             Step::Companions | Step::Level | Step::QuietHours => {
                 let before = self.chosen(&channels, here, person).await?;
@@ -74,21 +74,21 @@ impl CommandHandler {
                         }
                     }
                 }
-                self.channels_page(&self.chosen(&channels, here, person).await?).await
+                self.channels_page(&self.chosen(&channels, here, person).await?, language).await
             }
-            Step::Server => self.server_page(&channels, here).await,
+            Step::Server => self.server_page(&channels, here, language).await,
             Step::NotesOn | Step::NotesOff => {
                 let server = Some(step == Step::NotesOn);
                 self.memory(MemoryOptions { server, ..MemoryOptions::default() }, here, person).await?;
-                self.server_page(&channels, here).await
+                self.server_page(&channels, here, language).await
             }
             Step::MayAddress | Step::NeverAnswered => {
                 let list = if step == Step::MayAddress { RoleList::MayAddress } else { RoleList::NeverAnswered };
                 let roles: Vec<_> = chosen.iter().filter_map(|id| id.parse().ok()).collect();
                 self.set_roles(list, here, person, |listed| *listed = roles).await?;
-                self.server_page(&channels, here).await
+                self.server_page(&channels, here, language).await
             }
-            Step::Finish => self.last_page(&channels, here, person).await,
+            Step::Finish => self.last_page(&channels, here, person, language).await,
         }
     }
 
@@ -138,13 +138,14 @@ impl CommandHandler {
     }
 
     /// The first page: who is in which channels, and how they talk there.
-    async fn channels_page(&self, chosen: &Chosen) -> Result<Answer, Answer> {
+    async fn channels_page(&self, chosen: &Chosen, language: &str) -> Result<Answer, Answer> {
         let now = self.discord.now();
         let channels: Vec<_> = chosen.0.iter().map(|(at, _)| at.channel).collect();
         let mut lines = vec![
-            "**Set up companions on this server**".to_owned(),
-            "Choose channels, then who is there and how much they talk. Each choice holds at once, and you can stop whenever you like."
-                .to_owned(),
+            say!("**Set up companions on this server**"),
+            say!(
+                "Choose channels, then who is there and how much they talk. Each choice holds at once, and you can stop whenever you like."
+            ),
         ];
         lines.extend(chosen.0.iter().flat_map(|(at, room)| channel_lines(at, room.as_ref())));
         let defaults: Vec<_> = channels.iter().map(|channel| json!({ "id": channel, "type": "channel" })).collect();
@@ -152,7 +153,7 @@ impl CommandHandler {
         let mut rows = vec![menu(
             ComponentType::ChannelSelectMenu,
             &id(Step::Channels, now, &channels),
-            "Channels",
+            &say!("Channels").in_language(language),
             (1, MOST_CHANNELS),
             json!({ "channel_types": types, "default_values": defaults }),
         )];
@@ -161,35 +162,41 @@ impl CommandHandler {
             let options: Vec<_> = options.iter().map(|(id, name)| option(id, name, chosen.has(id))).collect();
             if !options.is_empty() {
                 let (id, most) = (id(Step::Companions, now, &channels), options.len());
-                rows.push(menu(ComponentType::TextSelectMenu, &id, "Companions", (0, most), json!({ "options": options })));
+                let hint = say!("Companions").in_language(language);
+                rows.push(menu(ComponentType::TextSelectMenu, &id, &hint, (0, most), json!({ "options": options })));
             }
         }
         if chosen.0.iter().all(|(_, room)| room.as_ref().is_some_and(|room| !room.companions.is_empty())) && !chosen.0.is_empty()
         {
             let level = chosen.level();
-            let options: Vec<_> = LEVELS.iter().map(|(id, name, _)| option(id, name, level.as_deref() == Some(*id))).collect();
+            let name = |name: &'static str| Text::known(name).in_language(language);
+            let options: Vec<_> =
+                LEVELS.iter().map(|(id, label)| option(id, &name(label), level.as_deref() == Some(*id))).collect();
             let level_id = id(Step::Level, now, &channels);
             rows.push(menu(
                 ComponentType::TextSelectMenu,
                 &level_id,
-                "How much they talk",
+                &say!("How much they talk").in_language(language),
                 (1, 1),
                 json!({ "options": options }),
             ));
             let hours = chosen.hours().map(|hours| hours.to_string());
-            let options: Vec<_> = HOURS.iter().map(|(id, name)| option(id, name, hours.as_deref() == Some(*id))).collect();
+            let options = HOURS.iter().map(|id| option(id, &hours_text(id).in_language(language), hours.as_deref() == Some(*id)));
+            let options: Vec<_> = options.collect();
             let hours_id = id(Step::QuietHours, now, &channels);
-            rows.push(menu(ComponentType::TextSelectMenu, &hours_id, "Quiet hours", (1, 1), json!({ "options": options })));
+            let hint = say!("Quiet hours").in_language(language);
+            rows.push(menu(ComponentType::TextSelectMenu, &hours_id, &hint, (1, 1), json!({ "options": options })));
         }
-        rows.push(buttons(&[
-            (ButtonStyle::Secondary, "Memory, privacy and roles", id(Step::Server, now, &channels)),
-            (ButtonStyle::Primary, "Finish", id(Step::Finish, now, &channels)),
-        ]));
-        Ok(Answer::Rich { text: lines.join("\n"), embeds: Vec::new(), components: rows })
+        let last = [
+            (ButtonStyle::Secondary, say!("Memory, privacy and roles"), id(Step::Server, now, &channels)),
+            (ButtonStyle::Primary, say!("Finish"), id(Step::Finish, now, &channels)),
+        ];
+        rows.push(buttons(&last, language));
+        Ok(Answer::Rich { text: Text::lines(lines), embeds: Vec::new(), components: rows })
     }
 
     /// The second page: what holds for the whole server.
-    async fn server_page(&self, channels: &[Snowflake], here: &ChannelContext) -> Result<Answer, Answer> {
+    async fn server_page(&self, channels: &[Snowflake], here: &ChannelContext, language: &str) -> Result<Answer, Answer> {
         let now = self.discord.now();
         let rooms = self.backend.rooms.of_guild(&here.guild_id()).await?.rooms;
         let notes = match rooms.first() {
@@ -197,53 +204,61 @@ impl CommandHandler {
             None => None,
         };
         let memory = match &notes {
-            None => "Choose a channel with companions first.",
-            Some(notes) if !notes.allowed => "The operator of this bot has turned notes off.",
-            Some(notes) if notes.on == Some(true) => {
+            None => say!("Choose a channel with companions first."),
+            Some(notes) if !notes.allowed => say!("The operator of this bot has turned notes off."),
+            Some(notes) if notes.on == Some(true) => say!(
                 "**On**: companions take short notes of what people tell them. Everybody sees, corrects and erases theirs with `/tertulia memory`."
-            }
-            Some(_) => "**Off**: companions take no notes. They know what is in the channel, and nothing else.",
+            ),
+            Some(_) => say!("**Off**: companions take no notes. They know what is in the channel, and nothing else."),
         };
         let mut lines = vec![
-            "**For the whole server**".to_owned(),
-            format!("**Memory.** {memory}"),
-            format!("**Privacy.** {}", words::ABOUT.lines().next().unwrap_or_default()),
-            "Please tell the members, for example in the topics of these channels: `/tertulia about` says it to everybody."
-                .to_owned(),
+            say!("**For the whole server**"),
+            Text::sentences([say!("**Memory.**"), memory]),
+            Text::sentences([say!("**Privacy.**"), words::what_is_kept()]),
+            say!("Please tell the members, for example in the topics of these channels: `/tertulia about` says it to everybody."),
         ];
         let mut rows = Vec::new();
         if let Some(rules) = self.rules(here).await? {
-            lines.push(format!("**Roles.** {}", super::roles::describe(&rules)));
+            lines.push(Text::sentences([say!("**Roles.**"), super::roles::describe(&rules)]));
             for (list, step, hint) in [
-                (RoleList::MayAddress, Step::MayAddress, "Roles that may address companions: everybody"),
-                (RoleList::NeverAnswered, Step::NeverAnswered, "Roles that are never answered: none"),
+                (RoleList::MayAddress, Step::MayAddress, say!("Roles that may address companions: everybody")),
+                (RoleList::NeverAnswered, Step::NeverAnswered, say!("Roles that are never answered: none")),
             ] {
                 let defaults: Vec<_> = list.of(&rules).iter().map(|role| json!({ "id": role, "type": "role" })).collect();
                 let (id, limits) = (id(step, now, channels), (0, MOST_ROLES));
-                rows.push(menu(ComponentType::RoleSelectMenu, &id, hint, limits, json!({ "default_values": defaults })));
+                let hint = hint.in_language(language);
+                rows.push(menu(ComponentType::RoleSelectMenu, &id, &hint, limits, json!({ "default_values": defaults })));
             }
         }
         let notes_are_on = notes.as_ref().is_some_and(|notes| notes.on == Some(true));
-        let (label, step) = if notes_are_on { ("Turn memory off", Step::NotesOff) } else { ("Turn memory on", Step::NotesOn) };
         let mut row = Vec::new();
         if notes.is_some_and(|notes| notes.allowed) {
-            row.push((ButtonStyle::Secondary, label, id(step, now, channels)));
+            row.push(match notes_are_on {
+                true => (ButtonStyle::Secondary, say!("Turn memory off"), id(Step::NotesOff, now, channels)),
+                false => (ButtonStyle::Secondary, say!("Turn memory on"), id(Step::NotesOn, now, channels)),
+            });
         }
-        row.push((ButtonStyle::Primary, "Finish", id(Step::Finish, now, channels)));
-        rows.push(buttons(&row));
-        Ok(Answer::Rich { text: lines.join("\n"), embeds: Vec::new(), components: rows })
+        row.push((ButtonStyle::Primary, say!("Finish"), id(Step::Finish, now, channels)));
+        rows.push(buttons(&row, language));
+        Ok(Answer::Rich { text: Text::lines(lines), embeds: Vec::new(), components: rows })
     }
 
     /// The last page: who is where, what is missing, and what to say first.
-    async fn last_page(&self, channels: &[Snowflake], here: &ChannelContext, person: Snowflake) -> Result<Answer, Answer> {
-        let Some(guild) = here.guild else { return Err(Answer::Refused(OUTDATED.to_owned())) };
+    async fn last_page(
+        &self,
+        channels: &[Snowflake],
+        here: &ChannelContext,
+        person: Snowflake,
+        language: &str,
+    ) -> Result<Answer, Answer> {
+        let Some(guild) = here.guild else { return Err(outdated()) };
         let mut rooms = self.backend.rooms.of_guild(&here.guild_id()).await?.rooms;
         rooms.retain(|room| !room.companions.is_empty() && room.inherits_from.is_none());
         let place = |room: &Room| Snowflake::of_channel(&room.id.channel());
         // The chosen channels first.
         rooms.sort_by_key(|room| place(room).is_none_or(|at| !channels.contains(&at)));
         let shown: Vec<_> = rooms.iter().filter_map(place).take(MOST_LISTED).collect();
-        let mut lines = vec!["**Done.** What you chose holds now.".to_owned()];
+        let mut lines = vec![say!("**Done.** What you chose holds now.")];
         let mut first = None;
         let mut others = rooms.len();
         for at in self.look_at_all(&shown, guild, person).await?.iter().filter(|at| at.user_may_see()) {
@@ -253,23 +268,32 @@ impl CommandHandler {
             let works = at.missing().is_some_and(|missing| !missing.iter().any(|need| need.is_vital()));
             first = first.or_else(|| room.companions.first().filter(|_| works).map(|one| (one.name.clone(), at.channel)));
         }
-        lines.extend((others > 0).then(|| format!("… and {others} more channels or threads.")));
-        lines.push(match first {
+        lines.extend((others > 0).then(|| say!("… and {count} more channels or threads.", count = others)));
+        lines.push(words::blank());
+        lines.extend(match first {
             Some((name, at)) => {
                 let name = name.to_lowercase().replace('`', "'");
                 let at = channel(at.get());
-                let how = if self.discord.reads_all() == Some(false) {
-                    format!("Mention the bot and say `{name}, how are you?` in {at}.\n• {}", words::NOT_READING)
-                } else {
-                    format!("Say `hey {name}, how are you?` in {at}.")
-                };
-                format!("\n**Now try it:** {how}")
+                match self.discord.reads_all() {
+                    Some(false) => vec![
+                        say!(
+                            "**Now try it:** Mention the bot and say `{name}, how are you?` in {channel}.",
+                            name = name,
+                            channel = at
+                        ),
+                        words::not_reading().bullet(),
+                    ],
+                    _ => vec![say!("**Now try it:** Say `hey {name}, how are you?` in {channel}.", name = name, channel = at)],
+                }
             }
-            None if rooms.is_empty() => "\nNobody is in a channel yet: `/tertulia setup` begins again.".to_owned(),
-            None => "\n**Fix this first**, then say hello. `/tertulia status` in a channel tells whether it works.".to_owned(),
+            None if rooms.is_empty() => vec![say!("Nobody is in a channel yet: `/tertulia setup` begins again.")],
+            None => {
+                vec![say!("**Fix this first**, then say hello. `/tertulia status` in a channel tells whether it works.")]
+            }
         });
-        let back = (ButtonStyle::Secondary, "Back", id(Step::Server, self.discord.now(), channels));
-        Ok(Answer::Rich { text: lines.join("\n"), embeds: Vec::new(), components: vec![buttons(&[back])] })
+        let back = (ButtonStyle::Secondary, say!("Back"), id(Step::Server, self.discord.now(), channels));
+        let components = vec![buttons(&[back], language)];
+        Ok(Answer::Rich { text: Text::lines(lines), embeds: Vec::new(), components })
     }
 }
 
@@ -300,14 +324,30 @@ impl Chosen {
 }
 
 /// Who is in a channel, and what prevents them from reading or speaking there.
-fn channel_lines(at: &ChannelContext, room: Option<&Room>) -> Vec<String> {
+fn channel_lines(at: &ChannelContext, room: Option<&Room>) -> Vec<Text> {
     let companions = room.map_or(&[][..], |room| &room.companions);
-    let names = if companions.is_empty() { "nobody yet".to_owned() } else { listed(companions.iter().map(|one| &one.name)) };
-    let mut lines = vec![format!("\n**{}**: {names}", channel(at.channel.get()))];
+    let names = if companions.is_empty() { say!("nobody yet") } else { listed(companions.iter().map(|one| &one.name)) };
+    let mut lines = vec![words::blank(), say!("**{channel}**: {names}", channel = channel(at.channel.get()), names = names)];
     lines.extend(companions.iter().map(line));
     lines.extend(room.and_then(room_quiet));
     lines.extend(words::needs(&at.missing().unwrap_or_default()));
     lines
+}
+
+fn outdated() -> Answer {
+    Answer::Refused(say!(
+        "This menu is too old, and nothing was changed. What you chose before holds. Begin again: `/tertulia setup`"
+    ))
+}
+
+/// The name of quiet hours in a menu.
+fn hours_text(hours: &str) -> Text {
+    match hours.split_once('-') {
+        Some((from, until)) => {
+            say!("Quiet from {from} to {until}", from = from.to_owned(), until = until.to_owned())
+        }
+        None => say!("No quiet hours"),
+    }
 }
 
 /// A row with one menu.
@@ -324,7 +364,7 @@ fn option(value: &str, label: &str, is_chosen: bool) -> Value {
 }
 
 /// A row of buttons, each with its label and id.
-pub(super) fn buttons(all: &[(ButtonStyle, &str, String)]) -> Value {
-    let button = |(style, label, id): &(ButtonStyle, &str, String)| json!({ "type": ComponentType::Button, "style": style, "label": label, "custom_id": id });
+pub(super) fn buttons(all: &[(ButtonStyle, Text, String)], language: &str) -> Value {
+    let button = |(style, label, id): &(ButtonStyle, Text, String)| json!({ "type": ComponentType::Button, "style": style, "label": label.in_language(language), "custom_id": id });
     json!({ "type": ComponentType::ActionRow, "components": all.iter().map(button).collect::<Vec<_>>() })
 }

@@ -6,6 +6,7 @@ mod tests;
 use super::choosing::member;
 use super::interaction::ChannelContext;
 use super::members::{line, room_quiet, voice_notes_of};
+use super::text::{Text, say};
 use super::words::{self, channel, listed, when};
 use super::{Answer, CommandHandler};
 use crate::delivery_errors::DeliveryError;
@@ -37,14 +38,20 @@ pub(super) struct ChannelStatus {
     pub delivery_error: Option<DeliveryError>,
     pub store_is_ready: bool,
     pub models_are_ready: bool,
-    /// The quarantined scope, `server` or `channel`, and the end of the quarantine.
-    pub quarantined_until: Option<(&'static str, Moment)>,
+    /// What is quarantined, and the end of the quarantine.
+    pub quarantined_until: Option<(Quarantined, Moment)>,
     /// Whether the user has opted out.
     pub is_opted_out: bool,
 }
 
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Quarantined {
+    Server,
+    Channel,
+}
+
 impl CommandHandler {
-    pub(super) async fn status(&self, typed: Option<&str>, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
+    pub(super) async fn status(&self, typed: Option<&str>, here: &ChannelContext, person: Snowflake) -> Result<Text, Answer> {
         let room = self.room(here).await?;
         let is_empty = room.as_ref().is_none_or(|room| room.companions.is_empty());
         let future_room = if room.is_none() { self.future_room(here).await? } else { None };
@@ -83,30 +90,28 @@ impl CommandHandler {
         Some(missing)
     }
 
-    async fn quarantined_until(&self, here: &ChannelContext) -> Option<(&'static str, Moment)> {
+    async fn quarantined_until(&self, here: &ChannelContext) -> Option<(Quarantined, Moment)> {
         // If the query fails, the answer omits the quarantine.
         let quarantine = self.backend.maintenance.quarantine().await.ok()?;
         if let Some(guild) = quarantine.guilds.iter().find(|guild| guild.id == here.guild_id()) {
-            return Some(("server", guild.until.0));
+            return Some((Quarantined::Server, guild.until.0));
         }
         let room = RoomId::of(&here.channel.channel())?;
         let channel = quarantine.channels.iter().find(|channel| *channel.room == *room.as_str())?;
-        Some(("channel", channel.until.0))
+        Some((Quarantined::Channel, channel.until.0))
     }
 }
 
 /// Describes a channel. If `typed` names a companion, only that one is listed.
-pub(super) fn describe(status: &ChannelStatus, typed: Option<&str>) -> Result<String, Answer> {
+pub(super) fn describe(status: &ChannelStatus, typed: Option<&str>) -> Result<Text, Answer> {
     let mut lines = companion_lines(status, typed)?;
-    lines.push(String::new());
+    lines.push(words::blank());
     lines.extend(obstacles(status));
-    if status.is_opted_out {
-        lines.push("You asked companions not to listen to you. `/tertulia ignore me switch:off` changes that.".into());
-    }
-    Ok(lines.join("\n"))
+    lines.extend(status.is_opted_out.then(words::opted_out));
+    Ok(Text::lines(lines))
 }
 
-fn companion_lines(status: &ChannelStatus, typed: Option<&str>) -> Result<Vec<String>, Answer> {
+fn companion_lines(status: &ChannelStatus, typed: Option<&str>) -> Result<Vec<Text>, Answer> {
     let occupied_room = status.room.as_ref().filter(|room| !room.companions.is_empty());
     let Some(room) = occupied_room.or(status.future_room.as_ref()) else {
         return Ok(how_to_begin(status));
@@ -115,16 +120,14 @@ fn companion_lines(status: &ChannelStatus, typed: Option<&str>) -> Result<Vec<St
         Some(typed) => vec![member(room, typed)?],
         None => room.companions.iter().collect(),
     };
-    let mut lines = vec!["**Who is here**".to_owned()];
-    if occupied_room.is_none() {
-        lines = vec![match status.here.parent {
-            Some(parent) => {
-                let parent = channel(parent.get());
-                format!("**Who is here**: those of {parent}, as soon as somebody says something in this thread")
-            }
-            None => "**Who is here**: as soon as you say something".to_owned(),
-        }];
-    }
+    let mut lines = vec![match status.here.parent {
+        _ if occupied_room.is_some() => say!("**Who is here**"),
+        Some(parent) => say!(
+            "**Who is here**: those of {channel}, as soon as somebody says something in this thread",
+            channel = channel(parent.get())
+        ),
+        None => say!("**Who is here**: as soon as you say something"),
+    }];
     lines.extend(selected.iter().take(MOST_LISTED).map(|member| {
         let state = status
             .state
@@ -134,80 +137,93 @@ fn companion_lines(status: &ChannelStatus, typed: Option<&str>) -> Result<Vec<St
         companion(member, state)
     }));
     if selected.len() > MOST_LISTED {
-        lines.push(format!("• and {} more", selected.len() - MOST_LISTED));
+        lines.push(say!("and {count} more", count = selected.len() - MOST_LISTED).bullet());
     }
     if occupied_room.is_some_and(|room| room.paused) {
-        lines.push("The whole channel is paused. `/tertulia pause switch:off` resumes them.".to_owned());
+        lines.push(say!("The whole channel is paused. `/tertulia pause switch:off` resumes them."));
     }
     lines.extend(occupied_room.and_then(room_quiet));
     lines.extend(occupied_room.filter(|_| typed.is_none()).map(voice_notes_of));
     Ok(lines)
 }
 
-fn how_to_begin(status: &ChannelStatus) -> Vec<String> {
+fn how_to_begin(status: &ChannelStatus) -> Vec<Text> {
     let Some(first) = status.all.first() else {
-        return vec!["No companion is here, and none is configured. The operator of the bot can configure some.".to_owned()];
+        return vec![say!("No companion is here, and none is configured. The operator of the bot can configure some.")];
     };
     let available = listed(status.all.iter().take(MOST_LISTED).map(|member| &member.name));
-    let permission = if status.here.is_direct() { "" } else { " (you need the permission **Manage Channels**)" };
+    let first = first.id.to_string();
     vec![
-        "**No companion is here yet.**".to_owned(),
-        format!("To add one: `/tertulia join companion:{}`{permission}", first.id),
-        format!("Available companions: {available}."),
+        say!("**No companion is here yet.**"),
+        match status.here.is_direct() {
+            true => say!("To add one: `/tertulia join companion:{companion}`", companion = first),
+            false => say!(
+                "To add one: `/tertulia join companion:{companion}` (you need the permission **Manage Channels**)",
+                companion = first
+            ),
+        },
+        say!("Available companions: {names}.", names = available),
     ]
 }
 
-fn companion(member: &RoomCompanion, state: Option<&CompanionState>) -> String {
-    let mut line = line(member);
+fn companion(member: &RoomCompanion, state: Option<&CompanionState>) -> Text {
     let stage = state.map_or(Stage::None, |state| state.closing);
-    match stage {
-        Stage::None => {}
-        Stage::PreClosing => line.push_str(" The conversation is drawing to a close for it."),
-        Stage::Closing => line.push_str(" It is saying goodbye."),
-        Stage::Terminal => {
-            let more = state.map_or(0, |state| state.reopen_after.saturating_sub(state.heard_closed));
-            let after = if more == 1 { "one more message".to_owned() } else { format!("{more} more messages") };
-            line.push_str(&format!(" It has ended this conversation, and comes back when it is named or after {after}."));
-        }
-    }
-    if state.is_some_and(|state| state.retry_at.is_some()) {
-        line.push_str(" Its model gave no answer; it tries again soon.");
-    }
-    line
+    let stage = match stage {
+        Stage::None => None,
+        Stage::PreClosing => Some(say!("The conversation is drawing to a close for it.")),
+        Stage::Closing => Some(say!("It is saying goodbye.")),
+        Stage::Terminal => Some(match state.map_or(0, |state| state.reopen_after.saturating_sub(state.heard_closed)) {
+            1 => say!("It has ended this conversation, and comes back when it is named or after one more message."),
+            count => say!(
+                "It has ended this conversation, and comes back when it is named or after {count} more messages.",
+                count = u64::from(count)
+            ),
+        }),
+    };
+    let retries =
+        state.is_some_and(|state| state.retry_at.is_some()).then(|| say!("Its model gave no answer; it tries again soon."));
+    Text::sentences([line(member)].into_iter().chain(stage).chain(retries))
 }
 
-fn obstacles(status: &ChannelStatus) -> Vec<String> {
+fn obstacles(status: &ChannelStatus) -> Vec<Text> {
     let missing = status.missing.as_deref().unwrap_or_default();
     let mut lines = words::needs(missing);
     if !status.here.is_direct() && status.reads_all == Some(false) {
-        lines.push(format!("• {}", words::NOT_READING));
+        lines.push(words::not_reading().bullet());
     }
     if let Some(delivery_error) = &status.delivery_error {
-        lines.push(format!(
-            "• The last statement could not be posted here ({}): {}",
-            when(delivery_error.at),
-            delivery_error.why
-        ));
+        let text = say!(
+            "The last statement could not be posted here ({time}): {reason}",
+            time = when(delivery_error.at),
+            reason = words::discord_refusal(&delivery_error.why)
+        );
+        lines.push(text.bullet());
         if let Some(at) = delivery_error.retry_at {
-            lines.push(format!(
-                "• Until permissions change here, companions stay silent without thinking about an answer. They try again {}.",
-                when(at)
-            ));
+            let text = say!(
+                "Until permissions change here, companions stay silent without thinking about an answer. They try again {time}.",
+                time = when(at)
+            );
+            lines.push(text.bullet());
         }
     }
-    if let Some((scope, until)) = status.quarantined_until {
-        lines.push(format!(
-            "• Companions of this {scope} are stopped after repeated failures. They try again {}; the operator of the bot can see the reason, \
-and let them try sooner.",
-            when(until)
-        ));
+    if let Some((quarantined, until)) = status.quarantined_until {
+        let stopped = match quarantined {
+            Quarantined::Server => say!("Companions of this server are stopped after repeated failures."),
+            Quarantined::Channel => say!("Companions of this channel are stopped after repeated failures."),
+        };
+        let again = say!(
+            "They try again {time}; the operator of the bot can see the reason, and let them try sooner.",
+            time = when(until)
+        );
+        lines.push(Text::sentences([stopped, again]).bullet());
     }
     if !status.store_is_ready {
-        lines.push("• Messages cannot be stored at the moment. The operator of the bot finds the reason in its log.".to_owned());
+        lines
+            .push(say!("Messages cannot be stored at the moment. The operator of the bot finds the reason in its log.").bullet());
     }
     if !status.models_are_ready {
         lines.push(
-            "• The AI model behind the companions does not answer at the moment, so they stay silent until it does.".to_owned(),
+            say!("The AI model behind the companions does not answer at the moment, so they stay silent until it does.").bullet(),
         );
     }
     if !lines.is_empty() {
@@ -216,11 +232,11 @@ and let them try sooner.",
             || status.delivery_error.is_some()
             || status.quarantined_until.is_some();
         let vital = is_blocked || missing.iter().any(|need| need.is_vital());
-        lines.insert(0, if vital { "**Problems**" } else { "**It works, with restrictions**" }.to_owned());
+        lines.insert(0, if vital { say!("**Problems**") } else { say!("**It works, with restrictions**") });
     } else if status.missing.is_none() {
-        lines.push("No problem is known.".to_owned());
+        lines.push(say!("No problem is known."));
     } else {
-        lines.push("Everything works: companions can read and speak here.".to_owned());
+        lines.push(say!("Everything works: companions can read and speak here."));
     }
     lines
 }

@@ -3,12 +3,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::interaction::ChannelContext;
-use super::members::may_change;
-use super::words::{self, channel, listed, name, place};
+use super::members::{may_change, no_companion};
+use super::quoting::{self, name};
+use super::text::{Text, say};
+use super::words::{self, channel, elsewhere, enumerated, listed};
 use super::{Answer, CommandHandler};
 use crate::calls::{Calls, Silence, Status};
 use crate::permissions::{self, Need};
@@ -28,7 +29,7 @@ struct CallStatus {
     room: Option<Room>,
     speech: Description,
     /// The names of the people that companions listen to, marked if muted.
-    heard: Vec<Arc<str>>,
+    heard: Vec<Text>,
     /// The number of people who opted out.
     ignored: usize,
     is_stage: bool,
@@ -40,7 +41,7 @@ impl CommandHandler {
         to: Option<ChannelContext>,
         here: &ChannelContext,
         person: Snowflake,
-    ) -> Result<String, Answer> {
+    ) -> Result<Text, Answer> {
         let (calls, guild) = self.calls(here)?;
         let at = match to {
             Some(at) => at,
@@ -48,21 +49,24 @@ impl CommandHandler {
                 Some(theirs) => self.look_at(theirs, guild, here, person).await?,
                 None if here.is_voice() => here.clone(),
                 None => {
-                    return Err(Answer::Refused(
-                        "Enter a voice channel first, or name one: `/tertulia voice join where:…`".to_owned(),
-                    ));
+                    return Err(Answer::Refused(say!(
+                        "Enter a voice channel first, or name one: `/tertulia voice join where:…`"
+                    )));
                 }
             },
         };
         if !at.is_voice() {
-            return Err(Answer::Refused(format!("{} has no call: choose a voice channel.", channel(at.channel.get()))));
+            return Err(Answer::Refused(say!(
+                "{channel} has no call: choose a voice channel.",
+                channel = channel(at.channel.get())
+            )));
         }
         may_change(&at, here)?;
         if calls.status(guild).is_some_and(|call| call.channel == at.channel && call.is_connected && call.is_asked_for) {
-            return Ok(format!("The companions are in the call of {} already.", channel(at.channel.get())));
+            return Ok(say!("The companions are in the call of {channel} already.", channel = channel(at.channel.get())));
         }
         if let Some(need) = at.missing_in_call() {
-            return Err(Answer::Refused(words::needs([&need]).concat()));
+            return Err(Answer::Refused(Text::lines(words::needs([&need]))));
         }
         calls.join(guild, at.channel).await.map_err(|refused| refusal(refused, &at, here))?;
         tracing::info!(%guild, channel = %at.channel, by = %person, "companions were brought into a call");
@@ -71,45 +75,46 @@ impl CommandHandler {
         Ok(joined(&at, room.as_ref(), call.as_ref()))
     }
 
-    pub(super) async fn voice_leave(&self, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
+    pub(super) async fn voice_leave(&self, here: &ChannelContext, person: Snowflake) -> Result<Text, Answer> {
         let (calls, guild) = self.calls(here)?;
         let Some(call) = calls.status(guild) else {
-            return Ok("The companions are in no call of this server.".to_owned());
+            return Ok(say!("The companions are in no call of this server."));
         };
         may_change(&self.look_at(call.channel, guild, here, person).await?, here)?;
         calls.leave(guild).await;
         tracing::info!(%guild, channel = %call.channel, by = %person, "companions were sent out of a call");
-        Ok(format!(
-            "The companions have left the call of {}. They come back when they are asked (`/tertulia voice join`), or once everybody else has left it.",
-            channel(call.channel.get())
+        Ok(say!(
+            "The companions have left the call of {channel}. They come back when they are asked (`/tertulia voice join`), or once everybody else has left it.",
+            channel = channel(call.channel.get())
         ))
     }
 
-    pub(super) async fn voice_status(&self, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
+    pub(super) async fn voice_status(&self, here: &ChannelContext, person: Snowflake) -> Result<Text, Answer> {
         let (calls, guild) = self.calls(here)?;
         let Some(call) = calls.status(guild) else {
-            return Ok("The companions are in no call of this server. `/tertulia voice join` brings them into one.".to_owned());
+            return Ok(say!("The companions are in no call of this server. `/tertulia voice join` brings them into one."));
         };
         let at = self.look_at(call.channel, guild, here, person).await?;
         if !at.user_may_see() {
-            return Ok("The companions are in the call of a voice channel that you do not see.".to_owned());
+            return Ok(say!("The companions are in the call of a voice channel that you do not see."));
         }
         let room = self.room_of(&at, at.channel).await?;
         let speech = calls.speech(call.channel);
         let guild_id = at.guild_id();
         let is_ignored = |user: Snowflake| self.opt_outs.is_ignored(&guild_id, &user.person());
         let (ignored, heard): (Vec<_>, Vec<_>) = call.people.iter().partition(|(user, _)| is_ignored(*user));
-        let heard = heard
-            .into_iter()
-            .map(|(_, present)| if present.is_muted { format!("{} (muted)", present.name).into() } else { present.name.clone() });
+        let heard = heard.into_iter().map(|(_, present)| match (present.is_muted, quoting::verbatim(&present.name)) {
+            (true, name) => say!("{name} (muted)", name = name),
+            (false, name) => name.into(),
+        });
         let (heard, ignored) = (heard.collect(), ignored.len());
         Ok(describe(&CallStatus { is_stage: at.is_stage(), call, room, speech, heard, ignored }))
     }
 
     /// The calls and the guild. Refused if there are no calls, or in a direct message.
     fn calls(&self, here: &ChannelContext) -> Result<(&Calls, Snowflake), Answer> {
-        let calls = self.calls.as_ref().ok_or_else(|| Answer::Refused("This bot takes part in no calls.".to_owned()))?;
-        let guild = here.guild.ok_or_else(|| Answer::Refused("Only servers have voice channels.".to_owned()))?;
+        let calls = self.calls.as_ref().ok_or_else(|| Answer::Refused(say!("This bot takes part in no calls.")))?;
+        let guild = here.guild.ok_or_else(|| Answer::Refused(say!("Only servers have voice channels.")))?;
         Ok((calls, guild))
     }
 
@@ -161,133 +166,164 @@ impl CommandHandler {
 
 /// The refusal for a channel that the bot does not see.
 pub(super) fn unseen() -> Answer {
-    Answer::Refused(words::needs([&Need::Listen]).concat())
+    Answer::Refused(Text::lines(words::needs([&Need::Listen])))
 }
 
 pub(super) fn unanswered(failed: Failed) -> Answer {
     tracing::warn!(error = %failed, "the permissions in a channel could not be requested");
-    Answer::Failed(
-        "Discord does not tell the permissions in that channel at the moment. Please try again in a minute.".to_owned(),
-    )
+    Answer::Failed(say!("Discord does not tell the permissions in that channel at the moment. Please try again in a minute."))
 }
 
 fn refusal(refused: Refused, at: &ChannelContext, here: &ChannelContext) -> Answer {
     match refused {
-        Refused::NotFound(_) => {
-            let option = if at.channel == here.channel { String::new() } else { format!(" where:{}", channel(at.channel.get())) };
-            Answer::Refused(format!("No companion is {} yet. Add one first: `/tertulia join`{option}", place(at, here)))
-        }
-        Refused::TooMany { .. } => Answer::Refused(
+        Refused::NotFound(_) => Answer::Refused(match elsewhere(at, here) {
+            None => no_companion(at, here),
+            Some(channel) => {
+                say!("No companion is in {channel} yet. Add one first: `/tertulia join where:` {channel}", channel = channel)
+            }
+        }),
+        Refused::TooMany { .. } => Answer::Refused(say!(
             "As many calls are going on as this bot takes part in. Please try again later; the operator of the bot can raise the limit."
-                .to_owned(),
-        ),
+        )),
         refused => refused.into(),
     }
 }
 
-fn joined(at: &ChannelContext, room: Option<&Room>, call: Option<&Status>) -> String {
+fn joined(at: &ChannelContext, room: Option<&Room>, call: Option<&Status>) -> Text {
     let place = channel(at.channel.get());
     let names = listed(room.iter().flat_map(|room| &room.companions).map(|companion| &companion.name));
-    let Some(call) = call else { return format!("The companions were sent out of the call of {place} again.") };
+    let Some(call) = call else { return say!("The companions were sent out of the call of {channel} again.", channel = place) };
     if !call.is_connected {
-        let why = call.trouble.as_deref().map_or_else(String::new, |trouble| format!("\n• {}", words::verbatim(trouble)));
-        return format!(
-            "The bot is not in the call of {place} yet, and tries again until `/tertulia voice leave`.{why}\n\
-             • If the channel is full: Edit Channel > Overview > User Limit, or give the bot the permission **Move Members** there."
+        let why = call.trouble.as_deref().map(|trouble| Text::Plain(quoting::verbatim(trouble)).bullet());
+        let waits =
+            say!("The bot is not in the call of {channel} yet, and tries again until `/tertulia voice leave`.", channel = place);
+        let full = say!(
+            "If the channel is full: Edit Channel > Overview > User Limit, or give the bot the permission **Move Members** there."
         );
+        return Text::lines([waits].into_iter().chain(why).chain([full.bullet()]));
     }
-    let mut lines = vec![format!("In the call of {place} now: {names}. `/tertulia voice status` tells who is heard.")];
-    lines.extend(silence(call.silence, at.is_stage()));
-    lines.join("\n")
+    let there = say!(
+        "In the call of {channel} now: {names}. `/tertulia voice status` tells who is heard.",
+        channel = place,
+        names = names
+    );
+    Text::lines([there].into_iter().chain(silence(call.silence, at.is_stage())))
 }
 
 /// Explains why the bot cannot be heard or cannot hear, and what to do.
-fn silence(silence: Silence, is_stage: bool) -> Vec<String> {
+fn silence(silence: Silence, is_stage: bool) -> Vec<Text> {
     let Silence { is_suppressed, is_muted, is_deafened } = silence;
     let suppressed = || {
         match is_stage {
-        true => "• The bot is in the audience of the stage: companions hear, and answer in writing. It has asked to speak. *What to do:* open its menu on the stage > Invite to Speak.".to_owned(),
-        false => words::needs([&Need::Speak]).concat(),
+        true => say!(
+            "The bot is in the audience of the stage: companions hear, and answer in writing. It has asked to speak. *What to do:* open its menu on the stage > Invite to Speak."
+        )
+        .bullet(),
+        false => Text::lines(words::needs([&Need::Speak])),
     }
     };
     let muted = || {
-        "• A moderator has muted the bot: companions hear, and answer in writing. *What to do:* open its menu in the voice channel > uncheck Server Mute.".to_owned()
+        say!(
+            "A moderator has muted the bot: companions hear, and answer in writing. *What to do:* open its menu in the voice channel > uncheck Server Mute."
+        )
+        .bullet()
     };
     let deafened = || {
-        "• A moderator has deafened the bot: companions hear nobody, and answer in writing. *What to do:* open its menu in the voice channel > uncheck Server Deafen.".to_owned()
+        say!(
+            "A moderator has deafened the bot: companions hear nobody, and answer in writing. *What to do:* open its menu in the voice channel > uncheck Server Deafen."
+        )
+        .bullet()
     };
     [is_suppressed.then(suppressed), is_muted.then(muted), is_deafened.then(deafened)].into_iter().flatten().collect()
 }
 
-fn describe(status: &CallStatus) -> String {
+fn describe(status: &CallStatus) -> Text {
     let CallStatus { call, room, speech, heard, ignored, is_stage } = status;
     let place = channel(call.channel.get());
     let mut lines = vec![match (call.is_connected, call.lasted) {
-        (true, Some(lasted)) => {
-            let encrypted = if call.is_end_to_end { "encrypted end to end" } else { "not encrypted end to end" };
-            format!("**In the call of {place}** for {}, {encrypted}.", duration(lasted))
+        (true, Some(lasted)) if call.is_end_to_end => {
+            say!("**In the call of {channel}** for {time}, encrypted end to end.", channel = place, time = duration(lasted))
         }
-        _ => format!("**On the way into the call of {place}.**"),
+        (true, Some(lasted)) => {
+            say!("**In the call of {channel}** for {time}, not encrypted end to end.", channel = place, time = duration(lasted))
+        }
+        _ => say!("**On the way into the call of {channel}.**", channel = place),
     }];
     if let Some(trouble) = &call.trouble {
-        lines.push(format!("• It does not work yet, and is tried again: {}", words::verbatim(trouble)));
+        let text = say!("It does not work yet, and is tried again: {problem}", problem = quoting::verbatim(trouble));
+        lines.push(text.bullet());
     }
     if call.is_downgraded {
-        lines.push(
-            "• Discord has downgraded the call: it was encrypted end to end, and is not any more. An app that cannot encrypt may be in it.".to_owned(),
+        let text = say!(
+            "Discord has downgraded the call: it was encrypted end to end, and is not any more. An app that cannot encrypt may be in it."
         );
+        lines.push(text.bullet());
     }
     lines.extend(silence(call.silence, *is_stage));
-    let opted_out = match ignored {
-        0 => String::new(),
-        1 => " One more is there, and is not listened to.".to_owned(),
-        more => format!(" {more} more are there, and are not listened to."),
+    let opted_out = match *ignored {
+        0 => None,
+        1 => Some(say!("One more is there, and is not listened to.")),
+        more => Some(say!("{count} more are there, and are not listened to.", count = more)),
     };
-    lines.push(format!("Heard: {}.{opted_out}", listed(heard)));
+    lines.push(Text::sentences([say!("Heard: {names}.", names = enumerated(heard.clone()))].into_iter().chain(opted_out)));
     let companions = room.iter().flat_map(|room| &room.companions);
-    lines.push(format!("Companions: {}.", listed(companions.map(|companion| &companion.name))));
+    lines.push(say!("Companions: {names}.", names = listed(companions.map(|companion| &companion.name))));
     let Description { recognition, recognises_words, synthesis, troubles, .. } = speech;
     let has = |trouble| troubles.contains(&trouble);
-    let words = match recognises_words {
-        _ if has(Trouble::RecognitionFailed) => "**they fail now**, and no words are recognised; the log of the bot tells why",
-        _ if has(Trouble::RecognitionUsedUp) => "what this server may have recognised is used up for today",
-        true => "words are recognised",
-        false => "that somebody speaks is noticed, but no words are",
-    };
-    lines.push(format!("Ears: {}; {words}.", services(recognition)));
-    let voices = match () {
-        () if has(Trouble::SynthesisFailed) => {
-            "; **they fail now**, and what cannot be spoken is written; the log of the bot tells why"
+    let ears = services(recognition);
+    lines.push(match recognises_words {
+        _ if has(Trouble::RecognitionFailed) => say!(
+            "Ears: {services}; **they fail now**, and no words are recognised; the log of the bot tells why.",
+            services = ears
+        ),
+        _ if has(Trouble::RecognitionUsedUp) => {
+            say!("Ears: {services}; what this server may have recognised is used up for today.", services = ears)
         }
-        () if has(Trouble::SynthesisUsedUp) => "; what this server may have spoken is used up for today",
-        () => "",
-    };
-    lines.push(format!("Voices: {}{voices}.", services(synthesis)));
+        true => say!("Ears: {services}; words are recognised.", services = ears),
+        false => say!("Ears: {services}; that somebody speaks is noticed, but no words are.", services = ears),
+    });
+    let voices = services(synthesis);
+    lines.push(match () {
+        () if has(Trouble::SynthesisFailed) => say!(
+            "Voices: {services}; **they fail now**, and what cannot be spoken is written; the log of the bot tells why.",
+            services = voices
+        ),
+        () if has(Trouble::SynthesisUsedUp) => {
+            say!("Voices: {services}; what this server may have spoken is used up for today.", services = voices)
+        }
+        () => say!("Voices: {services}.", services = voices),
+    });
     let (packets, lost) = (call.counts.packets(), call.counts.lost());
     if packets > 0 {
         let share = lost as f64 * 100.0 / (packets + lost) as f64;
-        lines.push(format!("Packets: {packets} received, {lost} lost ({share:.1} %)."));
+        lines.push(say!(
+            "Packets: {received} received, {lost} lost ({share} %).",
+            received = packets,
+            lost = lost,
+            share = format!("{share:.1}")
+        ));
     }
     if !call.is_asked_for {
-        lines.push("The settings of the bot bring it into this call when somebody is in it.".to_owned());
+        lines.push(say!("The settings of the bot bring it into this call when somebody is in it."));
     }
-    lines.join("\n")
+    Text::lines(lines)
 }
 
 /// Lists the services in their order. Later recognition services are fallbacks.
-fn services(services: &[SpeechService]) -> String {
+fn services(services: &[SpeechService]) -> Text {
     let each = services.iter().map(|service| match &service.host {
-        Some(host) => format!("{} at {}", name(service.provider), words::verbatim(host)),
-        None => format!("{} on the machine of the bot", name(service.provider)),
+        Some(host) => {
+            say!("{service} at {host}", service = name(service.provider), host = quoting::verbatim(host))
+        }
+        None => say!("{service} on the machine of the bot", service = name(service.provider)),
     });
-    each.collect::<Vec<_>>().join(", ")
+    Text::Joined(each.collect(), ", ")
 }
 
-fn duration(lasted: Duration) -> String {
+fn duration(lasted: Duration) -> Text {
     match lasted.as_secs() / 60 {
-        0 => "less than a minute".to_owned(),
-        1 => "a minute".to_owned(),
-        minutes @ 2..60 => format!("{minutes} minutes"),
-        minutes => format!("{} h {} min", minutes / 60, minutes % 60),
+        0 => say!("less than a minute"),
+        minutes @ 1..60 => say!("{minutes} min", minutes = minutes),
+        minutes => say!("{hours} h {minutes} min", hours = minutes / 60, minutes = minutes % 60),
     }
 }

@@ -3,85 +3,151 @@
 use std::sync::Arc;
 
 use super::interaction::ChannelContext;
+use super::quoting::verbatim;
+use super::text::{Text, say, translations};
 use crate::domain::moment::Moment;
-use crate::names;
 use crate::permissions::Need;
 use crate::ports::backend::Refused;
 
 /// The length limit of a Discord message, in characters.
 pub(super) const LONGEST: usize = 2_000;
-/// The limit of quoted characters of other people's text.
-const LONGEST_QUOTE: usize = 300;
+pub(super) fn busy() -> Text {
+    say!("Too many commands at once. Please try again in a few seconds.")
+}
 
-pub(super) const BUSY: &str = "Too many commands at once. Please try again in a few seconds.";
 /// The answer to a command that is newer or older than this server.
-pub(super) const UNKNOWN: &str = "This command has changed in the meantime. Restart Discord (Ctrl+R) or wait a little, then try again. `/tertulia help` lists the commands.";
-/// A link follows this text.
-pub(super) const NOT_A_MEMBER: &str =
-    "The bot itself is not in this server, only its commands are. Somebody who may manage the server can invite it: ";
+pub(super) fn unknown() -> Text {
+    say!(
+        "This command has changed in the meantime. Restart Discord (Ctrl+R) or wait a little, then try again. `/tertulia help` lists the commands."
+    )
+}
+
+pub(super) fn not_a_member(link: String) -> Text {
+    say!(
+        "The bot itself is not in this server, only its commands are. Somebody who may manage the server can invite it: {link}",
+        link = link
+    )
+}
+
 /// The answer if finding the companion takes too long.
-pub(super) const NOT_SAID: &str = "Your message could not be passed on: this takes too long. Please try again.";
-pub(super) const BROKEN: &str = "Something went wrong here, and it is not your fault. Please try again; if it happens again, tell the operator of the bot to look at its log.";
-pub(super) const TOO_LONG: &str = "This takes too long. It may still be done: look again in a few minutes.";
+pub(super) fn not_said() -> Text {
+    say!("Your message could not be passed on: this takes too long. Please try again.")
+}
 
-pub(super) const TOO_LONG_FOR_A_FORM: &str = "That took too long to open a form. Please try again.";
+pub(super) fn broken() -> Text {
+    say!(
+        "Something went wrong here, and it is not your fault. Please try again; if it happens again, tell the operator of the bot to look at its log."
+    )
+}
 
-pub(super) const HELP: &str = "\
-**Companions** are AI characters in channels. They read along, and decide on their own when to say something. \
-Say a companion's name, or reply to it, and it considers an answer at once. Where they do not read along, begin with a mention of the bot \
-and the companion's name, or use `/tertulia say`.
+pub(super) fn too_long() -> Text {
+    say!("This takes too long. It may still be done: look again in a few minutes.")
+}
 
-For everybody:
-`/tertulia say` – say something to a companion; everybody here sees it
-*Apps > Ask a companion about this*, in the menu of a message
-`/tertulia companion` – who they are, with pictures
-`/tertulia status` – who is here, and whether there is a problem
-`/tertulia why` – why they spoke, or did not; *Apps > Why?* in the menu of a message about that one
-`/tertulia stop` – stop what is being written
-`/tertulia again` – another answer in the place of the newest one
-`/tertulia recall` – find what was said here
-`/tertulia memory` – what they noted about you: see, correct and erase it
-`/tertulia ignore me` – they stop listening to you, until you switch it off; also *Apps > Pause for me* in the menu of your name
-`/tertulia forget me` – what you said is removed from their memory; *Apps > Forget this* removes one message
-`/tertulia export-me` – what is kept of it, as a file that only you see
-`/tertulia about` – what they are, who runs them, and what is kept
+pub(super) fn too_late_for_a_form() -> Text {
+    say!("That took too long to open a form. Please try again.")
+}
 
-For people who may manage the channel:
-`/tertulia setup` – everything below, with menus; `/tertulia roles` – who may address companions; `/tertulia own` – companions of your own
-`/tertulia join` and `/tertulia leave` – add and remove companions
-`/tertulia talkativeness` – how readily they speak up
-`/tertulia pause` – silence, for a while
-`/tertulia clear` – companions begin anew
-`/tertulia voice join` and `/tertulia voice leave` – companions in the call of a voice channel; `/tertulia voice status` tells who is heard
+pub(super) fn opted_out() -> Text {
+    say!("You asked companions not to listen to you. `/tertulia ignore me switch:off` changes that.")
+}
 
-Only you see the answers to these commands, except for what you say to a companion.";
+pub(super) fn help() -> Text {
+    Text::lines([
+        say!(
+            "**Companions** are AI characters in channels. They read along, and decide on their own when to say something. \
+             Say a companion's name, or reply to it, and it considers an answer at once. Where they do not read along, begin with a mention of the bot \
+             and the companion's name, or use `/tertulia say`."
+        ),
+        blank(),
+        say!("For everybody:"),
+        say!("`/tertulia say` – say something to a companion; everybody here sees it"),
+        say!("*Apps > Ask a companion about this*, in the menu of a message"),
+        say!("`/tertulia companion` – who they are, with pictures"),
+        say!("`/tertulia status` – who is here, and whether there is a problem"),
+        say!("`/tertulia why` – why they spoke, or did not; *Apps > Why?* in the menu of a message about that one"),
+        say!("`/tertulia stop` – stop what is being written"),
+        say!("`/tertulia again` – another answer in the place of the newest one"),
+        say!("`/tertulia recall` – find what was said here"),
+        say!("`/tertulia memory` – what they noted about you: see, correct and erase it"),
+        say!(
+            "`/tertulia ignore me` – they stop listening to you, until you switch it off; also *Apps > Pause for me* in the menu of your name"
+        ),
+        say!("`/tertulia forget me` – what you said is removed from their memory; *Apps > Forget this* removes one message"),
+        say!("`/tertulia export-me` – what is kept of it, as a file that only you see"),
+        say!("`/tertulia about` – what they are, who runs them, and what is kept"),
+        blank(),
+        say!("For people who may manage the channel:"),
+        say!(
+            "`/tertulia setup` – everything below, with menus; `/tertulia roles` – who may address companions; `/tertulia own` – companions of your own"
+        ),
+        say!("`/tertulia join` and `/tertulia leave` – add and remove companions"),
+        say!("`/tertulia talkativeness` – how readily they speak up"),
+        say!("`/tertulia pause` – silence, for a while"),
+        say!("`/tertulia clear` – companions begin anew"),
+        say!(
+            "`/tertulia voice join` and `/tertulia voice leave` – companions in the call of a voice channel; `/tertulia voice status` tells who is heard"
+        ),
+        blank(),
+        say!("Only you see the answers to these commands, except for what you say to a companion."),
+    ])
+}
 
-/// Explains which data is stored and what users can do about it. Appended to the operator's own text.
-pub(super) const ABOUT: &str = "\
-Companions read what is said in their channels, and it is kept on the machine of the bot; AI models get what they need to answer it. \
-A companion's message has the tag *APP* beside its name.
-`/tertulia export-me` – what is kept of what you said, as a file that only you see
-`/tertulia memory` – what they noted about you: see, correct and erase it, or say no
-`/tertulia forget me` – what you said is removed from their memory
-`/tertulia ignore me` – they stop listening to you
-`/tertulia why` – why they spoke, or did not";
+/// Explains what companions are, who runs them, which data is stored, and what users can do about it.
+pub(super) fn about(operator: Option<&str>, privacy: Option<&str>) -> Text {
+    let operator = operator.map(|operator| say!("This bot is run by {operator}.", operator = verbatim(operator)));
+    // In angle brackets, an address gets no preview.
+    let privacy = privacy.map(|privacy| say!("Privacy: {address}", address = format!("<{privacy}>")));
+    Text::lines([
+        Text::sentences([say!("Companions here are AI, not people.")].into_iter().chain(operator).chain(privacy)),
+        blank(),
+        what_is_kept(),
+        say!("`/tertulia export-me` – what is kept of what you said, as a file that only you see"),
+        say!("`/tertulia memory` – what they noted about you: see, correct and erase it, or say no"),
+        say!("`/tertulia forget me` – what you said is removed from their memory"),
+        say!("`/tertulia ignore me` – they stop listening to you"),
+        say!("`/tertulia why` – why they spoke, or did not"),
+    ])
+}
+
+pub(super) fn what_is_kept() -> Text {
+    say!(
+        "Companions read what is said in their channels, and it is kept on the machine of the bot; AI models get what they need to answer it. \
+         A companion's message has the tag *APP* beside its name."
+    )
+}
+
+/// The answer to a person who asks for the help that was offered to somebody else.
+pub(super) fn help_of_another() -> Text {
+    say!("This is for somebody else. If you need help, too: https://findahelpline.com")
+}
 
 /// The answer to *Pause for me* in the menu of another user.
-pub(super) const PAUSE_FOR_ME: &str = "*Pause for me* is about you alone: in the menu of your own name, it makes companions ignore you. \
-They do not read, count or answer what you say, until you use `/tertulia ignore me switch:off`. Nothing was changed now. \
-To silence companions for all in a channel: `/tertulia pause`";
+pub(super) fn pause_for_me() -> Text {
+    say!(
+        "*Pause for me* is about you alone: in the menu of your own name, it makes companions ignore you. \
+         They do not read, count or answer what you say, until you use `/tertulia ignore me switch:off`. Nothing was changed now. \
+         To silence companions for all in a channel: `/tertulia pause`"
+    )
+}
 
 /// The warning for a bot without the Message Content intent.
-pub(super) const NOT_READING: &str = "Companions see only messages that mention the bot. Discord does not show them other messages, or replies to \
-them. To reach them, mention the bot and name a companion, use `/tertulia say`, or in the menu of a message *Apps > Ask a companion about this*. \
-The operator of the bot can change that: Developer Portal > the application > Bot > Message Content Intent > on, then restart the bot.";
+pub(super) fn not_reading() -> Text {
+    say!(
+        "Companions see only messages that mention the bot. Discord does not show them other messages, or replies to \
+         them. To reach them, mention the bot and name a companion, use `/tertulia say`, or in the menu of a message *Apps > Ask a companion about this*. \
+         The operator of the bot can change that: Developer Portal > the application > Bot > Message Content Intent > on, then restart the bot."
+    )
+}
 
-/// A phrase for a channel, as seen from the user's channel.
-pub(super) fn place(at: &ChannelContext, here: &ChannelContext) -> String {
-    if at.channel == here.channel {
-        return "here".to_owned();
-    }
-    format!("in {}", channel(at.channel.get()))
+/// A line without text.
+pub(super) const fn blank() -> Text {
+    Text::Plain(String::new())
+}
+
+/// A link to a channel, unless it is the user's channel.
+pub(super) fn elsewhere(at: &ChannelContext, here: &ChannelContext) -> Option<String> {
+    (at.channel != here.channel).then(|| channel(at.channel.get()))
 }
 
 /// A link to a channel.
@@ -94,86 +160,68 @@ pub(super) fn when(at: Moment) -> String {
     format!("<t:{}:R>", at.as_micros() / 1_000_000)
 }
 
-/// A name in bold, with its markup escaped.
-pub(super) fn name(name: &str) -> String {
-    format!("**{}**", verbatim(name))
+/// Lists names: "Aria, Ben and Cleo".
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> Text {
+    enumerated(names.into_iter().map(|name| verbatim(name).into()).collect())
 }
 
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> String {
-    let names: Vec<_> = names.into_iter().map(|name| verbatim(name)).collect();
-    match names.as_slice() {
-        [] => "nobody".to_owned(),
-        [only] => only.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+/// Lists texts: "Aria, Ben (muted) and Cleo".
+pub(super) fn enumerated(mut texts: Vec<Text>) -> Text {
+    let last = texts.pop();
+    let before = texts.into_iter().reduce(|list, next| say!("{list}, {next}", list = list, next = next));
+    match (before, last) {
+        (Some(list), Some(last)) => say!("{list} and {last}", list = list, last = last),
+        (None, Some(only)) => only,
+        _ => say!("nobody"),
     }
-}
-
-/// Escapes text by other people: one line, without markup and mentions.
-pub(crate) fn verbatim(text: &str) -> String {
-    let cut: String = text.chars().take(LONGEST_QUOTE).collect();
-    // Word by word, because `names::plain` cuts to the length of a name.
-    let words: Vec<_> = cut.split_whitespace().map(names::plain).filter(|word| !word.is_empty()).collect();
-    let plain = words.join(" ");
-    let mut shown = String::with_capacity(plain.len());
-    for c in plain.chars() {
-        if matches!(c, '\\' | '*' | '_' | '~' | '`' | '|' | '>' | '<' | '#' | '@' | '[' | ']' | ':' | '-') {
-            shown.push('\\');
-        }
-        shown.push(c);
-    }
-    shown
-}
-
-/// Removes names of settings in brackets from a sentence of ours, because only operators understand them.
-pub(super) fn without_settings(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once(" (") {
-        let Some((inside, remainder)) = after.split_once(')') else { break };
-        shown.push_str(before);
-        if !inside.contains(['.', '_', '/', '=']) {
-            shown.push_str(" (");
-            shown.push_str(inside);
-            shown.push(')');
-        }
-        rest = remainder;
-    }
-    shown.push_str(rest);
-    shown
 }
 
 /// Lines for missing permissions, each with the steps to grant the permission.
-pub(super) fn needs<'a>(missing: impl IntoIterator<Item = &'a Need>) -> Vec<String> {
-    let needs = missing.into_iter().map(|need| need.explanation());
-    needs.map(|(problem, click)| format!("• {problem} *What to do:* {click}")).collect()
+pub(super) fn needs<'a>(missing: impl IntoIterator<Item = &'a Need>) -> Vec<Text> {
+    missing.into_iter().map(|need| need_text(*need).bullet()).collect()
+}
+
+fn need_text(need: Need) -> Text {
+    let (problem, click) = need.explanation();
+    say!("{problem} *What to do:* {click}", problem = Text::known(problem), click = Text::known(click))
+}
+
+/// Explains why Discord refused a message: our explanation in one or two known texts, and Discord's own words.
+pub(super) fn discord_refusal(why: &str) -> Text {
+    let (explanation, quoted) = why.split_at(why.find(" (Discord said").unwrap_or(why.len()));
+    let is_known = |text: &str| translations(text).is_some();
+    let mut ends = explanation.match_indices(". ").map(|(at, _)| explanation.split_at(at + 1));
+    let explanation = match ends.find(|(problem, click)| is_known(problem) && is_known(click.trim_start())) {
+        Some((problem, click)) => Text::sentences([problem, click.trim_start()].map(|text| Text::known(text.to_owned()))),
+        None => Text::known(explanation.to_owned()),
+    };
+    Text::Joined(vec![explanation, Text::Plain(quoted.to_owned())], "")
 }
 
 /// Explains to the user why the backend refused the request.
-pub(super) fn refusal_text(refused: &Refused) -> String {
-    let in_secs = |after: &Option<std::time::Duration>| {
-        after.map_or_else(|| "in a minute".to_owned(), |after| format!("in {} seconds", after.as_secs().max(1)))
-    };
+pub(super) fn refusal_text(refused: &Refused) -> Text {
     match refused {
-        Refused::NotFound(_) => "That does not exist any more. `/tertulia status` shows what does.".to_owned(),
+        Refused::NotFound(_) => say!("That does not exist any more. `/tertulia status` shows what does."),
         // A text with ids is meant for operators, and may name another guild.
         Refused::Conflict(detail) | Refused::Invalid { detail, .. } | Refused::TooLarge(detail)
             if detail.contains("discord:") =>
         {
-            "That cannot be done here.".to_owned()
+            say!("That cannot be done here.")
         }
         Refused::Conflict(detail) | Refused::Invalid { detail, .. } | Refused::TooLarge(detail) => {
-            format!("That cannot be done: {}.", verbatim(&without_settings(detail)).trim_end_matches('.'))
+            say!("That cannot be done: {reason}.", reason = Text::Detail(detail.clone()))
         }
         Refused::TooMany { retry_after, .. } => {
-            format!("Too many requests. Please try again {}.", in_secs(&Some(*retry_after)))
+            say!("Too many requests. Please try again in {seconds} s.", seconds = retry_after.as_secs().max(1))
         }
-        Refused::Unavailable { retry_after, .. } => {
-            format!(
-                "That cannot be done at the moment, and may or may not have been done. Please try again {}.",
-                in_secs(retry_after)
-            )
+        Refused::Unavailable { retry_after: Some(after), .. } => say!(
+            "That cannot be done at the moment, and may or may not have been done. Please try again in {seconds} s.",
+            seconds = after.as_secs().max(1)
+        ),
+        Refused::Unavailable { retry_after: None, .. } => {
+            say!("That cannot be done at the moment, and may or may not have been done. Please try again in a minute.")
         }
-        Refused::Damaged(_) | Refused::Broken(_) => BROKEN.to_owned(),
+        Refused::Damaged(_) | Refused::Broken(_) => broken(),
     }
 }
 
@@ -190,30 +238,10 @@ pub(super) fn fitted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn markup_of_others_has_no_effect() {
-        assert_eq!(verbatim("Aria"), "Aria");
-        assert_eq!(name("**@everyone** <@1>\nx"), "**\\*\\*\\@everyone\\*\\* \\<\\@1\\> x**");
-        assert_eq!(verbatim("[a](https://b)"), "\\[a\\](https\\://b)");
-    }
-
-    #[test]
-    fn names_of_settings_are_left_out() {
-        for (text, expected) in [
-            ("9 more messages, 7 s of quiet, or its name", "9 more messages, 7 s of quiet, or its name"),
-            (
-                "the guild's daily token budget (models.guild_tokens_per_day), free again in 5 h",
-                "the guild's daily token budget, free again in 5 h",
-            ),
-            ("a (kind) word", "a (kind) word"),
-            ("open (ended", "open (ended"),
-        ] {
-            assert_eq!(without_settings(text), expected);
-        }
-    }
+    use crate::ports::backend::Detail;
 
     #[test]
     fn a_refusal_says_what_to_do_without_internal_details() {
@@ -226,16 +254,39 @@ mod tests {
             Refused::Unavailable { detail: hidden.into(), retry_after: None },
             Refused::TooMany { detail: hidden.into(), retry_after: std::time::Duration::from_secs(7) },
         ] {
-            let text = refusal_text(&refused);
+            let text = refusal_text(&refused).in_language("de");
             assert!(!text.contains("/var") && !text.contains("discord:") && text.ends_with('.'), "{text}");
         }
         let shared = Refused::conflict("Aria and Ari share the name \"ari\"; two companions of one guild cannot share a name");
-        assert!(refusal_text(&shared).contains("cannot share a name"));
+        assert!(refusal_text(&shared).in_language("fr").contains("cannot share a name"));
     }
 
     #[test]
-    fn the_help_fits_into_one_message() {
-        assert_eq!(fitted(HELP), HELP);
+    fn a_refusal_of_the_backend_is_in_the_language_of_the_reader() {
+        let refused = Refused::conflict(Detail::of("refusals.too_many_companions", json!({ "count": 9, "most": 8 })));
+        let text = |language| refusal_text(&refused).in_language(language);
+
+        assert!(
+            text("de").contains("höchstens 8") && text("es-419").contains("como máximo"),
+            "{} {}",
+            text("de"),
+            text("es-419")
+        );
+        assert!(text("ja").contains("at most 8"), "without a translation it is in English: {}", text("ja"));
+    }
+
+    #[test]
+    fn names_are_listed_as_in_each_language() {
+        let list = |count: usize| listed(&["Aria", "B*o", "Cleo"].map(Arc::from)[..count]);
+
+        assert_eq!(
+            [0, 1, 2, 3].map(|count| list(count).in_language("en-GB")),
+            ["nobody", "Aria", "Aria and B\\*o", "Aria, B\\*o and Cleo"]
+        );
+        assert_eq!(
+            (list(3).in_language("de"), list(3).in_language("ja")),
+            ("Aria, B\\*o und Cleo".to_owned(), "Aria、B\\*o、Cleo".to_owned())
+        );
     }
 
     proptest! {
@@ -246,14 +297,6 @@ mod tests {
             let fitted = fitted(&text);
 
             prop_assert!(fitted.chars().count() <= LONGEST);
-        }
-
-        #[test]
-        fn escaped_text_stays_in_one_line(text in any::<String>()) {
-            let shown = verbatim(&text);
-
-            let leaves = shown.contains(['\n', '\r', '\u{202e}']);
-            prop_assert!(!leaves);
         }
     }
 }

@@ -48,6 +48,9 @@ pub struct Guild {
     /// The channel for Discord's own messages, such as those about new members.
     #[serde(default, deserialize_with = "maybe")]
     pub system_channel_id: Option<Snowflake>,
+    /// The guild's language. English unless its managers chose another.
+    #[serde(default, deserialize_with = "maybe")]
+    pub preferred_locale: String,
     /// When the bot was invited. Only in GUILD_CREATE.
     #[serde(default, deserialize_with = "maybe")]
     joined_at: Option<String>,

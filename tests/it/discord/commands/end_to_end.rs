@@ -37,6 +37,11 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     let why = ask(ana, sub("why", json!([]))).await;
     assert!(why.contains("**Aria** decided to speak (it was addressed)"), "{why}");
     assert!(why.contains("**What they wait for now**\n• "), "{why}");
+    discord.set_language(ana, "de");
+    let why = ask(ana, sub("why", json!([]))).await;
+    assert!(why.contains("**Aria** hat entschieden, etwas zu sagen (wurde angesprochen)"), "{why}");
+    assert!(why.contains("**Worauf sie gerade warten**\n• ") && !why.contains("thinks"), "{why}");
+    discord.set_language(ana, "en-US");
     let level = json!({ "type": 3, "name": "level", "value": "very_quiet" });
     ask(kim, sub("talkativeness", json!([level]))).await;
     assert!(ask(ana, me("ignore", json!([]))).await.contains("until you use"));
@@ -62,7 +67,7 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     let question = discord.answer_to(asked).await;
     let button = question.data["components"][0]["components"][0]["custom_id"].as_str().expect("a button");
     let forgotten = discord.final_answer(discord.press(ana, general, button)).await.content;
-    assert!(forgotten.starts_with("Forgotten: 1 message of yours"), "{forgotten}");
+    assert!(forgotten.starts_with("Forgotten: your messages (1), with"), "{forgotten}");
     assert!(!server.history(&room).await.iter().any(|(.., text)| text == "hey aria, how was your day?"));
     assert!(ask(kim, sub("pause", json!([]))).await.starts_with("Paused in this channel: Aria."));
     assert!(ask(kim, sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** is no longer here."));

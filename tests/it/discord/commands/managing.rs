@@ -53,13 +53,16 @@ async fn companions_speak_only_when_spoken_to_until_another_level_is_chosen() {
     let one = ask(sub("talkativeness", json!([level("spoken_to"), companion("Aria")]))).await;
     assert!(one.contains("**Aria** speaks only when it is spoken to.") && !one.contains("In this channel, companions"), "{one}");
     let night = ask(sub("talkativeness", json!([hours("23:00-08:00"), companion("Ben")]))).await;
-    assert!(night.contains("**Ben** speaks up now and then, but only when it is spoken to in the hours 23:00-08:00."), "{night}");
+    assert!(
+        night.contains("**Ben** speaks up now and then. In the hours 23:00-08:00, it speaks only when it is spoken to."),
+        "{night}"
+    );
     let all = ask(sub("talkativeness", json!([level("spoken_to")]))).await;
-    assert!(all.contains("In this channel, companions speak only when they are spoken to at all times."), "{all}");
+    assert!(all.contains("In this channel, companions speak only when they are spoken to, at all times."), "{all}");
     assert!(ask(sub("status", json!([]))).await.contains("In this channel, companions speak only when they are spoken to"));
     let eager = ask(sub("talkativeness", json!([level("eager")]))).await;
     assert!(eager.contains("**Aria** often speaks up.") && !eager.contains("In this channel, companions"), "{eager}");
-    assert!(eager.contains("**Ben** often speaks up, but only when it is spoken to in the hours 23:00-08:00."), "{eager}");
+    assert!(eager.contains("**Ben** often speaks up. In the hours 23:00-08:00, it speaks only when it is spoken to."), "{eager}");
     assert!(ask(sub("talkativeness", json!([hours("at night")]))).await.contains("such as `23:00-08:00`"));
     assert!(ask(sub("talkativeness", json!([]))).await.starts_with("Choose a level"));
 }
@@ -218,7 +221,7 @@ async fn people_can_opt_out_and_be_forgotten() {
     assert!(ask(me("forget", json!([]))).await.contains("cannot be undone"));
     assert!(scene.backend.probe().forgotten.is_empty(), "nothing is forgotten by mistake");
     let forgotten = scene.confirmed(scene.ana, me("forget", json!([]))).await;
-    assert!(forgotten.starts_with("Forgotten: 2 messages of yours, with 1 decision and 0 summaries"), "{forgotten}");
+    assert!(forgotten.starts_with("Forgotten: your messages (2), with the decisions (1) and summaries (0)"), "{forgotten}");
     let forget = scene.backend.probe().forgotten.pop().expect("a request to forget Ana");
     assert_eq!((forget.guild, &*forget.person), (guild.clone(), person.as_str()));
 
@@ -257,7 +260,7 @@ async fn a_person_gets_the_own_data_as_a_file_of_bounded_size_with_the_newest_fi
     let (text, own) = exported().await;
     let days: Vec<_> = own.iter().map(|line| line["at"].as_str().expect("a time")[8..10].to_owned()).collect();
     assert_eq!(days, ["09", "08", "07", "06", "05", "04", "03"]);
-    assert!(text.contains("**2 older messages do not fit into the file.** The operators"), "{text}");
+    assert!(text.contains("**Older messages do not fit into the file: 2.** The operators"), "{text}");
 }
 
 #[tokio::test]

@@ -115,7 +115,7 @@ async fn a_new_server_is_set_up_from_the_invitation_to_the_first_answer() {
     server.kill().await;
     let server = new.start(&premises).await;
     let page = menu.choose("setup:level:", &["spoken_to"]).await;
-    assert!(page.contains("speak only when they are spoken to at all times"), "{page}");
+    assert!(page.contains("speak only when they are spoken to, at all times"), "{page}");
     assert_eq!(menu.chosen("setup:level:"), ["spoken_to"]);
     menu.choose("setup:level:", &["quiet"]).await;
     let page = menu.choose("setup:hours:", &["23:00-08:00"]).await;

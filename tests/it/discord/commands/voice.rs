@@ -68,7 +68,7 @@ async fn commands_bring_companions_into_a_call_tell_who_is_heard_and_send_them_o
     assert_eq!(answer, "Enter a voice channel first, or name one: `/tertulia voice join where:…`");
     let (anas_call, kims_call) = (discord.call(ana, scene.harbour).await, discord.call(kim, scene.harbour).await);
     let answer = scene.ask(kim, voice("join", json!([]))).await;
-    assert_eq!(answer, format!("No companion is in {place} yet. Add one first: `/tertulia join` where:{place}"));
+    assert_eq!(answer, format!("No companion is in {place} yet. Add one first: `/tertulia join where:` {place}"));
     scene.add_aria().await;
     let answer = scene.ask(ana, voice("join", json!([]))).await;
     assert!(answer.contains(&format!("**Manage Channels** in {place}")), "{answer}");

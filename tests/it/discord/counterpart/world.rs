@@ -27,6 +27,8 @@ pub struct World {
     pub interactions: BTreeMap<Id, Interaction>,
     /// Who is in a voice channel, by guild and user.
     pub voice_states: BTreeMap<(Id, Id), VoiceState>,
+    /// The languages of people and guilds. Without an entry: English.
+    pub languages: BTreeMap<Id, &'static str>,
     /// People who accept no direct messages.
     pub closed_directs: BTreeSet<Id>,
     ids: Ids,
@@ -35,6 +37,11 @@ pub struct World {
 }
 
 impl World {
+    /// The language of a person or a guild.
+    pub fn language(&self, of: Id) -> &'static str {
+        self.languages.get(&of).copied().unwrap_or("en-US")
+    }
+
     /// A world with only an application, its bot and its owner.
     pub fn new(name: &str, token: &str, behind: Duration) -> Self {
         let mut ids = Ids::default();
@@ -64,6 +71,7 @@ impl World {
             without_two_factors: BTreeSet::new(),
             interactions: BTreeMap::new(),
             voice_states: BTreeMap::new(),
+            languages: BTreeMap::new(),
             closed_directs: BTreeSet::new(),
             ids,
             behind,

@@ -30,6 +30,9 @@ pub struct Payload {
     /// The language of the user.
     #[serde(default, deserialize_with = "maybe")]
     pub locale: String,
+    /// The preferred language of the guild.
+    #[serde(default, deserialize_with = "maybe")]
+    pub guild_locale: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
     pub app_permissions: Option<Permissions>,
 }

@@ -9,11 +9,11 @@ use crate::snowflake::id;
 
 #[test]
 fn a_healthy_channel_says_so() {
-    let text = describe(&status(), None).unwrap();
+    let text = described(&status(), None);
 
     assert_eq!(
         text,
-        "**Who is here**\n• **Aria** speaks up now and then.\n• **Ben** often speaks up, but is paused: it says nothing.\n\
+        "**Who is here**\n• **Aria** speaks up now and then.\n• **Ben** often speaks up. It is paused, and says nothing.\n\
          Voice notes show only their length: their words are not recognised. `/tertulia voice notes switch:on` turns that on.\n\n\
          Everything works: companions can read and speak here."
     );
@@ -25,18 +25,18 @@ fn a_channel_without_companions_explains_how_to_begin() {
     let direct =
         ChannelStatus { here: ChannelContext { guild: None, kind: Some(ChannelType::Private), ..here() }, ..empty.clone() };
 
-    let text = describe(&empty, None).unwrap();
+    let text = described(&empty, None);
     assert!(text.starts_with("**No companion is here yet.**\nTo add one: `/tertulia join companion:aria` (you need"), "{text}");
     assert!(text.contains("Available companions: aria and ben."), "{text}");
-    assert!(!describe(&direct, None).unwrap().contains("Manage Channels"));
+    assert!(!described(&direct, None).contains("Manage Channels"));
     let unconfigured = ChannelStatus { all: Vec::new(), ..empty };
-    assert!(describe(&unconfigured, None).unwrap().contains("The operator of the bot can configure some."));
+    assert!(described(&unconfigured, None).contains("The operator of the bot can configure some."));
 }
 
 #[test]
 fn a_new_thread_lists_the_companions_that_will_join() {
     let thread = ChannelContext { kind: Some(ChannelType::PublicThread), parent: Some(id(30)), ..here() };
-    let text = describe(&ChannelStatus { here: thread, future_room: status().room, room: None, ..status() }, None).unwrap();
+    let text = described(&ChannelStatus { here: thread, future_room: status().room, room: None, ..status() }, None);
 
     assert!(text.starts_with("**Who is here**: those of <#30>, as soon as somebody says something in this thread"), "{text}");
     assert!(text.contains("**Aria**"), "{text}");
@@ -50,14 +50,14 @@ fn every_problem_is_listed_with_what_to_do() {
         why: "The channel has 15 webhooks.".into(),
         retry_at: None,
     };
-    let until = |what| Some((what, Moment::from_micros(1_777_636_900_000_000)));
+    let until = |quarantined| Some((quarantined, Moment::from_micros(1_777_636_900_000_000)));
     let cases: [(ChannelStatus, &[&str]); 9] = [
         (
-            ChannelStatus { quarantined_until: until("server"), ..status() },
+            ChannelStatus { quarantined_until: until(Quarantined::Server), ..status() },
             &["Problems", "Companions of this server are stopped after repeated failures. They try again <t:1777636900:R>;"],
         ),
         (
-            ChannelStatus { quarantined_until: until("channel"), ..status() },
+            ChannelStatus { quarantined_until: until(Quarantined::Channel), ..status() },
             &["Problems", "Companions of this channel are stopped after repeated failures. They try again <t:1777636900:R>;"],
         ),
         (
@@ -73,22 +73,22 @@ fn every_problem_is_listed_with_what_to_do() {
     ];
 
     for (status, expected) in cases {
-        let text = describe(&status, None).unwrap();
+        let text = described(&status, None);
         for expected in expected {
             assert!(text.contains(expected), "{expected}: {text}");
         }
     }
     let unknown = ChannelStatus { missing: None, ..status() };
-    assert!(describe(&unknown, None).unwrap().contains("No problem is known."));
+    assert!(described(&unknown, None).contains("No problem is known."));
 }
 
 #[test]
 fn the_status_of_one_companion_can_be_requested() {
-    let text = describe(&status(), Some("BEN")).unwrap();
+    let text = described(&status(), Some("BEN"));
     assert!(text.contains("**Ben**") && !text.contains("**Aria**"), "{text}");
 
     let Err(Answer::Refused(text)) = describe(&status(), Some("zed")) else { panic!("zed is not there") };
-    assert_eq!(text, "“zed” is not in this channel. In this channel: Aria and Ben.");
+    assert_eq!(text.in_language("en-US"), "“zed” is not in this channel. In this channel: Aria and Ben.");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn a_companion_that_ended_the_conversation_says_when_it_returns() {
     ] {
         let state = CompanionState { closing: stage, heard_closed: 7, ..state() };
 
-        let line = companion(&member_named("aria", "Aria", "average", false), Some(&state));
+        let line = companion(&member_named("aria", "Aria", "average", false), Some(&state)).in_language("en-US");
 
         assert!(line.ends_with(expected), "{line}");
     }
@@ -112,9 +112,13 @@ fn companions_over_the_limit_are_counted() {
     let many = (0..40).map(|number| member_named(&format!("c{number}"), &"ü".repeat(60), "average", false)).collect();
     let crowded = ChannelStatus { room: Some(Room { companions: many, ..status().room.unwrap() }), ..status() };
 
-    let text = describe(&crowded, None).unwrap();
+    let text = described(&crowded, None);
 
     assert!(text.contains("• and 28 more") && text.chars().count() < 2_000, "{text}");
+}
+
+fn described(status: &ChannelStatus, typed: Option<&str>) -> String {
+    describe(status, typed).unwrap().in_language("en-US")
 }
 
 fn status() -> ChannelStatus {

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::*;
 use crate::voice::Counts;
 
@@ -22,15 +24,19 @@ fn status() -> CallStatus {
         people: Vec::new(),
         troubles: Vec::new(),
     };
-    let heard = ["Ana", "B*o"].map(Arc::from).to_vec();
+    let heard = ["Ana", "B*o"].map(|name| Text::Plain(quoting::verbatim(name))).to_vec();
     CallStatus { call, room: None, speech, heard, ignored: 1, is_stage: false }
+}
+
+fn described(status: &CallStatus) -> String {
+    describe(status).in_language("en-US")
 }
 
 #[test]
 fn the_status_tells_who_is_heard_how_and_how_long() {
-    let text = describe(&status());
+    let text = described(&status());
 
-    assert!(text.starts_with("**In the call of <#5>** for 12 minutes, encrypted end to end."), "{text}");
+    assert!(text.starts_with("**In the call of <#5>** for 12 min, encrypted end to end."), "{text}");
     assert!(text.contains("Heard: Ana and B\\*o. One more is there, and is not listened to."), "{text}");
     assert!(text.contains("Ears: **deepgram** at api.deepgram.com; words are recognised."), "{text}");
     assert!(text.contains("Voices: **rehearsal** on the machine of the bot."), "{text}");
@@ -43,16 +49,16 @@ fn the_status_tells_what_does_not_work() {
     trouble.call.is_connected = false;
     trouble.call.trouble = Some("Discord does not let the bot in".to_owned());
     assert!(
-        describe(&trouble).contains("**On the way into the call of <#5>.**\n• It does not work yet"),
+        described(&trouble).contains("**On the way into the call of <#5>.**\n• It does not work yet"),
         "{}",
-        describe(&trouble)
+        described(&trouble)
     );
 
     let mut audience = status();
     (audience.call.silence.is_suppressed, audience.is_stage) = (true, true);
-    assert!(describe(&audience).contains("Invite to Speak."), "{}", describe(&audience));
+    assert!(described(&audience).contains("Invite to Speak."), "{}", described(&audience));
     audience.is_stage = false;
-    assert!(describe(&audience).contains("allow Speak."), "{}", describe(&audience));
+    assert!(described(&audience).contains("allow Speak."), "{}", described(&audience));
 }
 
 #[test]
@@ -60,7 +66,7 @@ fn the_status_tells_what_a_moderator_did_to_the_bot() {
     let told = |silence| {
         let mut status = status();
         status.call.silence = silence;
-        describe(&status)
+        described(&status)
     };
 
     let muted = told(Silence { is_muted: true, ..Silence::default() });
@@ -76,7 +82,7 @@ fn the_status_tells_which_services_fail_and_that_the_call_was_downgraded() {
     let told = |trouble: &[Trouble]| {
         let mut status = status();
         status.speech.troubles = trouble.to_vec();
-        describe(&status)
+        described(&status)
     };
 
     let deaf = told(&[Trouble::RecognitionFailed]);
@@ -87,13 +93,13 @@ fn the_status_tells_which_services_fail_and_that_the_call_was_downgraded() {
     assert!(told(&[Trouble::RecognitionUsedUp]).contains("may have recognised is used up"));
     let mut downgraded = status();
     (downgraded.call.is_end_to_end, downgraded.call.is_downgraded) = (false, true);
-    let downgraded = describe(&downgraded);
+    let downgraded = described(&downgraded);
     assert!(downgraded.contains("not encrypted end to end.\n• Discord has downgraded the call"), "{downgraded}");
 }
 
 #[test]
 fn durations_are_told_in_words() {
-    let told = [59, 60, 125, 3_600, 7_325].map(|secs| duration(Duration::from_secs(secs)));
+    let told = [59, 60, 125, 3_600, 7_325].map(|secs| duration(Duration::from_secs(secs)).in_language("en-US"));
 
-    assert_eq!(told, ["less than a minute", "a minute", "2 minutes", "1 h 0 min", "2 h 2 min"]);
+    assert_eq!(told, ["less than a minute", "1 min", "2 min", "1 h 0 min", "2 h 2 min"]);
 }

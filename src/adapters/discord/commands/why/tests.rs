@@ -15,7 +15,7 @@ fn every_reason_is_described_without_jargon() {
         for reason in Reason::ALL {
             let decision = if matches!(reason, Reason::ModelYes | Reason::Event) { "YES" } else { "NO" };
 
-            let line = decision_line(&room(), &record(trigger, decision, reason.as_str()));
+            let line = decision_line(&room(), &record(trigger, decision, reason.as_str())).in_language("en-US");
 
             assert!(line.starts_with("• <t:1777636800:R> **Aria** "), "{line}");
             assert!(!line.contains(reason.as_str()) || matches!(reason, Reason::Paused | Reason::Budget), "{line}");
@@ -33,7 +33,8 @@ fn decisions_are_listed_newest_first_with_what_companions_wait_for() {
         WaitingFor { text: "Aria thinks *twice*.".into(), messages: Some(9), lull_at: None, retry_at: None, unsettled: 0 };
     let room = room();
 
-    let text = describe(&room, &[(first, None), (second, Some("The *platform* refused it.".to_owned()))], &[waiting]);
+    let text = describe(&room, &[(first, None), (second, Some(Text::Plain(verbatim("The *platform* refused it."))))], &[waiting])
+        .in_language("en-US");
 
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(
@@ -55,9 +56,11 @@ fn a_companion_that_lost_the_floor_is_described_so() {
     lost.more = Map::from_iter([("floor".to_owned(), json!("lost"))]);
 
     assert!(
-        decision_line(&room(), &lost).ends_with("wanted to speak (a companion had spoken), but another companion went first")
+        decision_line(&room(), &lost)
+            .in_language("en-US")
+            .ends_with("wanted to speak (a companion had spoken), but another companion went first")
     );
-    assert!(describe(&room(), &[], &[]).contains("Nothing was decided here yet"));
+    assert!(describe(&room(), &[], &[]).in_language("en-US").contains("Nothing was decided here yet"));
 }
 
 #[test]
@@ -65,7 +68,7 @@ fn a_role_that_may_not_address_companions_is_named_as_the_reason() {
     let mut restricted = record(Trigger::Lull, "NO", "other_addressed");
     restricted.more = Map::from_iter([("by_role".to_owned(), json!(true))]);
 
-    let line = decision_line(&room(), &restricted);
+    let line = decision_line(&room(), &restricted).in_language("en-US");
 
     assert!(line.contains("may not address companions here"), "{line}");
 }
@@ -75,7 +78,7 @@ fn a_long_answer_is_cut_at_a_line() {
     let mut long = record(Trigger::Lull, "NO", "model_no");
     long.more = Map::from_iter([("why".to_owned(), json!("*".repeat(10_000)))]);
 
-    let text = fitted(&describe(&room(), &vec![(long, None); MOST_DECISIONS], &[]));
+    let text = fitted(&describe(&room(), &vec![(long, None); MOST_DECISIONS], &[]).in_language("en-US"));
 
     assert!(text.chars().count() <= 2_000);
     assert!(text.ends_with("”\n…") || text.ends_with('”'), "{text}");

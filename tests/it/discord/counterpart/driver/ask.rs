@@ -251,7 +251,7 @@ impl State {
             "channel": self.world.channel_json(&target_channel),
             "version": 1,
             "app_permissions": app_permissions,
-            "locale": "en-US",
+            "locale": self.world.language(user),
             "entitlements": [],
             "authorizing_integration_owners": { "0": guild.map_or_else(|| "0".to_owned(), |guild| guild.id.to_string()) },
             "context": if guild.is_some() { 0 } else { 1 },
@@ -260,8 +260,9 @@ impl State {
         event["channel"]["permissions"] = json!(permissions);
         if let Some(guild) = guild {
             event["guild_id"] = json!(guild.id);
-            event["guild"] = json!({ "id": guild.id, "locale": "en-US", "features": [] });
-            event["guild_locale"] = json!("en-US");
+            let locale = self.world.language(guild.id);
+            event["guild"] = json!({ "id": guild.id, "locale": locale, "features": [] });
+            event["guild_locale"] = json!(locale);
             event["member"] = guild.members[&user].json(&self.world.users[&user]);
             event["member"]["permissions"] = json!(permissions);
         } else {

@@ -81,6 +81,11 @@ impl Counterpart {
         person
     }
 
+    /// Sets the language of a person or a guild.
+    pub fn set_language(&self, of: Id, language: &'static str) {
+        self.with(|state| drop(state.world.languages.insert(of, language)));
+    }
+
     pub fn join(&self, guild: Id, user: Id) {
         self.with(|state| state.add_member(guild, user));
     }
