@@ -222,7 +222,6 @@ mod tests {
             backups_kept: 3,
             compact_after_days: days,
             compact_hour: hour,
-            room_files_mb: 512,
         }
     }
 
