@@ -187,9 +187,6 @@ pub struct Attachment {
     pub duration_secs: Option<f64>,
     #[serde(default, deserialize_with = "maybe")]
     pub flags: Option<AttachmentFlags>,
-    /// The address of the file, which expires after a day.
-    #[serde(default, deserialize_with = "maybe")]
-    pub url: String,
 }
 
 #[derive(Clone, Debug, Deserialize)]
