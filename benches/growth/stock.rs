@@ -82,7 +82,7 @@ impl Stock {
     pub async fn call(&self, store: &dyn Store, channels: usize, now: Moment) -> anyhow::Result<()> {
         let mut terms = Terms { store, held: BTreeMap::new() };
         let mut called = message("Name0, what do you think of it?");
-        called.address = Address { companions: vec!["name0".into()], others: false };
+        called.address = Address { companions: vec!["name0".into()], ..Address::default() };
         let event = Event::Said { message: called, reply_to: None, reply: None, said_at: None };
         let mut group = Vec::new();
         for (channel_key, no) in self.channel_keys().take(channels) {
