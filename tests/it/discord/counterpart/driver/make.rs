@@ -83,7 +83,9 @@ impl Counterpart {
 
     /// Sets the language of a person or a guild.
     pub fn set_language(&self, of: Id, language: &'static str) {
-        self.with(|state| drop(state.world.languages.insert(of, language)));
+        self.with(|state| {
+            state.world.languages.insert(of, language);
+        });
     }
 
     pub fn join(&self, guild: Id, user: Id) {
