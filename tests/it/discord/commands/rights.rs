@@ -47,6 +47,7 @@ fn table() -> Vec<(Needs, &'static str, Value)> {
         of(Nothing, plain("about")),
         of(Nothing, plain("help")),
         of(Nothing, plain("stop")),
+        of(Nothing, plain("again")),
         of(Channels, plain("clear")),
         of(Nothing, plain("companion")),
         of(Either, plain("setup")),

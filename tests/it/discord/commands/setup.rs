@@ -46,7 +46,7 @@ impl Newcomers {
 
     pub async fn start(&self, premises: &Premises) -> Server {
         let server = premises.start().await;
-        self.discord.wait_for("the commands", |state| state.world.commands.len() == 4).await;
+        self.discord.wait_for("the commands", |state| state.world.commands.len() == 6).await;
         self.discord.sessions(1).await;
         server
     }
