@@ -157,13 +157,16 @@ enum VisionValue {
 #[serde(rename_all = "lowercase")]
 enum VisionWord {
     Auto,
+    /// From the environment, which has texts.
+    True,
+    False,
 }
 
 impl From<VisionValue> for Vision {
     fn from(value: VisionValue) -> Self {
         match value {
-            VisionValue::IsOn(false) => Self::Off,
-            VisionValue::IsOn(true) => Self::On,
+            VisionValue::IsOn(false) | VisionValue::Word(VisionWord::False) => Self::Off,
+            VisionValue::IsOn(true) | VisionValue::Word(VisionWord::True) => Self::On,
             VisionValue::Word(VisionWord::Auto) => Self::Auto,
         }
     }

@@ -257,7 +257,7 @@ mod tests {
         let read = |text: &str| {
             let path = PathBuf::from("data");
             let value = serde_json::json!({ "engine": "sled", "path": path, "guild_retention_days": {}, "backup_every": text, "backups_kept": 3,
-                "compact_after_days": 7, "compact_hour": 4 });
+                "compact_after_days": 7, "compact_hour": 4, "room_files_mb": 1_024 });
             serde_json::from_value::<Storage>(value)
         };
 

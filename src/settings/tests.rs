@@ -128,7 +128,7 @@ fn what_is_wrong_in_a_file_is_reported_with_its_line_and_what_is_known() {
             "an unknown key that is like no other",
             "[storage]\nzzz = 1\n",
             "2: storage.zzz is not a known key; known keys: engine, url, url_file, path, retention_days, guild_retention_days, \
-             backup_every, backups_kept, compact_after_days, compact_hour",
+             room_files_mb, backup_every, backups_kept, compact_after_days, compact_hour",
         ),
         ("a quoted key, which is no path", "\"gate.max_buffer\" = 7\n", "1: gate.max_buffer is not a known key"),
         ("a flag for a number", "[gate]\nmax_buffer = true\n", "2: gate.max_buffer = true is not a whole number from 0 up"),
