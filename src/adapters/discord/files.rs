@@ -27,10 +27,11 @@ pub enum NotReadable {
     /// The address has expired, or the file was deleted.
     Expired,
     /// Too many files were read in this minute. `is_first` is true once in a minute.
-    TooMany {
-        is_first: bool,
-    },
+    TooMany { is_first: bool },
+    /// It could not be read now.
     Failed(String),
+    /// It cannot be read.
+    Refused(String),
 }
 
 /// A client for files.
@@ -64,7 +65,7 @@ impl Files {
     /// See [`NotReadable`].
     pub async fn read(&self, url: &str) -> Result<Vec<u8>, NotReadable> {
         let url = Url::parse(url).ok().filter(|url| self.is_own(url));
-        let url = url.ok_or_else(|| NotReadable::Failed("its address is not one of Discord's".to_owned()))?;
+        let url = url.ok_or_else(|| NotReadable::Refused("its address is not one of Discord's".to_owned()))?;
         self.count()?;
         // The semaphore is never closed.
         let _place = self.places.acquire().await;
@@ -95,12 +96,15 @@ impl Files {
         match response.status() {
             StatusCode::OK => {}
             StatusCode::FORBIDDEN | StatusCode::NOT_FOUND | StatusCode::GONE => return Err(NotReadable::Expired),
-            status => return Err(failed(&format!("it is answered with {status}"))),
+            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                return Err(failed(&format!("it is answered with {status}")));
+            }
+            status => return Err(NotReadable::Refused(format!("it is answered with {status}"))),
         }
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| failed(&reason(&error)))? {
             if bytes.len() + chunk.len() > MOST_BYTES {
-                return Err(failed(&"it is too large"));
+                return Err(NotReadable::Refused("it is too large".to_owned()));
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -131,7 +135,7 @@ mod tests {
             "file:///etc/passwd",
             "",
         ] {
-            let Err(NotReadable::Failed(why)) = files.read(foreign).await else { panic!("{foreign} is read") };
+            let Err(NotReadable::Refused(why)) = files.read(foreign).await else { panic!("{foreign} is read") };
             assert_eq!(why, "its address is not one of Discord's", "{foreign}");
         }
         let is_own = |url: &str| files.is_own(&Url::parse(url).unwrap());

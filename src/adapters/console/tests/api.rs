@@ -21,7 +21,7 @@ async fn a_room_is_created_changed_listed_and_deleted() {
             "id": id, "name": name, "ai": true, "aliases": [], "external": false, "interjection": "average", "repetition": true,
             "model": { "main": "main", "side": "side" }, "paused": false,
         });
-        json!({ "id": "study", "guild": "home", "companions": [companion], "paused": false, "last_at": null })
+        json!({ "id": "study", "guild": "home", "companions": [companion], "paused": false, "last_at": null, "voice_notes": "off" })
     };
     assert_eq!(made, (201, study("ben", "Ben")));
     assert_eq!(again, (200, study("aria", "Aria")));

@@ -129,7 +129,7 @@ async fn a_foreign_page_cannot_sign_in_or_out() {
 #[tokio::test]
 async fn every_response_has_the_security_headers() {
     let world = World::new().await;
-    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; manifest-src 'self'; img-src 'self' blob:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; manifest-src 'self'; img-src 'self' blob:; media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
     for path in ["/", "/signin", "/api/rooms", "/api/nothing", "/api/rooms/boom", "/healthz", "/api/live"] {
         let response = world.request(Method::GET, path).send().await.unwrap();

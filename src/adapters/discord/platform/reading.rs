@@ -33,6 +33,7 @@ impl Discord {
             NotReadable::TooMany { .. } => later(Some(MINUTE), "too many files are read"),
             NotReadable::Expired => later(None, "Discord has no file at this address"),
             NotReadable::Failed(why) => later(None, &why),
+            NotReadable::Refused(why) => NotRead::Never(why),
         })
     }
 
