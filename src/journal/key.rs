@@ -248,7 +248,7 @@ pub fn file_parts(ward: Ward, channel: ChannelNo, message: Seq, file: u64) -> Ke
     file_parts_from(ward, channel, message).number(file)
 }
 
-/// The message that a key of [`file`] names.
+/// The message that a key of [`file()`] names.
 pub fn message_of_file(key: &Key) -> Option<Seq> {
     key.as_bytes().get(6..14)?.try_into().ok().map(u64::from_be_bytes).map(Seq)
 }

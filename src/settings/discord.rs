@@ -21,7 +21,7 @@ const LONGEST_TOKEN: usize = 256;
 pub const MOST_SHARDS: u32 = 16_000;
 
 /// The maximum number of companions of its own that a guild can have. With the operator's, they should fit into one of Discord's menus.
-const MOST_OWN_COMPANIONS: u32 = 20;
+pub const MOST_OWN_COMPANIONS: u32 = 20;
 /// The maximum number of bridges. They are searched for each message of a program.
 pub const MOST_BRIDGES: usize = 100;
 
