@@ -1,9 +1,9 @@
-// The tools of a message on a phone: what they cover.
+// On a phone: what the tools of a message cover, and what a press beside a menu does.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { world } from './support/world.mjs';
+import { openMenu, PHONE, world } from './support/world.mjs';
 
 const it = world();
 
@@ -30,3 +30,23 @@ for (const [locale, width] of [['en-GB', 320], ['de-DE', 320], ['de-DE', 360], [
     }
   });
 }
+
+test('a finger beside the open menu or the list of rooms closes it, and presses nothing else', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true });
+  const suggestion = page.locator('.suggestion').first();
+  await suggestion.waitFor();
+  const { x, y } = await suggestion.boundingBox();
+  const beside = async () => page.touchscreen.tap(x + 5, y + 10);
+
+  await openMenu(page);
+  await beside();
+  await page.locator('#room-menu').waitFor({ state: 'hidden' });
+  await page.locator('#room-title').tap();
+  await page.locator('#side').waitFor();
+  await page.touchscreen.tap(PHONE.width - 5, y + 10);
+  await page.locator('#side').waitFor({ state: 'hidden' });
+  assert.equal(await page.locator('.chat-message').count(), 0);
+  await beside();
+  await page.locator('.chat-message').first().waitFor();
+});

@@ -101,26 +101,6 @@ test('the browser’s Back cancels an edit, a reply and a search before it leave
   assert.equal(page.url(), address);
 });
 
-test('a finger beside the open menu or the list of rooms closes it, and presses nothing else', async t => {
-  const room = await it.server.room({ companions: ['aria'] });
-  const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true });
-  const suggestion = page.locator('.suggestion').first();
-  await suggestion.waitFor();
-  const { x, y } = await suggestion.boundingBox();
-  const beside = async () => page.touchscreen.tap(x + 5, y + 10);
-
-  await openMenu(page);
-  await beside();
-  await page.locator('#room-menu').waitFor({ state: 'hidden' });
-  await page.locator('#room-title').tap();
-  await page.locator('#side').waitFor();
-  await page.touchscreen.tap(PHONE.width - 5, y + 10);
-  await page.locator('#side').waitFor({ state: 'hidden' });
-  assert.equal(await page.locator('.chat-message').count(), 0);
-  await beside();
-  await page.locator('.chat-message').first().waitFor();
-});
-
 test('without a connection the header still fits', async t => {
   const room = await it.server.room({ companions: ['aria', 'bruno'] });
   const page = await it.open(t, room, { locale: 'de-DE', viewport: PHONE, hasTouch: true, isMobile: true });
