@@ -19,7 +19,7 @@ function fill(node, shown, nodes) {
 }
 
 // So many others stand in the head by name.
-const mostNames = () => (matchMedia('(max-width: 48em)').matches ? 2 : 3);
+const mostNames = () => (matchMedia('(max-width: 48em)').matches ? 1 : 3);
 
 // `me()` is the person of this window, `tone(id)` the accent of a companion. With `isGuest` all are listed, and that companions are no people; otherwise the
 // others, the first by name.
