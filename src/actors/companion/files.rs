@@ -62,7 +62,9 @@ impl Files {
         for (seq, message) in messages.into_iter().rev() {
             for attachment in &message.attachments {
                 let is_picture = attachment.kind == Kind::Image && with_pictures && !attachment.is_spoiler;
-                if files.messages.len() == MOST_FILES || !is_picture && !is_text(attachment) {
+                // Without vision nothing is fetched from a platform.
+                let is_text = is_text(attachment) && (with_pictures || attachment.stored().is_some());
+                if files.messages.len() == MOST_FILES || !is_picture && !is_text {
                     continue;
                 }
                 let known = read.lock().get(&(seq, attachment.id.clone())).cloned();
