@@ -46,9 +46,9 @@ pub struct Attachment {
     /// Whether its author hid it as a spoiler.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spoiler: bool,
-    /// The platform's URL of its bytes, which may expire. `None` if the store has them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<Arc<str>>,
+    /// Whether its bytes are on the platform, and not in the store.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_platform: bool,
 }
 
 named! {
@@ -80,13 +80,13 @@ impl Attachment {
     /// A file without a description, of unknown dimensions.
     pub fn new(id: Arc<str>, media_type: Arc<str>, name: Arc<str>, bytes: u64) -> Self {
         let kind = Kind::of(&media_type);
-        let (pixels, secs, description, url) = (None, None, "".into(), None);
-        Self { id, kind, media_type, name, bytes, pixels, secs, description, is_spoiler: false, url }
+        let (pixels, secs, description) = (None, None, "".into());
+        Self { id, kind, media_type, name, bytes, pixels, secs, description, is_spoiler: false, on_platform: false }
     }
 
     /// The number of its record in the store. `None` if the bytes are on the platform.
     pub fn stored(&self) -> Option<u64> {
-        if self.url.is_some() { None } else { self.id.parse().ok() }
+        if self.on_platform { None } else { self.id.parse().ok() }
     }
 
     /// The line in the text of its message that describes it.

@@ -41,7 +41,7 @@ async fn post_as(
     change(&mut file);
     let text = with_lines(words, std::slice::from_ref(&file));
     let files =
-        if file.url.is_some() { Vec::new() } else { vec![StoredFile { media_type: media_type.into(), bytes: bytes.into() }] };
+        if file.on_platform { Vec::new() } else { vec![StoredFile { media_type: media_type.into(), bytes: bytes.into() }] };
     let message = InboundMessage {
         id: Some("message-7".into()),
         own_words: Some(words.into()),

@@ -21,9 +21,6 @@ use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
 use crate::settings::safety::Safety;
 use crate::texts::{self, Language};
 
-/// The largest recording of a voice note that is read.
-pub const MAX_VOICE_NOTE_BYTES: usize = 4 * 1024 * 1024;
-
 /// The capabilities of a platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -171,7 +168,7 @@ pub trait ChatPlatform: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Reads the recording of the voice note with this id: a file of at most [`MAX_VOICE_NOTE_BYTES`].
+    /// Reads the recording of the voice note with this id: a file of at most [`MOST_BYTES`].
     ///
     /// # Errors
     /// Returns an error if it cannot be read.

@@ -20,12 +20,12 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 4;
 const MOST_PER_MINUTE: u32 = 60;
 pub const MINUTE: Duration = Duration::from_secs(60);
+/// Refusals that may pass, because addresses expire and requests are limited.
+const MAY_PASS: [StatusCode; 4] = [StatusCode::FORBIDDEN, StatusCode::NOT_FOUND, StatusCode::GONE, StatusCode::TOO_MANY_REQUESTS];
 
 /// Why a file was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotReadable {
-    /// The address has expired, or the file was deleted.
-    Expired,
     /// Too many files were read in this minute. `is_first` is true once in a minute.
     TooMany { is_first: bool },
     /// It could not be read now.
@@ -95,8 +95,8 @@ impl Files {
         let mut response = self.client.send(self.client.request(Method::GET, url)).await.map_err(|error| failed(&error))?;
         match response.status() {
             StatusCode::OK => {}
-            StatusCode::FORBIDDEN | StatusCode::NOT_FOUND | StatusCode::GONE => return Err(NotReadable::Expired),
-            status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+            // With a new address it may be there.
+            status if status.is_server_error() || MAY_PASS.contains(&status) => {
                 return Err(failed(&format!("it is answered with {status}")));
             }
             status => return Err(NotReadable::Refused(format!("it is answered with {status}"))),

@@ -394,17 +394,12 @@ impl ChatPlatform for Discord {
     }
 
     async fn file(&self, channel: &ChannelId, message: &str, file: &Attachment) -> Option<Vec<u8>> {
-        let url = file.url.as_deref().filter(|_| file.bytes <= MOST_BYTES as u64)?;
-        let read = match self.files.read(url).await {
-            Err(NotReadable::Expired) => {
-                let (channel, message) = (Snowflake::of_channel(channel)?, message.parse().ok()?);
-                let newest: wire::Message = self.rest.ask(Request::message(channel, message)).await.ok()?;
-                let is_it = |other: &&wire::Attachment| other.id.is_some_and(|id| id.to_string() == *file.id);
-                self.files.read(&newest.attachments.iter().find(is_it)?.url).await
-            }
-            read => read,
-        };
-        match read {
+        let (channel, message) = (Snowflake::of_channel(channel)?, message.parse().ok()?);
+        // Addresses of files expire, so they are not kept.
+        let message: wire::Message = self.rest.ask(Request::message(channel, message)).await.ok()?;
+        let is_it = |other: &&wire::Attachment| other.id.is_some_and(|id| id.to_string() == *file.id);
+        let newest = message.attachments.iter().find(is_it).filter(|file| file.size <= MOST_BYTES as u64)?;
+        match self.files.read(&newest.url).await {
             Ok(bytes) => return Some(bytes),
             Err(NotReadable::TooMany { is_first: true }) => {
                 tracing::warn!(

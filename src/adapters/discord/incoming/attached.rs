@@ -20,9 +20,8 @@ const MAX_STICKERS: usize = 3;
 const MAX_ANSWERS: usize = 10;
 /// The limit of described embeds of a forwarded message. Discord allows ten.
 const MAX_EMBEDS: usize = 3;
-/// The length limits of a media type and an address, in characters. A longer address cannot be used.
+/// The length limit of a media type, in characters.
 const MEDIA_TYPE_CHARS: usize = 100;
-const URL_CHARS: usize = 2_000;
 /// The length limit of a poll's answer, in characters. Discord allows 55.
 const ANSWER_CHARS: usize = 60;
 /// The length limit of a forwarded text, in characters.
@@ -89,8 +88,7 @@ fn record(attachment: &Attachment) -> Recorded {
         pixels: attachment.width.zip(attachment.height),
         description: inline(&attachment.description, DESCRIPTION_CHARS).into(),
         is_spoiler: is_flagged || spoiler_name.is_some(),
-        // Without an address it counts as a file of the platform that cannot be read.
-        url: Some(first(&attachment.url, URL_CHARS).into()),
+        on_platform: true,
         ..known
     }
 }

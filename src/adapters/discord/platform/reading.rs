@@ -14,7 +14,8 @@ use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
 use super::super::wire::{Bot, Message};
 use super::{Discord, is_by_bot};
-use crate::ports::chat_platform::{MAX_VOICE_NOTE_BYTES, NotRead, Part};
+use crate::domain::attachment::MOST_BYTES;
+use crate::ports::chat_platform::{NotRead, Part};
 
 /// The size of a full page of messages.
 const PAGE: usize = 100;
@@ -26,12 +27,11 @@ impl Discord {
     pub(super) async fn read_recording(&self, channel: Snowflake, message: Snowflake) -> Result<Vec<u8>, NotRead> {
         let message: Message = self.rest.ask(Request::message(channel, message)).await.map_err(not_read)?;
         let recording = recording(&message).ok_or_else(|| NotRead::Never("the message is no voice note".to_owned()))?;
-        if recording.size > MAX_VOICE_NOTE_BYTES as u64 {
+        if recording.size > MOST_BYTES as u64 {
             return Err(NotRead::Never("the recording is too large".to_owned()));
         }
         self.files.read(&recording.url).await.map_err(|why| match why {
             NotReadable::TooMany { .. } => later(Some(MINUTE), "too many files are read"),
-            NotReadable::Expired => later(None, "Discord has no file at this address"),
             NotReadable::Failed(why) => later(None, &why),
             NotReadable::Refused(why) => NotRead::Never(why),
         })

@@ -1,7 +1,8 @@
 //! Voice notes: their recordings are read from Discord's own hosts, by the address that the message has now.
 
 use serde_json::json;
-use tertulia::ports::chat_platform::{ChatPlatform as _, MAX_VOICE_NOTE_BYTES, NotRead};
+use tertulia::domain::attachment::MOST_BYTES;
+use tertulia::ports::chat_platform::{ChatPlatform as _, NotRead};
 
 use super::super::counterpart::{Id, StoredFile};
 use super::super::home::snowflake;
@@ -49,7 +50,7 @@ async fn the_recording_of_a_voice_note_is_read_without_the_token() {
 async fn an_expired_address_may_be_read_again_and_everything_else_is_refused() {
     let scene = Scene::new().await;
     let elsewhere = "http://127.0.0.1:1/attachments/note.ogg";
-    let large = vec![0; MAX_VOICE_NOTE_BYTES + 1];
+    let large = vec![0; MOST_BYTES + 1];
     let own = scene.file(200, None, b"");
     for (what, address, flags, size, (status, bytes), is_later) in [
         ("expired", &*own, VOICE_MESSAGE, 9, (403, &b""[..]), true),
