@@ -212,6 +212,8 @@ impl Inbound {
                 words.address.companions.extend(address.companions);
                 words.address.companions.sort();
                 words.address.companions.dedup();
+                let standing = words.address.standing;
+                words.address = words.address.by(standing);
                 (words.text, words.asks_to_stop) = (text, asks_to_stop);
                 NoteWords::Heard { note: note.seq, provider, confidence }
             }

@@ -4,8 +4,10 @@
 //! awaits them.
 
 use std::fmt::Display;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::time::sleep;
 
 use super::channel_context::ChannelContext;
@@ -85,38 +87,45 @@ pub(super) fn journal(transcription: Transcription, channel: &ChannelContext) {
 
 /// The outcome for a note. `None`: the note was deleted, or its author has opted out.
 async fn of_note(note: Seq, channel: &ChannelContext) -> Option<Transcription> {
-    let mut pause = PAUSE;
-    let mut unreadable = 0;
+    let mut failures = 0_u32;
     let note = loop {
         match Reader::new(&*channel.context.store).event(&channel.key, note).await {
             Ok(recorded) => break recorded?,
-            // The channel restarts if its journal stays unreadable, and its successor tries again.
-            Err(error) if unreadable == MAX_ATTEMPTS => {
-                tracing::error!(channel = %channel.shown(), message = %note, %error, "a voice note cannot be read from the record");
-                return None;
+            Err(error) => {
+                failures += 1;
+                if failures == MAX_ATTEMPTS {
+                    tracing::error!(channel = %channel.shown(), message = %note, %error, "a voice note cannot be read from the record; it is tried again");
+                }
+                sleep(if failures < MAX_ATTEMPTS { PAUSE } else { LONGEST_PAUSE }).await;
             }
-            Err(_) => sleep(PAUSE).await,
         }
-        unreadable += 1;
     };
     let Event::Said { message, .. } = &note.event else { return None };
     if is_of_opted_out(&note, channel) {
         delete(note.seq, channel);
         return None;
     }
-    for attempt in 1..=MAX_ATTEMPTS {
-        let transcript = match attempt_once(note.seq, message, channel).await {
-            Ok(transcript) => Ok(transcript),
+    // A recording that makes a decoder panic would otherwise be tried again at each start, and hold up the notes behind it.
+    let words = AssertUnwindSafe(words_of(note.seq, message, channel)).catch_unwind().await;
+    let transcript = words.unwrap_or_else(|_| {
+        tracing::error!(channel = %channel.shown(), message = %note.seq, "recognising a voice note panicked");
+        Err(Untranscribed::Failed)
+    });
+    Some(Transcription { note, transcript })
+}
+
+async fn words_of(note: Seq, message: &Message, channel: &ChannelContext) -> Result<Transcript, Untranscribed> {
+    let (mut attempt, mut pause) = (1, PAUSE);
+    loop {
+        match attempt_once(note, message, channel).await {
+            Ok(transcript) => return Ok(transcript),
             Err(Failed::Now(_, after)) if attempt < MAX_ATTEMPTS => {
                 sleep(pause.max(after.unwrap_or_default()).min(LONGEST_PAUSE)).await;
-                pause *= 2;
-                continue;
+                (attempt, pause) = (attempt + 1, pause * 2);
             }
-            Err(Failed::Now(why, _) | Failed::Ever(why)) => Err(why),
-        };
-        return Some(Transcription { note, transcript });
+            Err(Failed::Now(why, _) | Failed::Ever(why)) => return Err(why),
+        }
     }
-    None
 }
 
 enum Failed {

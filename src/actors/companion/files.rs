@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::{Instant, timeout_at};
 
 use super::history;
 use crate::actors::recall::message_of;
@@ -18,6 +20,9 @@ use crate::domain::prompt::{self, PromptInput, Said};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
 use crate::ports::language_model::{Media, Part, Request};
+
+/// The time limit for all files of a prompt. Erasing messages of the channel waits meanwhile.
+const WITHIN: Duration = Duration::from_secs(8);
 
 /// The contents of files that were read for earlier prompts of the same statement. `None`: it cannot be read.
 pub type Read = Arc<Mutex<BTreeMap<(Seq, Arc<str>), Option<Content>>>>;
@@ -59,19 +64,22 @@ impl Files {
                 messages.extend(replied_message(replied, context, channel_key).await.map(|message| (replied, message)));
             }
         }
+        let (mut tried, deadline) = (0, Instant::now() + WITHIN);
         for (seq, message) in messages.into_iter().rev() {
             for attachment in &message.attachments {
                 let is_picture = attachment.kind == Kind::Image && with_pictures && !attachment.is_spoiler;
                 // Without vision nothing is fetched from a platform.
                 let is_text = is_text(attachment) && (with_pictures || attachment.stored().is_some());
-                if files.messages.len() == MOST_FILES || !is_picture && !is_text {
+                if tried == MOST_FILES || !is_picture && !is_text {
                     continue;
                 }
+                tried += 1;
                 let known = read.lock().get(&(seq, attachment.id.clone())).cloned();
                 let content = match known {
                     Some(content) => content,
                     None => {
-                        let content = content(seq, &message, attachment, context, channel_key).await;
+                        let content = content(seq, &message, attachment, context, channel_key);
+                        let content = timeout_at(deadline, content).await.ok().flatten();
                         read.lock().insert((seq, attachment.id.clone()), content.clone());
                         content
                     }
