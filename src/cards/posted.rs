@@ -74,6 +74,9 @@ pub fn still(kind: Kind, bytes: Vec<u8>) -> Option<(Kind, Vec<u8>)> {
             let mut decoder = options.read_info(Cursor::new(&bytes)).ok()?;
             let (width, height) = (decoder.width(), decoder.height());
             let frame = decoder.read_next_frame().ok()??;
+            if width == 0 || frame.width == 0 {
+                return None;
+            }
             let mut pixels = vec![0; 4 * usize::from(width) * usize::from(height)];
             let (left, row) = (usize::from(frame.left.min(width)), 4 * usize::from(width));
             let shown = 4 * usize::from(frame.width).min(usize::from(width) - left);
@@ -149,8 +152,9 @@ fn of_jpeg(bytes: &[u8]) -> Option<Parts> {
                 parts.orientation = data.strip_prefix(EXIF).map_or(parts.orientation, orientation);
                 false
             }
-            // JFIF, colour profiles, and how colours are encoded.
-            0xe0 | 0xee => true,
+            // JFIF without a thumbnail, how colours are encoded, and colour profiles.
+            0xe0 => data.starts_with(b"JFIF\0") && data.len() == 14,
+            0xee => data.starts_with(b"Adobe"),
             0xe2 => data.starts_with(b"ICC_PROFILE\0"),
             0xe3..=0xef | 0xfe => false,
             _ => true,

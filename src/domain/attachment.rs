@@ -109,13 +109,6 @@ pub fn with_lines(text: &str, attachments: &[Attachment]) -> Arc<str> {
     text.into_iter().chain(attachments.iter().map(Attachment::line)).collect::<Vec<_>>().join("\n").into()
 }
 
-/// A text without the lines of these files at its end.
-pub fn without_lines<'a>(text: &'a str, attachments: &[Attachment]) -> &'a str {
-    let lines = attachments.iter().map(Attachment::line).collect::<Vec<_>>().join("\n");
-    let words = text.strip_suffix(&*lines).filter(|words| words.is_empty() || words.ends_with('\n'));
-    words.map_or(text, |words| words.strip_suffix('\n').unwrap_or(words))
-}
-
 /// Converts a text for use in one line within brackets.
 pub fn inline(text: &str, max_chars: usize) -> String {
     let plain: String = text
@@ -157,10 +150,6 @@ mod tests {
         let text = with_lines("Look!", &files);
 
         assert_eq!(&*text, "Look!\n[image: a.png, described as \"our (new) cat\"]\n[file: notes.txt, 2 KB]");
-        assert_eq!(without_lines(&text, &files), "Look!");
-        assert_eq!(without_lines(&with_lines("", &files), &files), "");
-        assert_eq!(without_lines("Look, only words", &files), "Look, only words");
-        assert_eq!(without_lines("Look!", &[]), "Look!");
     }
 
     #[test]

@@ -80,7 +80,8 @@ pub enum NoteWords {
     Heard {
         /// The number of the note.
         note: Seq,
-        /// The recogniser.
+        /// The recogniser. Empty: it is not told.
+        #[serde(default, skip_serializing_if = "str::is_empty")]
         provider: Arc<str>,
         /// The recogniser's confidence in the least certain part, in thousandths. `None` if it reports none.
         #[serde(default, skip_serializing_if = "Option::is_none")]

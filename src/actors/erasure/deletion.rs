@@ -570,11 +570,10 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     }
                     is_gone
                 }
-                Event::Segment(_)
-                | Event::VoiceJoined { .. }
-                | Event::VoiceLeft { .. }
-                | Event::Disclosed(_)
-                | Event::Reacted { .. } => gone.contains(&recorded.seq),
+                Event::Segment(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Disclosed(_) => {
+                    gone.contains(&recorded.seq)
+                }
+                Event::Reacted { message, .. } => gone.contains(message) || gone.contains(&recorded.seq),
                 Event::Edited { message, .. } => gone.contains(message),
                 Event::Interrupted { .. } => gone.contains(&recorded.seq),
                 Event::SentenceStarting { ticket, text, .. } => {

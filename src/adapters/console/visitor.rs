@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::problem::Problem;
 use super::voice::protocol::{PageMessage, ServerMessage};
 use crate::domain::id::Seq;
+use crate::domain::message::NoteWords;
 use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::{KnownCompanion, Visit};
 use crate::ports::backend::messages::{History, HistoryMessage};
@@ -124,6 +125,8 @@ const STATE: &[&str] = &["companions", "floor", "late", "kept_away", "at"];
 const COMPANION: &[&str] = &["id", "name", "doing", "since", "retry_at", "paused", "closing", "external"];
 const FLOOR: &[&str] = &["companion", "ticket", "due_at"];
 const KEPT_AWAY: &[&str] = &["until"];
+const VOICE_NOTE: &[&str] = &["secs", "words"];
+const VOICE_NOTE_WORDS: &[&str] = &["state", "note", "why"];
 
 /// The most messages of a history that a guest gets in one response.
 pub(super) const MOST_MESSAGES: usize = 200;
@@ -190,6 +193,10 @@ pub(super) fn event(text: &str, visit: &Visit) -> Option<String> {
         state_of(state);
     }
     keep_each(event.get_mut("rounds"), ROUND);
+    if let Some(Value::Object(voice_note)) = event.get_mut("voice_note") {
+        keep(voice_note, VOICE_NOTE);
+        keep_each(voice_note.get_mut("words"), VOICE_NOTE_WORDS);
+    }
     if event.get("reason").and_then(Value::as_str).is_some_and(|reason| OWNERS_REASONS.contains(&reason)) {
         event.insert("reason".to_owned(), "unavailable".into());
     }
@@ -223,7 +230,12 @@ fn keep(object: &mut Map<String, Value>, fields: &[&str]) {
 /// A page of a room's history as a guest gets it.
 pub(super) fn history(history: History, visit: &Visit) -> History {
     let messages = history.messages.into_iter().filter(|message| message.seq > visit.from);
-    let as_seen = |message: HistoryMessage| {
+    let as_seen = |mut message: HistoryMessage| {
+        if let Some(NoteWords::Heard { provider, confidence, .. }) =
+            message.voice_note.as_mut().and_then(|note| note.words.as_mut())
+        {
+            (*provider, *confidence) = (Arc::default(), None);
+        }
         let id = message.id.as_ref().and_then(|id| own_id(id, visit));
         HistoryMessage { id, quoted: None, cut: None, recalled: Vec::new(), ..message }
     };

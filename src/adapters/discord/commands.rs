@@ -54,7 +54,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answering::FirstAnswer;
-use self::interaction::{Action, ChannelContext, Command, Handle, Interaction};
+use self::interaction::{Action, ChannelContext, Command, Handle, Interaction, Person};
 use self::menus::SetupRequest;
 use self::recent::RecentInteractions;
 use self::saying::Questions;
@@ -281,7 +281,7 @@ impl CommandHandler {
                 self.run(pending, true, work).await
             }
             Action::Command(command) => {
-                let work = self.execute_catching_panics(command, &here, person.id, &handle.language);
+                let work = self.execute_catching_panics(command, &here, &person, &handle.language);
                 self.run(pending, false, work).await
             }
             Action::Help { person: of } => {
@@ -334,7 +334,9 @@ impl CommandHandler {
         };
         match sent {
             Err(outcome) => outcome,
-            Ok(()) if self.edit_answer(pending.handle, &answer, &pending.handle.language).await => answer.outcome(),
+            Ok(()) if self.edit_answer(pending.handle, &answer, &pending.handle.language, pending.replaces).await => {
+                answer.outcome()
+            }
             Ok(()) => "unanswered",
         }
     }
@@ -358,23 +360,12 @@ impl CommandHandler {
     }
 
     /// Executes a command. A panic becomes an answer.
-    async fn execute_catching_panics(
-        &self,
-        command: Command,
-        here: &ChannelContext,
-        person: Snowflake,
-        language: &str,
-    ) -> Answer {
+    async fn execute_catching_panics(&self, command: Command, here: &ChannelContext, person: &Person, language: &str) -> Answer {
         catch_panic(self.execute(command, here, person, language)).await.unwrap_or_else(|answer| answer)
     }
 
-    async fn execute(
-        &self,
-        command: Command,
-        here: &ChannelContext,
-        person: Snowflake,
-        language: &str,
-    ) -> Result<Answer, Answer> {
+    async fn execute(&self, command: Command, here: &ChannelContext, caller: &Person, language: &str) -> Result<Answer, Answer> {
+        let person = caller.id;
         let done = match command {
             Command::ForgetMe { sure } => return self.forget(sure, here, person).await,
             Command::Companion { companion } => return self.profiles(companion.as_deref(), here, language).await,
@@ -382,7 +373,7 @@ impl CommandHandler {
             Command::SetUp(request) => return self.set_up(request, here, person, language).await,
             Command::Clear { sure } => return self.clear(sure, here, person).await,
             Command::Stop { companion } => self.stop(companion.as_deref(), here).await,
-            Command::Again { message } => self.again(message, here, person).await,
+            Command::Again { message } => self.again(message, here, caller).await,
             Command::PauseForMe { is_own: true } => self.ignore(true, here, person).await,
             Command::PauseForMe { is_own: false } => Ok(words::pause_for_me()),
             Command::WhyOf { message } => self.why_of(message, here).await,

@@ -19,7 +19,7 @@ use self::pauses::Pauses;
 use super::cache::{Cache, WebhookTarget};
 use super::clock::Clocks;
 use super::delivery_errors::DeliveryErrors;
-use super::files::{Files, NotReadable};
+use super::files::Files;
 use super::outgoing::{self, HELP_FOR, render};
 use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
@@ -395,20 +395,13 @@ impl ChatPlatform for Discord {
 
     async fn file(&self, channel: &ChannelId, message: &str, file: &Attachment) -> Option<Vec<u8>> {
         let (channel, message) = (Snowflake::of_channel(channel)?, message.parse().ok()?);
+        self.files.count().ok()?;
         // Addresses of files expire, so they are not kept.
         let message: wire::Message = self.rest.ask(Request::message(channel, message)).await.ok()?;
         let is_it = |other: &&wire::Attachment| other.id.is_some_and(|id| id.to_string() == *file.id);
         let newest = message.attachments.iter().find(is_it).filter(|file| file.size <= MOST_BYTES as u64)?;
-        match self.files.read(&newest.url).await {
-            Ok(bytes) => return Some(bytes),
-            Err(NotReadable::TooMany { is_first: true }) => {
-                tracing::warn!(
-                    "more than a file a second is posted to companions on Discord; they read the rest as descriptions for a minute"
-                );
-            }
-            Err(why) => tracing::debug!(%channel, ?why, "a file of a message cannot be read"),
-        }
-        None
+        let read = self.files.read(&newest.url).await;
+        read.inspect_err(|why| tracing::debug!(%channel, ?why, "a file of a message cannot be read")).ok()
     }
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::super::check::{model_urls, without_credentials};
 use crate::settings::discord::MessageContent;
+use crate::settings::models::Vision;
 use crate::settings::storage::Engine;
 use crate::settings::{Loaded, Settings};
 
@@ -87,8 +88,25 @@ fn data(settings: &Settings) -> String {
         stored.push("who reacts to companions' messages with which emoji");
     }
     stored.push("in calls that companions join: the recognised words; audio is not stored");
+    stored.push("names, sizes and descriptions of files that are posted there; the files themselves are not stored");
+    let models = &settings.models;
+    if [models.main.vision, models.side.vision]
+        .into_iter()
+        .chain(models.named.values().map(|model| model.vision))
+        .any(|vision| vision != Vision::Off)
+    {
+        stored.push(
+            "pictures and text files of messages to a companion are read for its answer and passed to its model, and not stored",
+        );
+    }
+    if settings.speech.voice_notes {
+        stored.push("the words of voice notes to a companion; the recording is read, passed to the recogniser, and not stored");
+    }
+    if !settings.discord.bridges.is_empty() {
+        stored.push("what listed bridges relay, with the names that they show");
+    }
     stored.push("who opted out, and when a person was told that companions are AI");
-    format!("{}. Files, member lists and presences are not stored.", stored.join("; "))
+    format!("{}. Member lists and presences are not stored.", stored.join("; "))
 }
 
 fn how_long(settings: &Settings) -> String {

@@ -174,13 +174,16 @@ impl CommandHandler {
         None
     }
 
-    /// Sends the answer after a deferred response. Returns whether it arrived.
-    pub(super) async fn edit_answer(&self, handle: &Handle, answer: &Answer, language: &str) -> bool {
+    /// Sends the answer after a deferred response. Returns whether it arrived. A refusal that `replaces` a menu leaves its buttons and lists.
+    pub(super) async fn edit_answer(&self, handle: &Handle, answer: &Answer, language: &str, replaces: bool) -> bool {
         let text = answer.text().in_language(language);
         // Links in text by other people get no preview under the bot's name.
         let embeds = embeds(answer);
         let flags = if embeds.is_empty() { MessageFlags::SUPPRESS_EMBEDS } else { MessageFlags::empty() };
-        let mut body = json!({ "content": fitted(&text), "allowed_mentions": AllowedMentions::default(), "flags": flags, "components": components(answer, handle) });
+        let mut body = json!({ "content": fitted(&text), "allowed_mentions": AllowedMentions::default(), "flags": flags });
+        if !replaces || matches!(answer, Answer::Rich { .. }) {
+            body["components"] = components(answer, handle);
+        }
         if !embeds.is_empty() {
             body["embeds"] = json!(embeds);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::choosing::member;
-use super::interaction::ChannelContext;
+use super::interaction::{ChannelContext, Person};
 use super::members::may_change;
 use super::quoting::name;
 use super::text::{Text, say};
@@ -47,13 +47,11 @@ impl CommandHandler {
     }
 
     /// Requests another answer in place of the newest one, or of `message` if that is the newest. Those whom it answers may, and managers.
-    pub(super) async fn again(
-        &self,
-        message: Option<Snowflake>,
-        here: &ChannelContext,
-        person: Snowflake,
-    ) -> Result<Text, Answer> {
+    pub(super) async fn again(&self, message: Option<Snowflake>, here: &ChannelContext, person: &Person) -> Result<Text, Answer> {
         may_write(here)?;
+        if !here.user_may_change() {
+            self.may_address(here, person).await?;
+        }
         let unknown = || Answer::Refused(unknown_message());
         let (room, statement) = match message {
             Some(message) => {
@@ -68,7 +66,7 @@ impl CommandHandler {
                 (room, newest.ok_or_else(nothing)?.seq)
             }
         };
-        let by = (!here.user_may_change()).then(|| person.person());
+        let by = (!here.user_may_change()).then(|| person.id.person());
         self.backend.messages.try_again(&room.id, statement, by.as_ref()).await?;
         Ok(say!("Another answer is on its way. The former one is deleted once it is written; if none can be written, it stays."))
     }
@@ -165,7 +163,7 @@ impl CommandHandler {
             || recorded.is_some_and(|recorded| recorded.role == Role::Person && *recorded.id == *person.person().as_str());
         if !is_own && !here.user_may_manage_messages() {
             return Err(Answer::Refused(say!(
-                "Your own messages can be forgotten at your wish. For others' you need the permission **Manage Messages** here."
+                "You can have your own messages forgotten. For others' you need the permission **Manage Messages** here."
             )));
         }
         self.inbound_events.deleted(&here.channel_ref(), &[id]).await.map_err(|error| {

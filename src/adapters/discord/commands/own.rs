@@ -135,7 +135,7 @@ impl CommandHandler {
             let text = match own.as_slice() {
                 [] => say!("This server has no companion of its own."),
                 own => say!(
-                    "“{typed}” is none of this server's own companions. There are: {names}.",
+                    "“{typed}” is not one of this server's own companions. They are: {names}.",
                     typed = verbatim(typed),
                     names = listed(own.iter().map(|companion| &companion.name))
                 ),

@@ -60,7 +60,7 @@ impl CommandHandler {
         channels.truncate(MOST_CHANNELS);
         let place = if here.is_direct() { say!("In this conversation") } else { say!("Where it is") };
         let at = match (here.is_direct(), channels.as_slice()) {
-            (_, []) => say!("In no channel that you see. `/tertulia join` adds it."),
+            (_, []) => say!("In no public channel. `/tertulia join` adds it."),
             (true, _) => say!("Yes"),
             (false, channels) if more == 0 => Text::Plain(channels.join(", ")),
             (false, channels) => Text::sentences([Text::Plain(channels.join(", ")), say!("and {count} more", count = more)]),

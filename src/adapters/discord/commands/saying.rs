@@ -208,7 +208,7 @@ impl CommandHandler {
             None => Err(Answer::Failed(words::not_said())),
         };
         let answer = answer.map_or_else(|answer| answer, Answer::Done);
-        if self.edit_answer(handle, &answer, &handle.channel_language).await {
+        if self.edit_answer(handle, &answer, &handle.channel_language, false).await {
             return answer.outcome();
         }
         // The answer was deleted, or cannot show the text. The journaled message must be deleted, because no person can see it.

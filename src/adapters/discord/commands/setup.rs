@@ -1,7 +1,7 @@
 //! `/tertulia setup`: leads managers through everything that they can choose, with buttons and menus.
 //!
 //! Each choice is carried out at once by the function of its command (`join`, `leave`, `talkativeness`, `memory`, `roles`), and the menu then shows
-//! what holds now. So a setup that is interrupted leaves no step half done.
+//! what holds now. A choice for several channels that is interrupted may hold in some of them; the menu shows it, and the choice can be repeated.
 
 use serde_json::{Value, json};
 use twilight_model::channel::ChannelType;
@@ -144,7 +144,7 @@ impl CommandHandler {
         let mut lines = vec![
             say!("**Set up companions on this server**"),
             say!(
-                "Choose channels, then who is there and how much they talk. Each choice holds at once, and you can stop whenever you like."
+                "Choose channels, then who is in all of them, and how much they talk. Each choice holds at once, and you can stop whenever you like."
             ),
         ];
         lines.extend(chosen.0.iter().flat_map(|(at, room)| channel_lines(at, room.as_ref())));
@@ -180,12 +180,16 @@ impl CommandHandler {
                 (1, 1),
                 json!({ "options": options }),
             ));
-            let hours = chosen.hours().map(|hours| hours.to_string());
-            let options = HOURS.iter().map(|id| option(id, &hours_text(id).in_language(language), hours.as_deref() == Some(*id)));
-            let options: Vec<_> = options.collect();
-            let hours_id = id(Step::QuietHours, now, &channels);
-            let hint = say!("Quiet hours").in_language(language);
-            rows.push(menu(ComponentType::TextSelectMenu, &hours_id, &hint, (1, 1), json!({ "options": options })));
+            // Companions that speak only when spoken to are always quiet otherwise.
+            if level.as_deref() != Some(SPOKEN_TO) {
+                let hours = chosen.hours().map(|hours| hours.to_string());
+                let options =
+                    HOURS.iter().map(|id| option(id, &hours_text(id).in_language(language), hours.as_deref() == Some(*id)));
+                let options: Vec<_> = options.collect();
+                let hours_id = id(Step::QuietHours, now, &channels);
+                let hint = say!("Quiet hours").in_language(language);
+                rows.push(menu(ComponentType::TextSelectMenu, &hours_id, &hint, (1, 1), json!({ "options": options })));
+            }
         }
         let last = [
             (ButtonStyle::Secondary, say!("Memory, privacy and roles"), id(Step::Server, now, &channels)),

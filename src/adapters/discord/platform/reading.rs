@@ -25,16 +25,13 @@ const MAX_PAGES: usize = 10;
 impl Discord {
     /// Reads the recording of a voice note. Its message is read first, because addresses of files expire.
     pub(super) async fn read_recording(&self, channel: Snowflake, message: Snowflake) -> Result<Vec<u8>, NotRead> {
+        self.files.count().map_err(file_not_read)?;
         let message: Message = self.rest.ask(Request::message(channel, message)).await.map_err(not_read)?;
         let recording = recording(&message).ok_or_else(|| NotRead::Never("the message is no voice note".to_owned()))?;
         if recording.size > MOST_BYTES as u64 {
             return Err(NotRead::Never("the recording is too large".to_owned()));
         }
-        self.files.read(&recording.url).await.map_err(|why| match why {
-            NotReadable::TooMany { .. } => later(Some(MINUTE), "too many files are read"),
-            NotReadable::Failed(why) => later(None, &why),
-            NotReadable::Refused(why) => NotRead::Never(why),
-        })
+        self.files.read(&recording.url).await.map_err(file_not_read)
     }
 
     /// Finds the message of a part, among the messages after `after` that are not in `taken`. `None`: the part was certainly not posted.
@@ -150,6 +147,14 @@ fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, rendered: &outgoing::P
 /// Whether the content has a mention or an emoji. Rendering these depends on the people and emojis that were known at the time.
 fn has_mark(content: &str) -> bool {
     ["<@", "<:", "<a:"].into_iter().any(|mark| content.contains(mark))
+}
+
+fn file_not_read(why: NotReadable) -> NotRead {
+    match why {
+        NotReadable::TooMany => later(Some(MINUTE), "too many files are read"),
+        NotReadable::Failed(why) => later(None, &why),
+        NotReadable::Refused(why) => NotRead::Never(why),
+    }
 }
 
 fn later(after: Option<Duration>, detail: &str) -> NotRead {
