@@ -324,6 +324,16 @@ mod tests {
     }
 
     #[test]
+    fn who_recognised_a_voice_note_and_how_well_is_not_told() {
+        let words = json!({ "state": "heard", "note": 8, "provider": "deepgram", "confidence": 900 });
+        let message = json!({ "event": "message", "seq": 9, "voice_note": { "secs": 12, "words": words } });
+
+        let seen = seen(&message).unwrap();
+
+        assert_eq!(seen["voice_note"], json!({ "secs": 12, "words": { "state": "heard", "note": 8 } }));
+    }
+
+    #[test]
     fn what_the_owner_pays_and_what_fails_is_not_told() {
         let reason = |reason: &str| seen(&json!({ "event": "decision", "seq": 9, "reason": reason })).unwrap()["reason"].clone();
         let error =

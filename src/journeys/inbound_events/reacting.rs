@@ -105,6 +105,16 @@ async fn reactions_are_erased_with_the_person_and_with_the_statement() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn reactions_are_erased_with_the_answers_to_a_person() {
+    let (world, lobby, _) = answered().await;
+    react(&world, &lobby, on("1", "discord:6", THUMB, false)).await;
+
+    world.forget_in("home", "discord:5", true).await.unwrap();
+
+    assert_eq!(reactions(&world, &lobby).await, [(String::new(), String::new(), false)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn somebody_behind_a_bridge_is_answered_like_a_person_and_never_noted() {
     let world = world().await;
     let id = PersonId::behind(&"discord:77".into(), "Zoe");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::counterpart::driver::make::INVITED;
-use super::super::counterpart::{Author, Counterpart, Id, Message, Permissions, Rules};
+use super::super::counterpart::{Author, Counterpart, Does, Id, Message, On, Permissions, Rules};
 use super::super::home::Home;
 use super::{companion, final_answer, rules, sub};
 use crate::harness::{Premises, Server};
@@ -158,6 +158,14 @@ async fn a_menu_changes_only_channels_that_its_person_may_manage() {
     let refused = menu.choose("setup:who:", &["aria"]).await;
     assert!(refused.contains(&format!("**Manage Channels** in <#{}>", new.general)), "{refused}");
     assert!(discord.use_component(new.ana, new.lounge, menu.shown.id, "setup:done:", &[]).is_err(), "only Kim sees it");
+    // A refusal that takes long is shown in the menu's place, and leaves its lists and buttons.
+    let hang = discord.spoil(On::route("guild_channels"), Does::Hang);
+    let slow = discord.use_component(new.kim, new.lounge, menu.shown.id, "setup:who:", &["aria".to_owned()]).unwrap();
+    discord.answer_to(slow).await;
+    discord.lift(hang);
+    discord.wait_for("the refusal", |state| state.journal.requests_of("edit_webhook_message").next().is_some()).await;
+    let refused = discord.final_answer(slow).await;
+    assert!(refused.content.contains("**Manage Channels**") && !refused.components.is_empty(), "{refused:?}");
 
     let status = final_answer(discord, new.kim, new.general, sub("status", json!([]))).await;
     assert!(status.starts_with("**No companion is here yet.**"), "{status}");
@@ -245,7 +253,7 @@ async fn profiles_show_who_there_is_and_where() {
     assert_eq!(titles, ["Aria", "Bruno", "Cleo"]);
     let place = |embed: &Value| embed["fields"][0]["value"].as_str().unwrap().to_owned();
     assert_eq!(place(&all.embeds[0]), format!("<#{}>", new.general), "the private channel is hidden");
-    assert!(place(&all.embeds[1]).starts_with("In no channel"));
+    assert!(place(&all.embeds[1]).starts_with("In no public channel"));
     assert_eq!((one.embeds.len(), place(&one.embeds[0]).contains(&secret.to_string())), (1, true));
     assert!(all.embeds.iter().all(|embed| embed["footer"]["text"].as_str().unwrap().starts_with("AI companion")));
     server.stop().await;

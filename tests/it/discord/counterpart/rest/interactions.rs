@@ -123,8 +123,13 @@ impl State {
         let attachments = attached(&mut body)?;
         let draft = Draft::read(&body, FLAGS)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(channel), Sender::Webhook);
+        // A field that is missing stays as it is.
+        let has_components = body.get("components").is_some();
         self.edit(channel, message, |edited| {
-            (edited.content, edited.embeds, edited.components) = (draft.content, draft.embeds, draft.components);
+            (edited.content, edited.embeds) = (draft.content, draft.embeds);
+            if has_components {
+                edited.components = draft.components;
+            }
             edited.mentions = mentions;
             edited.attachments = attachments;
         });
