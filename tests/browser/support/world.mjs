@@ -76,8 +76,9 @@ async function openBlank(context, url) {
   return page;
 }
 
-// Call it once in a file. `server` and `browser` of the answer are there once the first test runs.
-export function world(settings = {}) {
+// Call it once in a file, with settings of the server and further switches of the browser. `server` and `browser` of the answer are there once the first test
+// runs.
+export function world(settings = {}, switches = []) {
   // People's browsers that no test uses, by their options. Starting one takes more time than most tests.
   const idle = new Map();
   let listener = null;
@@ -179,7 +180,7 @@ export function world(settings = {}) {
   before(async () => {
     it.server = await startServer(settings);
     // With one process for all windows of a person, most windows need not wait for a new one.
-    const args = ['--disable-gpu', '--disable-dev-shm-usage', '--process-per-site'];
+    const args = ['--disable-gpu', '--disable-dev-shm-usage', '--process-per-site', ...switches];
     it.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', chromiumSandbox: process.getuid?.() !== 0, args });
   });
   after(async () => {

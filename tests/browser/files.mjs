@@ -1,0 +1,177 @@
+// Pictures, text files and voice notes in the talk.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deflateSync } from 'node:zlib';
+
+import { file, png } from './support/cards.mjs';
+import { PHONE, texts, until, world } from './support/world.mjs';
+
+const it = world({}, ['--use-fake-device-for-media-stream', '--use-fake-ui-for-media-stream']);
+const BLUE = png([32, 128, 192], null, 64);
+
+async function choose(page, files) {
+  const [chooser] = await Promise.all([page.waitForEvent('filechooser'), page.locator('#attach').click()]);
+  await chooser.setFiles(files);
+}
+
+const drop = (page, kind, name, type, base64) =>
+  page.locator('#message').evaluate(
+    (node, [event, called, mime, data]) => {
+      const carried = new DataTransfer();
+      carried.items.add(new File([Uint8Array.from(atob(data), letter => letter.charCodeAt(0))], called, { type: mime }));
+      const field = event === 'paste' ? 'clipboardData' : 'dataTransfer';
+      node.dispatchEvent(event === 'paste' ? new ClipboardEvent('paste', { [field]: carried, bubbles: true, cancelable: true }) : new DragEvent(event, { [field]: carried, bubbles: true, cancelable: true }));
+    },
+    [kind, name, type, base64],
+  );
+
+test('pictures and text files are chosen, pasted and dropped, described, and seen by everybody', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room);
+  const other = await it.open(t, room);
+
+  await choose(page, [file('sea.png', BLUE, 'image/png')]);
+  await drop(page, 'paste', 'pasted.png', 'image/png', png([200, 20, 20]).toString('base64'));
+  await drop(page, 'drop', 'list.txt', 'text/plain', Buffer.from('bread, milk').toString('base64'));
+  await until(page, () => document.querySelectorAll('#files .attachment').length === 3);
+  await page.locator('#files input:not([type])').first().fill('the sea at noon');
+  await page.locator('#files input[type=checkbox]').nth(1).check();
+  await page.locator('#message').fill('hey aria, look');
+  await page.getByRole('button', { name: 'Send', exact: true }).click();
+
+  for (const one of [page, other]) {
+    await one.locator('.chat-message img[alt="the sea at noon"]').waitFor();
+    await until(one, () => document.querySelector('.chat-message img[alt="the sea at noon"]')?.naturalWidth === 64);
+    await one.locator('.chat-message a.spoiler').waitFor();
+    assert.equal(await one.locator('.chat-message a[download="list.txt"]').count(), 1);
+  }
+  // A spoiler is shown by a first click, and opened by a second one.
+  await other.locator('.chat-message a.spoiler').click();
+  await other.locator('.chat-message a.spoiler').waitFor({ state: 'detached' });
+  assert.equal(await page.locator('#files .attachment').count(), 0, 'the next message has none');
+  await page.reload();
+  await page.locator('.chat-message img[alt="the sea at noon"]').waitFor();
+});
+
+const number = value => Buffer.from([value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255]);
+const SCRIPT = '<script>parent.hit=window.hit=1</script><img src=x onerror="window.hit=1">';
+const hostile = () => {
+  const gif = Buffer.concat([Buffer.from('GIF89a'), Buffer.from([1, 0, 1, 0, 0, 0, 0])]);
+  const frame = Buffer.from([0x2c, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0]);
+  const broad = Buffer.from(BLUE);
+  number(40_000).copy(broad, 16);
+  number(40_000).copy(broad, 20);
+  const pictures = {
+    'svg.svg': `<svg xmlns="http://www.w3.org/2000/svg" onload="window.hit=1">${SCRIPT}</svg>`,
+    'svg.png': `<svg xmlns="http://www.w3.org/2000/svg">${SCRIPT}</svg>`,
+    'page.jpg': `<!doctype html>${SCRIPT}`,
+    'script.gif': Buffer.concat([Buffer.from('GIF89a/*'), Buffer.alloc(20), Buffer.from('*/=1;window.hit=1;')]),
+    'behind.png': Buffer.concat([BLUE, Buffer.from(SCRIPT)]),
+    'before.png': Buffer.concat([Buffer.from(SCRIPT), BLUE]),
+    'cut.png': BLUE.subarray(0, 60),
+    'sum.png': Buffer.concat([BLUE.subarray(0, 29), Buffer.from([1, 2, 3, 4]), BLUE.subarray(33)]),
+    'broad.png': broad,
+    'bomb.png': Buffer.concat([broad.subarray(0, 33), number(1000), Buffer.from('IDAT'), deflateSync(Buffer.alloc(1 << 20)).subarray(0, 1000), number(0)]),
+    'frames.gif': Buffer.concat([gif, ...Array.from({ length: 5_000 }, () => frame), Buffer.from(';')]),
+    'empty.gif': Buffer.concat([gif, Buffer.from(';')]),
+    'comment.jpg': Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xfe, 0, SCRIPT.length + 2]), Buffer.from(SCRIPT), Buffer.from([0xff, 0xd9])]),
+    'endless.jpg': Buffer.concat([Buffer.from([0xff, 0xd8]), Buffer.alloc(3_000, 0xff)]),
+    'riff.webp': Buffer.concat([Buffer.from('RIFF'), Buffer.from([255, 255, 255, 255]), Buffer.from('WEBPVP8X'), Buffer.alloc(40)]),
+    'icon.ico': Buffer.from([0, 0, 1, 0, 1, 0, 1, 1, 0, 0]),
+    'map.bmp': Buffer.concat([Buffer.from('BM'), Buffer.alloc(60)]),
+    'scan.tiff': Buffer.concat([Buffer.from('II*\0'), Buffer.alloc(60)]),
+    'new.avif': Buffer.concat([number(32), Buffer.from('ftypavif'), Buffer.alloc(40)]),
+    'photo.heic': Buffer.concat([number(32), Buffer.from('ftypheic'), Buffer.alloc(40)]),
+    'empty.png': Buffer.alloc(0),
+  };
+  const others = {
+    'page.html': `<!doctype html>${SCRIPT}`,
+    'page.xhtml': `<?xml version="1.0"?><html xmlns="http://www.w3.org/1999/xhtml">${SCRIPT}</html>`,
+    'code.js': 'window.hit = 1',
+    'style.css': '* { display: none }',
+    'feed.xml': '<?xml-stylesheet href="javascript:window.hit=1"?><a/>',
+    'mail.mhtml': `MIME-Version: 1.0\nContent-Type: text/html\n\n${SCRIPT}`,
+    'wide.txt': Buffer.from(`\ufeff${SCRIPT}`, 'utf16le'),
+    'latin.txt': Buffer.from([0x43, 0xe4, 0x66]),
+    'nul.txt': 'a\0b',
+    'paper.pdf': '%PDF-1.4 /OpenAction << /S /JavaScript /JS (app.alert(1)) >>',
+    'film.swf': Buffer.concat([Buffer.from('FWS'), Buffer.alloc(20)]),
+    'pack.zip': Buffer.concat([Buffer.from('PK\x03\x04'), Buffer.alloc(30)]),
+    'program.exe': Buffer.concat([Buffer.from('MZ'), Buffer.alloc(64)]),
+    'song.mp3': Buffer.concat([Buffer.from('ID3'), Buffer.alloc(40)]),
+    'talk.ogg': Buffer.concat([Buffer.from('OggS'), Buffer.alloc(60)]),
+    '"><img src=x onerror="window.hit=1">.txt': 'a name',
+    '../../../etc/passwd.txt': 'a path',
+    'cod\u202etxt.exe.txt': 'a direction',
+    'a\r\nSet-Cookie: hit=1.txt': 'a header',
+    [`${'long'.repeat(80)}.txt`]: 'a long name',
+  };
+  return [...Object.entries(pictures), ...Object.entries(others)].map(([name, content]) => ({ name, buffer: Buffer.from(content), mimeType: name in pictures ? `image/${name.split('.').at(-1)}` : 'text/plain' }));
+};
+
+test('of 41 hostile files none runs, and none is served as a type that could', async t => {
+  const room = await it.server.room({ companions: [] });
+  const page = await it.open(t, room);
+  page.on('dialog', () => assert.fail('a dialog of a file'));
+
+  for (const one of hostile()) {
+    await drop(page, 'drop', one.name, one.mimeType, one.buffer.toString('base64'));
+    await page.locator('#files .attachment').waitFor();
+    await page.locator('#message').fill(`the file ${one.buffer.length}`);
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await page.locator('#files .attachment').waitFor({ state: 'detached' });
+    // What is refused comes back into the field with the reason, or is a message that can be discarded.
+    await until(page, () => !document.querySelector('.pending:not(.refused)'));
+    await page.locator('#message').fill('');
+    await page.evaluate(() => document.querySelectorAll('#files button').forEach(button => button.click()));
+  }
+
+  const { messages } = await it.server.call('GET', `/api/rooms/${room}/history`);
+  const files = messages.flatMap(({ seq, files: all = [] }) => all.map(({ id, name }) => ({ path: `/api/rooms/${room}/messages/${seq}/files/${id}`, name })));
+  assert.ok(files.length > 5, `${files.length} were accepted`);
+  for (const { path, name } of files) {
+    const { headers } = await fetch(`${it.server.url}${path}`);
+    assert.match(headers.get('content-type'), /^(image\/(png|jpeg|gif|webp)|text\/plain; charset=utf-8)$/u, name);
+    assert.equal(headers.get('x-content-type-options'), 'nosniff', name);
+    assert.match(headers.get('content-security-policy'), /default-src 'none'|sandbox/u, name);
+    const opened = await page.context().newPage();
+    const download = opened.waitForEvent('download').catch(() => null);
+    await opened.goto(`${it.server.url}${path}`).catch(() => download);
+    assert.equal(await opened.evaluate(() => window.hit ?? null), null, name);
+    await opened.close();
+  }
+  assert.equal(await page.evaluate(() => window.hit ?? null), null);
+});
+
+test('a voice note is recorded while its button is held, and can be listened to', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room, { viewport: PHONE, permissions: ['microphone'] });
+  const record = page.locator('#record');
+
+  await record.hover();
+  await page.mouse.down();
+  // The first time it says who recognises the words, and records nothing.
+  await page.locator('dialog[open] .solid').waitFor();
+  await page.mouse.up();
+  await page.locator('dialog[open] .solid').click();
+  await record.hover();
+  await page.mouse.down();
+  await page.locator('#record.recording').waitFor();
+  const began = Date.now();
+  // The device beeps each second.
+  await until(page, () => Number(document.querySelector('#record').style.getPropertyValue('--level')) > 0);
+  await until(page, since => Date.now() - since > 700, began);
+  await page.mouse.up();
+
+  await page.locator('.chat-message audio').waitFor();
+  const [words] = await texts(page.locator('.chat-message'));
+  assert.match(words, /voice note/iu);
+  const { messages } = await it.server.call('GET', `/api/rooms/${room}/history`);
+  assert.deepEqual(messages[0].files.map(({ kind, media_type: type }) => [kind, type]), [['voice', 'audio/ogg']]);
+  const length = await page.locator('.chat-message audio').evaluate(async node => {
+    const bytes = await (await fetch(node.src)).arrayBuffer();
+    return (await new OfflineAudioContext(1, 1, 48_000).decodeAudioData(bytes)).duration;
+  });
+  assert.ok(length > 0.3 && length < 10, `${length} s`);
+});
