@@ -1,8 +1,9 @@
-//! Voice notes: their recordings are read from Discord's own hosts, by the address that the message has now.
+//! Voice notes and pictures: they are read from Discord's own hosts, by the address that the message has now.
 
 use serde_json::json;
-use tertulia::domain::attachment::MOST_BYTES;
+use tertulia::domain::attachment::{Attachment, MOST_BYTES};
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotRead};
+use tertulia::telemetry::fake::Logged;
 
 use super::super::counterpart::{Id, StoredFile};
 use super::super::home::snowflake;
@@ -71,4 +72,44 @@ async fn an_expired_address_may_be_read_again_and_everything_else_is_refused() {
             Ok(read) => panic!("{what}: {} bytes are read", read.len()),
         }
     }
+}
+
+#[tokio::test]
+async fn a_picture_is_read_by_the_address_that_its_message_has_now() {
+    let scene = Scene::new().await;
+    let (channel, picture) =
+        (snowflake(scene.home.general).channel(), Attachment::new("1".into(), "image/png".into(), "a.png".into(), 6));
+    let own = scene.file(200, None, b"pixels");
+    let message = scene.note(0, "https://cdn.discordapp.com.example.org/note.ogg", 6);
+    let read = async || scene.client.file(&channel, &message.to_string(), &picture).await;
+
+    assert_eq!(read().await, None, "another host");
+    scene.home.discord.with(|state| {
+        let message = state.world.message_mut(scene.home.general, message).expect("the message");
+        message.attachments[0]["url"] = json!(own);
+    });
+    assert_eq!(read().await.as_deref(), Some(&b"pixels"[..]));
+    for (status, location) in [(403, None), (404, None), (302, Some("http://127.0.0.1:1/note.ogg")), (500, None)] {
+        scene.file(status, location, b"pixels");
+        assert_eq!(read().await, None, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn of_100_pictures_in_a_minute_60_are_read_and_one_line_is_logged() {
+    let logged = Logged::from(tracing::Level::WARN);
+    let scene = Scene::new().await;
+    let (channel, picture) =
+        (snowflake(scene.home.general).channel(), Attachment::new("1".into(), "image/png".into(), "a.png".into(), 6));
+    let message = scene.note(0, &scene.file(200, None, b"pixels"), 6).to_string();
+    let requests = || scene.home.discord.look(|state| state.journal.requests_of("message").count());
+    let before = requests();
+
+    let mut read = 0;
+    for _ in 0..100 {
+        read += usize::from(scene.client.file(&channel, &message, &picture).await.is_some());
+    }
+
+    assert_eq!((read, requests() - before), (60, 60), "of the rest nothing is asked");
+    assert_eq!(logged.read().matches("no further files are read").count(), 1);
 }
