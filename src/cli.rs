@@ -5,11 +5,10 @@
 
 mod access;
 pub mod check;
-mod client;
-mod command_io;
+pub mod client;
+pub mod command_io;
 pub mod discord;
-pub mod evaluate;
-mod failure;
+pub mod failure;
 #[cfg(test)]
 pub(crate) mod fuzz;
 pub mod health;
@@ -20,13 +19,14 @@ pub mod serve;
 mod time;
 pub mod token;
 pub mod usage;
-mod visible;
+pub mod visible;
 pub mod why;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
+use crate::server::growing;
 use crate::settings::{Located, Problems, Sources};
 
 /// The exit code for wrong usage and wrong settings; clap uses it too.
@@ -45,7 +45,6 @@ Examples:
   tertulia discord check                    check whether Discord would work, and what to change
   tertulia models check                     try the models: one decision and one statement
   tertulia replay night.json --json         run a scripted conversation in virtual time
-  tertulia evaluate chat.jsonl --to trial   measure how well the side model decides
   tertulia why lobby aria                   explain why a companion spoke or stayed silent
   tertulia health                           check whether the running server is ready
   tertulia history backup /backups          back up the store while the server runs
@@ -63,6 +62,17 @@ Exit codes:
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tertulia", version, after_help = EXAMPLES)]
 pub struct Cli {
+    #[command(flatten)]
+    pub place: Place,
+
+    /// What to do [default: serve]
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// Where the settings are.
+#[derive(Clone, Debug, Args)]
+pub struct Place {
     /// The folder that holds default.toml, profiles and companions/ [default: config]
     #[arg(long, global = true, value_name = "DIR")]
     pub config: Option<PathBuf>,
@@ -70,10 +80,6 @@ pub struct Cli {
     /// The profile: PROFILE.toml in that folder overrides default.toml
     #[arg(long, global = true, value_name = "PROFILE", env = "TERTULIA_PROFILE")]
     pub profile: Option<String>,
-
-    /// What to do [default: serve]
-    #[command(subcommand)]
-    pub command: Option<Command>,
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -108,8 +114,6 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Measure decisions against what people did in recorded group chat
-    Evaluate(evaluate::Evaluate),
     /// Explain why a companion spoke or stayed silent, and what happened to a message
     Why(why::Why),
     /// Check whether the server is ready
@@ -132,21 +136,29 @@ pub enum Command {
     Usage(usage::Usage),
 }
 
-impl Cli {
-    /// Parses the process's arguments. For `--help` or invalid arguments, prints a message and exits.
-    pub fn read() -> Self {
-        Self::try_parse().unwrap_or_else(|error| {
-            // The error message repeats the arguments, so it is built again from arguments without terminal control characters.
-            let arguments = std::env::args_os().map(|argument| visible::line(&argument.to_string_lossy()));
-            Self::try_parse_from(arguments).err().unwrap_or(error).exit()
-        })
-    }
+/// Prepares the process, and parses its arguments. For `--help` or invalid arguments, prints a message and exits.
+pub fn begin<P: Parser>() -> P {
+    // Two libraries may each bring a TLS provider. Without a default, the first use of TLS panics.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    // Only the owner may read the files that are written here and by sled.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    let parsed = P::try_parse().unwrap_or_else(|error| {
+        // The error message repeats the arguments, so it is built again from arguments without terminal control characters.
+        let arguments = std::env::args_os().map(|argument| visible::line(&argument.to_string_lossy()));
+        P::try_parse_from(arguments).err().unwrap_or(error).exit()
+    });
+    growing::fail_softly();
+    parsed
+}
 
+impl Cli {
     /// The given command, or `serve`.
     pub fn command_or_default(&self) -> Command {
         self.command.clone().unwrap_or(Command::Serve { accept_loss: false })
     }
+}
 
+impl Place {
     /// The sources of the settings, including the environment variables.
     ///
     /// # Errors
@@ -198,7 +210,7 @@ mod tests {
         let before = Cli::parse_from(["tertulia", "--config", "here", "check", "--json"]);
         let after = Cli::parse_from(["tertulia", "check", "--json", "--config", "here"]);
 
-        assert_eq!(before.config, after.config);
+        assert_eq!(before.place.config, after.place.config);
         assert!(matches!(after.command_or_default(), Command::Check { json: true }));
     }
 
@@ -206,7 +218,7 @@ mod tests {
     fn the_default_folder_is_not_marked_as_named() {
         let cli = Cli::parse_from(["tertulia"]);
 
-        let sources = cli.sources().expect("the environment of tests is text");
+        let sources = cli.place.sources().expect("the environment of tests is text");
 
         assert_eq!(sources.folder, PathBuf::from("config"));
         assert!(!sources.folder_was_named);

@@ -2,21 +2,15 @@
 
 use std::process::ExitCode;
 
-use tertulia::cli::{Cli, Command, check, discord, evaluate, health, history, models, replay, serve, token, usage, why};
-use tertulia::server::growing;
+use tertulia::cli::{self, Cli, Command, check, discord, health, history, models, replay, serve, token, usage, why};
 
 // With the system's allocator, a fifth of the cost of a message was allocation (docs/capacity.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Two libraries may each bring a TLS provider. Without a default, the first use of TLS panics.
-    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    // Only the owner may read the files that are written here and by sled.
-    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    let cli = Cli::read();
-    growing::fail_softly();
-    let sources = match cli.sources() {
+    let cli: Cli = cli::begin();
+    let sources = match cli.place.sources() {
         Ok(sources) => sources,
         Err(problem) => return check::complain(&problem),
     };
@@ -25,7 +19,6 @@ fn main() -> ExitCode {
         Command::Discord(command) => discord::run(&sources, command),
         Command::Models(command) => models::run(&sources, command),
         Command::Replay { file, json } => replay::run(&sources, &file, json),
-        Command::Evaluate(options) => evaluate::run(&sources, &options),
         Command::Why(options) => why::run(&sources, options),
         Command::Health { server, json } => health::run(&sources, server.as_deref(), json),
         Command::History(command) => history::run(&sources, command),

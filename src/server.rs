@@ -467,7 +467,7 @@ fn cannot_load_rooms(error: LoadRoomsError, what: &'static str) -> Ended {
 ///
 /// # Errors
 /// Returns an error if the settings name an endpoint that cannot be used.
-pub(crate) fn models(settings: &settings::models::Models, dialects: &Dialects) -> Result<Models, settings::Problem> {
+pub fn models(settings: &settings::models::Models, dialects: &Dialects) -> Result<Models, settings::Problem> {
     let model = |role: ModelRole, name: &ModelName| llm::shared(settings, role, name, dialects);
     let own = |role: ModelRole| model(role, &role.into());
     let mut models = Models::new(own(ModelRole::Side)?, own(ModelRole::Main)?);

@@ -6,7 +6,7 @@
 //! * `aloud`: the progress of a spoken reply, and the part that was played.
 //! * `fates`: the outcome of a message for every companion.
 //! * `script`: a replay script of a room; `losses`: the events that it cannot represent.
-//! * `chat`: a room's messages as group chat for `tertulia evaluate`.
+//! * `chat`: a room's messages as group chat for `tertulia-lab evaluate`.
 //! * `transcript`: a room's messages as a document.
 //! * `words`: the sentence for each event.
 

@@ -95,7 +95,7 @@ pub fn recorded() -> anyhow::Result<Vec<Script>> {
     paths.iter().map(|path| human_side(path)).collect()
 }
 
-/// The excerpts of a file of recorded chat between people, as `tertulia evaluate` reads it.
+/// The excerpts of a file of recorded chat between people, as `tertulia-lab evaluate` reads it.
 pub fn excerpts(file: &str) -> anyhow::Result<Vec<Script>> {
     let said = |message: &Message| ScriptedEvent {
         at: Moment::from_micros((message.t * 1e6) as u64),

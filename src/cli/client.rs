@@ -9,16 +9,16 @@ use crate::domain::text::spaced;
 use crate::http_client::{self, is_no_tls, reason};
 use crate::ports::backend::DAMAGED;
 
-pub(super) struct Client {
+pub struct Client {
     http: reqwest::Client,
     url: Url,
     token: Option<SecretString>,
     /// Whether the server was named with `--server`. It may run on another machine, with other files.
-    pub(super) is_named: bool,
+    pub is_named: bool,
 }
 
 impl Client {
-    pub(super) fn new(url: Url, token: Option<SecretString>, is_named: bool) -> Result<Self, Failure> {
+    pub fn new(url: Url, token: Option<SecretString>, is_named: bool) -> Result<Self, Failure> {
         let http = http_client::builder(&url, &[]);
         // An unnamed server runs on this machine, whatever its address is.
         let http = if is_named { http } else { http.no_proxy() }.build();
@@ -27,17 +27,17 @@ impl Client {
     }
 
     /// The same client without the token.
-    pub(super) fn without_token(self) -> Self {
+    pub fn without_token(self) -> Self {
         Self { token: None, ..self }
     }
 
     /// The server's URL without credentials: `http://127.0.0.1:7878`.
-    pub(super) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         shown(&self.url)
     }
 
     /// Builds a request to one of the API's paths, such as `/api/backup`.
-    pub(super) fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> RequestBuilder {
+    pub fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> RequestBuilder {
         let mut url = self.url.clone();
         url.set_path(&format!("{}{path}", self.url.path().trim_end_matches('/')));
         if !query.is_empty() {
@@ -51,7 +51,7 @@ impl Client {
     }
 
     /// Sends a request. An error status becomes a failure with the server's error text.
-    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+    pub async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let response = request.send().await.map_err(|error| self.broken(&error))?;
         let status = response.status();
         if status.is_success() {
@@ -80,13 +80,13 @@ impl Client {
     }
 
     /// Sends a request for a single JSON object.
-    pub(super) async fn object(&self, request: RequestBuilder) -> Result<Value, Failure> {
+    pub async fn object(&self, request: RequestBuilder) -> Result<Value, Failure> {
         let response = self.send(request).await?;
         response.json().await.map_err(|error| self.broken(&error))
     }
 
     /// The failure to report for a broken connection.
-    pub(super) fn broken(&self, error: &reqwest::Error) -> Failure {
+    pub fn broken(&self, error: &reqwest::Error) -> Failure {
         if self.url.scheme() == "https" && is_no_tls(error) {
             let mut plain = self.url.clone();
             // An https URL can always become an http URL.
@@ -109,7 +109,7 @@ fn shown(url: &Url) -> String {
 }
 
 /// Runs a future to completion on a new runtime.
-pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Failure::Failed(format!("the runtime cannot be started: {error}")))?.block_on(work)
 }

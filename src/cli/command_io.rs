@@ -11,12 +11,12 @@ use super::visible;
 use crate::settings::{self, Loaded, Overlay, Sources};
 
 /// Loads the settings and runs a command with them. Errors go to standard error.
-pub(super) fn run_with_settings(sources: &Sources, run: impl FnOnce(Loaded) -> Result<(), Failure>) -> ExitCode {
+pub fn run_with_settings(sources: &Sources, run: impl FnOnce(Loaded) -> Result<(), Failure>) -> ExitCode {
     run_with_settings_as(sources, false, run)
 }
 
 /// Like [`run_with_settings`]. With `json`, problems with the settings are also printed to standard output as one JSON object.
-pub(super) fn run_with_settings_as(sources: &Sources, json: bool, run: impl FnOnce(Loaded) -> Result<(), Failure>) -> ExitCode {
+pub fn run_with_settings_as(sources: &Sources, json: bool, run: impl FnOnce(Loaded) -> Result<(), Failure>) -> ExitCode {
     let loaded = match settings::load_with(sources, &Overlay::new()) {
         Ok(loaded) => loaded,
         Err(problems) => return check::refuse(&problems, json),
@@ -39,16 +39,16 @@ pub(super) fn run_with_settings_as(sources: &Sources, json: bool, run: impl FnOn
 }
 
 /// Prints the result: one JSON object, or a sentence.
-pub(super) fn report(json: bool, object: &Value, sentence: &str) -> Result<(), Failure> {
+pub fn report(json: bool, object: &Value, sentence: &str) -> Result<(), Failure> {
     if json { print_json(object) } else { print(&visible::lines(sentence)) }
 }
 
-pub(super) fn print_json(json: &dyn std::fmt::Display) -> Result<(), Failure> {
+pub fn print_json(json: &dyn std::fmt::Display) -> Result<(), Failure> {
     print(&visible::json(&json.to_string()))
 }
 
 /// Prints one or more lines to standard output. A closed pipe is not a failure.
-pub(super) fn print(text: &dyn std::fmt::Display) -> Result<(), Failure> {
+pub fn print(text: &dyn std::fmt::Display) -> Result<(), Failure> {
     let mut out = std::io::stdout();
     match writeln!(out, "{text}").and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Failed(format!("standard output: {error}"))),

@@ -9,7 +9,7 @@ use crate::ports::backend::Refused;
 use crate::server::Ended;
 
 #[derive(Debug)]
-pub(super) enum Failure {
+pub enum Failure {
     /// The options or settings are wrong.
     Usage(String),
     /// The store cannot be used.
@@ -20,7 +20,7 @@ pub(super) enum Failure {
 
 impl Failure {
     /// Prints the failure to standard error, and returns the exit code.
-    pub(super) fn report(self) -> ExitCode {
+    pub fn report(self) -> ExitCode {
         eprintln!("tertulia: {}", visible::paragraph(&self.to_string()));
         let code = match self {
             Self::Usage(_) => EXIT_USAGE,

@@ -61,10 +61,10 @@ pub struct History {
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Export events, one JSON object per line, or a room for people, as a script for `tertulia replay`, or as group chat for `tertulia evaluate`
+    /// Export events, one JSON object per line, or a room for people, as a script for `tertulia replay`, or as group chat for `tertulia-lab evaluate`
     #[command(after_help = "Examples:\n  tertulia history export --room lobby | grep '\"decision\"'\n  \
                             tertulia history export --room lobby --as replay --out lobby.json && tertulia replay lobby.json\n  \
-                            tertulia history export --room lobby --as chat --out lobby.jsonl && tertulia evaluate lobby.jsonl\n  \
+                            tertulia history export --room lobby --as chat --out lobby.jsonl && tertulia-lab evaluate lobby.jsonl\n  \
                             tertulia history export --room \"Großmutters Küche\" --as html --out kitchen.html\n  \
                             tertulia history export --guild home --person Ana --out ana.json")]
     Export {

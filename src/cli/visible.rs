@@ -6,27 +6,27 @@ use std::path::Path;
 use crate::domain::text::{escaped, is_invisible};
 
 /// Escapes a text of several lines. Line ends and tabs are kept. Other control characters and invisible characters are escaped.
-pub(super) fn lines(text: &str) -> String {
+pub fn lines(text: &str) -> String {
     escaped(text, |char| matches!(char, '\n' | '\t'))
 }
 
 /// Like [`lines`], with continuation lines indented, so that a line end in a name cannot fake a line of output.
-pub(super) fn paragraph(text: &str) -> String {
+pub fn paragraph(text: &str) -> String {
     lines(text).replace('\n', "\n  ")
 }
 
 /// Escapes a name or another text of one line. Line ends and tabs are escaped too.
-pub(super) fn line(text: &str) -> String {
+pub fn line(text: &str) -> String {
     escaped(text, |_| false)
 }
 
 /// Escapes a path, on one line.
-pub(super) fn path(path: &Path) -> String {
+pub fn path(path: &Path) -> String {
     line(&path.to_string_lossy())
 }
 
 /// Escapes a JSON text. The value does not change, because such characters occur only in strings.
-pub(super) fn json(text: &str) -> String {
+pub fn json(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for char in text.chars() {
         if (char.is_control() && char != '\n') || is_invisible(char) {

@@ -1,4 +1,4 @@
-//! Exports a room's messages as group chat for `tertulia evaluate` (docs/evaluate.md).
+//! Exports a room's messages as group chat for `tertulia-lab evaluate` (docs/evaluate.md).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -30,7 +30,6 @@ const EVERYTHING: &[&str] = &[
     "cards",
     "cli",
     "domain",
-    "evaluation",
     "http_client",
     "journal",
     "ports",
@@ -126,11 +125,10 @@ const ARROWS: &[Arrow] = &[
         advice: "a replay drives the domain alone, in virtual time",
     },
     Arrow {
-        from: "evaluation",
-        // Of actors: the questions that companions ask.
-        to: &["actors::companion::question", "domain", "ports", "replay", "settings"],
-        never: IMPURE_EXCEPT_FILES,
-        advice: "an evaluation makes requests and takes answers: let src/cli ask the models",
+        from: "lab",
+        to: EVERYTHING,
+        never: NOTHING,
+        advice: "the laboratory is a program of its own, which no part imports",
     },
     Arrow {
         from: "story",

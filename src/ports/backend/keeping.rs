@@ -97,7 +97,7 @@ named! {
         Json = "json",
         /// A script for `tertulia replay`.
         Replay = "replay",
-        /// Group chat for `tertulia evaluate`.
+        /// Group chat for `tertulia-lab evaluate`.
         Chat = "chat",
         /// The messages, for people.
         Markdown = "markdown",

@@ -110,6 +110,16 @@ impl Premises {
         self.command_of(&[&[&*program()], arguments].concat())
     }
 
+    /// A command line of the laboratory.
+    pub fn lab(&self, arguments: &[&str]) -> Command {
+        self.command_of(&[&[env!("CARGO_BIN_EXE_tertulia-lab")], arguments].concat())
+    }
+
+    /// Runs a command of the laboratory to its end.
+    pub async fn run_lab(&self, arguments: &[&str]) -> Ran {
+        ran(self.lab(arguments)).await
+    }
+
     /// Any command line, in this folder and environment.
     pub fn command_of(&self, line: &[&str]) -> Command {
         let mut command = Command::new(line[0]);

@@ -1,4 +1,4 @@
-//! `tertulia evaluate`: recorded group chat, with `rehearsal` and with an endpoint.
+//! `tertulia-lab evaluate`: recorded group chat, with `rehearsal` and with an endpoint.
 
 use std::fs;
 
@@ -42,9 +42,9 @@ async fn rehearsal_is_measured_beside_the_rules_and_is_not_asked_again() {
     let premises = chat(Premises::new());
     let command = ["evaluate", "chat.jsonl", "--authors", "1", "--to", "trial", "--json"];
 
-    let first = premises.run(&command).await.exits_with(0);
-    let second = premises.run(&command).await.exits_with(0);
-    let table = premises.run(&command[..6]).await.exits_with(0);
+    let first = premises.run_lab(&command).await.exits_with(0);
+    let second = premises.run_lab(&command).await.exits_with(0);
+    let table = premises.run_lab(&command[..6]).await.exits_with(0);
 
     let (first_report, second_report) = (first.object(), second.object());
     assert_eq!((&first_report["decisions"], &first_report["measured"]), (&json!(6), &json!(6)), "{first_report}");
@@ -64,7 +64,7 @@ async fn rehearsal_is_measured_beside_the_rules_and_is_not_asked_again() {
 async fn the_example_is_measured() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/chat.jsonl");
 
-    let shown = Premises::new().run(&["evaluate", example, "--baselines"]).await.exits_with(0);
+    let shown = Premises::new().run_lab(&["evaluate", example, "--baselines"]).await.exits_with(0);
 
     assert!(shown.stdout.starts_with("3 excerpts") && !shown.stdout.contains("Warning"), "{shown:?}");
 }
@@ -86,11 +86,11 @@ async fn an_endpoint_is_asked_with_the_prompt_of_a_room_up_to_the_cap_and_goes_o
     model.takes_tokens(5_000, 0);
     let premises = chat(model.serving(Premises::new()).with("models.side.max_concurrent", "1"));
     let command = ["evaluate", "chat.jsonl", "--authors", "1", "--to", "trial", "--most-cost", "12", "--json"];
-    let unpriced = premises.run(&command).await.exits_with(2);
+    let unpriced = premises.run_lab(&command).await.exits_with(2);
     let premises = premises.with("models.side.input_price", "1000").with("models.side.output_price", "1000");
 
-    let capped = premises.run(&command).await.exits_with(1);
-    let whole = premises.run(&[&command[..6], &["--json"]].concat()).await.exits_with(0).object();
+    let capped = premises.run_lab(&command).await.exits_with(1);
+    let whole = premises.run_lab(&[&command[..6], &["--json"]].concat()).await.exits_with(0).object();
 
     assert!(unpriced.stderr.contains("models.side: has no price") && unpriced.stderr.contains("input_price"), "{unpriced:?}");
     assert!(capped.stderr.contains("--most-cost") && capped.stderr.contains("the same command goes on"), "{capped:?}");
@@ -117,7 +117,7 @@ async fn two_settings_are_compared_by_what_they_decide_differently() {
     }
 
     let compared =
-        premises.run(&["evaluate", "chat.jsonl", "--authors", "1", "--against", "other", "--json"]).await.exits_with(0).object();
+        premises.run_lab(&["evaluate", "chat.jsonl", "--authors", "1", "--against", "other", "--json"]).await.exits_with(0).object();
 
     let comparison = &compared["comparison"];
     assert_eq!(
@@ -134,7 +134,7 @@ async fn two_settings_are_compared_by_what_they_decide_differently() {
 async fn the_gate_decides_when_a_free_run_asks() {
     let premises = chat(Premises::new());
 
-    let free = premises.run(&["evaluate", "chat.jsonl", "--authors", "1", "--free", "--json"]).await.exits_with(0).object();
+    let free = premises.run_lab(&["evaluate", "chat.jsonl", "--authors", "1", "--free", "--json"]).await.exits_with(0).object();
 
     assert_eq!(
         (&free["companions"], &free["messages"], &free["asked"]["direct_address"]),
@@ -148,7 +148,7 @@ async fn the_gate_decides_when_a_free_run_asks() {
 async fn ctrl_c_ends_a_run_with_what_was_answered() {
     let model = Model::start(|body| if prompt(body).contains("which file?") { Answer::Never } else { NO.into() }).await;
     let premises = chat(model.serving(Premises::new()).with("models.side.max_concurrent", "1"));
-    let mut command = premises.command(&["evaluate", "chat.jsonl", "--authors", "1", "--to", "trial"]);
+    let mut command = premises.lab(&["evaluate", "chat.jsonl", "--authors", "1", "--to", "trial"]);
     let running = command.spawn().expect("the program can be started");
     let id = running.id().expect("it runs").to_string();
     model.wait_until(|asked| asked.iter().any(|body| prompt(body).contains("which file?")).then_some(())).await;
@@ -171,11 +171,11 @@ async fn a_room_of_ones_own_is_evaluated_by_who_speaks_next() {
     server.stop().await;
     premises.run(&["history", "export", "--room", "lobby", "--as", "chat", "--out", "lobby.jsonl"]).await.exits_with(0);
 
-    let table = premises.run(&["evaluate", "lobby.jsonl", "--companion", "aria"]).await.exits_with(0);
+    let table = premises.run_lab(&["evaluate", "lobby.jsonl", "--companion", "aria"]).await.exits_with(0);
 
     assert!(table.stdout.contains("1 excerpt, 1 companion, 1 decision"), "{table:?}");
     assert!(table.stdout.contains("label turn_60s") && table.stdout.contains("few reply links"), "{table:?}");
-    let nobody = premises.run(&["evaluate", "lobby.jsonl", "--companion", "zed"]).await.exits_with(2);
+    let nobody = premises.run_lab(&["evaluate", "lobby.jsonl", "--companion", "zed"]).await.exits_with(2);
     assert!(nobody.stderr.contains("they have: aria"), "{nobody:?}");
 }
 
@@ -186,7 +186,7 @@ async fn what_is_wrong_with_a_file_is_reported_with_its_line() {
     text.push_str("{\"id\": 5}\n");
     fs::write(premises.path().join("wrong.jsonl"), text).expect("a file");
 
-    let refused = premises.run(&["evaluate", "wrong.jsonl"]).await.exits_with(2);
+    let refused = premises.run_lab(&["evaluate", "wrong.jsonl"]).await.exits_with(2);
 
     assert!(
         refused.stderr.contains("wrong.jsonl:3: is not an excerpt") && refused.stderr.contains("docs/evaluate.md"),

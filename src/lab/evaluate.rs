@@ -1,4 +1,4 @@
-//! `tertulia evaluate`: compares decisions with the behaviour of people in recorded group chat.
+//! `tertulia-lab evaluate`: compares decisions with the behaviour of people in recorded group chat.
 
 mod asking;
 mod cap;
@@ -17,10 +17,6 @@ use parking_lot::Mutex;
 use self::asking::{Chat, Side, Stop};
 use self::cap::Cap;
 use self::progress::Progress;
-use super::client::block_on;
-use super::command_io::{print, print_json, run_with_settings};
-use super::failure::Failure;
-use super::visible;
 use crate::evaluation::answers::{Answers, regular};
 use crate::evaluation::comparison::compare;
 use crate::evaluation::decisions::{Decision, decisions};
@@ -29,19 +25,23 @@ use crate::evaluation::page::page;
 use crate::evaluation::questions::Judged;
 use crate::evaluation::report::{Report, Setting, companions, rows};
 use crate::evaluation::{sample, shuffled};
-use crate::settings::{self, Loaded, Overlay, Sources};
+use tertulia::cli::client::block_on;
+use tertulia::cli::command_io::{print, print_json, run_with_settings};
+use tertulia::cli::failure::Failure;
+use tertulia::cli::visible;
+use tertulia::settings::{self, Loaded, Overlay, Sources};
 
 /// With two settings, the number of decisions that one is asked about before the other.
 const TURN: usize = 50;
 
 const EXAMPLES: &str = "\
 Examples:
-  tertulia evaluate chat.jsonl.gz --baselines                  rules without a model: no calls
-  tertulia evaluate chat.jsonl.gz --most 500 --to trial        500 decisions; answers and report.html in trial
-  tertulia evaluate chat.jsonl.gz --to trial --most-cost 2     all decisions, for at most 2 units of models.currency
-  tertulia evaluate chat.jsonl.gz --to trial --against other   what two folders of settings decide differently
-  tertulia evaluate chat.jsonl.gz --free --to trial            how often the gate asks, not scored
-  tertulia history export --room lobby --as chat --out lobby.jsonl && tertulia evaluate lobby.jsonl
+  tertulia-lab evaluate chat.jsonl.gz --baselines                  rules without a model: no calls
+  tertulia-lab evaluate chat.jsonl.gz --most 500 --to trial        500 decisions; answers and report.html in trial
+  tertulia-lab evaluate chat.jsonl.gz --to trial --most-cost 2     all decisions, for at most 2 units of models.currency
+  tertulia-lab evaluate chat.jsonl.gz --to trial --against other   what two folders of settings decide differently
+  tertulia-lab evaluate chat.jsonl.gz --free --to trial            how often the gate asks, not scored
+  tertulia history export --room lobby --as chat --out lobby.jsonl && tertulia-lab evaluate lobby.jsonl
 
 The format of files, and what the figures mean: docs/evaluate.md. Answers in the folder of --to are not asked again.
 
@@ -259,7 +259,7 @@ const fn goes_on(options: &Evaluate) -> &'static str {
 mod tests {
     use clap::Parser;
 
-    use crate::cli::{Cli, Command};
+    use crate::Lab;
 
     #[test]
     fn numbers_and_amounts_are_checked() {
@@ -273,9 +273,9 @@ mod tests {
             (&["chat.jsonl", "--free", "--against", "other"], false),
             (&["chat.jsonl", "--label", "turn_60s"], true),
         ] {
-            let parsed = Cli::try_parse_from([&["tertulia", "evaluate"], arguments].concat());
+            let parsed = Lab::try_parse_from([&["tertulia-lab", "evaluate"], arguments].concat());
 
-            assert_eq!(matches!(parsed.map(|cli| cli.command), Ok(Some(Command::Evaluate(_)))), is_right, "{arguments:?}");
+            assert_eq!(parsed.is_ok(), is_right, "{arguments:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Compares a companion's decisions with the behaviour of people in recorded group chat (docs/evaluate.md).
 //!
-//! This module calls no model. It produces requests and reads answers as texts; the command `tertulia evaluate` connects both
+//! This module calls no model. It produces requests and reads answers as texts; the command `tertulia-lab evaluate` connects both
 //! with a model.
 
 pub mod answers;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
-use crate::domain::named::named;
+use tertulia::domain::named::named;
 
 /// A part of a conversation.
 #[derive(Clone, Debug, Deserialize)]

@@ -3,8 +3,8 @@
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::domain::price::Price;
-use crate::ports::language_model::{Request, TokenUsage};
+use tertulia::domain::price::Price;
+use tertulia::ports::language_model::{Request, TokenUsage};
 
 /// The maximum cost of a run, and its cost so far. Calls in flight count with their estimates.
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::ports::language_model::{Message, ModelRole};
+    use tertulia::ports::language_model::{Message, ModelRole};
 
     #[tokio::test]
     async fn calls_in_flight_count_until_their_cost_is_known_and_others_wait_for_that() {
