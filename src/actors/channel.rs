@@ -6,6 +6,7 @@
 //! This file handles each message. The conversation decides: `steps.rs` runs a step, and hands each output to the part that carries it out. The parts
 //! of [`State`] hold the data for that. No part knows another.
 
+mod captions;
 mod channel_context;
 mod clock;
 mod deliveries;
@@ -346,13 +347,16 @@ impl State {
         self.in_flight.mark(recorded.seq);
         self.traces.receive(&recorded, committed).into_iter().for_each(|record| record.emit(&self.channel));
         let is_cleared = matches!(recorded.event, Event::Cleared);
-        if matches!(recorded.event, Event::Cleared | Event::Deleted { .. } | Event::Edited { .. }) {
+        // A caption changes nothing that a reply in progress answers.
+        let is_change = matches!(&recorded.event, Event::Edited { captions, .. } if captions.is_empty());
+        if is_change || matches!(recorded.event, Event::Cleared | Event::Deleted { .. }) {
             self.replies.drop_begun();
             // The endpoint's error message may quote the message that was changed.
             self.channel.context.pool.note_refusal(&self.channel.key, None);
         }
         let is_said = matches!(recorded.event, Event::Said { .. });
         let is_of_call = matches!(recorded.event, Event::VoiceJoined { .. } | Event::Segment(_));
+        captions::describe(&recorded, &self.channel);
         let owed: Vec<_> = self.conversation.turns().owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
         self.step(Input::Inbound(recorded));
         self.remove_dropped_replies(owed);

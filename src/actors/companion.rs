@@ -9,7 +9,7 @@ pub mod brief_writing;
 pub mod briefs;
 mod drafts;
 pub mod elsewhere;
-mod files;
+pub mod files;
 pub mod history;
 pub mod pictures;
 pub mod question;

@@ -113,10 +113,20 @@ impl EventView {
                 objects.push(("message", object));
                 objects
             }
-            Event::Edited { message, text } => {
+            Event::Edited { message, text, captions } => {
                 self.texts.insert(*message, text);
                 // The text is empty if the message was deleted.
-                if text.is_empty() { Vec::new() } else { vec![("edited", json!({ "message": message, "text": text }))] }
+                if text.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![(
+                        "edited",
+                        with(
+                            json!({ "message": message, "text": text }),
+                            json!({ "captions": Some(captions).filter(|captions| !captions.is_empty()) }),
+                        ),
+                    )]
+                }
             }
             Event::Deleted { messages, unnamed, .. } => {
                 messages.iter().for_each(|seq| self.texts.insert(*seq, &Arc::from("")));

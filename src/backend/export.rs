@@ -69,8 +69,8 @@ pub(super) async fn document(
     let mut after = Seq::NONE;
     loop {
         let page = Reader::new(&*store).legible(&channel_key, range_after(after)).await?;
-        edited.extend(page.events.iter().filter_map(|recorded| match recorded.event {
-            Event::Edited { message, .. } => Some(message),
+        edited.extend(page.events.iter().filter_map(|recorded| match &recorded.event {
+            Event::Edited { message, captions, .. } if captions.is_empty() => Some(*message),
             _ => None,
         }));
         match page.last {

@@ -67,6 +67,14 @@ named! {
     }
 }
 
+/// A description of a picture that a model wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caption {
+    /// The id of the picture within its message.
+    pub file: Arc<str>,
+    pub text: Arc<str>,
+}
+
 impl Kind {
     /// The kind of a file with this media type.
     pub fn of(media_type: &str) -> Self {
@@ -87,6 +95,11 @@ impl Attachment {
     /// The number of its record in the store. `None` if the bytes are on the platform.
     pub fn stored(&self) -> Option<u64> {
         if self.on_platform { None } else { self.id.parse().ok() }
+    }
+
+    /// Whether it is a picture that nobody has described.
+    pub fn needs_caption(&self) -> bool {
+        self.kind == Kind::Image && self.description.is_empty() && !self.is_spoiler
     }
 
     /// The line in the text of its message that describes it.

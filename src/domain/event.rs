@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::attachment::Caption;
 use super::budget::UsedUp;
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
@@ -77,6 +78,9 @@ pub enum Event {
         message: Seq,
         /// The new text.
         text: Arc<str>,
+        /// The captions by which alone the text differs, if a model wrote them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        captions: Vec<Caption>,
     },
     /// Messages were deleted.
     Deleted {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::attachment::Attachment;
+use super::attachment::{Attachment, Caption};
 use super::id::{ChannelId, CompanionId, Seq};
 use super::moment::Moment;
 use super::named::named;
@@ -397,9 +397,27 @@ impl Message {
         self.lull_endpoint && self.speech.as_ref().is_none_or(|speech| speech.ends_lull_for.contains(companion))
     }
 
-    /// Replaces the text. Removes the marks of a cut or incomplete statement, which refer to the old text, and the files that the new text no
+    /// The text with these captions in the lines of its pictures.
+    pub fn captioned(&self, captions: &[Caption]) -> Arc<str> {
+        let mut text = self.text.to_string();
+        for attachment in &self.attachments {
+            let Some(caption) = captions.iter().find(|caption| caption.file == attachment.id) else { continue };
+            let described = Attachment { description: caption.text.clone(), ..attachment.clone() };
+            // The lines follow the words.
+            if let Some(at) = text.rfind(&attachment.line()) {
+                text.replace_range(at..at + attachment.line().len(), &described.line());
+            }
+        }
+        text.into()
+    }
+
+    /// Replaces the text, and adds captions that it contains. Removes the marks of a cut or incomplete statement, which refer to the old text, and the files that the new text no
     /// longer describes.
-    pub fn edit(&mut self, text: Arc<str>) {
+    pub fn edit(&mut self, text: Arc<str>, captions: &[Caption]) {
+        for attachment in &mut self.attachments {
+            let caption = captions.iter().find(|caption| caption.file == attachment.id);
+            attachment.description = caption.map_or(attachment.description.clone(), |caption| caption.text.clone());
+        }
         self.attachments.retain(|attachment| text.contains(&attachment.line()));
         (self.text, self.cut, self.truncated) = (text, None, false);
     }

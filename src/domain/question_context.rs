@@ -40,6 +40,8 @@ pub enum Purpose {
     Notes,
     /// The brief of a persona.
     Brief,
+    /// The description of a picture.
+    Caption,
     /// A score from 0 to 1: how much the last statements repeat each other.
     Judgement,
 }

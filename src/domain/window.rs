@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::attachment::Caption;
 use super::audience::Audience;
 use super::gate::Gate;
 use super::id::{CompanionId, Seq};
@@ -73,9 +74,9 @@ impl Window {
         self.entries.push_back(entry);
     }
 
-    pub(super) fn edit(&mut self, seq: Seq, text: &Arc<str>) {
+    pub(super) fn edit(&mut self, seq: Seq, text: &Arc<str>, captions: &[Caption]) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.seq == seq) {
-            Arc::make_mut(&mut entry.message).edit(text.clone());
+            Arc::make_mut(&mut entry.message).edit(text.clone(), captions);
         }
     }
 

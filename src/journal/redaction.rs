@@ -35,7 +35,11 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             segment.text = empty.clone();
             (segment.from.id, segment.from.name) = (empty.clone(), empty);
         }
-        Event::Edited { text, .. } | Event::Summarised { text, .. } | Event::SentenceStarting { text, .. } => *text = empty,
+        Event::Edited { text, captions, .. } => {
+            *text = empty;
+            captions.clear();
+        }
+        Event::Summarised { text, .. } | Event::SentenceStarting { text, .. } => *text = empty,
         Event::Interrupted { interrupted, .. } => interrupted.who = None,
         Event::Disclosed(disclosed) => disclosed.owed.people.clear(),
         Event::Decided(decided) => {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tertulia_cards::tests::small_png;
 
 use super::retaining::left_of;
-use super::world::{World, channel_key};
+use super::world::{World, channel_key, purpose};
 use crate::actors::erasure::deletion::delete_messages;
 use crate::actors::erasure::retention;
 use crate::actors::inbound::Inbound;
@@ -15,6 +15,7 @@ use crate::domain::attachment::{Attachment, with_lines};
 use crate::domain::event::Event;
 use crate::domain::id::Seq;
 use crate::domain::message::Author;
+use crate::domain::question_context::Purpose;
 use crate::ports::backend::keeping::ExportForm;
 use crate::ports::inbound_events::{InboundMessage, StoredFile};
 use crate::ports::language_model::{Media, Part};
@@ -43,7 +44,7 @@ async fn post_as(
     let files =
         if file.on_platform { Vec::new() } else { vec![StoredFile { media_type: media_type.into(), bytes: bytes.into() }] };
     let message = InboundMessage {
-        id: Some("message-7".into()),
+        id: Some(format!("message {words}").into()),
         own_words: Some(words.into()),
         attachments: vec![file],
         files,
@@ -186,4 +187,52 @@ async fn a_text_file_stands_in_the_prompt_as_data_and_cut_to_a_quarter() {
     let tokens = world.context.settings.prompt.statement_tokens;
     assert!((tokens / 2..=tokens).contains(&block.len()), "{} of {tokens}", block.len());
     assert!(world.main.asked.lock().last().unwrap().tokens() <= tokens);
+}
+
+/// What the room's people see of the picture: its line in the text, and its description.
+async fn described(world: &World, seq: Seq) -> (String, String) {
+    let journal = world.journal(&channel_key("lobby")).await;
+    let message = journal.into_iter().find(|recorded| recorded.seq == seq);
+    let Some(Event::Said { message, .. }) = message.map(|recorded| recorded.event) else { panic!("no message {seq}") };
+    let description = message.attachments.first().map(|file| file.description.to_string());
+    (message.text.to_string(), description.unwrap_or_default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_picture_is_described_once_for_companions_that_see_none_and_the_words_go_with_it() {
+    let side = json!({ "base_url": "http://127.0.0.1:1/v1", "model": "m", "vision": true });
+    let world = World::with_lobby_settings(json!({ "models": { "side": side, "captions": true } })).await;
+    world.side.answer_by(|request| {
+        Some(Ok(match purpose(request) {
+            Purpose::Caption => "A zebra [says] \"hi\"\nby a lake.".to_owned(),
+            _ => "For me.\nYES".to_owned(),
+        }))
+    });
+    let seq = post_as(&world, "Look, Ben", "image/png", small_png(&[], &[]), |_| {}).await.unwrap();
+    let hidden = |file: &mut Attachment| file.is_spoiler = true;
+    let spoiler = post_as(&world, "Look there", "image/png", small_png(&[], &[]), hidden).await.unwrap();
+    world.pass(60.0).await;
+
+    let world = world.crash().await;
+    world.say_then_pass("lobby", "Ari, what was on it?", 60.0).await;
+
+    let line = "Look, Ben\n[image: z.png, described as \"A zebra (says) 'hi' by a lake.\"]";
+    assert_eq!(described(&world, seq).await, (line.to_owned(), "A zebra (says) 'hi' by a lake.".to_owned()));
+    assert_eq!(described(&world, spoiler).await.1, "", "a spoiler is not sent");
+    let asked = world.side.asked.lock().iter().filter(|request| *purpose(request) == Purpose::Caption).count();
+    assert_eq!(asked, 1);
+    assert!(shown(&world).1.contains("by a lake"));
+    assert_eq!(world.recorded("lobby", "edited").await[0]["captions"][0]["text"], "A zebra (says) 'hi' by a lake.");
+    delete_messages(&world.context, &channel_key("lobby"), &[seq].into()).await.unwrap();
+    assert_eq!(left_of("by a lake", &world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_picture_is_described_unless_that_is_turned_on() {
+    let side = json!({ "base_url": "http://127.0.0.1:1/v1", "model": "m", "vision": true });
+    let world = World::with_lobby_settings(json!({ "models": { "side": side } })).await;
+    post_as(&world, "Look, Ben", "image/png", small_png(&[], &[]), |_| {}).await.unwrap();
+    world.pass(60.0).await;
+
+    assert!(!world.side.asked.lock().iter().any(|request| *purpose(request) == Purpose::Caption));
 }

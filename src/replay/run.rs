@@ -292,7 +292,11 @@ impl<'a> Run<'a> {
             Action::Clear => self.apply_inbound(channel, Seq::NONE, Event::Cleared),
             Action::Edit { message, text } => {
                 self.set_text(channel, *message, text.as_str().into());
-                self.apply_inbound(channel, Seq::NONE, Event::Edited { message: *message, text: text.as_str().into() });
+                self.apply_inbound(
+                    channel,
+                    Seq::NONE,
+                    Event::Edited { message: *message, text: text.as_str().into(), captions: Vec::new() },
+                );
             }
             Action::Delete(message) => self.delete(channel, *message),
         }

@@ -56,6 +56,9 @@ pub struct Models {
     pub moderation: Option<Moderation>,
     /// Whether the server tries the models once when it starts.
     pub check_at_start: bool,
+    /// Whether the side model describes pictures that people post without a description.
+    #[serde(default)]
+    pub captions: bool,
     /// The queue and retries of calls.
     pub pool: Pool,
     pub breaker: Breaker,
@@ -231,6 +234,7 @@ impl Models {
         "ca_file",
         "currency",
         "check_at_start",
+        "captions",
         "pool",
         "breaker",
         "rehearsal",

@@ -129,7 +129,7 @@ impl SimModel {
             }
             Purpose::Statement { .. } => self.statement(word, dice),
             Purpose::Notes => note_of(&request.user(), word),
-            Purpose::Summary | Purpose::Brief => format!("They talked of {word}."),
+            Purpose::Summary | Purpose::Brief | Purpose::Caption => format!("They talked of {word}."),
             Purpose::Judgement => dice.pick(&["0.1", "It is.\n0.9", "1", "who knows", ""]).to_string(),
         }
     }

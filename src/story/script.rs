@@ -172,7 +172,7 @@ impl Script<'_> {
             Event::VoiceJoined { from } => self.call_event(at, from, json!({ "voice": "join" })),
             Event::VoiceLeft { from } => self.call_event(at, from, json!({ "voice": "leave" })),
             Event::Segment(segment) => self.segment(recorded, segment),
-            Event::Edited { message, .. } => drop(self.losses.edited.insert(*message)),
+            Event::Edited { message, captions, .. } if captions.is_empty() => drop(self.losses.edited.insert(*message)),
             Event::Deleted { messages, .. } => self.losses.deleted.extend(messages),
             Event::Paused { paused, .. } => self.losses.pauses += usize::from(*paused),
             Event::CaughtUp { missed, .. } => self.losses.gaps += usize::from(missed.is_some()),

@@ -88,6 +88,7 @@ pub fn asked_together(request: &Request) -> Option<u32> {
         | Purpose::Summary
         | Purpose::Notes
         | Purpose::Brief
+        | Purpose::Caption
         | Purpose::Judgement => None,
     }
 }

@@ -34,6 +34,13 @@ pub struct Content {
     bytes: Arc<[u8]>,
 }
 
+impl Content {
+    /// The content as a part of a request.
+    pub fn into_media(self) -> Media {
+        Media::Bytes { media_type: self.media_type.to_string(), bytes: self.bytes }
+    }
+}
+
 /// The files for a prompt.
 #[derive(Default)]
 pub struct Files {
@@ -116,10 +123,8 @@ impl Files {
             }
         }
         let text = Some(text).filter(|text| !text.is_empty()).map(|text| Part::Text(format!("\n\n{text}")));
-        let pictures = pictures.into_iter().flat_map(|(line, Content { media_type, bytes })| {
-            let picture = Media::Bytes { media_type: media_type.to_string(), bytes };
-            [Part::Text(format!("\n{line}")), Part::Image(picture)]
-        });
+        let pictures =
+            pictures.into_iter().flat_map(|(line, picture)| [Part::Text(format!("\n{line}")), Part::Image(picture.into_media())]);
         request.ending_with(text.into_iter().chain(pictures))
     }
 }
@@ -139,7 +144,8 @@ async fn replied_message(seq: Seq, context: &ActorContext, channel_key: &Channel
     history::is_heard(&message.from, context, &channel_key.guild).then_some(message)
 }
 
-async fn content(
+/// The content of a file of a message. `None` if it cannot be read.
+pub async fn content(
     seq: Seq,
     message: &Message,
     attachment: &Attachment,

@@ -12,9 +12,10 @@ use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
+use crate::domain::attachment::Caption;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
-use crate::domain::message::Role;
+use crate::domain::message::{Message, Role};
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::trigger::Trigger;
@@ -222,6 +223,28 @@ pub async fn edit_message(
     seq: Seq,
     text: Arc<str>,
 ) -> Result<bool, RewriteError> {
+    change_text(context, channel_key, seq, Vec::new(), |_| text).await
+}
+
+/// Adds captions to the pictures of a message, and to its text. Returns false if it is not there.
+pub async fn caption_message(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    seq: Seq,
+    mut captions: Vec<Caption>,
+) -> Result<bool, RewriteError> {
+    captions.retain(|caption| !caption.text.is_empty());
+    let added = captions.clone();
+    change_text(context, channel_key, seq, captions, |message| message.captioned(&added)).await
+}
+
+async fn change_text(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    seq: Seq,
+    captions: Vec<Caption>,
+    text: impl FnOnce(&Message) -> Arc<str>,
+) -> Result<bool, RewriteError> {
     let _lock = context.rewrite_locks.lock(channel_key).await;
     let Some(Recorded { at, handled, turn, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
         Reader::new(&*context.store).event(channel_key, seq).await?
@@ -231,16 +254,20 @@ pub async fn edit_message(
     if is_redacted(&message) {
         return Ok(false);
     }
+    let text = text(&message);
     if message.text != text {
-        Inbound::new(context.clone()).accept(channel_key, Event::Edited { message: seq, text: text.clone() }, None).await?;
+        let edited = Event::Edited { message: seq, text: text.clone(), captions: captions.clone() };
+        Inbound::new(context.clone()).accept(channel_key, edited, None).await?;
         // The sentences and segments still contain the old text.
         let mut events: Vec<_> = sentences_of(&Reader::new(&*context.store), channel_key, seq).await?.into_values().collect();
-        events.extend(notes_without(&Reader::new(&*context.store), channel_key, |source| source == seq).await?);
+        if captions.is_empty() {
+            events.extend(notes_without(&Reader::new(&*context.store), channel_key, |source| source == seq).await?);
+        }
         for segment in message.speech.iter().flat_map(|speech| &speech.segments) {
             events.extend(Reader::new(&*context.store).event(channel_key, *segment).await?.as_ref().map(redact));
         }
         let mut message = message;
-        message.edit(text);
+        message.edit(text, &captions);
         let event = Event::Said { message, reply_to, reply, said_at };
         context.recall.forget(channel_key);
         events.push(Recorded { seq, at, handled, turn, event });

@@ -45,7 +45,7 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("statement", &["companion", "ticket"]),
     ("disclosed", &["message", "operator", "privacy"]),
     ("help", &["message", "person", "text", "tell"]),
-    ("edited", &["message", "text"]),
+    ("edited", &["message", "text", "captions"]),
     ("deleted", &["messages"]),
     ("joined", &["companion", "external"]),
     ("left", &["companion"]),

@@ -83,7 +83,7 @@ impl LanguageModel for Rehearsal {
                 let remembered = memory::remembered(request, context, &situation).filter(|_| tries == 0);
                 (remembered.unwrap_or_else(|| phrases::statement(&situation, tries, &mut dice)), STATEMENT_SECS)
             }
-            Purpose::Summary | Purpose::Brief => (summary(&request.user()), DECISION_SECS),
+            Purpose::Summary | Purpose::Brief | Purpose::Caption => (summary(&request.user()), DECISION_SECS),
             Purpose::Notes => (notes::notes(&request.user()), DECISION_SECS),
             Purpose::Judgement => (judgement(context), DECISION_SECS),
         };

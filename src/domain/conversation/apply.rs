@@ -31,8 +31,8 @@ impl Conversation {
                 let entry = Entry { reply_to: *reply_to, ..entry };
                 self.apply_said(entry, *reply, world, notes);
             }
-            Event::Edited { message, text } => {
-                self.window.edit(*message, text);
+            Event::Edited { message, text, captions } => {
+                self.window.edit(*message, text, captions);
                 self.filtered.forget(&[*message]);
                 self.noting.change(&[*message]);
                 self.closing.edit_recent_statement(*message, text);

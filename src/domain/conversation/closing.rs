@@ -39,7 +39,7 @@ impl ClosingState {
 
     pub(super) fn edit_recent_statement(&mut self, seq: Seq, text: &Arc<str>) {
         if let Some(statement) = self.recent_statements.iter_mut().find(|statement| statement.seq == seq) {
-            Arc::make_mut(&mut statement.message).edit(text.clone());
+            Arc::make_mut(&mut statement.message).edit(text.clone(), &[]);
         }
     }
 

@@ -263,7 +263,7 @@ impl Models {
             Purpose::Votes { .. } => Ok("{}".to_owned()),
             Purpose::Judgement => Ok(self.judgement.to_owned()),
             Purpose::Notes => Ok(String::new()),
-            Purpose::Summary | Purpose::Brief => Ok(SUMMARY.to_owned()),
+            Purpose::Summary | Purpose::Brief | Purpose::Caption => Ok(SUMMARY.to_owned()),
             Purpose::Statement { .. } => match &self.writing {
                 Some(writing) => writing.clone().map(str::to_owned),
                 None => {

@@ -35,6 +35,10 @@ pub(crate) fn owed(who: &Subject, ending: Option<&Recorded>, is_read: bool) -> (
 pub(crate) fn changed(recorded: &Recorded, retried_as: Option<Seq>, language: Language) -> Option<StoryLine> {
     let told = match (&recorded.event, retried_as) {
         (Event::Edited { text, .. }, _) if text.is_empty() => return None,
+        (Event::Edited { captions, .. }, _) if !captions.is_empty() => {
+            let captions: Vec<_> = captions.iter().map(|caption| cut(&caption.text)).collect();
+            Told::new(language, "why.message.captioned", &[("text", &captions.join(" · "))])
+        }
         (Event::Edited { text, .. }, _) => Told::new(language, "why.message.edited", &[("text", &cut(text))]),
         (_, Some(again)) => Told::new(language, "why.message.retried", &[("again", &again)]),
         (_, None) => Told::new(language, "why.message.deleted", &[]),

@@ -116,8 +116,11 @@ async fn two_settings_are_compared_by_what_they_decide_differently() {
         fs::write(folder.join("default.toml"), table).expect("settings");
     }
 
-    let compared =
-        premises.run_lab(&["evaluate", "chat.jsonl", "--authors", "1", "--against", "other", "--json"]).await.exits_with(0).object();
+    let compared = premises
+        .run_lab(&["evaluate", "chat.jsonl", "--authors", "1", "--against", "other", "--json"])
+        .await
+        .exits_with(0)
+        .object();
 
     let comparison = &compared["comparison"];
     assert_eq!(

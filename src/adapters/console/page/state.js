@@ -299,7 +299,11 @@ const RULES = {
     room.filtered.delete(e.message);
     const entry = room.entries.find(other => other.key === `m${e.message}`);
     if (!entry) return NOTHING;
-    Object.assign(entry, { text: wordsOf(e.text, entry.files), cut: null, truncated: false, edited: true, version: entry.version + 1 });
+    // A model has described its pictures. Nobody edited it.
+    const captions = new Map((e.captions ?? []).map(({ file, text: caption }) => [Number(file), caption]));
+    const files = entry.files.map(file => ({ ...file, description: captions.get(file.id) ?? file.description }));
+    Object.assign(entry, { text: wordsOf(e.text, files), files, edited: entry.edited || !captions.size, version: entry.version + 1 });
+    if (!captions.size) Object.assign(entry, { cut: null, truncated: false });
     redrawQuotes(room, new Set([e.message]));
     return TALK;
   },

@@ -17,6 +17,7 @@ impl Dice {
             Purpose::Summary => "summary",
             Purpose::Notes => "notes",
             Purpose::Brief => "brief",
+            Purpose::Caption => "caption",
             Purpose::Judgement => "judgement",
         };
         let companion = request.companion.as_ref().map_or("", |companion| companion.id.as_str());

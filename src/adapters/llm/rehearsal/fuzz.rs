@@ -34,6 +34,7 @@ pub(crate) fn prompt(bytes: &[u8]) {
         Purpose::Summary,
         Purpose::Notes,
         Purpose::Brief,
+        Purpose::Caption,
         Purpose::Judgement,
     ] {
         let request = Request {
@@ -54,7 +55,12 @@ pub(crate) fn prompt(bytes: &[u8]) {
             Purpose::Statement { .. } => {
                 assert!(raw_answer::statement(&answer, Speakers::new("Aria", [])).words.is_ok(), "{answer:?}")
             }
-            Purpose::Votes { .. } | Purpose::Summary | Purpose::Notes | Purpose::Brief | Purpose::Judgement => {}
+            Purpose::Votes { .. }
+            | Purpose::Summary
+            | Purpose::Notes
+            | Purpose::Brief
+            | Purpose::Caption
+            | Purpose::Judgement => {}
         }
     }
 }

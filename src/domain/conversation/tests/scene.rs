@@ -264,7 +264,7 @@ impl Scene {
             }
             Act::Edit(which) => {
                 if let Some(message) = self.pick(*which) {
-                    self.receive(Event::Edited { message, text: "changed".into() });
+                    self.receive(Event::Edited { message, text: "changed".into(), captions: Vec::new() });
                 }
             }
             Act::Delete(which) => {
