@@ -136,6 +136,7 @@ test('a guest is in the call under the own name', async t => {
   await ben.locator('.voice-about', { hasText: 'In the voice call: Ana' }).waitFor({ timeout: 5000 });
   await ben.getByRole('button', { name: 'Listen to the call' }).click();
   await ben.locator('#voice[data-phase=live]').waitFor();
+  await ben.locator('#more').click();
   await ben.locator('#leave').click();
   await dialog(ben).getByText('You leave the voice call, too.').waitFor();
   await dialog(ben).getByRole('button', { name: 'Stay' }).click();
