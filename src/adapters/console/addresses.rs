@@ -228,8 +228,16 @@ pub(super) async fn close_tunnel(State(console): State<Shared>) -> Answer<Addres
     Answer(view(&console))
 }
 
+/// What opening the network takes: nothing.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
 /// `PUT /api/addresses/network`
-pub(super) async fn open_network(State(console): State<Shared>) -> Result<Answer<AddressesView>, Problem> {
+pub(super) async fn open_network(
+    State(console): State<Shared>,
+    Json(Nothing {}): Json<Nothing>,
+) -> Result<Answer<AddressesView>, Problem> {
     let _held = console.addresses.changing.lock().await;
     let is_open = console.addresses.network.lock().is_some();
     if !is_open {

@@ -79,7 +79,7 @@ export async function elsewhere({ isOpen, changed }) {
 
   function networkNodes({ network: url, machine }) {
     if (url) return [paragraph(pieces('elsewhere.network_open', { url: code(url) })), el('p', { class: 'actions' }, button(t('elsewhere.close'), change('DELETE', '/network')))];
-    return [paragraph(t('elsewhere.network_about')), paragraph(t('elsewhere.network_plain'), 'muted'), machine ? el('p', { class: 'actions' }, button(t('elsewhere.open', { address: machine }), change('PUT', '/network'))) : paragraph(t('refusals.no_network'), 'muted')];
+    return [paragraph(t('elsewhere.network_about')), paragraph(t('elsewhere.network_plain'), 'muted'), machine ? el('p', { class: 'actions' }, button(t('elsewhere.open', { address: machine }), change('PUT', '/network', {}))) : paragraph(t('refusals.no_network'), 'muted')];
   }
 
   function domainNodes({ public_url: known, local }) {
