@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join as path } from 'node:path';
 import { test } from 'node:test';
 
-import { untranslated } from './support/untranslated.mjs';
+import { untranslatedIn } from './support/untranslated.mjs';
 import { world } from './support/world.mjs';
 
 const folder = mkdtempSync(path(tmpdir(), 'tertulia-tunnel-'));
@@ -15,6 +15,7 @@ writeFileSync(PROGRAM, '#!/bin/sh\necho "INF Requesting new quick Tunnel"; echo 
 chmodSync(PROGRAM, 0o755);
 
 const it = world({ TERTULIA__SERVER__ADMIN_TOKEN: 'a-token-for-these-tests', PATH: `${folder}:/usr/bin:/bin` });
+const untranslated = untranslatedIn('de');
 const isLive = page => page.locator('#connection[data-state=live]').waitFor();
 const dialog = page => page.locator('dialog[open]').last();
 
@@ -76,6 +77,9 @@ test('a removed guest is out at once, and the place is free', async t => {
     return page;
   };
   const ben = await join('Ben');
+  await ben.locator('#here button').click();
+  await ben.getByText('an AI companion that another program plays').waitFor();
+  await ben.keyboard.press('Escape');
   await host.keyboard.press('Escape');
   await host.locator('#invite').click();
   await dialog(host).getByRole('button', { name: 'Remove Ben' }).click();

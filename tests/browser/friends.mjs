@@ -51,7 +51,7 @@ test('a guest edits and deletes own messages only, and finds nothing that only o
   await heard(host, 'The guest');
 
   assert.deepEqual((await texts(ben.locator('.tools'))).sort(), ['Reply', 'ReplyEditDelete']);
-  assert.equal(await ben.locator('#more, #model, #decisions, #invite, #people, .card, button.who, .permalink').count(), 0);
+  assert.equal(await ben.locator('#room-menu, #model, #decisions, #invite, #people, .card, button.who, .permalink').count(), 0);
   await ben.locator('#message').press('ArrowUp');
   await say(ben, 'The guest is here.');
   await heard(host, 'The guest is here.');

@@ -19,14 +19,14 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::body::{Json, QueryParams};
-use super::check::{self, Checked};
+use super::check::{self, Checked, Here};
 use super::door::Door;
 use super::forwarded::Proxies;
 use super::guard::Peer;
 use super::problem::Problem;
 use super::tunnel::{Program, Tunnel};
 use super::web_socket::{self, Requested};
-use super::{Shared, listening, routes};
+use super::{Shared, listening};
 use crate::ports::backend::Detail;
 
 /// How long a tunnel may take to tell its address. Connecting takes cloudflared up to half a minute.
@@ -172,7 +172,7 @@ pub(super) async fn open_tunnel(
     Json(NewTunnel { program }): Json<NewTunnel>,
 ) -> Result<Answer<AddressesView>, Problem> {
     let _held = console.addresses.changing.lock().await;
-    let runs = console.addresses.tunnel.lock().as_ref().is_some_and(|open| !open.served.is_finished());
+    let runs = console.addresses.tunnel.lock().as_ref().is_some_and(|open| open.problem.lock().is_none());
     if runs {
         return Err(Problem::new(StatusCode::CONFLICT, Detail::key("refusals.tunnel_runs")));
     }
@@ -212,7 +212,7 @@ async fn serve_tunnel(
     tracing::info!(url, "guests can reach this server through a tunnel");
     let door = Arc::new(Door::for_guests(bound, &url, Door::proxies_on_this_machine()));
     let stop = async { drop(progress.wait_for(|progress| progress.has_ended).await) };
-    listening::serve(listener, door, routes::routes(console.clone()), console, stop).await;
+    listening::serve(listener, door, (console.routes)(console.clone()), console, stop).await;
     *problem.lock() = Some(TunnelProblem::Ended);
     tracing::info!(url, "the tunnel has ended");
 }
@@ -258,7 +258,7 @@ pub(super) async fn open_network(
         let door = Arc::new(Door::for_guests(bound, &url, Proxies::new(Vec::new())));
         let mut closing = door.closing.subscribe();
         let stop = async move { drop(closing.wait_for(|closing| *closing).await) };
-        let served = listening::serve(listener, door.clone(), routes::routes(console.clone()), console.clone(), stop);
+        let served = listening::serve(listener, door.clone(), (console.routes)(console.clone()), console.clone(), stop);
         *console.addresses.network.lock() = Some(OpenDoor { url, door, served: tokio::spawn(served) });
     }
     Ok(Answer(view(&console)))
@@ -307,14 +307,6 @@ pub(super) async fn check(State(console): State<Shared>, Json(Check { url }): Js
 pub(super) struct Sought {
     /// The secret of the check that runs.
     secret: String,
-}
-
-/// The answer to a check that has found its server.
-#[derive(Serialize, Deserialize, JsonSchema)]
-pub(super) struct Here {
-    /// The address of a proxy that names its clients and is not trusted.
-    #[schemars(with = "Option<String>")]
-    pub(super) untrusted_proxy: Option<IpAddr>,
 }
 
 fn is_sought(console: &Shared, secret: &str) -> Result<(), Problem> {

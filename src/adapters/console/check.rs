@@ -1,14 +1,14 @@
 //! Checks from this machine whether an address leads to this server, and whether everything that browsers need gets through.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::header::{CONNECTION, CONTENT_TYPE, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
 use reqwest::{Client, StatusCode, Url};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::net::lookup_host;
 
-use super::addresses::Here;
 use tertulia_http_client::{builder, cause, is_loopback, tls_error};
 
 /// The time limit of each request.
@@ -25,6 +25,14 @@ const LARGE_BYTES: usize = 2 << 20;
 pub(super) struct Checked {
     /// What does not work. Empty: everything works.
     faults: Vec<Fault>,
+}
+
+/// The answer to a check that has found its server.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(super) struct Here {
+    /// The address of a proxy that names its clients and is not trusted.
+    #[schemars(with = "Option<String>")]
+    pub(super) untrusted_proxy: Option<IpAddr>,
 }
 
 /// Something that does not work.

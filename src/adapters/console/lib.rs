@@ -132,6 +132,8 @@ struct Common {
     /// Counts connections, at all doors together.
     connections: Arc<Slots>,
     addresses: Addresses,
+    /// Makes the routes, for a door that is opened later.
+    routes: fn(Shared) -> Router,
     auth: Auth,
     /// Limits the requests of each address that are authenticated, or that arrive while no token is configured.
     requests: RateLimiter,
@@ -188,6 +190,7 @@ impl Console {
             door: Arc::new(Door::main(bound, settings)?),
             connections: Slots::new(settings.max_connections, settings.max_connections_per_address),
             addresses: Addresses::default(),
+            routes: routes::routes,
             auth: Auth::new(token, settings, rng, clock),
             requests: request_limiter(settings),
             anonymous_requests: request_limiter(settings),

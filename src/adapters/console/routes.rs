@@ -14,8 +14,8 @@ use super::openapi::{self, Api};
 use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
-    Shared, addresses, cards, companions, external, guard, health, invitations, keeping, live, memory, messages, metrics, models,
-    overview, page, polling, records, rooms, tokens, uploads, usage, voice,
+    Shared, addresses, cards, check, companions, external, guard, health, invitations, keeping, live, memory, messages, metrics,
+    models, overview, page, polling, records, rooms, tokens, uploads, usage, voice,
 };
 use crate::ports::backend::Detail;
 use crate::ports::backend::keeping::BackedUp;
@@ -169,7 +169,7 @@ pub(super) fn api() -> Api {
         .delete("/api/addresses/network", addresses::close_network, "Listen there no more", &[200], &[])
         .post("/api/addresses/check", addresses::check, "Check whether an address leads to this server", &[200], &[])
         .get("/api/addresses/here", addresses::here, "Answer a check of this server (also as a WebSocket)", &[101, 200], &[404])
-        .producing::<addresses::Here>("application/json")
+        .producing::<check::Here>("application/json")
         .for_everybody()
         .post("/api/addresses/here", addresses::here_large, "Answer a check with a large body, unread", &[204], &[404])
         .for_everybody()

@@ -67,7 +67,7 @@ async fn ends(process: u32) {
 
 #[tokio::test]
 async fn a_friend_comes_in_through_a_tunnel_and_it_ends_with_a_killed_server() {
-    let (_premises, server) = server_with(OPENS).await;
+    let (premises, server) = server_with(OPENS).await;
 
     let tunnel = start(&server).await;
     let (process, to) = told(&tunnel);
@@ -91,7 +91,7 @@ async fn a_friend_comes_in_through_a_tunnel_and_it_ends_with_a_killed_server() {
     let cookie = joined.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
     let say = forwarded(Method::POST, "/api/rooms/lobby/messages").header("cookie", &cookie);
     let said = say.json(&json!({ "from": "Ben", "text": "Hello from afar" })).send().await.unwrap();
-    let token = std::fs::read_to_string(invited["token_file"].as_str().unwrap()).unwrap();
+    let token = std::fs::read_to_string(premises.path().join(invited["token_file"].as_str().unwrap())).unwrap();
     let operated = forwarded(Method::GET, "/api/rooms").bearer_auth(token.trim()).send().await.unwrap();
     assert_eq!([joined.status(), said.status(), operated.status()].map(|status| status.as_u16()), [204, 202, 401]);
 

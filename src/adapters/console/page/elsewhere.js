@@ -13,7 +13,7 @@ const HOST = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-
 const paragraph = (text, kind = null) => el('p', { class: kind, dir: 'auto' }, text);
 const code = text => el('code', { dir: 'ltr' }, plain(text));
 const button = (label, onclick, kind = 'outlined') => el('button', { type: 'button', class: kind, onclick }, label);
-const block = text => el('div', { class: 'code' }, copyButton(text), el('pre', { tabindex: '0', dir: 'ltr' }, el('code', null, text)));
+const block = text => el('div', { class: 'code' }, copyButton(text, 'outlined'), el('pre', { tabindex: '0', dir: 'ltr' }, el('code', null, text)));
 
 // A link as a QR code, of its rows.
 export function qrNode(rows) {
@@ -83,7 +83,7 @@ export async function elsewhere({ isOpen, changed }) {
   }
 
   function domainNodes({ public_url: known, local }) {
-    const field = el('input', { id: 'elsewhere-host', placeholder: 'talk.example.org', value: known?.replace(/^https?:\/\//u, '') ?? '', maxlength: 253, autocomplete: 'off', spellcheck: 'false', dir: 'ltr' });
+    const field = el('input', { id: 'elsewhere-host', class: 'lines', placeholder: 'talk.example.org', value: known?.replace(/^https?:\/\//u, '') ?? '', maxlength: 253, autocomplete: 'off', spellcheck: 'false', dir: 'ltr' });
     const found = el('div', { role: 'status' });
     const lines = el('div');
     const host = () => field.value.trim().replace(/^https:\/\//u, '').replace(/\/$/u, '');
