@@ -30,6 +30,7 @@ use crate::ports::backend::guest_service::{
 };
 use crate::ports::backend::messages::RunBy;
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::stamp::Stamp;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::StoreError;
 
@@ -115,15 +116,29 @@ impl GuestService for ActorBackend {
         }
     }
 
+    async fn remove_guest(&self, room: &RoomId, id: &str, name: &str) -> Result<(), Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        let (now, id, guest) = (self.context.clock.now(), Arc::<str>::from(id), name.to_owned());
+        let removed = change(&self.context, move |all| {
+            let is_known = all.remove_guest(&channel_key.channel, &id, &guest, now);
+            (is_known, BTreeSet::from_iter(is_known.then_some(id)))
+        });
+        let is_known = removed.await?;
+        let gone =
+            || Refused::not_found(Detail::of("refusals.no_such_guest", json!({ "name": name, "room": self.name_of(room) })));
+        is_known.then_some(()).ok_or_else(gone)
+    }
+
     async fn look(&self, secret: &str, cookies: &[String]) -> Result<Preview, Refused> {
         let (now, hashed, former) = (self.context.clock.now(), hash(secret.as_bytes()), hashes(cookies));
         let found = self.context.guests.read(|all| {
             let (_, invitation) = all.with_secret(&hashed, now)?;
             let name = all.name_chosen(&hashed, &former, now);
             let channel_key = ChannelKey::new(&invitation.guild, &invitation.channel);
-            Some((channel_key, invitation.ends_at, name, invitation.is_full()))
+            let before = all.last_name(&invitation.guild, &former);
+            Some((channel_key, invitation.ends_at, name, before, invitation.is_full()))
         });
-        let (channel_key, ends_at, name, is_full) = found.ok_or_else(not_open)?;
+        let (channel_key, ends_at, name, before, is_full) = found.ok_or_else(not_open)?;
         if is_full && name.is_none() {
             return Err(full());
         }
@@ -134,7 +149,9 @@ impl GuestService for ActorBackend {
         let companions = view.companions.into_iter().map(KnownCompanion::from).collect();
         let room = PreviewedRoom { id: view.id, title: view.title, companions };
         let run_by = RunBy::from(&self.context.settings.safety);
-        Ok(Preview { room, ends_at: ends_at.map(Into::into), name, run_by, takes_notes: self.context.takes_notes(&channel_key) })
+        let takes_notes = self.context.takes_notes(&channel_key);
+        let name_is_fixed = name.is_some();
+        Ok(Preview { room, ends_at: ends_at.map(Into::into), name: name.or(before), name_is_fixed, run_by, takes_notes })
     }
 
     async fn join(&self, secret: &str, name: Arc<str>, cookies: &[String]) -> Result<(Visit, SecretString), Refused> {
@@ -211,8 +228,9 @@ impl GuestService for ActorBackend {
                     UsedUp::Voice => "refusals.calls_used_up",
                     UsedUp::Tokens => "refusals.answers_used_up",
                 };
-                let until_midnight = DAY.as_secs() - now.as_micros() / 1_000_000 % DAY.as_secs();
-                Err(Refused::TooMany { detail: Detail::key(text), retry_after: Duration::from_secs(until_midnight) })
+                let until_midnight = Duration::from_secs(DAY.as_secs() - now.as_micros() / 1_000_000 % DAY.as_secs());
+                let detail = Detail::of(text, json!({ "at": Stamp::from(now + until_midnight) }));
+                Err(Refused::TooMany { detail, retry_after: until_midnight })
             }
         }
     }

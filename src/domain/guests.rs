@@ -139,6 +139,9 @@ pub struct Guest {
     pub joined_at: Moment,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_at: Option<Moment>,
+    /// When an operator removed the guest, who has no place since, and cannot come back with this invitation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removed_at: Option<Moment>,
     #[serde(default)]
     pub used: UsedToday,
     /// `None` if another person was active in the room since.
@@ -231,7 +234,7 @@ impl Invitation {
 
     /// Whether the invitation has its maximum number of guests.
     pub fn is_full(&self) -> bool {
-        self.guests.len() >= usize::from(self.most_guests)
+        self.guests.iter().filter(|guest| guest.removed_at.is_none()).count() >= usize::from(self.most_guests)
     }
 
     /// The end of the invitation. `None` while it is open.
@@ -334,6 +337,7 @@ impl Invitations {
         let invitation = self.0.get_mut(&id).ok_or(NotLetIn::NotOpen)?;
         let is_full = invitation.is_full();
         match invitation.guests.iter_mut().find(|guest| former.contains(&guest.cookie)) {
+            Some(guest) if guest.removed_at.is_some() => return Err(NotLetIn::NotOpen),
             // A guest cannot change the name within a room.
             Some(guest) if guest.name != name => return Err(NotLetIn::NameTaken),
             Some(guest) => {
@@ -348,6 +352,7 @@ impl Invitations {
                     name,
                     joined_at: now,
                     left_at: None,
+                    removed_at: None,
                     used,
                     speaking: None,
                 });
@@ -359,7 +364,15 @@ impl Invitations {
     /// The name that this browser has already chosen for the invitation with this secret.
     pub fn name_chosen(&self, secret: &str, former: &[Arc<str>], now: Moment) -> Option<Arc<str>> {
         let (_, invitation) = self.with_secret(secret, now)?;
-        invitation.guests.iter().find(|guest| former.contains(&guest.cookie)).map(|guest| guest.name.clone())
+        let mut guests = invitation.guests.iter().filter(|guest| guest.removed_at.is_none());
+        guests.find(|guest| former.contains(&guest.cookie)).map(|guest| guest.name.clone())
+    }
+
+    /// The name that this browser chose last in the guild.
+    pub fn last_name(&self, guild: &GuildId, former: &[Arc<str>]) -> Option<Arc<str>> {
+        let guests = self.0.values().filter(|one| one.guild == *guild).flat_map(|one| &one.guests);
+        let own = guests.filter(|guest| former.contains(&guest.cookie));
+        own.max_by_key(|guest| guest.joined_at).map(|guest| guest.name.clone())
     }
 
     /// The visit of the guest with this cookie, while it lasts.
@@ -437,6 +450,17 @@ impl Invitations {
     pub fn revoke(&mut self, channel: &ChannelId, id: &str, now: Moment) -> bool {
         let Some(invitation) = self.0.get_mut(id).filter(|one| one.channel == *channel) else { return false };
         invitation.revoked_at.get_or_insert(now);
+        true
+    }
+
+    /// Ends the visit of the guest of this name, who cannot come back with the invitation, and frees the place. Returns false if there is no such guest.
+    pub fn remove_guest(&mut self, channel: &ChannelId, id: &str, name: &str, now: Moment) -> bool {
+        let invitation = self.0.get_mut(id).filter(|one| one.channel == *channel);
+        let Some(guest) = invitation.and_then(|one| one.guests.iter_mut().find(|guest| *guest.name == *name)) else {
+            return false;
+        };
+        guest.left_at.get_or_insert(now);
+        guest.removed_at.get_or_insert(now);
         true
     }
 
@@ -605,6 +629,29 @@ mod tests {
         }
 
         assert_eq!(all.join("secret", newcomer("Emil", "e", &[]), NOON), Err(NotLetIn::Full));
+    }
+
+    #[test]
+    fn a_removed_guest_is_out_and_leaves_a_place_but_not_the_name() {
+        let mut all = Invitations::default();
+        assert!(all.add("one".into(), new("lobby", "secret", None, 1), NOON));
+        all.join("secret", newcomer("Ben", "b", &[]), NOON).unwrap();
+
+        assert!(
+            !all.remove_guest(&"attic".into(), "one", "Ben", after(1))
+                && !all.remove_guest(&"lobby".into(), "one", "Max", after(1))
+        );
+        assert!(all.remove_guest(&"lobby".into(), "one", "Ben", after(1)));
+
+        assert_eq!(all.visit("b", after(1)), None);
+        assert_eq!(all.join("secret", newcomer("Ben", "b2", &["b"]), after(2)), Err(NotLetIn::NotOpen));
+        assert_eq!(all.name_chosen("secret", &["b".into()], after(2)), None);
+        assert_eq!(all.join("secret", newcomer("Ben", "m", &[]), after(2)), Err(NotLetIn::NameTaken), "of somebody else");
+        assert!(all.join("secret", newcomer("Cleo", "c", &[]), after(2)).is_ok());
+        // The operator may invite the same person again.
+        assert!(all.add("two".into(), new("lobby", "other", None, 1), NOON));
+        assert_eq!(all.last_name(&"home".into(), &["b".into()]).as_deref(), Some("Ben"));
+        assert!(all.join("other", newcomer("Ben", "b3", &["b"]), after(3)).is_ok());
     }
 
     #[test]

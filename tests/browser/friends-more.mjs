@@ -43,6 +43,7 @@ test('a German friend is invited, joins, talks and leaves in German', async t =>
   assert.deepEqual(await untranslated(ben), []);
   await say(ben, 'Aria, bist du da?');
   await ben.locator('.chat-message.companion:not(.draft)').waitFor();
+  await ben.locator('#more').click();
   await ben.locator('#leave').click();
   await dialog(ben).waitFor();
   assert.deepEqual(await untranslated(ben), []);

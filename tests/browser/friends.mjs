@@ -51,7 +51,7 @@ test('a guest edits and deletes own messages only, and finds nothing that only o
   await heard(host, 'The guest');
 
   assert.deepEqual((await texts(ben.locator('.tools'))).sort(), ['Reply', 'ReplyEditDelete']);
-  assert.equal(await ben.locator('#more, #model, #decisions, #invite, #people, .card, button.who, .permalink').count(), 0);
+  assert.equal(await ben.locator('#room-menu, #model, #decisions, #invite, #people, .card, button.who, .permalink').count(), 0);
   await ben.locator('#message').press('ArrowUp');
   await say(ben, 'The guest is here.');
   await heard(host, 'The guest is here.');
@@ -136,6 +136,7 @@ test('a guest is in the call under the own name', async t => {
   await ben.locator('.voice-about', { hasText: 'In the voice call: Ana' }).waitFor({ timeout: 5000 });
   await ben.getByRole('button', { name: 'Listen to the call' }).click();
   await ben.locator('#voice[data-phase=live]').waitFor();
+  await ben.locator('#more').click();
   await ben.locator('#leave').click();
   await dialog(ben).getByText('You leave the voice call, too.').waitFor();
   await dialog(ben).getByRole('button', { name: 'Stay' }).click();

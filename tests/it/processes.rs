@@ -27,6 +27,7 @@ mod signals;
 mod starved;
 mod telemetry;
 mod terminal_output;
+mod tunnels;
 mod usage;
 mod watching;
 mod weak_models;

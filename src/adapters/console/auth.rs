@@ -132,7 +132,7 @@ impl Auth {
             Problem::new(StatusCode::CONFLICT, detail)
         };
         let kept = self.kept_token.clone().ok_or_else(|| cannot("there is no data folder".to_owned()))?;
-        let token = SecretString::from(format!("{:032x}{:032x}", self.rng.id(), self.rng.id()));
+        let token = SecretString::from(self.secret());
         let (file, written) = (kept.path().display().to_string(), token.clone());
         let written = tokio::task::spawn_blocking(move || kept.write(&written)).await;
         written.map_err(std::io::Error::other).flatten().map_err(|error| cannot(format!("{file}: {error}")))?;
@@ -188,8 +188,13 @@ impl Auth {
         Ok(self.open_session(now))
     }
 
+    /// 256 random bits, in hexadecimal digits.
+    pub(super) fn secret(&self) -> String {
+        format!("{:032x}{:032x}", self.rng.id(), self.rng.id())
+    }
+
     fn open_session(&self, now: Instant) -> String {
-        let value = format!("{:032x}{:032x}", self.rng.id(), self.rng.id());
+        let value = self.secret();
         let session = Session(hash(&value));
         let mut sessions = self.sessions.lock();
         sessions.retain(|_, ends_at| *ends_at > now);
@@ -198,11 +203,11 @@ impl Auth {
             let oldest = sessions.iter().min_by_key(|(_, ends_at)| **ends_at).map(|(session, _)| session.clone());
             oldest.and_then(|session| sessions.remove(&session));
         }
-        let cookie = self.cookie("", &value, self.session_length);
+        let session_cookie = cookie("", &value, self.session_length, self.is_secure);
         sessions.insert(session, now + self.session_length);
         drop(sessions);
         self.keep_sessions();
-        cookie
+        session_cookie
     }
 
     /// Writes the sessions to disk for the next start.
@@ -223,15 +228,15 @@ impl Auth {
     }
 
     /// The cookies of visits in these headers, including visits that have ended.
-    pub(super) fn guest_cookies(&self, headers: &HeaderMap) -> Vec<String> {
-        let prefix = format!("{}-guest-", self.cookie_name());
+    pub(super) fn guest_cookies(&self, headers: &HeaderMap, is_secure: bool) -> Vec<String> {
+        let prefix = format!("{}-guest-", cookie_name(is_secure));
         let values = cookies_in(headers).filter(|(key, _)| key.starts_with(&prefix)).map(|(_, value)| value.to_owned());
         values.filter(|value| value.len() == SESSION_DIGITS).take(MOST_COOKIES).collect()
     }
 
     /// The cookie of a visit. Each invitation has its own cookie, so that a browser can be a guest in several rooms.
-    pub(super) fn guest_cookie(&self, invitation: &str, value: &SecretString, max_age: Duration) -> String {
-        self.cookie(&format!("-guest-{invitation}"), value.expose_secret(), max_age)
+    pub(super) fn guest_cookie(&self, invitation: &str, value: &SecretString, max_age: Duration, is_secure: bool) -> String {
+        cookie(&format!("-guest-{invitation}"), value.expose_secret(), max_age, is_secure)
     }
 
     /// Ends the sessions in these headers. Returns a cookie that removes the session cookie.
@@ -243,7 +248,7 @@ impl Auth {
         if has_ended {
             self.keep_sessions();
         }
-        self.cookie("", "", Duration::ZERO)
+        cookie("", "", Duration::ZERO, self.is_secure)
     }
 
     /// Whether a session is still open.
@@ -307,11 +312,6 @@ impl Auth {
         }
     }
 
-    /// Browsers accept the prefix `__Host-` only on cookies that are Secure and valid for one host, so no other subdomain can set such a cookie.
-    fn cookie_name(&self) -> &'static str {
-        if self.is_secure { "__Host-tertulia" } else { "tertulia" }
-    }
-
     /// The open session in these headers. Other servers on the same host name can set cookies with our name, so there may be several.
     fn session(&self, headers: &HeaderMap, now: Instant) -> Option<Session> {
         self.sessions_in(headers).find(|session| self.is_signed_in(session, now))
@@ -319,22 +319,24 @@ impl Auth {
 
     /// The sessions, as hashes, that the cookies with our name may stand for: at most `MOST_COOKIES`.
     fn sessions_in(&self, headers: &HeaderMap) -> impl Iterator<Item = Session> {
-        let name = self.cookie_name();
+        let name = cookie_name(self.is_secure);
         cookies_in(headers)
             .filter(move |(key, value)| *key == name && value.len() == SESSION_DIGITS)
             .map(|(_, value)| Session(hash(value)))
             .take(MOST_COOKIES)
     }
+}
 
-    /// The value of `Set-Cookie` for our cookie name with this suffix.
-    fn cookie(&self, ending: &str, value: &str, max_age: Duration) -> String {
-        let secure = if self.is_secure { "; Secure" } else { "" };
-        format!(
-            "{}{ending}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
-            self.cookie_name(),
-            max_age.as_secs()
-        )
-    }
+/// Browsers accept the prefix `__Host-` only on cookies that are Secure and valid for one host, so no other subdomain can set such a cookie.
+fn cookie_name(is_secure: bool) -> &'static str {
+    if is_secure { "__Host-tertulia" } else { "tertulia" }
+}
+
+/// The value of `Set-Cookie` for our cookie name with this suffix.
+fn cookie(ending: &str, value: &str, max_age: Duration, is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    let name = cookie_name(is_secure);
+    format!("{name}{ending}={value}; Path=/; Max-Age={}; HttpOnly; SameSite=Strict{secure}", max_age.as_secs())
 }
 
 fn unix_secs(clock: &dyn Clock) -> u64 {

@@ -17,10 +17,9 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
 use tower::ServiceExt;
 
-use super::forwarded::Proxies;
+use super::door::Door;
 use super::guard::Peer;
 use super::host::is_loopback;
 use super::limits::{Slot, Slots, take_any, take_unreserved};
@@ -30,19 +29,13 @@ use crate::settings::server::Server;
 /// The longest head of a request, in bytes. About as many bytes of a request, and of a response, are held in memory at once.
 const HEAD_BYTES: usize = 32 << 10;
 
-/// Serves requests until the peer closes the connection or takes too long. When `closing` turns true, finishes only the request in flight.
-pub(super) async fn serve(
-    stream: TcpStream,
-    peer: SocketAddr,
-    router: Router,
-    settings: &Server,
-    closing: watch::Receiver<bool>,
-) {
+/// Serves requests until the peer closes the connection or takes too long. When the door closes, finishes only the request in flight.
+pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, router: Router, settings: &Server, door: Arc<Door>) {
     // Small responses must not wait for more data.
     if let Err(error) = stream.set_nodelay(true).and_then(|()| end_when_stalled(&stream, settings.stall_timeout())) {
         tracing::debug!(%peer, %error, "the system refuses an option of a connection");
     }
-    serve_stream(stream, peer, router, settings, closing).await;
+    serve_stream(stream, peer, router, settings, door).await;
 }
 
 /// Lets the system end a connection whose peer acknowledges none of the sent data for `timeout`. Only Linux supports this.
@@ -63,11 +56,12 @@ pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
     peer: SocketAddr,
     router: Router,
     settings: &Server,
-    mut closing: watch::Receiver<bool>,
+    door: Arc<Door>,
 ) {
+    let mut closing = door.closing.subscribe();
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
-        request.extensions_mut().insert(Peer(peer.ip()));
+        request.extensions_mut().insert(Peer { address: peer.ip(), door: door.clone() });
         let response = router.clone().oneshot(request);
         async move { Ok::<Response, Infallible>(response.await.unwrap_or_else(|never| match never {})) }
     });
@@ -93,54 +87,60 @@ pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
 
 /// Takes a slot for a connection. Programs and proxies on this machine may connect on behalf of many clients. So they have no limit per address,
 /// and some slots are reserved for them. Trusted proxies on other machines have no limit per address either, but they cannot take the reserved
-/// slots.
-pub(super) fn slot(slots: &Arc<Slots>, peer: IpAddr, proxies: &Proxies) -> Result<Slot, NoSlot> {
-    if is_loopback(peer) { take_any(slots, peer) } else { take_unreserved(slots, peer, proxies.is_trusted(peer)) }
+/// slots; neither can the proxies of guests' doors.
+pub(super) fn slot(slots: &Arc<Slots>, peer: IpAddr, door: &Door) -> Result<Slot, NoSlot> {
+    let is_own = is_loopback(peer) && !door.is_for_guests;
+    if is_own { take_any(slots, peer) } else { take_unreserved(slots, peer, door.proxies.is_trusted(peer)) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// No proxy is trusted.
-    const NO_PROXIES: Proxies = Proxies::new(Vec::new());
+    use crate::settings::samples::server as defaults;
+
+    /// The main door, with these trusted proxies.
+    fn door(trusted: &[&str]) -> Door {
+        let trusted_proxies = trusted.iter().map(|&proxy| proxy.to_owned()).collect();
+        Door::main("127.0.0.1:1".parse().unwrap(), &Server { trusted_proxies, ..defaults() }).unwrap()
+    }
 
     #[test]
     fn clients_of_other_machines_leave_slots_for_this_machine() {
-        let slots = Slots::new(64, 8);
+        let (slots, door) = (Slots::new(64, 8), door(&[]));
         let remote = |n: u32| IpAddr::V4(std::net::Ipv4Addr::from_bits(0x0A00_0000 + n));
 
-        let taken: Vec<_> = (0..200).filter_map(|n| slot(&slots, remote(n), &NO_PROXIES).ok()).collect();
+        let taken: Vec<_> = (0..200).filter_map(|n| slot(&slots, remote(n), &door).ok()).collect();
 
         assert_eq!(taken.len(), 60);
-        assert_eq!(slot(&slots, remote(300), &NO_PROXIES).err(), Some(NoSlot::Full));
-        let local: Vec<_> = (0..5).map(|_| slot(&slots, IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), &NO_PROXIES)).collect();
+        assert_eq!(slot(&slots, remote(300), &door).err(), Some(NoSlot::Full));
+        let local: Vec<_> = (0..5).map(|_| slot(&slots, IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), &door)).collect();
         assert_eq!(local.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, true, false]);
     }
 
     #[test]
     fn one_address_leaves_slots_for_others_and_this_machine_may_take_all() {
         let [client, other, loopback] = ["192.0.2.1", "192.0.2.2", "::ffff:127.0.0.1"].map(|address| address.parse().unwrap());
-        let slots = Slots::new(4, 2);
+        let (slots, door) = (Slots::new(4, 2), door(&[]));
 
-        let taken = [slot(&slots, client, &NO_PROXIES), slot(&slots, client, &NO_PROXIES)].map(Result::unwrap);
+        let taken = [slot(&slots, client, &door), slot(&slots, client, &door)].map(Result::unwrap);
 
-        assert_eq!(slot(&slots, client, &NO_PROXIES).err(), Some(NoSlot::FullForClient));
-        assert!(slot(&slots, other, &NO_PROXIES).is_ok());
+        assert_eq!(slot(&slots, client, &door).err(), Some(NoSlot::FullForClient));
+        assert!(slot(&slots, other, &door).is_ok());
         drop(taken);
-        let taken: Vec<_> = (0..4).map(|_| slot(&slots, loopback, &NO_PROXIES).unwrap()).collect();
-        assert_eq!(slot(&slots, loopback, &NO_PROXIES).err(), Some(NoSlot::Full));
+        let taken: Vec<_> = (0..4).map(|_| slot(&slots, loopback, &door).unwrap()).collect();
+        assert_eq!(slot(&slots, loopback, &door).err(), Some(NoSlot::Full));
         drop(taken);
     }
 
     #[test]
     fn a_trusted_proxy_has_no_limit_per_address_and_leaves_slots_for_this_machine() {
-        let proxies = Proxies::new(vec!["10.0.0.1/32".parse().unwrap()]);
+        let door = door(&["10.0.0.1"]);
         let slots = Slots::new(32, 2);
 
-        let taken: Vec<_> = (0..40).filter_map(|_| slot(&slots, "10.0.0.1".parse().unwrap(), &proxies).ok()).collect();
+        let taken: Vec<_> = (0..40).filter_map(|_| slot(&slots, "10.0.0.1".parse().unwrap(), &door).ok()).collect();
 
         assert_eq!(taken.len(), 30);
-        assert!(slot(&slots, "127.0.0.1".parse().unwrap(), &proxies).is_ok());
+        assert!(slot(&slots, "127.0.0.1".parse().unwrap(), &door).is_ok());
     }
 }

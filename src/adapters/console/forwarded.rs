@@ -8,9 +8,10 @@ use ipnet::IpNet;
 
 /// The address of all clients behind a trusted proxy whose two headers contradict each other. No connection comes from this address. So a client
 /// that sends a header of its own does not use up the limits of the proxy's address, which may be loopback.
-const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+pub(super) const UNKNOWN: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The trusted proxies (`server.trusted_proxies`).
+#[derive(Debug)]
 pub(super) struct Proxies(Vec<IpNet>);
 
 impl Proxies {

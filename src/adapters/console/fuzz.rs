@@ -99,7 +99,7 @@ pub fn requests() -> Vec<Vec<u8>> {
 }
 
 pub fn request(bytes: &[u8]) {
-    let Some(request) = parse_request(bytes) else { return };
+    let Some(mut request) = parse_request(bytes) else { return };
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     // An error may quote the host, origin and path of the request, even if these contain the token. The request line may contain the host.
     let line = request.uri().to_string().to_ascii_lowercase();
@@ -111,6 +111,8 @@ pub fn request(bytes: &[u8]) {
     let sent: Option<Value> = serde_json::from_slice(body_of(bytes)).ok();
 
     let (response, body) = with_console(|console| {
+        let door = console.shared.door.clone();
+        request.extensions_mut().insert(Peer { address: [127, 0, 0, 1].into(), door });
         console.runtime.block_on(async {
             let response = console.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
             let (head, body) = response.into_parts();
@@ -240,9 +242,7 @@ fn parse_request(bytes: &[u8]) -> Option<Request<Body>> {
             request = request.header(name, value);
         }
     }
-    let mut request = request.body(Body::from(body_of(bytes).to_vec())).ok()?;
-    request.extensions_mut().insert(Peer([127, 0, 0, 1].into()));
-    Some(request)
+    request.body(Body::from(body_of(bytes).to_vec())).ok()
 }
 
 fn body_of(bytes: &[u8]) -> &[u8] {

@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout};
 use super::Shared;
 use super::access::Access;
 use super::auth::Admission;
+use super::door::Door;
 use super::limits::Share;
 use super::metrics;
 use super::problem::Problem;
@@ -72,15 +73,19 @@ const SHORT_BYTES: u64 = 16 << 10;
 /// How long a request for a long response waits for a permit.
 const LONG_RESPONSE_WAIT: Duration = Duration::from_secs(5);
 
-/// The address of the connection's peer. The connection adds it to the request's extensions.
-#[derive(Clone, Copy)]
-pub(super) struct Peer(pub(super) IpAddr);
+/// The peer of a connection, and the door at which it arrived. The connection adds them to the request's extensions.
+#[derive(Clone)]
+pub(super) struct Peer {
+    pub(super) address: IpAddr,
+    pub(super) door: Arc<Door>,
+}
 
 /// The client of a request, for handlers.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub(super) address: IpAddr,
     pub(super) admission: Admission,
+    pub(super) door: Arc<Door>,
 }
 
 impl Caller {
@@ -225,13 +230,14 @@ async fn bounded(console: &Shared, route: &str, visit: Option<&Visit>, response:
 
 fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request, Box<Response>> {
     let refuse = |problem: Problem| Box::new(problem.into_response());
-    let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
-    let peer = peer.ok_or_else(|| refuse(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request has no peer address")))?;
-    let address = console.proxies.client(peer, request.headers());
+    let peer = request.extensions().get::<Peer>().cloned();
+    let Peer { address: peer, door } =
+        peer.ok_or_else(|| refuse(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "the request has no peer address")))?;
+    let address = door.client(peer, request.headers());
     let path = request.uri().path();
     let now = Instant::now();
     let is_probe = is_probe(path);
-    let admitted = check(console, &request, address, now);
+    let admitted = check(console, &door, &request, address, now);
 
     // The token is checked before the rate limit. So anonymous clients that share the operator's address, for example behind a proxy, neither use
     // up the operator's requests nor prevent the operator from signing in. Attempts with wrong tokens have their own limit.
@@ -246,7 +252,7 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
     }
     let mut admission = admitted.map_err(refuse)?;
     // If no token is configured, a probe from a page of another site still counts as anonymous.
-    if is_probe && admission == Admission::Open && !is_same_site(console, &request) {
+    if is_probe && admission == Admission::Open && !is_same_site(&door, &request) {
         admission = Admission::Anonymous;
     }
     let access = console.access.of(route, request.method());
@@ -256,17 +262,19 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
         Admission::Anonymous if access != Access::Everybody => {
             if path == "/" {
                 // A former guest has no token to sign in with.
-                let was_guest = !console.auth.guest_cookies(request.headers()).is_empty();
-                let to = if was_guest { "/join?ended" } else { "/signin" };
+                let was_guest = !console.auth.guest_cookies(request.headers(), door.is_secure).is_empty();
+                let to = if was_guest { "/join?ended" } else { if_for_guests(&door, "/join", "/signin") };
                 return Err(Box::new((StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()));
             }
             // While the store is closed, the open visits are unknown.
             if let Err(closed) = console.backend()
-                && !console.auth.guest_cookies(request.headers()).is_empty()
+                && !console.auth.guest_cookies(request.headers(), door.is_secure).is_empty()
             {
                 return Err(refuse(closed.into()));
             }
-            let detail = "an admin token is needed: send Authorization: Bearer … or sign in at /signin";
+            let of_operators = "an admin token is needed: send Authorization: Bearer … or sign in at /signin";
+            let of_guests = "this address is for guests; open an invitation link, or operate the server at its own address";
+            let detail = if_for_guests(&door, of_guests, of_operators);
             return Err(refuse(Problem::new(StatusCode::UNAUTHORIZED, detail)));
         }
         Admission::Token(token) if access != Access::Everybody && !token.scope.allows(route, request.method()) => {
@@ -281,7 +289,7 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
         }
         _ => {}
     }
-    let caller = Caller { address, admission };
+    let caller = Caller { address, admission, door };
     if let Some(visit) = caller.visit_at(path) {
         let too_many = |wait| refuse(Problem::too_many(Detail::key("refusals.guests_too_often"), wait));
         console.guest_requests.take_token(visit, now).map_err(too_many)?;
@@ -299,34 +307,44 @@ fn is_sign_in_file(path: &str) -> bool {
     matches!(path, "/signin" | "/page/signin.css" | "/page/base.css" | "/page/theme.js" | "/page/icon.svg")
 }
 
+fn if_for_guests<'a>(door: &Door, then: &'a str, otherwise: &'a str) -> &'a str {
+    if door.is_for_guests { then } else { otherwise }
+}
+
 /// Checks the host, origin and credentials of a request, in this order.
-fn check(console: &Shared, request: &Request, address: IpAddr, now: Instant) -> Result<Admission, Problem> {
+fn check(console: &Shared, door: &Door, request: &Request, address: IpAddr, now: Instant) -> Result<Admission, Problem> {
     let path = request.uri().path();
     let headers = request.headers();
     // Probes, and Prometheus with a token, may use a host name that is not configured.
-    let is_machine = is_probe(path) || (path == "/metrics" && console.auth.is_needed());
+    let is_machine = is_probe(path) || (path == "/metrics" && !door.is_for_guests && console.auth.is_needed());
     if !is_machine {
-        let host = console.names.check_host(request.uri(), headers)?;
+        let host = door.names.check_host(request.uri(), headers)?;
         let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
         if changes || headers.contains_key(UPGRADE) {
-            console.names.check_origin(host, headers)?;
+            door.names.check_origin(host, headers)?;
         } else if path.starts_with("/api/") {
-            console.names.check_site(headers)?;
+            door.names.check_site(headers)?;
         }
     }
-    let admission = console.auth.admit(headers, address, now)?;
+    if door.is_for_guests && path == "/signin" {
+        return Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "nobody signs in at this address, which is for guests; open an invitation link",
+        ));
+    }
+    let admission = if door.is_for_guests { Admission::Anonymous } else { console.auth.admit(headers, address, now)? };
     if admission != Admission::Anonymous {
         return Ok(admission);
     }
     let Ok(backend) = console.backend() else { return Ok(admission) };
     let visits: Arc<[Visit]> =
-        console.auth.guest_cookies(headers).iter().filter_map(|cookie| backend.guests.visit(cookie)).collect();
+        console.auth.guest_cookies(headers, door.is_secure).iter().filter_map(|cookie| backend.guests.visit(cookie)).collect();
     Ok(if visits.is_empty() { admission } else { Admission::Guest(visits) })
 }
 
 /// Whether a request has a host name of this server and was not started by another site.
-fn is_same_site(console: &Shared, request: &Request) -> bool {
-    let names = &console.names;
+fn is_same_site(door: &Door, request: &Request) -> bool {
+    let names = &door.names;
     names.check_host(request.uri(), request.headers()).is_ok() && names.check_site(request.headers()).is_ok()
 }
 

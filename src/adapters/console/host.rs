@@ -6,20 +6,19 @@ use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode, Uri};
 
 use super::problem::Problem;
-use crate::settings::server::Server;
 
 /// The names under which this server can be reached.
+#[derive(Debug)]
 pub(super) struct Names {
     is_loopback: bool,
-    /// The origin of `server.public_url`, such as `https://talk.example.org`.
+    /// The origin of `server.public_url`, or of a door for guests, such as `https://talk.example.org`.
     public_origin: Option<String>,
     /// A URL of this server, for error messages.
     address: String,
 }
 
 impl Names {
-    pub(super) fn new(bound: SocketAddr, settings: &Server) -> Self {
-        let public_origin = settings.public_origin();
+    pub(super) fn new(bound: SocketAddr, public_origin: Option<String>) -> Self {
         let local = || match bound.ip().is_unspecified() {
             true => format!("http://ADDRESS:{} with an IP address of the server's machine", bound.port()),
             false => format!("http://{bound}"),
@@ -118,9 +117,10 @@ mod tests {
 
     use super::*;
     use crate::settings::samples::server as defaults;
+    use crate::settings::server::Server;
 
     fn names(bound: &str, public_url: Option<&str>) -> Names {
-        Names::new(bound.parse().unwrap(), &Server { public_url: public_url.map(str::to_owned), ..defaults() })
+        Names::new(bound.parse().unwrap(), Server { public_url: public_url.map(str::to_owned), ..defaults() }.public_origin())
     }
 
     fn is_accepted(names: &Names, host: &'static str) -> bool {

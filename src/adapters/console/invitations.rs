@@ -8,6 +8,7 @@ use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::{Extension, Json as Answer};
+use qrcodegen::{QrCode, QrCodeEcc};
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,7 @@ use tokio::time::Instant;
 
 use super::Shared;
 use super::auth::Admission;
-use super::body::{InvitationPath, Json, RoomPath};
+use super::body::{InvitationPath, Json, QueryParams, RoomPath};
 use super::guard::Caller;
 use super::problem::Problem;
 use super::validation;
@@ -65,9 +66,20 @@ pub(super) struct Invited {
     invitation: InvitationView,
     /// The link. It is returned only once.
     link: String,
+    /// The same link at each address at which the server can be reached now, `link` first.
+    links: Vec<Link>,
     /// The path of the file with the admin token, if this request created it.
     #[serde(skip_serializing_if = "Option::is_none")]
     token_file: Option<String>,
+}
+
+/// A link at one address.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Link {
+    url: String,
+    /// The rows of its QR code, with `#` for dark modules. Absent: only this machine can use the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    qr: Option<Vec<String>>,
 }
 
 /// `GET /api/rooms/{room}/invitations`
@@ -88,20 +100,24 @@ pub(super) async fn invite(
     RoomPath(room): RoomPath,
     Json(new): Json<NewInvitation>,
 ) -> Result<Response, Problem> {
-    let url = match reach(&console) {
-        Reach::Url { url, .. } => url,
-        Reach::Nowhere { problem } => return Err(Problem::new(StatusCode::CONFLICT, problem)),
-    };
+    if let Reach::Nowhere { problem } = reach(&console) {
+        return Err(Problem::new(StatusCode::CONFLICT, problem));
+    }
     // Checks that can refuse the request come before a token is created.
     console.backend()?.rooms.get(&room).await?;
     let made = console.auth.make_token(caller.address).await?;
     let (invitation, secret) = console.backend()?.guests.invite(&room, new).await?;
-    let link = format!("{url}/join#{}", secret.expose_secret());
+    let link_at = |(url, only_here): (String, bool)| {
+        let url = format!("{url}/join#{}", secret.expose_secret());
+        Link { qr: if only_here { None } else { qr(&url) }, url }
+    };
+    let links: Vec<_> = origins(&console).into_iter().map(link_at).collect();
+    let link = links.first().map(|link| link.url.clone()).unwrap_or_default();
     let (token_file, cookie) = match made {
         Some((file, cookie)) => (Some(file), Some((SET_COOKIE, cookie))),
         None => (None, None),
     };
-    let invited = Invited { invitation, link, token_file };
+    let invited = Invited { invitation, link, links, token_file };
     Ok((StatusCode::CREATED, AppendHeaders(cookie), Answer(invited)).into_response())
 }
 
@@ -111,6 +127,24 @@ pub(super) async fn revoke(
     InvitationPath(room, id): InvitationPath,
 ) -> Result<StatusCode, Problem> {
     console.backend()?.guests.revoke(&room, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Named {
+    /// The name of the guest.
+    #[schemars(length(min = 1, max = 64))]
+    name: String,
+}
+
+/// `DELETE /api/rooms/{room}/invitations/{id}/guests?name=`
+pub(super) async fn remove_guest(
+    State(console): State<Shared>,
+    InvitationPath(room, id): InvitationPath,
+    QueryParams(Named { name }): QueryParams<Named>,
+) -> Result<StatusCode, Problem> {
+    console.backend()?.guests.remove_guest(&room, &id, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -140,7 +174,7 @@ pub(super) async fn look(
     headers: HeaderMap,
     Json(Secret { secret }): Json<Secret>,
 ) -> Result<Answer<Looked>, Problem> {
-    let cookies = console.auth.guest_cookies(&headers);
+    let cookies = console.auth.guest_cookies(&headers, caller.door.is_secure);
     let preview = console.backend()?.guests.look(bounded(&secret)?, &cookies).await?;
     Ok(Answer(Looked { preview, operator: caller.is_operator(), demo: is_demo(&console).await? }))
 }
@@ -159,11 +193,12 @@ pub(super) struct Joining {
 /// `POST /api/invitations/join`
 pub(super) async fn join(
     State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     Json(Joining { secret, name }): Json<Joining>,
 ) -> Result<Response, Problem> {
     let name = validation::companion_name("name", &name)?;
-    let cookies = console.auth.guest_cookies(&headers);
+    let cookies = console.auth.guest_cookies(&headers, caller.door.is_secure);
     // Operators who have said nothing yet are not on record, so the open rooms are checked, too.
     console.backend()?.guests.look(bounded(&secret)?, &cookies).await?;
     let too_many = |wait| Problem::too_many(Detail::key("refusals.names_too_often"), wait);
@@ -172,7 +207,7 @@ pub(super) async fn join(
         return Err(Problem::invalid("name", Detail::key("refusals.name_here")));
     }
     let (visit, cookie) = console.backend()?.guests.join(bounded(&secret)?, name, &cookies).await?;
-    let cookie = console.auth.guest_cookie(&visit.invitation, &cookie, COOKIE_KEPT);
+    let cookie = console.auth.guest_cookie(&visit.invitation, &cookie, COOKIE_KEPT, caller.door.is_secure);
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
 }
 
@@ -229,19 +264,34 @@ pub(super) async fn typing(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Links begin with the public address if it has https, otherwise with the address on this computer. Secrets and cookies are never sent unencrypted
-/// over a network.
+/// The address with which links begin.
 fn reach(console: &Shared) -> Reach {
-    let public = console.settings.public_origin().filter(|origin| origin.starts_with("https://"));
-    match (public, super::host::is_loopback(console.bound.ip())) {
-        (Some(url), _) => Reach::Url { url, only_here: false },
-        (None, true) => Reach::Url { url: format!("http://{}", console.bound), only_here: true },
-        (None, false) => Reach::Nowhere {
+    match origins(console).into_iter().next() {
+        Some((url, only_here)) => Reach::Url { url, only_here },
+        None => Reach::Nowhere {
             problem: "friends can be invited once this server has an address with https: put a proxy with TLS in front, and set server.public_url to \
                       its https:// address"
                 .to_owned(),
         },
     }
+}
+
+/// The addresses at which links work, and whether only on this machine: the tunnel, the public address if it has https, the address in the machine's
+/// network, or otherwise the one on this machine. Secrets and cookies are sent unencrypted over a network only where the operator has opened it.
+fn origins(console: &Shared) -> Vec<(String, bool)> {
+    let (tunnel, network) = console.addresses.urls();
+    let public = console.settings.public_origin().filter(|origin| origin.starts_with("https://"));
+    let mut origins: Vec<_> = tunnel.into_iter().chain(public).chain(network).map(|url| (url, false)).collect();
+    if origins.is_empty() && super::host::is_loopback(console.bound.ip()) {
+        origins.push((format!("http://{}", console.bound), true));
+    }
+    origins
+}
+
+fn qr(text: &str) -> Option<Vec<String>> {
+    let code = QrCode::encode_text(text, QrCodeEcc::Low).ok()?;
+    let row = |y| (0..code.size()).map(|x| if code.get_module(x, y) { '#' } else { ' ' }).collect();
+    Some((0..code.size()).map(row).collect())
 }
 
 /// Ends the visits of this browser.

@@ -148,7 +148,7 @@ pub(super) async fn backup(State(console): State<Shared>, Json(backup): Json<Bac
         }
         (None, Some(process)) => {
             let (backed_up, file) = console.backend()?.maintenance.copy_for(process).await?;
-            Ok(while_connected(&backed_up, file, console.closing.subscribe()))
+            Ok(while_connected(&backed_up, file, console.door.closing.subscribe()))
         }
         _ => Err(Problem::invalid("to", "to is missing; give the whole path of a new file on the server's machine")),
     }

@@ -8,12 +8,15 @@
 //!    responds. Error responses are made in `problem`.
 
 mod access;
+mod addresses;
 mod auth;
 mod body;
 mod bundle;
 mod cards;
+mod check;
 mod companions;
 mod connection;
+mod door;
 mod external;
 mod forwarded;
 mod guard;
@@ -24,6 +27,7 @@ mod keeping;
 mod kept_sessions;
 mod language;
 mod limits;
+mod listening;
 mod live;
 mod memory;
 mod messages;
@@ -32,6 +36,7 @@ mod models;
 mod openapi;
 mod overview;
 mod page;
+mod polling;
 mod presence;
 mod problem;
 mod records;
@@ -40,6 +45,7 @@ mod routes;
 mod served;
 mod signin;
 pub mod tokens;
+mod tunnel;
 mod uploads;
 mod usage;
 mod validation;
@@ -54,15 +60,13 @@ mod tests;
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use secrecy::SecretString;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::sync::Semaphore;
 
 use tertulia_adapters as adapters;
 use tertulia_domain as domain;
@@ -78,12 +82,12 @@ use tertulia_texts as texts;
 use crate::ports::clock::Clock;
 use crate::ports::rng::Rng;
 use crate::settings::server::Server;
-use crate::telemetry::instruments::{Instruments, NONE};
+use crate::telemetry::instruments::Instruments;
 use crate::telemetry::metrics::Metrics;
 use access::AccessTable;
+use addresses::Addresses;
 use auth::Auth;
-use forwarded::Proxies;
-use host::Names;
+use door::Door;
 use limits::{GuestRequests, RateLimiter, Shares, Slots};
 use presence::Presence;
 pub use served::Served;
@@ -124,8 +128,12 @@ struct Common {
     access: AccessTable,
     presence: Presence,
     settings: Server,
-    names: Names,
-    proxies: Proxies,
+    door: Arc<Door>,
+    /// Counts connections, at all doors together.
+    connections: Arc<Slots>,
+    addresses: Addresses,
+    /// Makes the routes, for a door that is opened later.
+    routes: fn(Shared) -> Router,
     auth: Auth,
     /// Limits the requests of each address that are authenticated, or that arrive while no token is configured.
     requests: RateLimiter,
@@ -151,8 +159,6 @@ struct Common {
     checking_pictures: tokio::sync::Mutex<()>,
     metrics: Metrics,
     instruments: Instruments,
-    /// Set to true at shutdown. The shutdown waits until all receivers are dropped.
-    closing: watch::Sender<bool>,
 }
 
 type Shared = Arc<Common>;
@@ -181,8 +187,10 @@ impl Console {
             bound,
             access: routes::api().access(),
             presence: Presence::default(),
-            names: Names::new(bound, settings),
-            proxies: Proxies::new(settings.trusted_networks()?),
+            door: Arc::new(Door::main(bound, settings)?),
+            connections: Slots::new(settings.max_connections, settings.max_connections_per_address),
+            addresses: Addresses::default(),
+            routes: routes::routes,
             auth: Auth::new(token, settings, rng, clock),
             requests: request_limiter(settings),
             anonymous_requests: request_limiter(settings),
@@ -199,7 +207,6 @@ impl Console {
             checking_pictures: tokio::sync::Mutex::default(),
             instruments: metrics.instruments(),
             metrics,
-            closing: watch::Sender::new(false),
             settings: settings.clone(),
         });
         Ok(Self { listener, bound, router: routes::routes(shared.clone()), shared })
@@ -213,48 +220,12 @@ impl Console {
     /// Serves until `stop` completes. Then finishes the requests in flight, for at most `server.drain_secs`.
     pub async fn serve(self, stop: impl Future<Output = ()>) {
         let Self { listener, router, shared, .. } = self;
-        let slots = Slots::new(shared.settings.max_connections, shared.settings.max_connections_per_address);
-        let mut connections = JoinSet::new();
-        let mut stop = pin!(stop);
-        loop {
-            let accepted = tokio::select! {
-                biased;
-                () = &mut stop => break,
-                Some(_) = connections.join_next() => continue,
-                accepted = listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, peer)) => match connection::slot(&slots, peer.ip(), &shared.proxies) {
-                    Ok(slot) => {
-                        let (router, shared, closing) = (router.clone(), shared.clone(), shared.closing.subscribe());
-                        shared.instruments.http_connections.add(1, NONE);
-                        connections.spawn(async move {
-                            connection::serve(stream, peer, router, &shared.settings, closing).await;
-                            drop(slot);
-                        });
-                    }
-                    Err(full) => {
-                        shared.instruments.http_connections_refused.add(1, NONE);
-                        tracing::debug!(%peer, ?full, "connection refused");
-                    }
-                },
-                Err(error) if is_peer_error(&error) => {}
-                Err(error) => {
-                    tracing::error!(%error, "cannot accept connections");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-        drop(listener);
-        shared.closing.send_replace(true);
-        let drained = async {
-            while connections.join_next().await.is_some() {}
-            // WebSockets run outside the connections' tasks. Each holds a receiver until it is closed.
-            shared.closing.closed().await;
+        let stop = async {
+            stop.await;
+            shared.addresses.close();
         };
-        if tokio::time::timeout(shared.settings.drain(), drained).await.is_err() {
-            tracing::warn!(open = connections.len(), "cutting off connections that did not end in time");
-        }
+        listening::serve(listener, shared.door.clone(), router, shared.clone(), stop).await;
+        shared.addresses.closed().await;
     }
 }
 

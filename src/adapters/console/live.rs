@@ -45,14 +45,14 @@ const MAX_UNANSWERED_PINGS: u32 = 3;
 pub(super) struct LiveParams {
     /// If it is absent, all rooms are watched.
     #[schemars(with = "Option<RoomId>")]
-    room: Option<String>,
+    pub(super) room: Option<String>,
     /// Also sends the events after this number. In a view of all rooms it has a number for each room, such as `lobby.12,attic.7`.
-    after: Option<String>,
+    pub(super) after: Option<String>,
     /// The name of the person who watches one room, as `from` of a message. Others see that the person is here. Guests are always shown under their
     /// own name.
     #[serde(rename = "as")]
     #[schemars(length(min = 1, max = 64))]
-    watcher: Option<String>,
+    pub(super) watcher: Option<String>,
 }
 
 impl LiveParams {
@@ -67,6 +67,34 @@ impl LiveParams {
     }
 }
 
+/// What a caller may watch, and as whom.
+pub(super) struct Opening {
+    pub(super) watched: Watched,
+    /// The name of the watching person, and whether the person is a guest.
+    pub(super) person: Option<(Arc<str>, bool)>,
+    pub(super) visit: Option<Visit>,
+}
+
+impl Opening {
+    pub(super) fn of(params: LiveParams, caller: &Caller, console: &Shared) -> Result<Self, Problem> {
+        let person = params.watcher.as_deref().map(|name| validation::name("as", name)).transpose()?;
+        match params.watched()? {
+            Watched::Room(room, after) => {
+                let visit = caller.in_room(&room, console)?.cloned();
+                // A guest gets only events after the invitation.
+                let after = visit.as_ref().map_or(after, |visit| after.map(|after| after.max(visit.from)));
+                let person =
+                    visit.as_ref().map_or_else(|| person.map(|name| (name, false)), |visit| Some((visit.name.clone(), true)));
+                Ok(Self { watched: Watched::Room(room, after), person, visit })
+            }
+            Watched::All(_) if !caller.is_operator() => {
+                Err(Problem::new(StatusCode::FORBIDDEN, "guests watch one room at a time; give room="))
+            }
+            Watched::All(cursor) => Ok(Self { watched: Watched::All(cursor), person: None, visit: None }),
+        }
+    }
+}
+
 /// `GET /api/live?room=&after=` as a WebSocket. An invalid request is refused before the upgrade.
 pub(super) async fn live(
     State(console): State<Shared>,
@@ -74,28 +102,13 @@ pub(super) async fn live(
     QueryParams(params): QueryParams<LiveParams>,
     requested: Requested,
 ) -> Result<Response, Problem> {
-    let person = params.watcher.as_deref().map(|name| validation::name("as", name)).transpose()?;
-    let watched = params.watched()?;
-    let (watched, person, visit) = match watched {
-        Watched::Room(room, after) => {
-            let visit = caller.in_room(&room, &console)?.cloned();
-            // A guest gets only events after the invitation.
-            let after = visit.as_ref().map_or(after, |visit| after.map(|after| after.max(visit.from)));
-            let person =
-                visit.as_ref().map_or_else(|| person.map(|name| (name, false)), |visit| Some((visit.name.clone(), true)));
-            (Watched::Room(room, after), person, visit)
-        }
-        Watched::All(_) if !caller.is_operator() => {
-            return Err(Problem::new(StatusCode::FORBIDDEN, "guests watch one room at a time; give room="));
-        }
-        Watched::All(cursor) => (Watched::All(cursor), None, None),
-    };
+    let Opening { watched, person, visit } = Opening::of(params, &caller, &console)?;
     let room = if let Watched::Room(room, _) = &watched { Some(room.clone()) } else { None };
     let upgrade = web_socket::upgrade(requested, MAX_RECEIVED_BYTES)?;
     let slot = web_socket::slot(&console, caller.address, visit.as_ref())?;
     let events = console.backend()?.rooms.live(watched).await?;
     let counted = console.instruments.live_sockets.one(NONE);
-    let (closing, changes) = (console.closing.subscribe(), console.backend()?.guests.changes());
+    let (closing, changes) = (caller.door.closing.subscribe(), console.backend()?.guests.changes());
     let watcher = Watcher { caller, room, person, visit, closing, changes, console, _slot: (slot, counted) };
     Ok(upgrade.on_upgrade(move |socket| watcher.watch(socket, events)))
 }

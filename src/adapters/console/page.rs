@@ -59,9 +59,11 @@ const FILES: &[(&str, &[u8])] = files![
     "discord-dialog.js",
     "discord.js",
     "dom.js",
+    "elsewhere.js",
     "entries.js",
     "find.js",
     "floor.js",
+    "guest-profile.js",
     "guest.css",
     "guest.html",
     "guest.js",
@@ -104,6 +106,7 @@ const FILES: &[(&str, &[u8])] = files![
     "people.js",
     "pictures.js",
     "platforms.js",
+    "polling.js",
     "presence.css",
     "presence.js",
     "profile.css",
@@ -491,7 +494,7 @@ mod tests {
         let page = Page::new();
         let text = |name: &str| String::from_utf8_lossy(&page.0[name].bytes).into_owned();
         let script: String = BUNDLED.iter().map(|(_, bundle)| text(&format!("{bundle}.en.js"))).collect();
-        let script = script + &text("page-later.js");
+        let script = script + &text("page-later.js") + &text("guest-page-later.js");
         let styles = text("page.css");
 
         for (name, bundle) in BUNDLED {

@@ -14,8 +14,8 @@ use super::openapi::{self, Api};
 use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
-    Shared, cards, companions, external, guard, health, invitations, keeping, live, memory, messages, metrics, models, overview,
-    page, records, rooms, tokens, uploads, usage, voice,
+    Shared, addresses, cards, check, companions, external, guard, health, invitations, keeping, live, memory, messages, metrics,
+    models, overview, page, polling, records, rooms, tokens, uploads, usage, voice,
 };
 use crate::ports::backend::Detail;
 use crate::ports::backend::keeping::BackedUp;
@@ -143,6 +143,8 @@ pub(super) fn api() -> Api {
         .post("/api/forget", keeping::forget, "Remove what a person said in a guild", &[200], &[404])
         .get("/api/live", live::live, "Watch a room or all rooms (WebSocket)", &[101], &[404, 426])
         .for_guests()
+        .get("/api/live/poll", polling::poll, "Wait for events of a room, without a WebSocket", &[200], &[404])
+        .for_guests()
         .get("/api/rooms/{room}/voice", voice::describe, "Describe the voice of a room", &[200], &[404])
         .for_guests()
         .get("/api/voice", voice::voice, "Take part in the voice call of a room (WebSocket)", &[101], &[404, 409, 426])
@@ -153,6 +155,24 @@ pub(super) fn api() -> Api {
         .post("/api/rooms/{room}/invitations", invitations::invite, "Invite guests to a room", &[201], &[404, 409])
         .producing::<invitations::Invited>("application/json")
         .delete("/api/rooms/{room}/invitations/{id}", invitations::revoke, "End an invitation and its visits", &[204], &[404])
+        .delete(
+            "/api/rooms/{room}/invitations/{id}/guests",
+            invitations::remove_guest,
+            "End the visit of a guest, and free the place",
+            &[204],
+            &[404],
+        )
+        .get("/api/addresses", addresses::get, "Return the addresses at which guests can reach the server", &[200], &[])
+        .put("/api/addresses/tunnel", addresses::open_tunnel, "Start a tunnel for guests", &[200], &[409])
+        .delete("/api/addresses/tunnel", addresses::close_tunnel, "End the tunnel", &[200], &[])
+        .put("/api/addresses/network", addresses::open_network, "Listen on the machine's address, for guests", &[200], &[409])
+        .delete("/api/addresses/network", addresses::close_network, "Listen there no more", &[200], &[])
+        .post("/api/addresses/check", addresses::check, "Check whether an address leads to this server", &[200], &[])
+        .get("/api/addresses/here", addresses::here, "Answer a check of this server (also as a WebSocket)", &[101, 200], &[404])
+        .producing::<check::Here>("application/json")
+        .for_everybody()
+        .post("/api/addresses/here", addresses::here_large, "Answer a check with a large body, unread", &[204], &[404])
+        .for_everybody()
         .post("/api/invitations/look", invitations::look, "Tell what an invitation is for", &[200], &[404])
         .for_everybody()
         .post("/api/invitations/join", invitations::join, "Come in by an invitation", &[204], &[404, 409])
@@ -192,7 +212,9 @@ fn panicked(console: &Shared) -> Response {
 }
 
 async fn not_found(uri: Uri) -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, format!("there is no {}", uri.path()))
+    let below =
+        if uri.path().starts_with("/api/") { "" } else { "; tertulia needs a host name of its own, and works below no path" };
+    Problem::new(StatusCode::NOT_FOUND, format!("there is no {}{below}", uri.path()))
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> Problem {

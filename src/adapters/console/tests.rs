@@ -1,5 +1,6 @@
 //! Socket tests: real clients, a console on a free loopback port, and an in-memory backend.
 
+mod addresses;
 mod api;
 mod auth;
 mod bytes;
@@ -48,7 +49,7 @@ struct World {
 }
 
 /// This backend, with models that can be set up.
-fn served(backend: Arc<FakeBackend>) -> Served {
+pub(super) fn served(backend: Arc<FakeBackend>) -> Served {
     Served::Core {
         backend: Backend::of(backend),
         models: Arc::<FakeModels>::default(),
@@ -57,16 +58,16 @@ fn served(backend: Arc<FakeBackend>) -> Served {
     }
 }
 
-fn rng() -> Arc<Draws> {
+pub(super) fn rng() -> Arc<Draws> {
     Arc::default()
 }
 
-fn clock() -> Arc<SystemClock> {
+pub(super) fn clock() -> Arc<SystemClock> {
     Arc::new(SystemClock)
 }
 
 /// The defaults on a free port.
-fn settings() -> Server {
+pub(super) fn settings() -> Server {
     Server { listen: "127.0.0.1:0".into(), ..defaults() }
 }
 

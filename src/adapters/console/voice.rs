@@ -162,7 +162,7 @@ enum Ending {
 impl Session {
     async fn run(self, socket: WebSocket) {
         let (mut sink, mut inbound) = socket.split();
-        let mut closing = self.console.closing.subscribe();
+        let mut closing = self.caller.door.closing.subscribe();
         let ending = tokio::select! {
             biased;
             () = async { drop(closing.wait_for(|closing| *closing).await) } => Ending::Close(Close::Stopping, "the server is stopping".into()),

@@ -384,6 +384,12 @@ impl GuestService for FakeBackend {
         if is_known { Ok(()) } else { Err(Refused::not_found(format!("there is no invitation {id}"))) }
     }
 
+    async fn remove_guest(&self, room: &RoomId, id: &str, name: &str) -> Result<(), Refused> {
+        let is_known = self.guests.lock().all.remove_guest(&room.channel(), id, name, NOON);
+        self.guest_changes.send_modify(|edition| *edition += 1);
+        if is_known { Ok(()) } else { Err(Refused::not_found(format!("there is no guest {name}"))) }
+    }
+
     async fn look(&self, secret: &str, _: &[String]) -> Result<Preview, Refused> {
         let guests = self.guests.lock();
         let (_, invitation) = guests.all.with_secret(secret, NOON).ok_or_else(not_open)?;
@@ -392,6 +398,7 @@ impl GuestService for FakeBackend {
             room: PreviewedRoom { id, title: None, companions: Vec::new() },
             ends_at: None,
             name: None,
+            name_is_fixed: false,
             run_by: RunBy::default(),
             takes_notes: false,
         })

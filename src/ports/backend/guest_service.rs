@@ -29,6 +29,9 @@ pub trait GuestService: Send + Sync + 'static {
     /// Ends an invitation, and the visits of its guests.
     async fn revoke(&self, room: &RoomId, id: &str) -> Result<(), Refused>;
 
+    /// Ends the visit of a guest, who cannot come back with this invitation, and frees the place.
+    async fn remove_guest(&self, room: &RoomId, id: &str, name: &str) -> Result<(), Refused>;
+
     /// A preview of the invitation with this secret. Nothing changes. `cookies` are the guest cookies of the browser.
     async fn look(&self, secret: &str, cookies: &[String]) -> Result<Preview, Refused>;
 
@@ -104,6 +107,7 @@ impl InvitationView {
             name: guest.name.clone(),
             joined_at: guest.joined_at.into(),
             left_at: guest.left_at.map(Into::into),
+            removed: guest.removed_at.is_some(),
             is_here: false,
         };
         Self {
@@ -127,6 +131,8 @@ pub struct GuestView {
     pub name: Arc<str>,
     pub joined_at: Stamp,
     pub left_at: Option<Stamp>,
+    /// Whether an operator has removed the guest.
+    pub removed: bool,
     /// Whether the guest has the room open in a browser now.
     pub is_here: bool,
 }
@@ -136,9 +142,11 @@ pub struct GuestView {
 pub struct Preview {
     pub room: PreviewedRoom,
     pub ends_at: Option<Stamp>,
-    /// The name that this browser chose before.
+    /// The name that this browser chose before, with this invitation or another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
+    /// Whether this browser must use that name, because it was a guest of this invitation.
+    pub name_is_fixed: bool,
     pub run_by: RunBy,
     /// Whether companions take notes of what guests say.
     pub takes_notes: bool,

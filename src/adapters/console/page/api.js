@@ -1,12 +1,14 @@
 // The server's HTTP interface, one function for each request.
 
 import { has, loadRefusals, subject, t } from './texts.js';
-import { upper } from './words.js';
+import { time, upper } from './words.js';
 
 // A refusal, in the words of its code, or in the server's own in English. Status 0 means that there was no answer.
 export class Problem extends Error {
   constructor({ title, detail, status, field = '', why = null }) {
     const { code, ...values } = why ?? {};
+    // Times are those of this browser.
+    if (values.at) values.at = time(values.at);
     const about = has(`refusals.${code}`) ? t(`refusals.${code}`, values) : detail;
     super(about ? upper(subject(field) + about) : title || t('problems.no_reason'));
     this.status = status ?? 0;
@@ -60,6 +62,8 @@ async function call(method, path, body) {
   }
   return answer ?? {};
 }
+
+export const ask = call;
 
 const query = fields => {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
@@ -188,6 +192,8 @@ export const invitations = room => call('GET', invitationPath(room));
 export const invite = (room, ends, mostGuests, knowsBefore) => call('POST', invitationPath(room), { ends, most_guests: mostGuests, knows_before: knowsBefore });
 // Its guests are out at once.
 export const revoke = (room, id) => call('DELETE', invitationPath(room, id));
+// The guest is out at once, and leaves a place.
+export const removeGuest = (room, id, name) => call('DELETE', `${invitationPath(room, id)}/guests${query({ name })}`);
 export const tokens = () => call('GET', '/api/tokens');
 export const makeToken = (name, scope) => call('POST', '/api/tokens', { name, scope });
 export const endToken = name => call('DELETE', `/api/tokens/${encodeURIComponent(name)}`);

@@ -14,7 +14,7 @@ export function connectionSign({ announce, reconnect, live, lacking = () => null
   let nextAttempt = null;
 
   function draw() {
-    const missing = state === 'live' ? lacking() : null;
+    const missing = state === 'live' ? lacking() : state === 'asking' ? t('online.asking') : null;
     sign.dataset.state = missing === null ? state : 'partly';
     if (missing !== null) return say(words, t('online.partly', { missing }));
     if (state !== 'lost') return say(words, t(`online.${state}`));
@@ -32,9 +32,10 @@ export function connectionSign({ announce, reconnect, live, lacking = () => null
       document.body.classList.toggle('disconnected', state === 'lost');
       draw();
       // A connection that ends because the room is deleted is not lost.
-      if (state === 'lost' && before === 'live') setTimeout(() => state === 'lost' && announce(t('online.lost_said')), LOST_AFTER_MS);
-      if (state === 'live' && before === 'lost') announce(t('online.restored'));
-      if (state === 'live' && before !== 'live') live(before === 'lost');
+      const [is, was] = [state, before].map(one => one === 'live' || one === 'asking');
+      if (state === 'lost' && was) setTimeout(() => state === 'lost' && announce(t('online.lost_said')), LOST_AFTER_MS);
+      if (is && before === 'lost') announce(t('online.restored'));
+      if (is && !was) live(before === 'lost');
     },
   };
 }

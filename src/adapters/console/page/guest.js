@@ -2,11 +2,12 @@
 
 import { announcement } from './announcements.js';
 import * as api from './api.js';
+import { opened } from './back.js';
 import { serverNow } from './clock.js';
 import { compose } from './compose.js';
 import { connectionSign } from './connection.js';
 import { confirmed } from './dialogs.js';
-import { byId, el, name, say } from './dom.js';
+import { byId, el, name, pressedBeside, say } from './dom.js';
 import { keepFocus } from './keep-focus.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
@@ -92,7 +93,7 @@ const typingSign = typing((room, isTyping) => api.tellTyping(room, roomOf(room)?
 const removals = removal({ notice, showProblem, changed: () => change(['talk']), place: 'removing.guest' });
 const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), { view, now: serverNow, older: () => current?.older(), empty: room => welcomeGuest(room, { isDemo, tone: id => tone(id), say: text => unsent.send(me(), text) }) });
-const whoIsHere = presence({ me, tone: id => tone(id), isGuest: true });
+const whoIsHere = presence({ me, tone: id => tone(id), isGuest: true, opens: one => api.loaded(import('./guest-profile.js')).then(({ guestProfile }) => guestProfile(one, tone(one.id))).catch(showProblem) });
 const voicePanel = voiceRoom({ room: () => current?.room ?? null, me, mayWrite: () => true, tone: id => tone(id), notice, open, steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), readiness: () => Promise.resolve({ models: isDemo ? DEMO : null }) });
 const missed = unread({
   me,
@@ -131,7 +132,7 @@ function showTitle() {
   byId('room-title').replaceChildren(name(room ? titleOf(room) : ''));
   byId('rooms').replaceChildren(...rooms.map(one => el('option', { value: one.id, dir: 'auto', selected: one === room }, titleOf(one))));
   say(byId('leave'), t(rooms.length > 1 ? 'guest.leave_all' : 'guest.leave'));
-  byId('leave').title = [t('guest.leave_about'), room?.ends_at ? t('guest.ends', { at: words.minute(room.ends_at) }) : ''].filter(Boolean).join(' ');
+  byId('leave-about').textContent = [t('guest.leave_about'), room?.ends_at ? t('guest.ends', { at: words.minute(room.ends_at) }) : ''].filter(Boolean).join(' ');
   document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
@@ -219,7 +220,26 @@ byId('skip').addEventListener('click', event => {
   event.preventDefault();
   composer.focus();
 });
+const more = byId('more');
+const menu = byId('guest-menu');
+let menuClosed = null;
+function closeMenu() {
+  if (menu.hidden) return false;
+  menu.hidden = true;
+  more.setAttribute('aria-expanded', 'false');
+  menuClosed();
+  return true;
+}
+more.addEventListener('click', () => {
+  if (closeMenu()) return;
+  menu.hidden = false;
+  menuClosed = opened(closeMenu);
+  more.setAttribute('aria-expanded', 'true');
+  menu.querySelector('select').focus();
+});
+pressedBeside([menu, more], closeMenu);
 byId('leave').addEventListener('click', async () => {
+  closeMenu();
   const question = [t('guest.leave_question', { count: rooms.length }), voicePanel.isIn() ? t('guest.leave_call') : ''].filter(Boolean);
   if (!(await confirmed(t('guest.leave_title'), question, byId('leave').textContent, t('guest.stay')))) return;
   // The live connection ends, too.
@@ -228,6 +248,7 @@ byId('leave').addEventListener('click', async () => {
 });
 document.addEventListener('keydown', event => {
   if (event.key !== 'Escape' || event.defaultPrevented || event.isComposing || document.querySelector('dialog[open]')) return;
+  if (closeMenu()) return void more.focus();
   if (!composer.cancel() && !notice.clear()) composer.focus();
 });
 document.addEventListener('visibilitychange', () => {

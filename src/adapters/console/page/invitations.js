@@ -2,7 +2,8 @@
 
 import * as api from './api.js';
 import { confirmed, dialog } from './dialogs.js';
-import { el, name, plain } from './dom.js';
+import { elsewhere, qrNode } from './elsewhere.js';
+import { byId, el, name, plain } from './dom.js';
 import { copyButton } from './markdown.js';
 import { titleOf } from './platforms.js';
 import { listed, pieces, t } from './texts.js';
@@ -31,7 +32,18 @@ export function invitations({ room, showProblem }) {
     refresh();
   }
 
-  const guestNode = guest => el('span', null, name(guest.name), guest.left_at || guest.is_here ? el('span', { class: 'muted' }, ` (${t(guest.left_at ? 'invite.has_left' : 'invite.is_here')})`) : null);
+  async function remove(invitation, guest) {
+    const { id } = open.room;
+    if (!(await confirmed(t('invite.remove_title', { who: plain(guest.name) }), [t('invite.remove_question'), t('invite.revoke_stays')], t('invite.remove')))) return;
+    await api.removeGuest(id, invitation.id, guest.name).catch(problem => problem.status === 404 || showProblem(problem));
+    refresh();
+  }
+
+  function guestNode(invitation, guest) {
+    const state = guest.removed ? 'invite.was_removed' : guest.left_at ? 'invite.has_left' : guest.is_here ? 'invite.is_here' : null;
+    const button = guest.removed || isOver(invitation) ? null : el('button', { type: 'button', class: 'quiet-button danger', 'aria-label': t('invite.remove_title', { who: plain(guest.name) }), onclick: () => remove(invitation, guest) }, t('invite.remove'));
+    return el('span', null, name(guest.name), state ? el('span', { class: 'muted' }, ` (${t(state)})`) : null, button);
+  }
 
   function entry(invitation) {
     const { made_at: made, ends_at: ends, revoked_at: revoked, most_guests: most, knows_before: knows, guests, messages } = invitation;
@@ -40,7 +52,7 @@ export function invitations({ room, showProblem }) {
       'li',
       { class: isOver(invitation) ? 'muted' : null },
       el('p', null, t('invite.made', { at: words.minute(made) }), ' · ', end, knows ? '' : ` · ${t('invite.hides_before')}`),
-      el('p', null, t('invite.guests', { guests: guests.length, count: most }), guests.length ? [': ', listed(guests.map(guestNode))] : '', messages ? ` · ${t('invite.messages', { count: messages })}` : ''),
+      el('p', null, t('invite.guests', { guests: guests.filter(guest => !guest.removed).length, count: most }), guests.length ? [': ', listed(guests.map(guest => guestNode(invitation, guest)))] : '', messages ? ` · ${t('invite.messages', { count: messages })}` : ''),
       isOver(invitation) ? null : el('p', { class: 'actions' }, el('button', { type: 'button', class: 'quiet-button danger', onclick: () => revoke(invitation) }, t('invite.revoke'))),
     );
   }
@@ -66,9 +78,9 @@ export function invitations({ room, showProblem }) {
   }
 
   // The link is shown once: the server keeps no more of it than what recognises it.
-  const linkNode = ({ link, token_file: tokenFile }) => [
+  const linkNode = ({ links, token_file: tokenFile }) => [
     el('p', null, el('strong', null, t('invite.ready'))),
-    el('p', { class: 'link' }, el('input', { class: 'lines', readonly: true, value: link, 'aria-label': t('invite.link'), onfocus: event => event.target.select() }), copyButton(link, 'solid')),
+    links.map(({ url, qr }) => [el('p', { class: 'link' }, el('input', { class: 'lines', readonly: true, value: url, 'aria-label': t('invite.link'), onfocus: event => event.target.select() }), copyButton(url, 'solid')), qr ? qrNode(qr) : null]),
     paragraph(t('invite.once'), 'muted'),
     tokenFile ? el('p', null, pieces('invite.token', { file: el('code', { dir: 'ltr' }, plain(tokenFile)) })) : null,
   ];
@@ -89,7 +101,7 @@ export function invitations({ room, showProblem }) {
       try {
         const invited = await api.invite(open.room.id, ends.value, Number(most.value), before.value === 'yes');
         notes[1]?.remove?.();
-        made.replaceChildren(...linkNode(invited).filter(Boolean));
+        made.replaceChildren(...linkNode(invited).flat(2).filter(Boolean));
         const field = made.querySelector('input');
         field.focus();
         // Its beginning says to where it leads.
@@ -107,13 +119,25 @@ export function invitations({ room, showProblem }) {
     const target = room();
     if (!target || open) return;
     const top = el('div', null, el('p', { class: 'muted' }, t('base.loading')));
-    const box = dialog(t('invite.title', { room: plain(titleOf(target)) }), paragraph(t('invite.what')), top, el('div', { class: 'invitations' }));
+    const ways = el('div');
+    const box = dialog(t('invite.title', { room: plain(titleOf(target)) }), paragraph(t('invite.what')), top, ways, el('div', { class: 'invitations' }));
     open = { room: target, list: box.querySelector('.invitations') };
     box.addEventListener('close', () => (open = null));
+    const draw = answer => top.replaceChildren(...(answer.reach.problem ? [paragraph(t('invite.nowhere'), 'form-problem')] : form(answer)));
+    // Links begin with another address now. Who has opened one wants a link for it.
+    async function changed(isNew) {
+      const chosen = [...top.querySelectorAll('select, input[type=number]')].map(({ id, value }) => [id, value]);
+      const answer = await api.invitations(target.id).catch(showProblem);
+      if (!answer || !box.open) return;
+      draw(answer);
+      for (const [id, value] of chosen) if (byId(id)) byId(id).value = value;
+      if (isNew) top.querySelector('form')?.requestSubmit();
+    }
+    elsewhere({ isOpen: () => box.open, changed }).then(node => ways.replaceChildren(node), showProblem);
     try {
       const answer = await api.invitations(target.id);
       if (!box.open) return;
-      top.replaceChildren(...(answer.reach.problem ? [paragraph(t('invite.nowhere'), 'form-problem')] : form(answer)));
+      draw(answer);
       // The focus stays where the user has put it meanwhile.
       if (box.querySelector('header button') === document.activeElement) box.querySelector('select')?.focus();
       drawList(answer);

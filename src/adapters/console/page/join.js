@@ -51,12 +51,12 @@ function companionsOf({ companions = [] }) {
   return companions.length ? paragraph(pieces('join.companions', { who: listed(companions.map(who)), count: companions.length })) : null;
 }
 
-// `before` is the name that this browser had there before.
-function form(secret, room, before = '') {
+// `before` is the name that this browser had before. If it is fixed, the person comes back under it.
+function form(secret, room, before = '', isFixed = false) {
   const problem = el('p', { id: 'join-problem', role: 'alert' });
-  const field = el('input', { id: 'join-name', value: before, maxlength: LONGEST_NAME, required: true, autocomplete: 'nickname', spellcheck: 'false', dir: 'auto', 'aria-describedby': 'join-name-about join-problem' });
+  const field = el('input', { id: 'join-name', value: before, readonly: isFixed, maxlength: LONGEST_NAME, required: true, autocomplete: 'nickname', spellcheck: 'false', dir: 'auto', 'aria-describedby': 'join-name-about join-problem' });
   const button = el('button', null, t('join.join'));
-  const node = el('form', null, el('label', { for: 'join-name' }, t('join.name')), field, el('p', { class: 'hint', id: 'join-name-about' }, t('join.name_about')), problem, button);
+  const node = el('form', null, el('label', { for: 'join-name' }, t('join.name')), field, el('p', { class: 'hint', id: 'join-name-about' }, t(isFixed ? 'join.name_again' : 'join.name_about')), problem, button);
   node.addEventListener('submit', async event => {
     event.preventDefault();
     button.disabled = true;
@@ -69,7 +69,7 @@ function form(secret, room, before = '') {
       button.disabled = false;
       if (NONE[refusal.status]) return none(NONE[refusal.status]);
       const isName = refusal.field === 'name';
-      problem.textContent = isName ? t('join.name_refused') : words.upper(plain(refusal.message));
+      problem.textContent = words.upper(plain(isName && refusal.about ? `${t('fields.name')} ${refusal.about}` : refusal.message));
       if (isName) field.select();
     }
     return undefined;
@@ -86,12 +86,12 @@ async function look(secret) {
     if (NONE[problem.status]) return none(NONE[problem.status]);
     return show(t('join.not_now'), paragraph(words.upper(plain(problem.message))), el('form', { onsubmit: event => (event.preventDefault(), look(secret)) }, el('button', null, t('base.try_again'))));
   }
-  const { room, ends_at: ends, operator, name: before, demo, run_by: runBy, takes_notes: takesNotes } = invitation;
+  const { room, ends_at: ends, operator, name: before, name_is_fixed: isFixed, demo, run_by: runBy, takes_notes: takesNotes } = invitation;
   const title = pieces('join.invited', { room: name(titleOf(room)) });
   if (operator) return show(title, paragraph(t('join.operator')), linkTo(room, t('join.open')));
   const visiting = (await visits()).find(({ id }) => id === room.id);
   if (visiting) return show(title, paragraph(pieces('join.already', { name: name(visiting.name) })), linkTo(room, t('join.open')));
-  const [node, field] = form(secret, room, before);
+  const [node, field] = form(secret, room, before, isFixed);
   show(title, companionsOf(room), paragraph(notice(runBy)), demo ? paragraph(t('consent.demo')) : null, paragraph(t(demo ? 'join.stored' : 'join.sent'), ' ', takesNotes ? `${t('join.noted')} ` : '', t('join.kept')), ends ? paragraph(t('join.ends', { at: words.minute(ends) })) : null, node);
   return field.focus();
 }

@@ -2,14 +2,19 @@
 
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 20_000;
+// So many WebSockets in a row must fail before events are asked for without one.
+const ASK_AFTER = 2;
+// Some proxies leave the request for one unanswered.
+const OPEN_WITHIN_MS = 10_000;
 
-// `after()` returns the seq to resume from, and `as()` the name of who watches, or null if the server knows it. `onFrame` gets each frame. `onChange` gets "connecting", "live" or "lost", with the time of the next
+// `after()` returns the seq to resume from, and `as()` the name of who watches, or null if the server knows it. `onFrame` gets each frame. `onChange` gets "connecting", "live", "asking" (live, but without a WebSocket) or "lost", with the time of the next
 // attempt. `probe(wasOpen)` is called when a connection has ended or could not be opened, because a WebSocket does not say why.
 export function connect({ room, after, as, onFrame, onChange, probe }) {
   let socket = null;
   let timer = null;
   let failures = 0;
   let closed = false;
+  let asking = null; // instead of a WebSocket
 
   function open() {
     clearTimeout(timer);
@@ -21,6 +26,7 @@ export function connect({ room, after, as, onFrame, onChange, probe }) {
     const current = new WebSocket(url);
     let opened = false;
     socket = current;
+    setTimeout(() => opened || current.close(), OPEN_WITHIN_MS);
     current.onopen = () => {
       opened = true;
     };
@@ -34,6 +40,7 @@ export function connect({ room, after, as, onFrame, onChange, probe }) {
       }
       if (frame?.event === 'hello') {
         failures = 0;
+        stopAsking();
         onChange('live', null);
       }
       if (frame && typeof frame.event === 'string') onFrame(frame);
@@ -42,7 +49,39 @@ export function connect({ room, after, as, onFrame, onChange, probe }) {
       if (current !== socket || closed) return;
       probe(opened);
       retryLater();
+      if (!opened && failures >= ASK_AFTER) ask();
     };
+  }
+
+  // Some proxies pass on no WebSockets. If the server answers without one, no more are tried until the connection is lost.
+  async function ask() {
+    const { polling } = await import('./polling.js');
+    if (closed || asking) return;
+    const mine = (asking = polling({
+      room,
+      after,
+      as,
+      onFrame,
+      onLive() {
+        clearTimeout(timer);
+        const old = socket;
+        socket = null;
+        old?.close();
+        onChange('asking', null);
+      },
+      onEnd() {
+        if (asking !== mine) return;
+        asking = null;
+        clearTimeout(timer);
+        if (!socket) retryLater();
+      },
+    }));
+  }
+
+  function stopAsking() {
+    const old = asking;
+    asking = null;
+    old?.stop();
   }
 
   function retryLater() {
@@ -56,7 +95,7 @@ export function connect({ room, after, as, onFrame, onChange, probe }) {
   }
 
   function reconnect() {
-    if (closed || socket) return;
+    if (closed || socket || asking) return;
     failures = 0;
     open();
   }
@@ -64,8 +103,9 @@ export function connect({ room, after, as, onFrame, onChange, probe }) {
   function drop() {
     const old = socket;
     socket = null;
-    if (old) {
-      old.close();
+    if (old || asking) {
+      stopAsking();
+      old?.close();
       retryLater();
     }
   }
@@ -73,9 +113,10 @@ export function connect({ room, after, as, onFrame, onChange, probe }) {
   // Connects anew, because something of the address has changed.
   function renew() {
     const old = socket;
-    if (!old) return;
+    if (!old && !asking) return;
     socket = null;
-    old.close();
+    stopAsking();
+    old?.close();
     open();
   }
 
@@ -95,6 +136,7 @@ export function connect({ room, after, as, onFrame, onChange, probe }) {
       removeEventListener('online', reconnect);
       removeEventListener('offline', drop);
       document.removeEventListener('visibilitychange', onVisible);
+      stopAsking();
       socket?.close();
       socket = null;
     },

@@ -126,7 +126,7 @@ async fn large_bodies_wait_for_each_other_and_are_refused_after_a_while() {
         let body = Body::from(ida().to_string());
         let request = Request::post("/api/companions").header("host", "localhost");
         let mut request = request.body(body).unwrap();
-        request.extensions_mut().insert(guard::Peer([127, 0, 0, 1].into()));
+        request.extensions_mut().insert(guard::Peer { address: [127, 0, 0, 1].into(), door: console.shared.door.clone() });
         console.router.clone().oneshot(request).await.unwrap()
     };
 
@@ -182,7 +182,7 @@ async fn bytes_that_are_no_picture_are_not_served() {
     let console = Console::bind(&settings(), served, rng(), clock(), Metrics::local()).await.unwrap();
 
     let mut request = Request::get(made.picture.unwrap()).header("host", "localhost").body(Body::empty()).unwrap();
-    request.extensions_mut().insert(guard::Peer([127, 0, 0, 1].into()));
+    request.extensions_mut().insert(guard::Peer { address: [127, 0, 0, 1].into(), door: console.shared.door.clone() });
     let response = console.router.oneshot(request).await.unwrap();
 
     assert_eq!(response.status(), 404);

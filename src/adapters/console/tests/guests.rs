@@ -73,7 +73,7 @@ fn path_of(pattern: &str, room: &str) -> String {
         .replace("{file}", "0");
     let path = path.replace("{id}", "0").replace("{name}", "base.css");
     match path.as_str() {
-        "/api/live" => format!("{path}?room={room}"),
+        "/api/live" | "/api/live/poll" => format!("{path}?room={room}"),
         "/api/voice" => format!("{path}?room={room}&from=Ben&v=1"),
         _ => path,
     }

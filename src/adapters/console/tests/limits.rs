@@ -168,8 +168,8 @@ async fn long_responses_are_refused_while_too_many_are_unread() {
     let ask = async || {
         let (server, client) = duplex(4_096);
         let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());
-        let closing = shared.closing.subscribe();
-        tokio::spawn(async move { connection::serve_stream(server, peer, router, &shared.settings, closing).await });
+        let door = shared.door.clone();
+        tokio::spawn(async move { connection::serve_stream(server, peer, router, &shared.settings, door).await });
         history(client).await
     };
 

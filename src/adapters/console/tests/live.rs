@@ -120,8 +120,8 @@ async fn the_server_stops_reading_from_a_watcher_that_pings_and_reads_nothing() 
     let console = Console::bind(&settings(), served(backend), rng(), clock(), Metrics::local()).await.unwrap();
     let (server, client) = duplex(16 << 10);
     let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());
-    let closing = shared.closing.subscribe();
-    tokio::spawn(async move { connection::serve_stream(server, peer, router, &shared.settings, closing).await });
+    let door = shared.door.clone();
+    tokio::spawn(async move { connection::serve_stream(server, peer, router, &shared.settings, door).await });
     let (mut watcher, _) = client_async("ws://localhost/api/live?room=lobby", client).await.unwrap();
 
     // A ping of 125 bytes, masked with zeros.

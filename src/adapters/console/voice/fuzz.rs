@@ -131,7 +131,7 @@ pub fn session(bytes: &[u8]) {
             let shared = console.shared.clone();
             let address = std::net::Ipv4Addr::LOCALHOST.into();
             let session = Session {
-                caller: Caller { address, admission: Admission::Open },
+                caller: Caller { address, admission: Admission::Open, door: shared.door.clone() },
                 room: RoomId::parse("lobby").expect("an id"),
                 visit: None,
                 changes: tokio::sync::watch::channel(0).1,
