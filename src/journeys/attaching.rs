@@ -213,13 +213,14 @@ async fn a_picture_is_described_once_for_companions_that_see_none_and_the_words_
     let spoiler = post_as(&world, "Look there", "image/png", small_png(&[], &[]), hidden).await.unwrap();
     world.pass(60.0).await;
 
+    let asked = world.side.asked.lock().iter().filter(|request| *purpose(request) == Purpose::Caption).count();
     let world = world.crash().await;
+    world.side.answers([Ok("For me.\nYES")]);
     world.say_then_pass("lobby", "Ari, what was on it?", 60.0).await;
 
     let line = "Look, Ben\n[image: z.png, described as \"A zebra (says) 'hi' by a lake.\"]";
     assert_eq!(described(&world, seq).await, (line.to_owned(), "A zebra (says) 'hi' by a lake.".to_owned()));
     assert_eq!(described(&world, spoiler).await.1, "", "a spoiler is not sent");
-    let asked = world.side.asked.lock().iter().filter(|request| *purpose(request) == Purpose::Caption).count();
     assert_eq!(asked, 1);
     assert!(shown(&world).1.contains("by a lake"));
     assert_eq!(world.recorded("lobby", "edited").await[0]["captions"][0]["text"], "A zebra (says) 'hi' by a lake.");
