@@ -121,8 +121,9 @@ impl Kept {
             Err(error) => Err(error.to_string()),
         };
         read.map_err(|error| {
-            let message =
-                format!("cannot be read: {error}; run this as the server's user, or delete it and make the settings again on the page");
+            let message = format!(
+                "cannot be read: {error}; run this as the server's user, or delete it and make the settings again on the page"
+            );
             Problem::new(path.display().to_string(), message)
         })
     }
@@ -132,7 +133,11 @@ impl Kept {
     /// # Errors
     /// Returns an error if the file cannot be written.
     pub fn write(&self, data: &FilePath) -> io::Result<()> {
-        if self.0.is_empty() { private_file::remove(&path(data)) } else { private_file::write(&path(data), &serde_json::to_vec_pretty(self)?) }
+        if self.0.is_empty() {
+            private_file::remove(&path(data))
+        } else {
+            private_file::write(&path(data), &serde_json::to_vec_pretty(self)?)
+        }
     }
 
     /// These settings with some keys replaced. `null` removes one. A key of a service belongs to its address, so it is removed with it.
@@ -158,9 +163,9 @@ impl Kept {
         for (key, value) in self.0.iter().filter(|(key, _)| KEYS.contains(&key.as_str()) && !overruled(key)) {
             let mut steps = key.split('.').collect::<Vec<_>>();
             let last = steps.pop().unwrap_or_default();
-            let table = steps.into_iter().try_fold(&mut tree, |table, step| {
-                table.entry(step).or_insert_with(|| Json::Object(Map::new())).as_object_mut()
-            });
+            let table = steps
+                .into_iter()
+                .try_fold(&mut tree, |table, step| table.entry(step).or_insert_with(|| Json::Object(Map::new())).as_object_mut());
             table?.insert(last.to_owned(), value.clone());
         }
         (!tree.is_empty()).then(|| Layer::page(path(data).display().to_string(), tree.into()))

@@ -227,7 +227,10 @@ pub fn load_with_kept(sources: &Sources, overlay: &Overlay, kept: Option<&Kept>)
     notes.extend(quotation_notes(&sources.environment));
     let overruled = fields.iter().filter(|(_, field)| field.on_page);
     notes.extend(overruled.filter_map(|(key, field)| {
-        field.place.as_ref().map(|place| format!("{key}: the value that was set on the page is not used, because {place} sets it"))
+        field
+            .place
+            .as_ref()
+            .map(|place| format!("{key}: the value that was set on the page is not used, because {place} sets it"))
     }));
     notes.extend(stray::settings_notes(&sources.folder, sources.profile.as_deref()));
     notes.extend(stray::companion_notes(roster.others.iter().map(PathBuf::as_path)));
@@ -249,9 +252,7 @@ pub fn load_with_kept(sources: &Sources, overlay: &Overlay, kept: Option<&Kept>)
 
 /// The place where a file or a variable sets a key to another value than the built-in one. `None`: the built-in value applies.
 fn place_of(key: &str, layers: &[Layer]) -> Option<String> {
-    (value_of(key, layers) != value_of(key, &layers[..1])).then(|| {
-        place(&located(layers, &Mismatch::at(key, "")))
-    })
+    (value_of(key, layers) != value_of(key, &layers[..1])).then(|| place(&located(layers, &Mismatch::at(key, ""))))
 }
 
 /// Uses the time zone of the variable `TZ` if the settings have none. Returns a hint if the variable names no time zone.

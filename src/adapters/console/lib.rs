@@ -32,6 +32,7 @@ mod models;
 mod openapi;
 mod overview;
 mod page;
+mod page_settings;
 mod presence;
 mod problem;
 mod records;

@@ -29,8 +29,8 @@ const conjunction = new Intl.ListFormat(LOCALE, { type: 'conjunction' });
 export const listed = items => conjunction.formatToParts(items.map(String)).map(({ type, value }, i) => (type === 'element' ? items[i / 2] : value));
 
 let refusals = null;
-// Few visits need the words of refusals and warnings: they are loaded with the first one. Without them the server's own words are shown.
-export const loadRefusals = () => (refusals ??= fetch(`/page/refusals.${LANGUAGE}.json`).then(response => response.ok && response.json().then(words => Object.assign(texts, { refusals: words }))).catch(() => (refusals = null)));
+// Few visits need the words of refusals, warnings and settings: they are loaded with the first one. Without them the server's own words are shown.
+export const loadRefusals = () => (refusals ??= fetch(`/page/refusals.${LANGUAGE}.json`).then(response => response.ok && response.json().then(words => Object.assign(texts, words))).catch(() => (refusals = null)));
 
 // A sentence about these fields starts with a verb.
 const FIELDS = { text: 'message', from: 'name', base_url: 'address', api_key: 'key', 'main.model': 'model' };
