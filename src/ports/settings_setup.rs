@@ -20,7 +20,7 @@ pub trait SettingsSetup: Send + Sync + 'static {
     async fn settings(&self) -> Result<SettingsView, Refused>;
 
     /// Checks settings, and tries the services that they are about: speech is made and recognised, and Discord is asked.
-    async fn try_out(&self, new: NewSettings) -> Result<SettingsTrial, Refused>;
+    async fn try_out(&self, tried: TriedSettings) -> Result<SettingsTrial, Refused>;
 
     /// Puts settings into force, and keeps them for the next start.
     async fn keep(&self, new: NewSettings) -> Result<SettingsView, Refused>;
@@ -29,7 +29,28 @@ pub trait SettingsSetup: Send + Sync + 'static {
     async fn read_again(&self) -> Result<SettingsView, Refused>;
 }
 
-/// Settings to try or to keep.
+/// Services that can be tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Services {
+    /// Recognition and synthesis.
+    Speech,
+    /// The bot.
+    Discord,
+}
+
+/// Settings to try.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TriedSettings {
+    /// As for `PATCH /api/settings`.
+    pub values: BTreeMap<String, Value>,
+    /// The services to try. Absent: the values are only checked.
+    #[serde(default)]
+    pub about: Option<Services>,
+}
+
+/// Settings to keep.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSettings {

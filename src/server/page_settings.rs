@@ -1,10 +1,12 @@
 //! Makes settings on the page: shows, tries and keeps them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::in_force::InForce;
@@ -15,7 +17,7 @@ use crate::adapters::discord::check::{Line, Report, Servers, State, check};
 use crate::adapters::speech::trial::{Heard, wav};
 use crate::adapters::system::SystemClock;
 use crate::ports::backend::{Detail, Refused};
-use crate::ports::settings_setup::{NewSettings, SettingsSetup, SettingsTrial, SettingsView, TrialLine};
+use crate::ports::settings_setup::{NewSettings, Services, SettingsSetup, SettingsTrial, SettingsView, TrialLine, TriedSettings};
 use crate::settings::kept::{KEYS, Kept};
 use crate::settings::memory::Memory;
 use crate::settings::{Loaded, Settings};
@@ -34,11 +36,11 @@ impl PageSettings {
     }
 
     /// The settings as they would be with these of the page.
-    async fn with(&self, turn: &Turn, new: NewSettings) -> Result<(Loaded, Kept), Refused> {
-        if let Some(key) = new.values.keys().find(|key| !KEYS.contains(&key.as_str())) {
+    async fn with(&self, turn: &Turn, new: BTreeMap<String, Value>) -> Result<(Loaded, Kept), Refused> {
+        if let Some(key) = new.keys().find(|key| !KEYS.contains(&key.as_str())) {
             return Err(Refused::invalid(key, Detail::key("refusals.no_setting")));
         }
-        let kept = self.in_force.state().await.kept.changed(new.values);
+        let kept = self.in_force.state().await.kept.changed(new);
         let loaded = self.in_force.reloading.read(turn, Some(kept.clone()), |_| ()).await;
         let loaded = loaded.map_err(|problems| refused(&problems))?;
         loaded.serve().map_err(|problems| refused(&problems.0.iter().map(ToString::to_string).collect::<Vec<_>>()))?;
@@ -65,19 +67,17 @@ impl SettingsSetup for PageSettings {
         Ok(self.view().await)
     }
 
-    async fn try_out(&self, new: NewSettings) -> Result<SettingsTrial, Refused> {
+    async fn try_out(&self, TriedSettings { values, about }: TriedSettings) -> Result<SettingsTrial, Refused> {
         let _place = self.trials.try_acquire().map_err(|_| busy())?;
-        let is_about = |section: &str| new.values.keys().any(|key| key.starts_with(section));
-        let (is_voice, is_discord) = (is_about("speech."), is_about("discord."));
         let turn = self.in_force.reloading.turn().await;
-        let (loaded, _) = self.with(&turn, new).await?;
+        let (loaded, _) = self.with(&turn, values).await?;
         // A trial takes long, and changes nothing.
         drop(turn);
         let settings = &loaded.settings;
-        match (is_voice, is_discord) {
-            (true, _) => try_voice(settings).await,
-            (false, true) => try_discord(settings).await,
-            (false, false) => Ok(SettingsTrial { works: true, ..SettingsTrial::default() }),
+        match about {
+            Some(Services::Speech) => try_voice(settings).await,
+            Some(Services::Discord) => try_discord(settings).await,
+            None => Ok(SettingsTrial { works: true, ..SettingsTrial::default() }),
         }
     }
 
@@ -85,7 +85,7 @@ impl SettingsSetup for PageSettings {
         let turn = self.in_force.reloading.turn().await;
         let is_inherited = new.values.keys().any(|key| key.starts_with("companion_defaults."));
         let keys: Vec<_> = new.values.keys().cloned().collect();
-        let (loaded, kept) = self.with(&turn, new).await?;
+        let (loaded, kept) = self.with(&turn, new.values).await?;
         self.in_force.use_settings(&loaded, Some(kept)).await?;
         if is_inherited {
             self.in_force.reloading.reload(&turn).await;

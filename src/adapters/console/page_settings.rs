@@ -6,7 +6,7 @@ use axum::extract::State;
 use super::Shared;
 use super::body::Json;
 use super::problem::Problem;
-use crate::ports::settings_setup::{NewSettings, SettingsTrial, SettingsView};
+use crate::ports::settings_setup::{NewSettings, SettingsTrial, SettingsView, TriedSettings};
 
 /// `GET /api/settings`
 pub(super) async fn get(State(console): State<Shared>) -> Result<Answer<SettingsView>, Problem> {
@@ -16,9 +16,9 @@ pub(super) async fn get(State(console): State<Shared>) -> Result<Answer<Settings
 /// `POST /api/settings/try`
 pub(super) async fn try_out(
     State(console): State<Shared>,
-    Json(new): Json<NewSettings>,
+    Json(tried): Json<TriedSettings>,
 ) -> Result<Answer<SettingsTrial>, Problem> {
-    Ok(Answer(console.settings()?.try_out(new).await?))
+    Ok(Answer(console.settings()?.try_out(tried).await?))
 }
 
 /// `PATCH /api/settings`

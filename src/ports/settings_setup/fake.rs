@@ -28,7 +28,7 @@ impl SettingsSetup for FakeSettings {
         Ok(self.view())
     }
 
-    async fn try_out(&self, _: NewSettings) -> Result<SettingsTrial, Refused> {
+    async fn try_out(&self, _: TriedSettings) -> Result<SettingsTrial, Refused> {
         Ok(SettingsTrial { works: true, ..SettingsTrial::default() })
     }
 

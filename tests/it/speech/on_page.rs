@@ -19,6 +19,11 @@ fn values(hearing: &deepgram::Fake, speaking: &elevenlabs::Fake, hearing_key: &s
     } })
 }
 
+fn about_speech(mut tried: Value) -> Value {
+    tried["about"] = "speech".into();
+    tried
+}
+
 #[tokio::test]
 async fn voice_is_tried_and_set_up_on_the_page_without_a_restart() {
     let hearing = deepgram(&["How was your day?", QUESTION, QUESTION]).await;
@@ -28,8 +33,8 @@ async fn voice_is_tried_and_set_up_on_the_page_without_a_restart() {
     let server = premises.start().await;
     let send = async |method, path, body: Value| server.ask(method, path, Some(body)).await;
 
-    let (_, wrong) = send(Method::POST, "/api/settings/try", values(&hearing, &speaking, "wrong")).await;
-    let (status, tried) = send(Method::POST, "/api/settings/try", values(&hearing, &speaking, deepgram::KEY)).await;
+    let (_, wrong) = send(Method::POST, "/api/settings/try", about_speech(values(&hearing, &speaking, "wrong"))).await;
+    let (status, tried) = send(Method::POST, "/api/settings/try", about_speech(values(&hearing, &speaking, deepgram::KEY))).await;
     let (_, unknown) = send(Method::PATCH, "/api/settings", json!({ "values": { "server.listen": "0.0.0.0:80" } })).await;
     let (kept_status, kept) = send(Method::PATCH, "/api/settings", values(&hearing, &speaking, deepgram::KEY)).await;
 

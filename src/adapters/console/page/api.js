@@ -175,7 +175,7 @@ export const tryModels = connection => call('POST', '/api/models/try', connectio
 export const connectModels = connection => call('PUT', '/api/models', connection);
 export const disconnectModels = () => call('DELETE', '/api/models');
 export const settings = () => call('GET', '/api/settings');
-export const trySettings = values => call('POST', '/api/settings/try', { values });
+export const trySettings = (values, about) => call('POST', '/api/settings/try', { values, about });
 export const keepSettings = values => call('PATCH', '/api/settings', { values });
 export const readSettings = () => call('POST', '/api/settings/read', {});
 export const quarantine = () => first('/api/quarantine');

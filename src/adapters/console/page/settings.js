@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
 import { loadRefusals, pieces, t } from './texts.js';
-import { usageOfLimits } from './used-up.js';
+import { forgetUsedUp, usageOfLimits } from './used-up.js';
 import * as words from './words.js';
 
 const PORTAL = 'https://discord.com/developers/applications';
@@ -18,7 +18,8 @@ const OF_GUESTS = ['messages_per_day', 'voice_minutes_per_day', 'tokens_per_day'
 const PRICES = ['input_price', 'output_price', 'cache_read_price'];
 
 const button = (label, act, look = 'outlined') => el('button', { type: 'button', class: look, onclick: act }, label);
-const asNumber = text => (text.trim() === '' ? null : Number(text.replace(',', '.')));
+// What is no number is sent as it is, so that the server says what is wrong.
+const asNumber = text => (text.trim() === '' ? null : Number.isNaN(Number(text.replace(',', '.'))) ? text.trim() : Number(text.replace(',', '.')));
 
 // Plays a sentence once. The page may not load audio of its own making otherwise.
 async function play(base64) {
@@ -39,28 +40,29 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
 
   // The fields of the part shown, by the keys of the settings: `read()` is the value, and `first` the value before.
   let fields = new Map();
+  const known = (key, input, read) => fields.set(key, { input, read, first: JSON.stringify(read()) });
   function field(key, input, { read = () => input.value.trim() || null, label = t(`server_settings.keys.${key.replaceAll('.', '_')}`), about = null } = {}) {
-    const { place, on_page: isOfPage } = view.fields[key] ?? {};
+    const { place } = view.fields[key];
     input.disabled = Boolean(place);
     input.name = key;
-    fields.set(key, { read, input, first: JSON.stringify(read()) });
+    known(key, input, read);
     const note = place ? t('server_settings.set_in', { place }) : about;
-    return el('label', { class: 'field' }, el('span', null, label, isOfPage && !place ? null : ''), input, note ? el('small', { class: 'muted', dir: 'auto' }, note) : null);
+    return el('label', { class: 'field' }, el('span', null, label), input, note ? el('small', { class: 'muted', dir: 'auto' }, note) : null);
   }
-  const valueOf = key => view.fields[key]?.value ?? '';
-  const text = (key, options = {}) => field(key, el('input', { value: String(valueOf(key)), autocomplete: 'off', spellcheck: 'false', placeholder: options.placeholder ?? '' }), options);
-  const secret = (key, label) => field(key, el('input', { type: 'password', autocomplete: 'new-password', placeholder: view.fields[key].is_set ? t('ai.key_kept') : '' }), { label, read() { return this.input.value.trim() || null; } });
-  const amount = (key, options = {}) => {
+  const valueOf = key => view.fields[key].value ?? '';
+  const text = (key, { placeholder = '', ...options } = {}) => field(key, el('input', { value: String(valueOf(key)), autocomplete: 'off', spellcheck: 'false', placeholder }), options);
+  const secret = (key, label) => field(key, el('input', { type: 'password', autocomplete: 'new-password', placeholder: view.fields[key].is_set ? t('ai.key_kept') : '' }), { label });
+  function amount(key, options = {}) {
     const input = el('input', { inputmode: 'decimal', value: String(valueOf(key)), autocomplete: 'off', placeholder: t('server_settings.no_limit') });
     return field(key, input, { read: () => asNumber(input.value), ...options });
-  };
+  }
   const choice = (key, values, options = {}) => {
     const input = el('select', null, values.map(([value, label]) => el('option', { value, selected: String(valueOf(key)) === value }, label)));
     return field(key, input, { read: () => input.value, ...options });
   };
 
-  // What is not as it was. An empty secret stays.
-  const changes = () => Object.fromEntries([...fields].map(([key, { read, first, input }]) => [key, read.call({ input }), first]).filter(([key, value, first]) => JSON.stringify(value) !== first && !(value === null && /(api_key|token)$/u.test(key))).map(([key, value]) => [key, Number.isNaN(value) ? 'NaN' : value]));
+  // What is not as it was. A secret that is not typed stays.
+  const changes = () => Object.fromEntries([...fields].map(([key, { read, first }]) => [key, read(), first]).filter(([, value, first]) => JSON.stringify(value) !== first));
 
   const result = el('div', { class: 'result', role: 'status' });
   let tried = null;
@@ -87,18 +89,18 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
     );
     if (audio) play(audio).catch(() => {});
   }
-  async function tryOut(extra = {}) {
-    const values = { ...extra, ...changes() };
-    const trial = await api.trySettings(values);
+  async function tryOut(about) {
+    const trial = await api.trySettings(changes(), about);
     tried = JSON.stringify(changes());
     showTrial(trial);
     return trial.works;
   }
   async function keep() {
     view = await api.keepSettings(changes());
+    forgetUsedUp();
     show(t('server_settings.kept'));
   }
-  // Buttons that test and save. `tests`: what is saved is tested before.
+  // Buttons that test and save. `tests`: which services are tested before they are saved.
   function actions(tests) {
     const save = el('button', { class: 'solid' }, t('base.save'));
     const test = tests && button(t('ai.test'), () => busy(test, () => tryOut(tests)));
@@ -114,33 +116,32 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
     return { form, buttons: el('p', { class: 'actions' }, save, test) };
   }
 
-  // A service for speech: what it is, and what it needs.
+  // A service for speech: what it is, and what it needs. `usedBy` is the key of the setting that names its table.
   function service(kind, table, usedBy) {
-    const key = name => `${table}.${name}`;
-    const isOther = view.fields[usedBy].is_set && ![`${table.split('.').pop()}`, 'rehearsal'].includes([valueOf(usedBy)].flat()[0]);
-    const used = [valueOf(usedBy)].flat()[0] === table.split('.').pop();
-    const api = el('select', null, SERVICES[kind].map(value => el('option', { value, selected: used && valueOf(key('api')) === value }, NAMES[value] ?? t(value ? 'server_settings.own_service' : `server_settings.no_${kind}`))));
     const name = table.split('.').pop();
-    const isList = kind === 'ears';
-    const chosen = field(usedBy, api, { label: t(`server_settings.${kind}`), about: isOther ? t('server_settings.other_service', { name: [valueOf(usedBy)].flat().join(', ') }) : t(`server_settings.${kind}_about`), read: () => (api.value ? (isList ? [name] : name) : used ? null : fields.has(usedBy) ? JSON.parse(fields.get(usedBy).first) : null) });
-    fields.get(usedBy).first = JSON.stringify(used ? (isList ? [name] : name) : null);
-    fields.set(key('api'), { read: () => api.value || null, input: api, first: JSON.stringify(used ? valueOf(key('api')) || null : null) });
-    const rest = el('div', { class: 'connect' }, secret(key('api_key'), t('ai.key')), text(key('base_url'), { label: t('ai.address'), placeholder: 'http://127.0.0.1:8000/v1', about: t('server_settings.address_about') }), text(key('model'), { label: t('ai.model') }), kind === 'voice' ? text(key('voice'), { label: t('server_settings.voice_name') }) : null, amount(key('price'), { label: t(`server_settings.price_${kind}`, { currency: view.currency }) }));
-    const draw = () => (rest.hidden = !api.value);
-    api.addEventListener('change', draw);
+    const of = key => `${table}.${key}`;
+    const current = [valueOf(usedBy)].flat()[0];
+    const isOurs = current === name;
+    const protocol = el('select', null, SERVICES[kind].map(value => el('option', { value, selected: isOurs && valueOf(of('api')) === value }, NAMES[value] ?? t(value ? 'server_settings.own_service' : `server_settings.no_${kind}`))));
+    const about = isOurs || current === 'rehearsal' ? t(`server_settings.${kind}_about`) : t('server_settings.other_service', { name: current });
+    const chosen = field(usedBy, protocol, { label: t(`server_settings.${kind}`), about, read: () => (protocol.value ? (kind === 'ears' ? [name] : name) : null) });
+    known(of('api'), protocol, () => protocol.value || null);
+    const rest = el('div', { class: 'connect' }, secret(of('api_key'), t('ai.key')), text(of('base_url'), { label: t('ai.address'), placeholder: 'http://127.0.0.1:8000/v1', about: t('server_settings.address_about') }), text(of('model'), { label: t('ai.model') }), kind === 'voice' ? text(of('voice'), { label: t('server_settings.voice_name') }) : null, amount(of('price'), { label: t(`server_settings.price_${kind}`, { currency: view.currency }) }));
+    const draw = () => (rest.hidden = !protocol.value);
+    protocol.addEventListener('change', draw);
     draw();
     return [chosen, rest];
   }
 
   const parts = {
     voice() {
-      const { form, buttons } = actions({ 'speech.language': valueOf('speech.language') });
+      const { form, buttons } = actions('speech');
       const language = choice('speech.language', view.speech_languages.map(code => [code, new Intl.DisplayNames([document.documentElement.lang], { type: 'language' }).of(code)]));
       form.append(el('p', null, t('server_settings.voice_what')), language, ...service('ears', EARS, 'speech.recognition'), ...service('voice', VOICE, 'speech.synthesis'), result, buttons);
       return form;
     },
     discord() {
-      const { form, buttons } = actions({ 'discord.token': undefined });
+      const { form, buttons } = actions('discord');
       const portal = el('a', { href: PORTAL, target: '_blank', rel: 'noopener noreferrer' }, t('on_discord.portal'));
       const isSet = view.fields['discord.token'].on_page;
       const off = isSet && button(t('server_settings.discord_off'), () => busy(off, async () => {
@@ -196,7 +197,7 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
     result.replaceChildren(said ? el('p', null, said) : '');
     const tabs = el('nav', { class: 'presets', 'aria-label': t('server_settings.title') }, button(t('ai.models'), () => (box.close(), openModels()), 'outlined small'), Object.keys(parts).map(name => el('button', { type: 'button', class: 'outlined small', 'aria-pressed': String(name === section), onclick: () => ((section = name), show()) }, t(`server_settings.parts.${name}`))));
     const problems = view.problems.length ? el('div', { class: 'failure' }, el('p', { class: 'danger' }, t('server_settings.mistakes')), el('ul', null, view.problems.map(problem => el('li', { dir: 'auto' }, plain(problem))))) : null;
-    body.replaceChildren(tabs, ...[problems].filter(Boolean), parts[section](), el('p', { class: 'muted' }, t('server_settings.where'), ' ', again));
+    body.replaceChildren(tabs, ...[problems].filter(Boolean), parts[section](), el('p', { class: 'muted' }, t('server_settings.where')), again);
   }
 
   try {

@@ -17,7 +17,8 @@ async fn a_token_of_the_page_connects_discord_at_once_and_its_removal_ends_it() 
     let server = premises.start().await;
     let with_token = |token: Option<String>| Some(json!({ "values": { "discord.token": token } }));
 
-    let tried = server.done(Method::POST, "/api/settings/try", with_token(Some(discord.token()))).await;
+    let tried = Some(json!({ "values": { "discord.token": discord.token() }, "about": "discord" }));
+    let tried = server.done(Method::POST, "/api/settings/try", tried).await;
     server.done(Method::PATCH, "/api/settings", with_token(Some(discord.token()))).await;
 
     assert_eq!(tried["works"], true, "{tried}");
