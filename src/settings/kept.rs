@@ -140,7 +140,7 @@ impl Kept {
         }
     }
 
-    /// These settings with some keys replaced. `null` removes one. A key of a service belongs to its address, so it is removed with it.
+    /// These settings with some keys replaced. `null` or an empty text removes one. A key of a service belongs to its address, so it is removed with it.
     #[must_use]
     pub fn changed(&self, new: BTreeMap<String, Json>) -> Self {
         let mut kept = self.clone();
@@ -152,7 +152,7 @@ impl Kept {
             }
         }
         kept.0.extend(new);
-        kept.0.retain(|_, value| !value.is_null());
+        kept.0.retain(|_, value| !value.is_null() && value.as_str() != Some(""));
         kept
     }
 

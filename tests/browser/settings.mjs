@@ -76,7 +76,7 @@ test('who runs the server and the time zone are set, and a wrong address is name
   await page.getByRole('button', { name: 'Save' }).click();
   await page.locator('.settings .danger', { hasText: 'privacy text' }).waitFor();
   await field(page, 'safety.privacy').fill('https://club.example/privacy');
-  await page.getByRole('button', { name: /^Use / }).click();
+  await page.getByRole('button', { name: /^Take time zone/ }).click();
   await page.getByRole('button', { name: 'Save' }).click();
   await saved(page);
   const { fields } = await it.server.call('GET', '/api/settings');

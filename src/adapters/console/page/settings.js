@@ -127,6 +127,11 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
     const chosen = field(usedBy, protocol, { label: t(`server_settings.${kind}`), about, read: () => (protocol.value ? (kind === 'ears' ? [name] : name) : null) });
     known(of('api'), protocol, () => protocol.value || null);
     const rest = el('div', { class: 'connect' }, secret(of('api_key'), t('ai.key')), text(of('base_url'), { label: t('ai.address'), placeholder: 'http://127.0.0.1:8000/v1', about: t('server_settings.address_about') }), text(of('model'), { label: t('ai.model') }), kind === 'voice' ? text(of('voice'), { label: t('server_settings.voice_name') }) : null, amount(of('price'), { label: t(`server_settings.price_${kind}`, { currency: view.currency }) }));
+    // Without a service nothing of it is kept.
+    for (const [key, entry] of fields) {
+      const { read } = entry;
+      if (key.startsWith(`${table}.`)) entry.read = () => (protocol.value ? read() : null);
+    }
     const draw = () => (rest.hidden = !protocol.value);
     protocol.addEventListener('change', draw);
     draw();
@@ -148,7 +153,7 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
         view = await api.keepSettings({ 'discord.token': null });
         show(t('server_settings.kept'));
       }), 'quiet-button danger');
-      form.append(el('ol', null, el('li', null, pieces('on_discord.make', { portal })), el('li', null, t('server_settings.discord_switch')), el('li', null, t('server_settings.discord_token')), el('li', null, t('server_settings.discord_invite'))), secret('discord.token', t('server_settings.keys.discord_token')), result, buttons, off || '');
+      form.append(el('ol', { class: 'steps' }, el('li', null, pieces('on_discord.make', { portal })), el('li', null, t('server_settings.discord_switch')), el('li', null, t('server_settings.discord_token')), el('li', null, t('server_settings.discord_invite'))), secret('discord.token', t('server_settings.keys.discord_token')), result, buttons, off || '');
       return form;
     },
     limits() {
@@ -164,7 +169,12 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
       const { form, buttons } = actions(null);
       const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
       const zone = text('prompt.time_zone', { about: t('server_settings.zone_about') });
-      const useZone = button(t('server_settings.use_zone', { zone: here }), () => (zone.querySelector('input').value = here));
+      // The browser's languages, by the English names that the server knows.
+      const spoken = new Set(navigator.languages.map(code => new Intl.DisplayNames(['en'], { type: 'language' }).of(code.split('-')[0]).toLowerCase()));
+      const useZone = button(t('server_settings.use_zone', { zone: here }), () => {
+        zone.querySelector('input').value = here;
+        for (const option of languages.options) option.selected ||= spoken.has(option.value);
+      });
       const languages = el('select', { multiple: true, size: 6 }, view.memory_languages.map(name => el('option', { value: name, selected: valueOf('memory.languages').includes(name) }, words.upper(name))));
       const crisis = el('input', { type: 'checkbox' });
       crisis.checked = valueOf('safety.crisis') !== false;
