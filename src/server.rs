@@ -9,10 +9,12 @@ mod discord;
 #[cfg(test)]
 pub(crate) mod fuzz;
 pub mod growing;
+mod in_force;
 mod kept_files;
 pub mod model_setup;
 pub mod offline;
 mod open_store;
+mod page_settings;
 mod receptions;
 mod reload;
 mod signals;
@@ -63,14 +65,16 @@ use crate::ports::store::Store;
 use crate::settings::connection::Connection;
 use crate::settings::roster::files::CompanionFiles;
 use crate::settings::storage::{Engine, Storage};
-use crate::settings::{self, Loaded, Problems, Sources};
+use crate::settings::{self, Loaded, Overlay, Problems, Sources};
 use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
 
 use self::backups::Backups;
+use self::in_force::{InForce, State};
 use self::kept_files::{Copies, KeptFiles};
 use self::model_setup::Setup;
 use self::open_store::open;
+use self::page_settings::PageSettings;
 use self::reload::Reloading;
 use self::signals::Signals;
 use self::single_node::SingleNode;
@@ -270,7 +274,6 @@ async fn serve(
     let (rooms, has_rooms) = (loaded.settings.console.rooms.clone(), loaded.has_rooms);
     let data = loaded.settings.storage.path.clone();
     let dialects = Dialects::default();
-    let configured = loaded.settings.clone();
     let kept_files = match store.shared() {
         Some(shared) => {
             let files = KeptFiles::new(&data, &loaded.settings.cluster);
@@ -280,7 +283,13 @@ async fn serve(
         }
         None => None,
     };
+    // Files may have been restored, and settings changed before a compaction. What can no longer be read stays as it was.
+    if let Ok(Loaded { settings, kept, fields, .. }) = settings::load_with(sources, &Overlay::new()) {
+        loaded = Loaded { settings: loaded.settings.with_live(&settings), kept, fields, ..loaded };
+    }
     let connection = Connection::read(&data).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
+    let configured = Arc::new(loaded.settings.clone());
+    let (kept, fields) = (loaded.kept.clone(), loaded.fields.clone());
     if let Some(connection) = &connection {
         loaded.settings = connection.applied_to(&configured);
         tracing::info!(base_url = connection.base_url, "the models that were connected on the page are used");
@@ -310,7 +319,8 @@ async fn serve(
     *context.failed_reload.lock() =
         (!left_out.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems: left_out });
     let maintenance = store.maintenance();
-    let (context, commands) = discord::join(context, &maintenance).map_err(Ended::Discord)?;
+    let joined = discord::join(&context, &context.settings, &maintenance).map_err(Ended::Discord)?;
+    joined.begin(&context);
     let (root, tree) = Actor::spawn(None, Root, context.clone())
         .await
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
@@ -339,15 +349,19 @@ async fn serve(
     if let Some(copies) = copies.clone() {
         tokio::spawn(async move { copies.keep().await });
     }
-    let backend = backend::backend(context.clone(), maintenance);
+    let backend = backend::backend(context.clone(), maintenance.clone());
     tokio::spawn(receptions::keep_counting(backend.records.clone(), context.recorder.instruments().clone()));
     let reloading = Arc::new(Reloading::new(context.clone(), sources.clone()));
     let files = CompanionFiles::new(sources.companions());
     let companions = Arc::new(companion_setup::Setup::new(context.clone(), reloading.clone(), files, dialects.clone()));
-    if let Some(commands) = commands {
+    if let Some(commands) = joined.commands {
         commands.set_companions(companions.clone());
     }
-    let setup = Arc::new(Setup::new(context.clone(), dialects, data.clone(), configured, connection, copies.clone()));
+    let state = State { configured, connection, kept, fields };
+    let in_force = InForce::new(context.clone(), dialects.clone(), data.clone(), copies.clone(), maintenance, reloading, state);
+    let in_force = Arc::new(in_force);
+    in_force.set_companions(companions.clone());
+    let setup = Arc::new(Setup::new(context.clone(), dialects, in_force.clone()));
     let trying = setup.clone();
     tokio::spawn(async move { trying.try_at_start().await });
     let nodes: Arc<dyn Nodes> = match store.shared() {
@@ -356,7 +370,7 @@ async fn serve(
     };
     let console = Console::bind(
         &context.settings.server,
-        Served::Core { backend, models: setup, companions, nodes },
+        Served::Core { backend, models: setup, settings: Arc::new(PageSettings::new(in_force.clone())), companions, nodes },
         context.rng.clone(),
         context.clock.clone(),
         telemetry.metrics(),
@@ -365,7 +379,7 @@ async fn serve(
     .map_err(cannot_serve)?;
     let address = console.address();
     let _note = address::write(&data, address).context("the server's address file cannot be written").map_err(Ended::Failed)?;
-    let stop_requested = wait_for_stop(context.clone(), store.on_disk().cloned(), reloading, signals);
+    let stop_requested = wait_for_stop(context.clone(), store.on_disk().cloned(), in_force, signals);
     announce("ready", address);
     tracing::info!(%address, "ready");
 
@@ -530,11 +544,11 @@ fn announce(state: &str, address: std::net::SocketAddr) {
     let _ = writeln!(out, "{state} http://{address}").and_then(|()| out.flush());
 }
 
-/// Waits for SIGTERM, Ctrl-C, SIGUSR2 or the time to compact. Reloads the companions at SIGHUP.
+/// Waits for SIGTERM, Ctrl-C, SIGUSR2 or the time to compact. Reads the settings and the companions again at SIGHUP.
 async fn wait_for_stop(
     context: ActorContext,
     store: Option<Arc<SledStore>>,
-    reloading: Arc<Reloading>,
+    in_force: Arc<InForce>,
     signals: &mut Signals,
 ) -> Stop {
     let mut shutdown = signals.stop();
@@ -561,7 +575,7 @@ async fn wait_for_stop(
         _ = shutdown.wait_for(|stop| *stop) => Stop::Shutdown,
         () = compact_requested => Stop::Compact,
         () = due => Stop::Compact,
-        () = reloading.at_each(reload) => Stop::Shutdown,
+        () = in_force.read_at_each(reload) => Stop::Shutdown,
     };
     if matches!(stop, Stop::Compact) {
         tracing::info!("stopping to compact the store");

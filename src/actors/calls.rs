@@ -30,7 +30,7 @@ mod voice_user;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::actors::calls::allowances::Allowances;
 use crate::actors::calls::call::SharedCall;
@@ -51,8 +51,28 @@ use crate::ports::voice_call::{CallEffect, VoiceCalls};
 #[derive(Clone)]
 pub struct Speech {
     pub audio: Arc<dyn Audio>,
-    pub recognition: Recognisers,
-    pub synthesis: Voices,
+    /// All clones share the providers, which may be replaced while the server runs.
+    providers: Arc<RwLock<(Recognisers, Voices)>>,
+}
+
+impl Speech {
+    pub fn new(audio: Arc<dyn Audio>, recognition: Recognisers, synthesis: Voices) -> Self {
+        Self { audio, providers: Arc::new(RwLock::new((recognition, synthesis))) }
+    }
+
+    pub fn recognition(&self) -> Recognisers {
+        self.providers.read().0.clone()
+    }
+
+    pub fn synthesis(&self) -> Voices {
+        self.providers.read().1.clone()
+    }
+
+    /// Uses the providers of `other` from now on. Streams and sentences that have begun end at theirs.
+    pub fn replace(&self, other: &Self) {
+        let providers = other.providers.read().clone();
+        *self.providers.write() = providers;
+    }
 }
 
 /// All calls. Cheap to clone.

@@ -136,13 +136,13 @@ impl Inbound {
     /// Classifies the words of a partial transcript.
     pub fn words_of_partial(&self, channel_ref: &ChannelRef, speaker: &Author, text: &str) -> Words {
         let (address, _) = self.resolve_speech(channel_ref, speaker, text);
-        Words::of(text, Kind::Words, address.companions, self.word_lists(channel_ref), self.is_name(channel_ref))
+        Words::of(text, Kind::Words, address.companions, &self.word_lists(channel_ref), self.is_name(channel_ref))
     }
 
     /// The word lists for the language of a channel.
-    pub fn word_lists(&self, channel_ref: &ChannelRef) -> &WordLists {
+    pub fn word_lists(&self, channel_ref: &ChannelRef) -> WordLists {
         let language = self.context.memberships.language(&channel_ref.channel);
-        self.context.settings.speech.word_lists(language.as_deref())
+        self.context.in_force().speech.word_lists(language.as_deref()).clone()
     }
 
     /// Whether an utterance begins with a stop word.
@@ -161,7 +161,7 @@ impl Inbound {
     pub fn voice_notes(&self, channel: &ChannelId) -> VoiceNotes {
         let ActorContext { memberships, settings, speech, platforms, .. } = &self.context;
         match memberships.voice_notes(channel) {
-            _ if !speech.recognition.recognise_words() => VoiceNotes::NoRecogniser,
+            _ if !speech.recognition().recognise_words() => VoiceNotes::NoRecogniser,
             Some(true) => VoiceNotes::All,
             Some(false) => VoiceNotes::Off,
             None if platforms.is_written_here(channel) => VoiceNotes::All,
@@ -241,7 +241,7 @@ impl Inbound {
             names_narrow: !channel_key.guild.is_direct(),
             ..Incoming::new(&inbound.from, inbound.own_words.as_ref().unwrap_or(&inbound.text))
         };
-        if !address::admits(self.context.settings.gate.foreign_bots, is_companion, &addressing) {
+        if !address::admits(self.context.in_force().gate.foreign_bots, is_companion, &addressing) {
             return None;
         }
         let address = names.as_deref().map(|names| address::resolve(names, is_companion, &addressing)).unwrap_or_default();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Zoned;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::Instant;
@@ -76,7 +76,7 @@ pub struct Question<'a> {
 /// The search indexes of rooms. Cheap to clone; all clones share them.
 #[derive(Clone)]
 pub struct Recall {
-    words: Arc<Words>,
+    words: Arc<RwLock<Arc<Words>>>,
     window: usize,
     most_bytes: usize,
     rooms: Arc<Mutex<Rooms>>,
@@ -121,7 +121,7 @@ pub struct Older {
 impl Recall {
     pub fn new(settings: &Memory) -> Self {
         Self {
-            words: Arc::new(Words::new(&settings.algorithms())),
+            words: Arc::new(RwLock::new(Arc::new(Words::new(&settings.algorithms())))),
             window: settings.recall_window,
             most_bytes: settings.cache_mb << 20,
             rooms: Arc::default(),
@@ -146,13 +146,14 @@ impl Recall {
         max_tokens: usize,
     ) -> Result<Older, ReadError> {
         let questions = messages.iter().map(|message| (&*message.from.name, &*message.text));
-        let mut query = self.words.query(questions.clone(), names, &now);
+        let words = self.words();
+        let mut query = words.query(questions.clone(), names, &now);
         let others = messages.iter().map(|message| &*message.from.name).chain(people.values().map(|name| &**name));
-        let touched = Touched::new(questions.map(|(_, text)| text), names.iter().copied().chain(others), &self.words);
+        let touched = Touched::new(questions.map(|(_, text)| text), names.iter().copied().chain(others), &words);
         query.before = Some(stretch.before);
         let reader = Reader::new(store);
         let journal = reader.journal(channel_key).await?;
-        let words = self.words.clone();
+        let touched_by = words.clone();
         let found = self.search(channel_key, (&reader, &journal), move |Index { corpus, notes, of_notes, .. }| {
             corpus.add_recalled(&recalled, &mut query, &words);
             let mut of_notes = Cow::Borrowed(of_notes);
@@ -192,7 +193,7 @@ impl Recall {
                 Range { after: Seq(first.0.saturating_sub(1)), before: Some(last.next()), limit: PAGE, newest_first: false };
             let said = journal.legible(range).await?.events.into_iter().filter_map(message_of);
             let mut said: Vec<Said> = said.filter(|said| passage.contains(&said.seq) && is_heard(&said.message.from)).collect();
-            touched.keep(&mut said, passage.first().copied(), &self.words);
+            touched.keep(&mut said, passage.first().copied(), &touched_by);
             // The match itself comes first, as in the passage.
             said.sort_by_key(|said| passage.iter().position(|seq| *seq == said.seq));
             Ok(said)
@@ -203,7 +204,7 @@ impl Recall {
         let is_in_force = |(of, note): &(Recalled, Arc<Note>)| {
             of.here().is_none_or(|seq| !replaced.contains(&seq) && is_within(note)) && is_usable(note)
         };
-        notes.retain(|one| is_in_force(one) && touched.has(&one.1.text, &one.1.said_by.name, &self.words));
+        notes.retain(|one| is_in_force(one) && touched.has(&one.1.text, &one.1.said_by.name, &touched_by));
         people.retain(is_in_force);
         let mut passages = pin!(stream::iter(passages).map(read).buffered(AT_ONCE));
         let (mut used, mut messages) = (0, Vec::new());
@@ -224,7 +225,7 @@ impl Recall {
     pub async fn notes(&self, channel_key: &ChannelKey, store: &dyn Store) -> Result<Vec<(Seq, Arc<Note>)>, ReadError> {
         let index = self.index(channel_key);
         let mut index = index.lock().await;
-        index.read_notes(channel_key, &Reader::new(store), &self.words).await?;
+        index.read_notes(channel_key, &Reader::new(store), &self.words()).await?;
         self.count(channel_key, index.bytes());
         let replaced: HashSet<Seq> = index.notes.iter().filter_map(|(_, note)| note.replaces).collect();
         let is_in_force = |(seq, note): &&(Seq, Arc<Note>)| {
@@ -235,7 +236,13 @@ impl Recall {
 
     /// The splitter of texts into words, with the languages that it can stem.
     pub fn words(&self) -> Arc<Words> {
-        self.words.clone()
+        self.words.read().clone()
+    }
+
+    /// Stems the words of these languages from now on, and drops all indexes.
+    pub fn use_languages(&self, settings: &Memory) {
+        *self.words.write() = Arc::new(Words::new(&settings.algorithms()));
+        self.rooms.lock().known.clear();
     }
 
     /// Drops the index of a room, because some of its messages were changed or erased.
@@ -257,7 +264,7 @@ impl Recall {
     ) -> Result<T, ReadError> {
         let index = self.index(channel_key);
         let mut index = index.lock_owned().await;
-        index.read_notes(channel_key, reader, &self.words).await?;
+        index.read_notes(channel_key, reader, &self.words()).await?;
         let new = self.new_messages(&index, journal).await?;
         let (is_large, window) = (index.corpus.bytes() > LARGE || new.pages.len() > 1, self.window);
         let work = move || {
@@ -311,7 +318,7 @@ impl Recall {
                 if events.is_empty() {
                     break;
                 }
-                let words = self.words.clone();
+                let words = self.words();
                 indexing.push_back(spawn_blocking(move || Page::new(&events, &words)));
             }
             let Some(page) = indexing.pop_front() else { break };

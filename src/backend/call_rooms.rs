@@ -109,13 +109,13 @@ impl PlatformCalls for ActorBackend {
             .into_keys()
             .map(|companion| {
                 let companion = memberships.companion(channel, &companion);
-                speech.synthesis.of(companion.and_then(|companion| companion.voice.provider).as_deref())
+                speech.synthesis().of(companion.and_then(|companion| companion.voice.provider).as_deref())
             })
             .collect();
         let call = self.context.calls.get(channel);
         Description {
-            recognition: each_once(speech.recognition.all().map(|provider| provider.description())),
-            recognises_words: speech.recognition.first().recognises_words(),
+            recognition: each_once(speech.recognition().all().map(|provider| provider.description())),
+            recognises_words: speech.recognition().first().recognises_words(),
             synthesis: each_once(voices.iter().map(|provider| provider.description())),
             people: call.as_ref().map(|call| call.read(|call| call.people().collect())).unwrap_or_default(),
             troubles: call.map(|call| self.troubles(&call, &voices)).unwrap_or_default(),
@@ -125,10 +125,10 @@ impl PlatformCalls for ActorBackend {
 
 impl ActorBackend {
     /// The current problems of speech services in a call.
-    fn troubles(&self, call: &SharedCall, voices: &[&VoiceProvider]) -> Vec<Trouble> {
+    fn troubles(&self, call: &SharedCall, voices: &[VoiceProvider]) -> Vec<Trouble> {
         let (context, now) = (&self.context, self.context.clock.now());
-        let (recognition, guild) = (&context.speech.recognition, &call.channel_ref().guild);
-        let is_used_up = |service| context.calls.allowances().is_used_up(&context.settings.speech, guild, service, now);
+        let (recognition, guild) = (context.speech.recognition(), &call.channel_ref().guild);
+        let is_used_up = |service| context.calls.allowances().is_used_up(&context.in_force().speech, guild, service, now);
         let is_paid = |name: &str| name != BUILT_IN;
         let is_deaf = is_paid(recognition.first().provider()) && is_used_up(Service::SpeechRecognition);
         let is_mute = voices.iter().any(|voice| is_paid(voice.service().provider())) && is_used_up(Service::SpeechSynthesis);

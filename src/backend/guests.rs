@@ -148,7 +148,7 @@ impl GuestService for ActorBackend {
         let view = self.room_view(room, &view.1).await?;
         let companions = view.companions.into_iter().map(KnownCompanion::from).collect();
         let room = PreviewedRoom { id: view.id, title: view.title, companions };
-        let run_by = RunBy::from(&self.context.settings.safety);
+        let run_by = RunBy::from(&self.context.in_force().safety);
         let takes_notes = self.context.takes_notes(&channel_key);
         let name_is_fixed = name.is_some();
         Ok(Preview { room, ends_at: ends_at.map(Into::into), name: name.or(before), name_is_fixed, run_by, takes_notes })
@@ -212,7 +212,7 @@ impl GuestService for ActorBackend {
         let after = self.reader().head(&ChannelKey::new(&visit.guild, &visit.channel)).await?.last;
         let at = Speaking { since: now, after };
         let used = self.used_for_speaker(visit, at).await?;
-        let (cookie, bounds) = (visit.cookie.clone(), self.context.settings.guests.clone());
+        let (cookie, bounds) = (visit.cookie.clone(), self.context.in_force().guests.clone());
         let taken = change(&self.context, move |all| {
             let mut changed: BTreeSet<_> = used.and_then(|used| all.count(&used, now)).into_iter().collect();
             let taken = all.consume_quota(&cookie, amount, [&bounds.each, &bounds.together], at);

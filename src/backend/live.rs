@@ -153,7 +153,7 @@ impl Subscription {
         self.missed = (begun_at < last).then(|| (channel_key.clone(), last));
         let view = self
             .is_of_one
-            .then(|| EventView::with_rounds(channel_key.clone(), room.clone(), &self.backend.context.settings.safety));
+            .then(|| EventView::with_rounds(channel_key.clone(), room.clone(), &self.backend.context.in_force().safety));
         let place = Place { room: room.clone(), created_at: membership.created_at, begun_at, sent, events: 0, view };
         self.rooms.insert(channel_key, place);
         Ok(())
@@ -245,7 +245,7 @@ impl Subscription {
         let mut view = place
             .view
             .take()
-            .unwrap_or_else(|| EventView::new(channel_key.clone(), place.room.clone(), &context.settings.safety));
+            .unwrap_or_else(|| EventView::new(channel_key.clone(), place.room.clone(), &context.in_force().safety));
         let (mut objects, mut sent) = (Vec::new(), place.sent);
         for recorded in events {
             match view.render(&reader, recorded).await {

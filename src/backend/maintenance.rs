@@ -273,7 +273,7 @@ impl MaintenanceService for ActorBackend {
         ];
         parts.extend(refused);
         if let Some(moderation) = &self.context.moderation {
-            let meanwhile = self.context.settings.safety.moderation_fails.meanwhile();
+            let meanwhile = self.context.in_force().safety.moderation_fails.meanwhile();
             let failed = moderation.failure().map(|code| format!("the service does not work ({code}): {meanwhile}"));
             let detail = failed.unwrap_or_else(|| format!("when the service does not answer, {meanwhile}"));
             parts.push(ReadyPart {
@@ -284,7 +284,7 @@ impl MaintenanceService for ActorBackend {
             });
         }
         let mut is_held_up = false;
-        for gateway in self.context.gateways.iter() {
+        for gateway in self.context.gateways.all() {
             let Condition { ready, detail, why, since, servers, invitation, blocks_readiness } = gateway.condition();
             is_held_up |= blocks_readiness;
             let part = gateway.name().into();

@@ -29,7 +29,7 @@ impl ActorBackend {
                 .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
         }
         if let Override::Set(language) = &plan.language
-            && let Some(message) = self.context.settings.speech.problem_of(language)
+            && let Some(message) = self.context.in_force().speech.problem_of(language)
         {
             return Err(invalid("language", message.strip_prefix("= ").unwrap_or(&message)));
         }

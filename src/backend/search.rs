@@ -28,7 +28,8 @@ impl ActorBackend {
     pub(super) async fn search_in(&self, channel_key: &ChannelKey, query: &SearchQuery) -> Result<Found, Refused> {
         let _place = AT_A_TIME.acquire().await.map_err(|_| Refused::unreadable("the searches are closed"))?;
         let (words, needle) = (self.context.recall.words(), query.words.to_lowercase());
-        let zone = self.context.settings.prompt.zone_of(&channel_key.guild);
+        let in_force = self.context.in_force();
+        let zone = in_force.prompt.zone_of(&channel_key.guild);
         let wanted = words.query([("", &*query.words)], &[], &self.context.clock.now().zoned(zone));
         let (mut corpus, mut containing) = (Corpus::default(), Vec::new());
         let mut before = None;

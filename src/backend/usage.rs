@@ -50,7 +50,7 @@ impl ActorBackend {
 
     /// The state of a guild's daily caps, counted in the same way as the budgets.
     pub(super) async fn caps(&self, guild: &GuildId, now: Moment) -> Result<Caps, ReadError> {
-        let settings = &self.context.settings;
+        let settings = self.context.in_force();
         let mut tokens = Counted::with(settings.models.guild_tokens_per_day);
         let mut statements = Counted::with(Some(settings.gate.guild_statements_per_day.into()));
         let limited = |service| settings.speech.guild_limit(service).map(|limit| Counted::with(Some(limit)));

@@ -95,7 +95,7 @@ impl Inbound {
     /// The classification of a segment.
     pub fn kind_of_segment(&self, channel_ref: &ChannelRef, heard: &InboundSegment) -> Kind {
         let segment = &heard.segment;
-        let lists = self.word_lists(channel_ref);
+        let lists = &self.word_lists(channel_ref);
         let (started, ended) = self.times_of(segment);
         // A segment that is not verbatim can be neither an echo of played words nor a backchannel.
         let (played, is_during_reply) = match segment.is_verbatim {
@@ -130,7 +130,7 @@ impl Inbound {
         let kind = self.kind_of_segment(channel_ref, &heard);
         let InboundSegment { segment, from, provider, .. } = heard;
         let (mut address, mut asks_to_stop) = self.resolve_speech(channel_ref, &from, &segment.text);
-        let mut stop = self.stop_word(channel_ref, &segment.text, self.word_lists(channel_ref));
+        let mut stop = self.stop_word(channel_ref, &segment.text, &self.word_lists(channel_ref));
         if !segment.is_verbatim {
             (address, asks_to_stop, stop) = Default::default();
         }

@@ -220,11 +220,10 @@ impl Ledger {
         }
     }
 
-    /// Counts used tokens, input and output, if there is a daily limit of `most` (`models.guild_tokens_per_day`).
+    /// Counts used tokens, input and output. `most` is the daily limit (`models.guild_tokens_per_day`). They count without one, too, because a limit
+    /// may be set at any time.
     pub fn count_tokens(&mut self, tokens: u64, at: Moment, most: Option<u64>) {
-        if let Some(most) = most {
-            self.tokens.count(tokens, self.by_clock(at), most);
-        }
+        self.tokens.count(tokens, self.by_clock(at), most.unwrap_or(u64::MAX));
     }
 
     /// Sets the number of statements that are expected in a channel. Each counts until it is posted or given up.
@@ -369,12 +368,13 @@ mod tests {
     }
 
     #[test]
-    fn tokens_without_a_limit_are_not_counted() {
+    fn a_limit_that_is_set_later_counts_the_tokens_before_it() {
         let mut ledger = Ledger::default();
 
         ledger.count_tokens(40, at(1), None);
 
-        assert_eq!(ledger.refuses_tokens(at(2), Some(40)), None);
+        assert_eq!(ledger.refuses_tokens(at(2), None), None);
+        assert!(ledger.refuses_tokens(at(2), Some(40)).is_some());
     }
 
     #[test]

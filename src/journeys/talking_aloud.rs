@@ -211,7 +211,7 @@ fn speech_of(recognition: impl IntoIterator<Item = RecognitionProvider>, synthes
     let mut recognition = recognition.into_iter();
     let first = recognition.next().expect("at least one");
     let (recognition, synthesis) = (Recognisers::new(first, recognition), Voices::new(synthesis, []));
-    Speech { audio: Arc::new(FakeAudio), recognition, synthesis }
+    Speech::new(Arc::new(FakeAudio), recognition, synthesis)
 }
 
 /// With these ears and this mouth.

@@ -171,11 +171,9 @@ async fn setup(words: &'static str, overlay: Value) -> Setup {
 async fn setup_with(words: &'static str, abroad: Abroad, overlay: Value) -> Setup {
     let [failures, asked, samples] = [(); 3].map(|()| AtomicUsize::new(0));
     let (abroad, ears) = (Arc::new(abroad), Arc::new(Ears { words, failures, asked, samples }));
-    let speech = Speech {
-        audio: Arc::new(OpusAudio),
-        recognition: Recognisers::new(Provider::unlimited(ears.clone()), []),
-        synthesis: Voices::new(Provider::unlimited(Arc::new(RehearsedSpeech)), []),
-    };
+    let recognition = Recognisers::new(Provider::unlimited(ears.clone()), []);
+    let synthesis = Voices::new(Provider::unlimited(Arc::new(RehearsedSpeech)), []);
+    let speech = Speech::new(Arc::new(OpusAudio), recognition, synthesis);
     let world = World::with_platform_and_speech(abroad.clone(), speech, overlay).await;
     for companion in ["aria", "bruno"] {
         world.backend.rooms.admit(&general(), &companion.into()).await.unwrap();

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
+use parking_lot::RwLock;
 use tokio::time::sleep;
 
 use super::backend::room::{is_of_console, platform_in};
@@ -249,27 +250,44 @@ pub fn crisis_text(safety: &Safety, language: &str) -> String {
 /// A predicate: whether a channel belongs to a platform.
 pub type Serves = fn(&ChannelId) -> bool;
 
-/// All platforms except the console. Cheap to clone.
+/// All platforms except the console. Cheap to clone; all clones share them.
 #[derive(Clone, Default)]
-pub struct Platforms {
-    enabled: Arc<[Arc<dyn ChatPlatform>]>,
-    disabled: Arc<[Serves]>,
+pub struct Platforms(Arc<RwLock<InUse>>);
+
+#[derive(Clone, Default)]
+struct InUse {
+    enabled: Vec<Arc<dyn ChatPlatform>>,
+    disabled: Vec<Serves>,
 }
 
 impl Platforms {
     /// Adds a platform.
     pub fn with(self, platform: Arc<dyn ChatPlatform>) -> Self {
-        Self { enabled: self.enabled.iter().cloned().chain([platform]).collect(), ..self }
+        let mut in_use = self.0.read().clone();
+        in_use.enabled.push(platform);
+        Self(Arc::new(RwLock::new(in_use)))
+    }
+
+    /// Uses these platforms from now on. Channels of a platform that is disabled now end with the former one.
+    pub fn replace(&self, other: &Self) {
+        let mut new = other.0.read().clone();
+        let mut in_use = self.0.write();
+        if new.enabled.is_empty() {
+            new.enabled = std::mem::take(&mut in_use.enabled);
+        }
+        *in_use = new;
     }
 
     /// Adds a platform that is not in use now, given by its channels. Its channels sleep until the platform is in use.
     pub fn with_disabled(self, disabled: Serves) -> Self {
-        Self { disabled: self.disabled.iter().copied().chain([disabled]).collect(), ..self }
+        let mut in_use = self.0.read().clone();
+        in_use.disabled.push(disabled);
+        Self(Arc::new(RwLock::new(in_use)))
     }
 
     /// The platform of a channel. `None` for a channel of the console, where a statement is posted when it is stored.
-    pub fn of(&self, channel: &ChannelId) -> Option<&Arc<dyn ChatPlatform>> {
-        self.enabled.iter().find(|platform| platform.serves(channel))
+    pub fn of(&self, channel: &ChannelId) -> Option<Arc<dyn ChatPlatform>> {
+        self.0.read().enabled.iter().find(|platform| platform.serves(channel)).cloned()
     }
 
     /// The name of a channel's platform. For the console, or a platform that is not in use, it is taken from the channel's id.
@@ -279,7 +297,7 @@ impl Platforms {
 
     /// Whether a channel belongs to a platform that is not in use now, so that posting there is impossible.
     pub fn is_disabled(&self, channel: &ChannelId) -> bool {
-        self.of(channel).is_none() && self.disabled.iter().any(|serves| serves(channel))
+        self.0.read().disabled.iter().any(|serves| serves(channel))
     }
 
     /// Whether everybody in the guild can read a channel. On the console, rooms are open to all.

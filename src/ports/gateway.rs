@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::RwLock;
 
 use super::backend::{Detail, Why};
 use crate::domain::id::{ChannelId, GuildId};
@@ -108,21 +109,27 @@ pub trait Gateway: Send + Sync + 'static {
 
 /// The platforms that deliver events over their own connections. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Gateways(Arc<[Arc<dyn Gateway>]>);
+pub struct Gateways(Arc<RwLock<Vec<Arc<dyn Gateway>>>>);
 
 impl Gateways {
     /// Adds a gateway. Its name must be unique.
     pub fn with(self, gateway: Arc<dyn Gateway>) -> Self {
-        Self(self.0.iter().cloned().chain([gateway]).collect())
+        Self(Arc::new(RwLock::new(self.all().into_iter().chain([gateway]).collect())))
     }
 
     /// All gateways, in the order of their addition.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Gateway>> {
-        self.0.iter()
+    pub fn all(&self) -> Vec<Arc<dyn Gateway>> {
+        self.0.read().clone()
+    }
+
+    /// Uses these gateways from now on.
+    pub fn replace(&self, other: &Self) {
+        let new = other.all();
+        *self.0.write() = new;
     }
 
     /// The gateway of this name; `None` if there is none.
-    pub fn named(&self, name: &str) -> Option<&Arc<dyn Gateway>> {
-        self.iter().find(|gateway| gateway.name() == name)
+    pub fn named(&self, name: &str) -> Option<Arc<dyn Gateway>> {
+        self.all().into_iter().find(|gateway| gateway.name() == name)
     }
 }

@@ -19,6 +19,7 @@ pub mod platform_call;
 pub mod rng;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
+pub mod settings_setup;
 pub mod speech_recognition;
 pub mod speech_synthesis;
 pub mod store;

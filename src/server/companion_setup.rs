@@ -195,7 +195,7 @@ impl CompanionSetup for Setup {
             }
         });
         let kept = kept.await?;
-        let settings = &self.context.settings;
+        let settings = self.context.in_force();
         let services = settings
             .speech
             .services

@@ -8,6 +8,7 @@ use tokio_websockets::Connector;
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::platforms::replace_platforms;
 use crate::adapters::discord::calls::{self, Calls};
 use crate::adapters::discord::commands::Commands;
 use crate::adapters::discord::dispatch::{Dispatch, Intake as TakesEvents};
@@ -19,35 +20,57 @@ use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::voice;
 use crate::backend;
 use crate::backend::notes::StoredNotes;
-use crate::ports::chat_platform::notice;
-use crate::ports::gateway::Gateway as GatewayPort;
+use crate::ports::chat_platform::{Platforms, notice};
+use crate::ports::gateway::{Gateway as GatewayPort, Gateways};
 use crate::ports::notes::Notes;
 use crate::ports::store::maintenance::StoreMaintenance;
-use crate::settings::Problem;
+use crate::settings::{Problem, Settings};
 use crate::telemetry::gateway::GatewayRecorder;
 use crate::texts::Language;
 
-/// Adds Discord to the context, if the settings have a token, and returns the handler of its commands. Without a token its channels are not started. Must be called within a runtime. It
-/// sends nothing to Discord yet.
+/// Discord, or its absence.
+pub struct Joined {
+    platforms: Platforms,
+    gateways: Gateways,
+    /// The handler of its commands, if there is a token.
+    pub commands: Option<Commands>,
+}
+
+impl Joined {
+    /// Uses it from the start.
+    pub fn begin(&self, context: &ActorContext) {
+        context.platforms.replace(&self.platforms);
+        context.gateways.replace(&self.gateways);
+    }
+
+    /// Uses it from now on, in the place of what was used until now.
+    pub fn put_in_force(self, context: &ActorContext) {
+        tracing::info!(is_on = self.commands.is_some(), "the settings of Discord were changed");
+        replace_platforms(&self.platforms, &self.gateways, context);
+    }
+}
+
+/// Sets Discord up, if the settings have a token. Without a token its channels are not started. Must be called within a runtime. It sends nothing to
+/// Discord yet.
 ///
 /// # Errors
 /// Returns an error if the token or an address cannot be used.
 pub fn join(
-    mut context: ActorContext,
+    context: &ActorContext,
+    Settings { discord: settings, safety, .. }: &Settings,
     maintenance: &Arc<dyn StoreMaintenance>,
-) -> Result<(ActorContext, Option<Commands>), Problem> {
-    let settings = &context.settings.discord;
+) -> Result<Joined, Problem> {
+    let (platforms, gateways) = (Platforms::default(), Gateways::default());
     let Some(token) = settings.token()? else {
-        context.platforms = context.platforms.with_disabled(Snowflake::is_of_discord);
-        return Ok((context, None));
+        return Ok(Joined { platforms: platforms.with_disabled(Snowflake::is_of_discord), gateways, commands: None });
     };
     let instruments = context.recorder.instruments().clone();
-    let about = notice(&context.settings.safety, false, Language::English.code());
+    let about = notice(safety, false, Language::English.code());
     let discord = Discord::new(settings, token.clone(), context.clock.clone(), context.lease.clone())?;
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
-    let discord = discord.measured(instruments.clone()).introduced(about, &context.settings.safety);
+    let discord = discord.measured(instruments.clone()).introduced(about, safety);
     let discord = Arc::new(discord.with_roles(Roles::new(notes.clone())));
-    context.platforms = context.platforms.with(discord.clone());
+    let platforms = platforms.with(discord.clone());
     let backend = backend::backend(context.clone(), maintenance.clone());
     let opt_outs = Arc::new(OptOutService::new(context.clone()));
     let inbound_events = Arc::new(Inbound::new(context.clone()));
@@ -98,8 +121,7 @@ pub fn join(
     };
     let gateway: Arc<dyn GatewayPort> = Arc::new(Gateway::new(settings, &token, parts)?);
     calls.set_gateway(gateway.clone());
-    context.gateways = context.gateways.with(gateway);
-    Ok((context, Some(handler)))
+    Ok(Joined { platforms, gateways: gateways.with(gateway), commands: Some(handler) })
 }
 
 /// Registers the commands when a session is ready, so that they exist only once they can be handled.

@@ -1,4 +1,4 @@
-//! Shares files beside the store with the next owner of a shared store: the model connection from the page, and the sessions of browsers.
+//! Shares files beside the store with the next owner of a shared store: the model connection and the settings from the page, and the sessions of browsers.
 //!
 //! Each node has its own files. The owner of the store keeps copies in the store, encrypted if `cluster.secret_file` is set. A node that takes over
 //! replaces its files with them.
@@ -19,10 +19,11 @@ use crate::ports::notes::{NoteError, Notes};
 use crate::ports::rng::Rng;
 use crate::ports::store::Store;
 use crate::settings::cluster::Cluster;
+use crate::settings::kept::is_secret;
 use crate::settings::{Problem, private_file};
 
 /// Each file, and whether its copy may be in plain text. Sessions may, because only hashes of them are stored.
-const FILES: [(&str, bool); 2] = [("connection.json", false), ("sessions.json", true)];
+const FILES: [(&str, bool); 3] = [("connection.json", false), ("settings.json", false), ("sessions.json", true)];
 /// How often the files are checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -107,7 +108,8 @@ impl KeptFiles {
                 notes.write(None, vec![(note_name(file), Some(self.closed(file, now.as_deref(), rng)))]).await?;
             } else {
                 tracing::warn!(
-                    "the model that was connected on the page is not shared with other nodes, which will not have it: set cluster.secret_file"
+                    file,
+                    "secrets that were set on the page are not shared with other nodes, which will not have them: set cluster.secret_file"
                 );
             }
             *known = Some(now);
@@ -170,10 +172,11 @@ impl Copies {
     }
 }
 
-/// Whether a connection has an API key, or headers or parameters that may be secret.
-fn has_secret(connection: Option<&[u8]>) -> bool {
-    let json = connection.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok());
-    json.is_some_and(|json| ["api_key", "extra_headers", "extra_query"].iter().any(|key| json.get(key).is_some()))
+/// Whether a connection has an API key, or headers or parameters that may be secret, or settings have a key or a token.
+fn has_secret(contents: Option<&[u8]>) -> bool {
+    let json = contents.and_then(|bytes| serde_json::from_slice::<serde_json::Map<_, serde_json::Value>>(bytes).ok());
+    let is_one = |key: &String| ["api_key", "extra_headers", "extra_query"].contains(&key.as_str()) || is_secret(key);
+    json.is_some_and(|json| json.keys().any(is_one))
 }
 
 fn note_name(file: &str) -> String {
@@ -207,7 +210,12 @@ mod tests {
         assert!(other.opened("connection.json", &copy).unwrap_err().contains("another secret"));
         assert!(none.opened("connection.json", &copy).unwrap_err().contains("is not set"));
         assert_eq!(one.opened("connection.json", &one.closed("connection.json", None, &SystemRng)).unwrap(), None);
-        assert!(has_secret(Some(b"{\"api_key\":\"hidden\"}")) && !has_secret(Some(b"{}")) && !has_secret(None));
+        assert!(
+            has_secret(Some(b"{\"api_key\":\"hidden\"}"))
+                && has_secret(Some(b"{\"discord.token\":\"hidden\"}"))
+                && !has_secret(Some(b"{}"))
+                && !has_secret(None)
+        );
     }
 
     #[test]

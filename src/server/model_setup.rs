@@ -1,21 +1,19 @@
 //! Connects models while the server runs, and tries them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::kept_files::Copies;
+use super::in_force::{InForce, State};
 use crate::actors::companion::trial;
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::switchboard::replace_models;
 use crate::adapters::llm;
 use crate::adapters::llm::openai::{Dialects, OpenAi};
 use crate::adapters::system::SystemClock;
@@ -33,7 +31,6 @@ use crate::settings::companion::{Companion, ModelChoice};
 use crate::settings::connection::{ConnectedModel, Connection, TIMEOUT_SECS};
 use crate::settings::models::extra::{ExtraValue, ExtraValues};
 use crate::settings::models::{Endpoint, Models, names_a_secret};
-use crate::settings::storage::Engine;
 use crate::settings::{Problem, Settings};
 
 /// The longest base URL and the longest name of a model, in bytes.
@@ -49,30 +46,15 @@ const TIMEOUT: &str = NoAnswer::TimedOut { after: Duration::ZERO }.code();
 pub(super) struct Setup {
     context: ActorContext,
     dialects: Dialects,
-    /// The data folder, in which the connection is stored.
-    data: PathBuf,
-    /// The settings without a connection.
-    configured: Settings,
-    connection: Arc<Mutex<Option<Connection>>>,
-    /// Copies the connection into the store, if there are standby nodes.
-    copies: Option<Copies>,
+    in_force: Arc<InForce>,
     trials: Semaphore,
     lists: Semaphore,
 }
 
 impl Setup {
-    /// `configured` are the models of the settings, and `connection` those in force, if they were connected on the page.
-    pub(super) fn new(
-        context: ActorContext,
-        dialects: Dialects,
-        data: PathBuf,
-        configured: Settings,
-        connection: Option<Connection>,
-        copies: Option<Copies>,
-    ) -> Self {
-        let connection = Arc::new(Mutex::new(connection));
+    pub(super) fn new(context: ActorContext, dialects: Dialects, in_force: Arc<InForce>) -> Self {
         let [trials, lists] = [(); 2].map(|()| Semaphore::new(MOST_AT_A_TIME));
-        Self { context, dialects, data, configured, connection, copies, trials, lists }
+        Self { context, dialects, in_force, trials, lists }
     }
 
     /// Tries the models in force once, so that their failures are shown before a person waits for an answer. `rehearsal` needs no trial.
@@ -82,7 +64,7 @@ impl Setup {
             && let Some(moderation) = &self.context.moderation
             && let Err(error) = moderation.try_out().await
         {
-            let meanwhile = self.context.settings.safety.moderation_fails.meanwhile();
+            let meanwhile = self.context.in_force().safety.moderation_fails.meanwhile();
             tracing::error!(%error, "the moderation service does not work; {meanwhile}");
         }
         if !models.check_at_start || models.served(ModelRole::Main, &ModelRole::Main.into()).endpoint.is_none() {
@@ -148,17 +130,14 @@ impl Setup {
 
     /// The endpoint of the model that writes statements.
     async fn in_use(&self) -> Endpoint {
-        let models = match &*self.connection.lock().await {
-            Some(connection) => connection.applied_to(&self.configured).models,
-            None => self.configured.models.clone(),
-        };
+        let models = self.in_force.state().await.settings().models;
         let served = models.served(ModelRole::Main, &ModelRole::Main.into());
         served.endpoint.map_or_else(|| models.main.clone(), std::borrow::Cow::into_owned)
     }
 
     /// The key of the settings, if there is one that belongs to no base URL.
     async fn spare_key(&self) -> Option<Result<SecretString, Problem>> {
-        let main = &self.configured.models.main;
+        let main = &self.in_force.state().await.configured.models.main;
         if main.base_url.is_some() {
             return None;
         }
@@ -166,44 +145,7 @@ impl Setup {
     }
 
     async fn use_models(&self, connection: Option<Connection>) -> Result<ModelsView, Refused> {
-        let Settings { cluster, storage, .. } = &*self.context.settings;
-        let secret = connection.as_ref().and_then(|Connection { api_key, extra_headers, extra_query, .. }| {
-            let secrets = [
-                ("api_key", api_key.is_some()),
-                ("extra_headers", !extra_headers.is_empty()),
-                ("extra_query", !extra_query.is_empty()),
-            ];
-            secrets.into_iter().find_map(|(field, is_set)| is_set.then_some(field))
-        });
-        if let Some(field) = secret.filter(|_| storage.engine == Engine::Postgres && cluster.secret_file.is_none()) {
-            return Err(invalid(field, Detail::key("refusals.secret_not_shared")));
-        }
-        let settings = connection.as_ref().map_or_else(|| self.configured.clone(), |one| one.applied_to(&self.configured));
-        settings.models.check().map_err(refused)?;
-        let models = super::models(&settings.models, &self.dialects).map_err(refused)?;
-        let (data, current, context) = (self.data.clone(), self.connection.clone(), self.context.clone());
-        let copies = self.copies.clone();
-        // The connection is changed as a whole or not at all, even if the client disconnects meanwhile.
-        let connecting = tokio::spawn(async move {
-            let mut current = current.lock().await;
-            let kept = connection.clone();
-            let keeping = tokio::task::spawn_blocking(move || match kept {
-                Some(connection) => connection.write(&data),
-                None => Connection::remove(&data),
-            });
-            keeping.await.map_err(std::io::Error::other).flatten()?;
-            if let Some(copies) = copies {
-                copies.update().await.map_err(std::io::Error::other)?;
-            }
-            *current = connection;
-            replace_models(settings, models, &context);
-            Ok(())
-        });
-        let is_kept: std::io::Result<()> = connecting.await.map_err(std::io::Error::other).flatten();
-        is_kept.map_err(|error| {
-            let values = json!({ "path": self.data.display().to_string(), "error": error.to_string() });
-            Refused::unavailable(Detail::of("refusals.connection_not_kept", values))
-        })?;
+        self.in_force.use_models(connection).await?;
         tracing::info!(main = &*self.context.pool.identity(ModelRole::Main).model, "other models are used from now on");
         self.models().await
     }
@@ -212,12 +154,11 @@ impl Setup {
 #[async_trait]
 impl ModelSetup for Setup {
     async fn models(&self) -> Result<ModelsView, Refused> {
-        let connection = self.connection.lock().await;
+        let State { connection, configured, .. } = self.in_force.state().await;
         let settings = self.context.pool.settings();
         let is_connected = connection.is_some();
         let (timeout_secs, short_decisions) =
             connection.as_ref().map(|one| (one.timeout_secs, one.short_decisions)).unwrap_or_default();
-        drop(connection);
         let view = |role: ModelRole| {
             let served = settings.served(role, &role.into());
             let identity = self.context.pool.identity(role);
@@ -265,7 +206,7 @@ impl ModelSetup for Setup {
             side: view(ModelRole::Side),
             timeout_secs,
             short_decisions,
-            set: self.configured.set.iter().map(|(key, place)| (*key, place.clone())).collect(),
+            set: configured.set.iter().map(|(key, place)| (*key, place.clone())).collect(),
             troubles: troubles.collect(),
         })
     }
@@ -285,7 +226,7 @@ impl ModelSetup for Setup {
             timeout_secs: None,
             short_decisions: false,
         };
-        let settings = self.resolved(new).await?.applied_to(&self.configured).models;
+        let settings = self.resolved(new).await?.applied_to(&self.in_force.state().await.configured).models;
         let server = settings
             .authorities()
             .and_then(|authorities| OpenAi::new(&settings.main, &settings.main, &authorities))
@@ -301,7 +242,7 @@ impl ModelSetup for Setup {
 
     async fn try_out(&self, connection: NewConnection) -> Result<Trial, Refused> {
         let _place = self.trials.try_acquire().map_err(|_| busy())?;
-        let settings = self.resolved(connection).await?.applied_to(&self.configured);
+        let settings = self.resolved(connection).await?.applied_to(&self.in_force.state().await.configured);
         settings.models.check().map_err(refused)?;
         let companions = self.context.memberships.companions();
         let Some(companion) = companions.values().next() else {
@@ -462,7 +403,7 @@ pub(super) fn invalid(field: &str, detail: impl Into<Detail>) -> Refused {
 }
 
 /// An error of the settings with this connection, named by the field of the request.
-fn refused(problem: Problem) -> Refused {
+pub(super) fn refused(problem: Problem) -> Refused {
     let key = problem.key.strip_prefix("models.").unwrap_or(&problem.key).to_owned();
     let field = match key.as_str() {
         "main.base_url" | "side.base_url" => "base_url",

@@ -1,4 +1,4 @@
-//! Reloads the companions, at SIGHUP and after a change on the page. Files are read on a separate thread, so that a folder that does not respond (a
+//! Reads the settings and reloads the companions, at SIGHUP and after a change on the page. Files are read on a separate thread, so that a folder that does not respond (a
 //! hung mount) blocks nothing else.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::actors::companion::brief_writing;
 use crate::actors::runtime::context::ActorContext;
@@ -19,6 +19,7 @@ use crate::journal::record::CompanionRecord;
 use crate::ports::backend::keeping::{FailedReload, SkippedCompanion};
 use crate::ports::store::Store;
 use crate::settings::companion::Companion;
+use crate::settings::kept::Kept;
 use crate::settings::{self, InPlace, Loaded, Overlay, Sources};
 
 /// The timeout for reading the settings.
@@ -46,19 +47,11 @@ impl Reloading {
         self.changes.clone().lock_owned().await
     }
 
-    /// Reloads the companions at each signal, forever. Signals during a reload count as one, which is handled afterwards.
-    pub(super) async fn at_each(&self, hang_up: &mut watch::Receiver<()>) {
-        while hang_up.changed().await.is_ok() {
-            let turn = self.turn().await;
-            self.reload(&turn).await;
-        }
-    }
-
     /// Reads the companions and puts them into force. Errors are logged, shown on the page and returned.
     pub(super) async fn reload(&self, turn: &Turn) -> Vec<String> {
         let context = &self.context;
         let mut is_in_force = false;
-        let problems = match self.read(turn, |_| ()).await {
+        let problems = match self.read(turn, None, |_| ()).await {
             Ok(mut loaded) => {
                 let companions = self.with_kept(&mut loaded);
                 let refused = apply(context, companions, loaded.skipped).err();
@@ -80,14 +73,21 @@ impl Reloading {
         problems
     }
 
-    /// Reads the settings and the companions, with `change` applied to the companions of the store.
-    pub(super) async fn read(&self, _: &Turn, change: impl FnOnce(&mut Overlay)) -> Result<Loaded, Vec<String>> {
+    /// Reads the settings and the companions, with these settings of the page instead of the stored ones, and with `change` applied to the companions
+    /// of the store.
+    pub(super) async fn read(
+        &self,
+        _: &Turn,
+        kept: Option<Kept>,
+        change: impl FnOnce(&mut Overlay),
+    ) -> Result<Loaded, Vec<String>> {
         let sources = self.sources.clone();
         let mut overlay = overlay(&*self.context.store)
             .await
             .map_err(|error| vec![format!("the companions in the store cannot be read: {error}")])?;
         change(&mut overlay);
-        match self.reader.read(move || settings::load_with(&sources, &overlay).and_then(Loaded::known)).await {
+        let read = move || settings::load_with_kept(&sources, &overlay, kept.as_ref()).and_then(Loaded::known);
+        match self.reader.read(read).await {
             Ok(Ok(loaded)) => Ok(loaded),
             Ok(Err(problems)) => Err(problems.0.iter().map(ToString::to_string).collect()),
             Err(error) => Err(vec![format!("the settings cannot be read: {error}")]),

@@ -13,14 +13,16 @@ use crate::actors::membership::memberships::CompanionSet;
 use crate::adapters::audio::ear::OpusAudio;
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::adapters::speech::service::At;
+use crate::adapters::speech::trial::Heard;
 use crate::adapters::speech::{cartesia, deepgram, elevenlabs, openai, trial};
 use crate::domain::service::Service;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::SpeechRecognition;
-use crate::ports::speech_synthesis::SpeechSynthesis;
+use crate::ports::speech_synthesis::{Sentence, SpeechSynthesis};
 use crate::settings::duration;
 use crate::settings::speech::{BUILT_IN, Resolved, SpeechApi, SpeechService};
 use crate::settings::{Problem, Settings};
+use crate::texts::Language;
 
 /// A retry comes a second after a failure, and must find the next service.
 const SHORTEST_COOL_DOWN: Duration = Duration::from_secs(2);
@@ -29,7 +31,7 @@ const SHORTEST_COOL_DOWN: Duration = Duration::from_secs(2);
 pub fn built_in() -> Speech {
     let recognition = Recognisers::new(Provider::unlimited(Arc::new(RehearsedSpeech)), []);
     let synthesis = Voices::new(Provider::unlimited(Arc::new(RehearsedSpeech)), []);
-    Speech { audio: Arc::new(OpusAudio), recognition, synthesis }
+    Speech::new(Arc::new(OpusAudio), recognition, synthesis)
 }
 
 /// The configured speech services.
@@ -53,7 +55,7 @@ pub fn speech(settings: &Settings) -> Result<Speech, Problem> {
     let mut recognisers = recognisers.into_iter();
     let first = recognisers.next().ok_or_else(|| Problem::new("recognition", "is empty"))?;
     let (recognition, synthesis) = (Recognisers::new(first, recognisers), Voices::new(usual, named));
-    Ok(Speech { audio: Arc::new(OpusAudio), recognition, synthesis })
+    Ok(Speech::new(Arc::new(OpusAudio), recognition, synthesis))
 }
 
 fn recogniser(settings: &Settings, name: &str) -> Result<RecognitionProvider, Problem> {
@@ -108,6 +110,19 @@ fn limits(settings: &Settings, table: &SpeechService, service: Service) -> Limit
 /// Adds the service's table to the key of an error.
 fn within<T>(name: &str, make: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
     make().map_err(|problem| Problem { key: format!("speech.services.{name}.{}", problem.key), ..problem })
+}
+
+/// Has the usual voice say a sentence, and the first recogniser listen to it.
+///
+/// # Errors
+/// Returns the same errors as [`speech`].
+pub async fn say_and_hear(settings: &Settings) -> Result<Heard, Problem> {
+    let first = settings.speech.recognition.first().ok_or_else(|| Problem::new("recognition", "is empty"))?;
+    let (recogniser, voice) = (recogniser(settings, first)?, voice(settings, &settings.speech.synthesis)?);
+    let language = settings.speech.language.clone();
+    let text = Language::of_code(&language).unwrap_or_default().say("voice_test.sentence", &[]);
+    let sentence = Sentence { companion: "trial".into(), text: text.into(), language, voice: voice.voice().cloned(), speed: 1.0 };
+    Ok(trial::say_and_hear(&**voice.service(), &**recogniser.service(), sentence).await)
 }
 
 /// The result of trying one service.

@@ -41,6 +41,8 @@ enum Source {
     Environment(Vec<(String, String)>),
     /// A tree without a source text. The name is the first part of its paths in messages.
     Script(&'static str),
+    /// Settings made on the page, in this file.
+    Page(String),
 }
 
 impl Layer {
@@ -104,6 +106,12 @@ impl Layer {
         Self { title: Some(name.to_owned()), values, source: Source::Script(name) }
     }
 
+    /// The settings that were made on the page, stored in this file.
+    pub fn page(file: String, values: serde_json::Value) -> Self {
+        let Self { values, .. } = Self::script("page", values);
+        Self { title: Some(file.clone()), values, source: Source::Page(file) }
+    }
+
     pub const fn is_file(&self) -> bool {
         matches!(self.source, Source::File(_))
     }
@@ -153,6 +161,7 @@ impl Layer {
                 };
                 Located::at(names.join(", "), mismatch.message(shown.as_deref()))
             }
+            Source::Page(file) => Located::at(file.as_str(), mismatch.message(None)),
             Source::Script(name) => {
                 let shown = mismatch.path.value_in(&self.values).and_then(plain);
                 Located { place: None, line: None, message: format!("{name}.{}", mismatch.message(shown.as_deref())) }
@@ -251,6 +260,11 @@ pub(super) fn located(layers: &[Layer], mismatch: &Mismatch) -> Located {
         (None, [only]) => only.locate(mismatch, &Path::default()),
         (None, _) => Located { place: None, line: None, message: mismatch.message(None) },
     }
+}
+
+/// A place as `file:line`.
+pub(super) fn place(Located { place, line, .. }: &Located) -> String {
+    place.iter().cloned().chain(line.map(|line| line.to_string())).collect::<Vec<_>>().join(":")
 }
 
 /// The topmost layer that sets the path, or else its nearest parent that any layer sets.

@@ -10,6 +10,7 @@ pub mod discord;
 pub mod duration;
 mod exposure;
 pub mod guests;
+pub mod kept;
 pub mod kept_token;
 mod layer;
 mod load;
@@ -37,7 +38,7 @@ use crate::domain::policy::seconds;
 pub use crate::domain::policy::{
     Problem, closing, duration, gate, names, prompt, repetition, reply, turn_taking, voice, within, zone,
 };
-pub use load::{Loaded, Sources, load, load_with};
+pub use load::{Loaded, Sources, load, load_with, load_with_kept};
 pub use problem::{Located, Problems};
 pub use roster::{InPlace, Origin, Overlay, Roster, checked, common_name_note, in_place, shared_names, silence_note};
 

@@ -16,7 +16,8 @@ use super::companion::Companion;
 use super::connection::OVERRIDABLE;
 use super::console::check_room_name;
 use super::exposure;
-use super::layer::{Completeness, Layer, located, merged, quotation_notes, read_layers, value_of};
+use super::kept::{Files, Kept, KeptFields};
+use super::layer::{Completeness, Layer, located, merged, place, quotation_notes, read_layers, value_of};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problems};
 use super::roster::{Origin, Overlay, Roster};
@@ -80,6 +81,10 @@ pub struct Loaded {
     pub notes: Vec<String>,
     /// Keys of the settings that name companions without a file. These companions may be in the store.
     pub unknown: Vec<Located>,
+    /// The settings that were made on the page.
+    pub kept: Kept,
+    /// What is in force of everything that can be set on the page.
+    pub fields: KeptFields,
 }
 
 impl Loaded {
@@ -152,13 +157,31 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
 /// # Errors
 /// The same as for [`load`].
 pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problems> {
+    load_with_kept(sources, overlay, None)
+}
+
+/// Loads settings as [`load_with`] does, with these settings of the page instead of the stored ones.
+///
+/// # Errors
+/// The same as for [`load`].
+pub fn load_with_kept(sources: &Sources, overlay: &Overlay, kept: Option<&Kept>) -> Result<Loaded, Problems> {
     let (mut problems, mut reported) = (Vec::new(), Vec::new());
     let mut layers = layers(sources, &mut problems);
+    let unchanged = layers.clone();
+    let files = Files::new(&unchanged);
+    let data = PathBuf::from(value_of("storage.path", &unchanged).unwrap_or_default());
+    let kept = kept.map_or_else(|| Kept::read(&data), |kept| Ok(kept.clone()));
+    let kept = kept.unwrap_or_else(|Problem { key, message, .. }| {
+        problems.push(Located::at(key, message));
+        Kept::default()
+    });
+    layers.extend(kept.layer(&data, &files));
     for upto in 2..=layers.len() {
         read_layers::<Settings>(&mut layers[..upto], Completeness::Partial, |_| Vec::new(), &mut reported, &mut problems);
     }
     problems.extend(layers.iter().flat_map(secrets));
     let titles = layers.iter().filter_map(|layer| layer.title.clone()).collect();
+    let fields = kept.fields(&layers, &files);
     let settings = read_layers(&mut layers, Completeness::Complete, failed_checks, &mut reported, &mut problems);
     let Some(mut settings) = settings else { return Err(Problems::sorted(problems)) };
     settings.server.keep_token_in(&settings.storage.path);
@@ -202,6 +225,13 @@ pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problem
     }));
     notes.extend(sources.environment.iter().filter_map(|(name, _)| misnamed(name)));
     notes.extend(quotation_notes(&sources.environment));
+    let overruled = fields.iter().filter(|(_, field)| field.on_page);
+    notes.extend(overruled.filter_map(|(key, field)| {
+        field
+            .place
+            .as_ref()
+            .map(|place| format!("{key}: the value that was set on the page is not used, because {place} sets it"))
+    }));
     notes.extend(stray::settings_notes(&sources.folder, sources.profile.as_deref()));
     notes.extend(stray::companion_notes(roster.others.iter().map(PathBuf::as_path)));
     Ok(Loaded {
@@ -215,15 +245,14 @@ pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problem
         sources: titles,
         notes,
         unknown,
+        kept,
+        fields,
     })
 }
 
 /// The place where a file or a variable sets a key to another value than the built-in one. `None`: the built-in value applies.
 fn place_of(key: &str, layers: &[Layer]) -> Option<String> {
-    (value_of(key, layers) != value_of(key, &layers[..1])).then(|| {
-        let Located { place, line, .. } = located(layers, &Mismatch::at(key, ""));
-        place.into_iter().chain(line.map(|line| line.to_string())).collect::<Vec<_>>().join(":")
-    })
+    (value_of(key, layers) != value_of(key, &layers[..1])).then(|| place(&located(layers, &Mismatch::at(key, ""))))
 }
 
 /// Uses the time zone of the variable `TZ` if the settings have none. Returns a hint if the variable names no time zone.

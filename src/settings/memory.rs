@@ -46,6 +46,11 @@ impl Memory {
         Ok(())
     }
 
+    /// The English names of the languages that can be in `languages`.
+    pub fn known_languages() -> Vec<String> {
+        Algorithm::all().iter().map(|known| known.name().to_owned()).collect()
+    }
+
     /// The stemming algorithms of the languages, for [`Words`](crate::domain::recall::words::Words).
     pub fn algorithms(&self) -> Vec<Algorithm> {
         self.languages.iter().filter_map(|language| Algorithm::from_name(language).ok()).collect()

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// The part of a language's file that only the server needs: the sentences of *Why?*.
 const SERVERS_PART: &str = "why";
 /// The part that a page loads on demand: the texts of refusals.
-const LATER_PARTS: [&str; 4] = ["elsewhere", "faults", "refusals", "tunnel_problems"];
+const LATER_PARTS: [&str; 5] = ["elsewhere", "faults", "refusals", "server_settings", "tunnel_problems"];
 
 /// A language that people can choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -68,8 +68,8 @@ impl Language {
         let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
         let is_named = |section: &str| ["'", "`"].iter().any(|quote| modules.contains(&format!("{quote}{section}.")));
         if let Some(sections) = texts.as_object_mut() {
-            sections
-                .retain(|section, _| section != SERVERS_PART && !LATER_PARTS.contains(&section.as_str()) && is_named(section));
+            let is_later = |section: &str| section == SERVERS_PART || LATER_PARTS.contains(&section);
+            sections.retain(|section, _| !is_later(section) && is_named(section));
         }
         texts.to_string()
     }

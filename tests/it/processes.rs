@@ -19,6 +19,7 @@ mod metrics;
 mod models;
 mod overload;
 mod own_companions;
+mod page_settings;
 mod proxies;
 mod refused_starts;
 mod remembering;

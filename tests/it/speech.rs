@@ -11,6 +11,7 @@ mod deepgram;
 #[expect(dead_code, reason = "the library's own tests use more of it")]
 mod elevenlabs;
 mod failing;
+mod on_page;
 #[path = "../../src/adapters/speech/openai/fake.rs"]
 #[expect(dead_code, reason = "the library's own tests use more of it")]
 mod openai;

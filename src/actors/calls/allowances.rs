@@ -53,7 +53,8 @@ impl Allowances {
     /// # Errors
     /// Returns an error if the record cannot be read.
     pub async fn load(&self, context: &ActorContext, guild: &GuildId) -> Result<(), ReadError> {
-        let settings = &context.settings.speech;
+        let in_force = context.in_force();
+        let settings = &in_force.speech;
         let services = [Service::SpeechRecognition, Service::SpeechSynthesis];
         if services.iter().all(|service| settings.guild_limit(*service).is_none()) {
             return Ok(());

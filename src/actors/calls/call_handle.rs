@@ -84,10 +84,10 @@ impl CallHandle {
     fn is_used_up(&self, companion: &CompanionId) -> bool {
         let context = self.context();
         let settings = context.memberships.companion(self.call.channel(), companion);
-        let provider = context.speech.synthesis.of(settings.and_then(|companion| companion.voice.provider).as_deref());
-        let (speech, guild, now) = (&context.settings.speech, &self.call.channel_ref().guild, context.clock.now());
+        let provider = context.speech.synthesis().of(settings.and_then(|companion| companion.voice.provider).as_deref());
+        let (in_force, guild, now) = (context.in_force(), &self.call.channel_ref().guild, context.clock.now());
         provider.service().provider() != BUILT_IN
-            && context.calls.allowances().is_used_up(speech, guild, Service::SpeechSynthesis, now)
+            && context.calls.allowances().is_used_up(&in_force.speech, guild, Service::SpeechSynthesis, now)
     }
 
     pub fn is_deaf_to(&self, user: &PersonId) -> bool {
@@ -101,7 +101,7 @@ impl CallHandle {
 
     /// The language of the call: the name of a table of `speech.words`.
     pub fn language(&self) -> Arc<str> {
-        let (memberships, settings) = (&self.context().memberships, &self.context().settings);
+        let (memberships, settings) = (&self.context().memberships, self.context().in_force());
         memberships.language(self.call.channel()).unwrap_or_else(|| settings.speech.language.clone())
     }
 

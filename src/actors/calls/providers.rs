@@ -263,8 +263,8 @@ impl Voices {
     }
 
     /// The provider of this name, or the default one.
-    pub fn of(&self, name: Option<&str>) -> &VoiceProvider {
-        name.and_then(|name| self.named.get(name)).unwrap_or(&self.usual)
+    pub fn of(&self, name: Option<&str>) -> VoiceProvider {
+        name.and_then(|name| self.named.get(name)).unwrap_or(&self.usual).clone()
     }
 }
 

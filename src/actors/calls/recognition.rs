@@ -267,7 +267,7 @@ impl State {
         let Arguments { user, hearing, .. } = &self.arguments;
         let context = hearing.context();
         let is_used_up = self.is_used_up();
-        let (recognisers, now) = (&context.speech.recognition, context.clock.now());
+        let (recognisers, now) = (context.speech.recognition(), context.clock.now());
         let permit = recognisers.begin(now, !is_used_up).ok_or_else(|| match is_used_up {
             true => Trouble::RecognitionUsedUp,
             false if recognisers.works(now) => Trouble::RecognitionFull,
@@ -392,8 +392,8 @@ impl State {
     fn is_used_up(&self) -> bool {
         let hearing = &self.arguments.hearing;
         let (context, guild) = (hearing.context(), &hearing.call.channel_ref().guild);
-        let (settings, now) = (&context.settings.speech, context.clock.now());
-        context.calls.allowances().is_used_up(settings, guild, Service::SpeechRecognition, now)
+        let now = context.clock.now();
+        context.calls.allowances().is_used_up(&context.in_force().speech, guild, Service::SpeechRecognition, now)
     }
 
     /// Leaves the current provider between utterances, if a preferred provider works again, or if the guild may no longer use the current one.
@@ -401,7 +401,7 @@ impl State {
         let context = self.arguments.hearing.context();
         let leaves = |stream: &Stream| {
             let provider = stream.permit.provider();
-            let prefers_another = context.speech.recognition.prefers_another(provider, context.clock.now());
+            let prefers_another = context.speech.recognition().prefers_another(provider, context.clock.now());
             prefers_another || self.is_used_up() && provider.service().provider() != BUILT_IN
         };
         if self.is_silent() && self.stream.as_ref().is_some_and(leaves) {

@@ -58,17 +58,18 @@ pub async fn transcribe(
 ) -> Result<Transcript, NoTranscript> {
     let recording =
         context.speech.audio.recording(file, LONGEST).inspect_err(|error| tracing::debug!(%error, "a recording is refused"))?;
-    let settings = &context.settings.speech;
+    let in_force = context.in_force();
+    let settings = &in_force.speech;
     let allowances = context.calls.allowances();
     allowances.load(context, &channel_ref.guild).await.map_err(|_| NoTranscript::Now)?;
     let now = context.clock.now();
     if allowances.is_used_up(settings, &channel_ref.guild, Service::SpeechRecognition, now) {
         return Err(NoTranscript::Ever(Untranscribed::UsedUp));
     }
-    if !context.speech.recognition.recognise_words() {
+    if !context.speech.recognition().recognise_words() {
         return Err(NoTranscript::Ever(Untranscribed::NoRecogniser));
     }
-    let mut permit = context.speech.recognition.begin_words(now).ok_or(NoTranscript::Now)?;
+    let mut permit = context.speech.recognition().begin_words(now).ok_or(NoTranscript::Now)?;
     let mut work = Work::recognition(context, channel_ref, permit.provider(), now);
     let language = context.memberships.language(&channel_ref.channel).unwrap_or_else(|| settings.language.clone());
     let mut names = context.memberships.said_names(&channel_ref.channel);
@@ -186,7 +187,7 @@ async fn collect(
 
 /// The transcript of all parts, without words that the recogniser invented.
 fn joined(parts: &[Part], context: &ActorContext, provider: &'static str) -> Result<Transcript, NoTranscript> {
-    let noise = &context.settings.speech.noise;
+    let noise = &context.in_force().speech.noise;
     let said = || parts.iter().filter(|(text, length, _)| !text.trim().is_empty() && !is_invented(text, *length, noise));
     let text = said().map(|(text, ..)| text.trim()).collect::<Vec<_>>().join(" ");
     if text.is_empty() {

@@ -134,7 +134,7 @@ impl Drop for Work {
         if let Used::Speech { provider, amount, .. } = &used
             && **provider != *BUILT_IN
         {
-            context.calls.allowances().count(&context.settings.speech, &channel_ref.guild, self.service, *amount, now);
+            context.calls.allowances().count(&context.in_force().speech, &channel_ref.guild, self.service, *amount, now);
         }
         if matches!(used, Used::Speech { amount: 0, .. }) {
             return;

@@ -63,7 +63,7 @@ impl Synthesis {
         let context = self.hearing.context();
         let settings = context.memberships.companion(self.hearing.call.channel(), &companion);
         let settings = settings.map(|companion| companion.voice).unwrap_or_default();
-        let provider = context.speech.synthesis.of(settings.provider.as_deref()).clone();
+        let provider = context.speech.synthesis().of(settings.provider.as_deref());
         let mut pronounced = Pronounced::new(text, &settings.pronounce);
         let request = Sentence {
             companion,

@@ -96,7 +96,7 @@ impl State {
         let (has_sound, pulses) = match self.ear.decode_packet(number, packet) {
             Ok(decoded) => {
                 let hops = decoded.hops.iter().map(|hop| (hop.from, hop.score));
-                let (now, has_partials) = (context.clock.now(), context.speech.recognition.first().has_partials());
+                let (now, has_partials) = (context.clock.now(), context.speech.recognition().first().has_partials());
                 hearing
                     .call
                     .buffer(user, |buffer| buffer.add((decoded.from, decoded.samples), hops, now, has_partials))

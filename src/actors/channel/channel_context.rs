@@ -94,7 +94,7 @@ impl ChannelContext {
     }
 
     /// The platform of the channel, unless it is the console.
-    pub(super) fn platform(&self) -> Option<&Arc<dyn ChatPlatform>> {
+    pub(super) fn platform(&self) -> Option<Arc<dyn ChatPlatform>> {
         self.context.platforms.of(&self.key.channel)
     }
 

@@ -27,7 +27,7 @@ impl HelpOffers {
         let Some(person) = conversation.author_of(message).filter(|_| self.messages.insert(message)) else { return };
         let (guild, shown) = (Plain(channel.key.guild.as_str()), channel.shown());
         tracing::info!(%guild, channel = %shown, message = message.0, "somebody may be at risk, and is shown where to find help instead of an answer");
-        let Some(platform) = channel.platform().cloned() else { return };
+        let Some(platform) = channel.platform() else { return };
         self.people.retain(|_, offered| offered.elapsed() < AGAIN);
         if self.people.contains_key(&person) {
             return;
@@ -35,7 +35,7 @@ impl HelpOffers {
         self.people.insert(person.clone(), Instant::now());
         let channel = channel.clone();
         tokio::spawn(async move {
-            let settings = &channel.context.settings;
+            let settings = channel.context.in_force();
             let spoken = channel.context.memberships.language(&channel.key.channel);
             let language = spoken.as_deref().unwrap_or(&settings.speech.language);
             let text = crisis_text(&settings.safety, language);

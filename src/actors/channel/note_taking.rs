@@ -92,7 +92,8 @@ async fn ask_for_notes(range: HistoryRange, channel: &ChannelContext) -> Option<
     traces::record_call(None, &request.newest(), &outcome, channel);
     let companions: Vec<CompanionId> = context.memberships.present(&channel_key.channel).into_keys().collect();
     let words = context.recall.words();
-    let zone = context.settings.prompt.zone_of(&channel_key.guild);
+    let in_force = context.in_force();
+    let zone = in_force.prompt.zone_of(&channel_key.guild);
     let batch = Batch { messages: &messages, known: &known, unnoted: &unnoted, companions: &companions, words: &words, zone };
     let (notes, dropped) = match &outcome.result {
         Ok(answer) => memory::read(&answer.text(), &batch),

@@ -19,7 +19,7 @@ pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &Channe
     // On a platform, the notice also says that notes are taken. It is due once more after notes were turned on.
     let notes_since = noting_since(channel);
     let once = || notes_since.and_then(|_| Notice::Once.repeat(false));
-    let repeat = context.settings.safety.notice.repeat(has_minors).or_else(once)?;
+    let repeat = context.in_force().safety.notice.repeat(has_minors).or_else(once)?;
     // If the console is reachable only from this machine, all its users except guests are operators.
     let is_public = !context.platforms.is_written_here(&channel.key.channel) || context.settings.server.is_reached();
     let mut strangers = answered(ticket, conversation);
@@ -28,7 +28,7 @@ pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &Channe
         let at = context.told.get(guild, &person).filter(|at| notes_since.is_none_or(|since| *at >= since));
         (person, at)
     });
-    repeat.owed(told, context.clock.now(), context.settings.prompt.zone_of(guild))
+    repeat.owed(told, context.clock.now(), context.in_force().prompt.zone_of(guild))
 }
 
 /// The people whose messages the statement of this reply answers, without those that were forgotten in the meantime.
@@ -46,7 +46,7 @@ fn noting_since(channel: &ChannelContext) -> Option<Moment> {
 
 /// A notice in the language of the channel.
 pub(super) fn record(owed: Owed, channel: &ChannelContext) -> NoticeRecord {
-    let settings = &channel.context.settings;
+    let settings = channel.context.in_force();
     let spoken = channel.context.memberships.language(&channel.key.channel);
     let text = notice(&settings.safety, noting_since(channel).is_some(), spoken.as_deref().unwrap_or(&settings.speech.language));
     NoticeRecord { owed, text: text.into() }

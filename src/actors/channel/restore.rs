@@ -85,7 +85,8 @@ async fn load_usage(
     reader: Reader<'_>,
 ) -> Result<(), ReadError> {
     let now = context.clock.now();
-    let (policy, tokens_per_day) = (&context.settings.gate, context.settings.models.guild_tokens_per_day);
+    let in_force = context.in_force();
+    let (policy, tokens_per_day) = (&in_force.gate, in_force.models.guild_tokens_per_day);
     let mut used = Ledger::default();
     used.set_clock(now);
     reader

@@ -82,7 +82,7 @@ impl Spending {
     pub(super) fn count_tokens(&self, outcome: &Outcome, channel: &ChannelContext) {
         let tokens = outcome.facts.usage.total();
         if tokens > 0 {
-            let per_day = channel.context.settings.models.guild_tokens_per_day;
+            let per_day = channel.context.in_force().models.guild_tokens_per_day;
             self.budgets.ledger().count_tokens(tokens, channel.machine_time(), per_day);
         }
     }

@@ -97,7 +97,7 @@ impl State {
             Some(_) => None,
             None => Some(text.clone()),
         };
-        if let Some((platform, text)) = self.channel.platform().cloned().zip(to_post) {
+        if let Some((platform, text)) = self.channel.platform().zip(to_post) {
             self.deliver(ticket, text, platform);
             return;
         }
@@ -113,8 +113,8 @@ impl State {
 
     /// Builds the disclosure that this part of the reply carries.
     fn disclosed(&self, owed: Owed, ticket: Ticket, part: Option<Arc<str>>) -> Disclosed {
-        let Safety { operator, privacy, .. } = &self.channel.context.settings.safety;
-        Disclosed { owed, ticket, part, operator: operator.clone(), privacy: privacy.clone() }
+        let Safety { operator, privacy, .. } = self.channel.context.in_force().safety.clone();
+        Disclosed { owed, ticket, part, operator, privacy }
     }
 
     /// Starts posting a statement on a platform.
@@ -138,7 +138,7 @@ impl State {
     /// journaled.
     pub(super) fn resume_delivery(&mut self, ticket: Ticket, owed: OutboxRecord) {
         let is_owed = self.is_owed(ticket);
-        match (owed.text.clone(), self.channel.platform().cloned()) {
+        match (owed.text.clone(), self.channel.platform()) {
             (Some(text), Some(platform)) if is_owed => {
                 self.deliveries.keep_interrupted(ticket, owed);
                 self.traces.written(ticket, self.channel.machine_time());

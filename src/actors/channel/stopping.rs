@@ -6,7 +6,7 @@ use crate::domain::id::Seq;
 use crate::journal::reader::Reader;
 
 pub(super) fn acknowledge(message: Seq, channel: &ChannelContext) {
-    let Some(platform) = channel.platform().cloned() else { return };
+    let Some(platform) = channel.platform() else { return };
     let channel = channel.clone();
     tokio::spawn(async move {
         // The conversation may not have handled the message yet.

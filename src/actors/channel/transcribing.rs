@@ -149,7 +149,7 @@ async fn attempt_once(note: Seq, message: &Message, channel: &ChannelContext) ->
     let _place = context.calls.recordings().place().await.ok_or(Failed::Now(Untranscribed::Failed, None))?;
     let file = match (channel.platform(), &message.id) {
         (Some(platform), Some(id)) => {
-            tell(&**platform, channel).await?;
+            tell(&*platform, channel).await?;
             platform.voice_note(&key.channel, id).await?
         }
         (Some(_), None) => return Err(Failed::Ever(Untranscribed::Unreadable)),
@@ -191,8 +191,8 @@ async fn tell(platform: &dyn ChatPlatform, channel: &ChannelContext) -> Result<(
 
 /// Who recognises voice notes, for people.
 fn recognisers(channel: &ChannelContext) -> String {
-    let providers = channel.context.speech.recognition.with_words();
-    let names = providers.map(|provider| match provider.service().host() {
+    let recognisers = channel.context.speech.recognition();
+    let names = recognisers.with_words().map(|provider| match provider.service().host() {
         Some(host) => format!("{} ({host})", provider.service().provider()),
         None => provider.service().provider().to_owned(),
     });

@@ -211,7 +211,7 @@ async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure
             Err(Failure { category: Some(category), ..MODERATED.into() })
         }
         Err(error) => {
-            let fails = reply.context.settings.safety.moderation_fails;
+            let fails = reply.context.in_force().safety.moderation_fails;
             // The full error may quote the statement.
             let error = error.code();
             tracing::warn!(%guild, %channel, %companion, error, ?fails, "the moderation request failed");
@@ -433,7 +433,7 @@ fn base_request(settings: &Settings, guild: GuildId, templates: &settings::promp
 
 /// Shows a typing indicator until the returned value is dropped. None on the console, and if the platform has none.
 fn show_typing(reply: &Arguments) -> Option<OwnedTask> {
-    let platform = reply.context.platforms.of(&reply.channel_key.channel)?.clone();
+    let platform = reply.context.platforms.of(&reply.channel_key.channel)?;
     let shows = platform.capabilities().typing_shows?;
     let channel_key = reply.channel_key.clone();
     let signs = tokio::spawn(async move {

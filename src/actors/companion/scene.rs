@@ -19,6 +19,6 @@ pub(super) fn scene(context: &ActorContext, channel_key: &ChannelKey, asked: &[&
     let title = context.memberships.get(channel).and_then(|membership| context.title_of(channel, &membership));
     let topic = context.platforms.of(channel).and_then(|platform| platform.topic(channel)).map(Arc::from);
     let place = title.map(|title| Place { title, topic });
-    let zone = context.settings.prompt.zone_of(guild).clone();
+    let zone = context.in_force().prompt.zone_of(guild).clone();
     Scene { now: context.clock.now(), zone, others, is_call, place, has_minors: context.memberships.has_minors(channel) }
 }

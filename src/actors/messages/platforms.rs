@@ -8,6 +8,8 @@ use crate::ports::gateway::{Disconnected, Shard};
 pub enum PlatformsMessage {
     /// Ask this platform how many connections it wants.
     Ask(&'static str),
+    /// The platforms were replaced: end the connections, and ask the new ones.
+    Replaced,
     /// The platform's answer to `Ask`.
     Counted(&'static str, Result<NonZeroU32, Disconnected>),
     /// A connection ended for a reason that a person has to fix first.

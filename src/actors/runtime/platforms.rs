@@ -12,18 +12,21 @@ use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::time::Instant;
 
+use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::platforms::{PlatformsMessage, ShardName};
-use crate::actors::runtime::actor_keys::PlatformsKey;
+use crate::actors::runtime::actor_keys::{GuildKey, PlatformsKey};
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::owned_task::OwnedTask;
+use crate::actors::runtime::pending;
 use crate::actors::runtime::shard::{self, Connection};
 use crate::actors::runtime::supervision::backoff::Backoff;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::reports_children;
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
-use crate::ports::gateway::{Disconnected, Gateway, Shard};
+use crate::ports::chat_platform::Platforms;
+use crate::ports::gateway::{Disconnected, Gateway, Gateways, Shard};
 
 /// A connection that dies is restarted at once, then after 1 s, doubling to a minute. After 60 deaths in a row, which take most of an hour,
 /// another restart does not help.
@@ -70,18 +73,15 @@ impl Actor for Connections {
 
     async fn pre_start(&self, myself: ActorRef<PlatformsMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
         let registration = context.register(&PlatformsKey(), &myself);
-        let mut platforms = BTreeMap::new();
-        for gateway in context.gateways.iter() {
-            let request = Some(ask(gateway.clone(), myself.clone()));
-            platforms.insert(gateway.name(), Platform { request, backoff: Backoff::default(), wanted: None, logged: None });
-        }
-        Ok(State {
+        let mut state = State {
             children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
             context,
             myself,
-            platforms,
+            platforms: BTreeMap::new(),
             _registration: registration,
-        })
+        };
+        state.begin();
+        Ok(state)
     }
 
     async fn handle(
@@ -93,6 +93,7 @@ impl Actor for Connections {
         match message {
             PlatformsMessage::Ask(platform) => state.ask(platform),
             PlatformsMessage::Counted(platform, count) => state.counted(platform, count),
+            PlatformsMessage::Replaced => state.replace(),
             PlatformsMessage::Blocked { platform, reason, was_up } => state.give_up(platform, reason, was_up),
             PlatformsMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
@@ -106,9 +107,30 @@ impl Actor for Connections {
 }
 
 impl State {
+    /// Asks all platforms how many connections they want, once the connections to earlier platforms have ended.
+    fn begin(&mut self) {
+        if self.children.names().next().is_some() {
+            return;
+        }
+        for gateway in self.context.gateways.all() {
+            let name = gateway.name();
+            let request = Some(ask(gateway, self.myself.clone()));
+            self.platforms.insert(name, Platform { request, backoff: Backoff::default(), wanted: None, logged: None });
+        }
+    }
+
+    fn replace(&mut self) {
+        self.platforms.clear();
+        let shards: Vec<_> = self.children.names().copied().collect();
+        for actor in shards.iter().filter_map(|shard| self.children.dismiss(shard)) {
+            actor.stop(None);
+        }
+        self.begin();
+    }
+
     fn ask(&mut self, platform: &'static str) {
         if let (Some(gateway), Some(entry)) = (self.context.gateways.named(platform), self.platforms.get_mut(platform)) {
-            entry.request = Some(ask(gateway.clone(), self.myself.clone()));
+            entry.request = Some(ask(gateway, self.myself.clone()));
         }
     }
 
@@ -153,8 +175,7 @@ impl State {
 
     /// Starts the wanted connections that are not running yet, once all connections of an earlier number have ended.
     fn connect(&mut self, platform: &'static str) {
-        let (Some(gateway), Some(entry)) = (self.context.gateways.named(platform).cloned(), self.platforms.get_mut(platform))
-        else {
+        let (Some(gateway), Some(entry)) = (self.context.gateways.named(platform), self.platforms.get_mut(platform)) else {
             return;
         };
         let Some(of) = entry.wanted else { return };
@@ -193,6 +214,7 @@ impl State {
     fn handle_report(&mut self, report: Option<Report<ShardName>>) -> Result<(), ActorProcessingErr> {
         match report {
             None | Some(Report::Started { .. }) => {}
+            Some(Report::Ended { .. }) if self.platforms.is_empty() => self.begin(),
             Some(Report::Ended { child: (platform, _), .. }) => self.connect(platform),
             Some(Report::Restarting { child, ending, after }) => {
                 self.context.restarting(Sort::Shard, &address(&child), &ending, after);
@@ -205,6 +227,25 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// Puts these platforms into force. Channels of the platforms until now are closed, and continue where they stopped if one of these serves them.
+pub fn replace_platforms(platforms: &Platforms, gateways: &Gateways, context: &ActorContext) {
+    let mut closed = context.memberships.all();
+    closed.retain(|(channel, _)| context.platforms.of(channel).is_some());
+    context.platforms.replace(platforms);
+    context.gateways.replace(gateways);
+    for (channel, membership) in closed {
+        if let Some(guild) = context.directory.find(&GuildKey(membership.guild)) {
+            // A guild that is being restarted has no open channels.
+            let _ = guild.cast(GuildMessage::Close(channel));
+        }
+    }
+    if let Some(connections) = context.directory.find(&PlatformsKey()) {
+        // A supervisor that is being restarted begins with the new ones.
+        let _ = connections.cast(PlatformsMessage::Replaced);
+    }
+    pending::recover(context.clone());
 }
 
 /// The address of a connection in telemetry, such as `discord/3`.

@@ -21,6 +21,7 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::companion_setup::fake::FakeCompanions;
 use crate::ports::model_setup::fake::FakeModels;
 use crate::ports::nodes::NoNodes;
+use crate::ports::settings_setup::fake::FakeSettings;
 use crate::settings::samples::server as defaults;
 use crate::settings::server::Server;
 use crate::telemetry::metrics::Metrics;
@@ -201,6 +202,7 @@ impl TestConsole {
         let served = Served::Core {
             backend: Backend::of(backend),
             models: Arc::new(FakeModels::default()),
+            settings: Arc::new(FakeSettings::default()),
             companions: Arc::new(FakeCompanions::default()),
             nodes: Arc::new(NoNodes),
         };

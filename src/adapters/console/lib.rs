@@ -37,6 +37,7 @@ mod openapi;
 mod overview;
 mod page;
 mod polling;
+mod page_settings;
 mod presence;
 mod problem;
 mod records;

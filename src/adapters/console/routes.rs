@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
     Shared, addresses, cards, check, companions, external, guard, health, invitations, keeping, live, memory, messages, metrics,
-    models, overview, page, polling, records, rooms, tokens, uploads, usage, voice,
+    models, overview, page, page_settings, polling, records, rooms, tokens, uploads, usage, voice,
 };
 use crate::ports::backend::Detail;
 use crate::ports::backend::keeping::BackedUp;
@@ -130,6 +130,16 @@ pub(super) fn api() -> Api {
         .delete("/api/models", models::disconnect, "Use the models of the settings again", &[200], &[])
         .post("/api/models/names", models::names, "Ask a server for its models", &[200], &[])
         .post("/api/models/try", models::try_out, "Have models make one decision and one statement", &[200], &[])
+        .get("/api/settings", page_settings::get, "Return what can be set on the page, and what is in force", &[200], &[])
+        .patch("/api/settings", page_settings::keep, "Use these settings from now on and after restarts", &[200], &[])
+        .post(
+            "/api/settings/try",
+            page_settings::try_out,
+            "Check settings, and try the services that they are about",
+            &[200],
+            &[],
+        )
+        .post("/api/settings/read", page_settings::read, "Read the settings files and the companions again", &[200], &[])
         .get("/api/export", keeping::export, "Return events, one JSON object per line, or a room for people", &[200], &[404, 413])
         .producing::<String>("application/x-ndjson")
         .producing::<String>("text/markdown")

@@ -11,6 +11,7 @@ use crate::ports::backend::{Backend, Detail, Refused};
 use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::model_setup::ModelSetup;
 use crate::ports::nodes::{Nodes, NodesView};
+use crate::ports::settings_setup::SettingsSetup;
 
 /// The time after which a client should try again while the store is closed.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -21,7 +22,13 @@ const TAKEN_OVER_AFTER: Duration = Duration::from_secs(2);
 /// The state of the server behind the console.
 pub enum Served {
     /// The core is running.
-    Core { backend: Backend, models: Arc<dyn ModelSetup>, companions: Arc<dyn CompanionSetup>, nodes: Arc<dyn Nodes> },
+    Core {
+        backend: Backend,
+        models: Arc<dyn ModelSetup>,
+        settings: Arc<dyn SettingsSetup>,
+        companions: Arc<dyn CompanionSetup>,
+        nodes: Arc<dyn Nodes>,
+    },
     /// The core is not running, because another node owns the store.
     StandingBy(Arc<dyn Nodes>),
     /// The core is not running, because the store is closed. The function returns the current operation on the store, and its
@@ -41,6 +48,14 @@ impl Common {
     pub(super) fn models(&self) -> Result<&dyn ModelSetup, Refused> {
         match &self.served {
             Served::Core { models, .. } => Ok(&**models),
+            Served::Closed(progress) => Err(closed(&progress())),
+            Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
+        }
+    }
+
+    pub(super) fn settings(&self) -> Result<&dyn SettingsSetup, Refused> {
+        match &self.served {
+            Served::Core { settings, .. } => Ok(&**settings),
             Served::Closed(progress) => Err(closed(&progress())),
             Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
         }

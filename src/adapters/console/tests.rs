@@ -33,6 +33,7 @@ use crate::ports::backend::fake::FakeBackend;
 use crate::ports::companion_setup::fake::FakeCompanions;
 use crate::ports::model_setup::fake::FakeModels;
 use crate::ports::nodes::NoNodes;
+use crate::ports::settings_setup::fake::FakeSettings;
 use crate::samples::Draws;
 use crate::settings::samples::server as defaults;
 use crate::telemetry::metrics::Metrics;
@@ -53,6 +54,7 @@ pub(super) fn served(backend: Arc<FakeBackend>) -> Served {
     Served::Core {
         backend: Backend::of(backend),
         models: Arc::<FakeModels>::default(),
+        settings: Arc::<FakeSettings>::default(),
         companions: Arc::<FakeCompanions>::default(),
         nodes: Arc::new(NoNodes),
     }

@@ -42,7 +42,7 @@ impl Scene<'_> {
 
     /// Why a companion speaks only when spoken to at this time, with the current settings.
     pub(super) fn quiet(&self, who: &Subject, at: Moment) -> Option<Told> {
-        let (settings, guild) = (&self.backend.context.settings, &self.channel_key.guild);
+        let (settings, guild) = (self.backend.context.in_force(), &self.channel_key.guild);
         if self.backend.context.memberships.has_minors(&self.channel_key.channel) {
             return Some(who.sentence("why.rules.minors", &[]));
         }
@@ -73,7 +73,7 @@ impl Scene<'_> {
 
     /// The exhausted budget, as recorded. `None` if that limit does not exist any more.
     fn used_up(&self, who: &Subject, recorded: &Recorded, used_up: &UsedUp) -> Option<Told> {
-        let settings = &self.backend.context.settings;
+        let settings = self.backend.context.in_force();
         let most = match used_up.budget {
             Budget::Evaluations => settings.gate.evaluations_per_hour.to_string(),
             Budget::GuildEvaluations => settings.gate.guild_evaluations_per_hour.to_string(),

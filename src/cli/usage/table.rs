@@ -113,7 +113,9 @@ fn row(names: [String; 2], calls: &Calls) -> Row {
     let usage = calls.usage;
     let [all, failed, read, written] = [calls.calls, calls.failed_calls, usage.input_tokens, usage.output_tokens].map(grouped);
     let cached = usage.cached_share().map_or_else(|| "–".to_owned(), |share| format!("{:.0} %", share * 100.0));
-    let cost = calls.costs.cost.map_or_else(|| "–".to_owned(), money);
+    // What cost nothing beside calls without a price, such as those of `rehearsal`, says nothing about the cost.
+    let known = calls.costs.cost.filter(|cost| calls.unpriced_calls == 0 || cost.as_units() > 0.0);
+    let cost = known.map_or_else(|| "–".to_owned(), money);
     names.into_iter().chain([all, failed, read, cached, written, cost]).collect()
 }
 

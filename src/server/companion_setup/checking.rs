@@ -22,7 +22,7 @@ use crate::settings::{Overlay, checked};
 impl Setup {
     /// The companion that a file with this text describes.
     pub(super) fn draft(&self, id: &CompanionId, text: &str) -> Result<Companion, Refused> {
-        let companion = checked(read(text)?, id, &self.context.settings)
+        let companion = checked(read(text)?, id, &self.context.in_force())
             .map_err(|problems| problems.into_iter().next().map_or_else(|| invalid("companion", "cannot be used"), refused))?;
         let models = [companion.model.clone()].into_iter().flat_map(|model| [model.main, model.side]);
         match models.into_iter().find(|model| !self.context.pool.has(model)) {
@@ -39,7 +39,7 @@ impl Setup {
         id: &CompanionId,
         change: impl FnOnce(&mut Overlay) + Send,
     ) -> Result<(), Refused> {
-        let mut loaded = self.reloading.read(turn, change).await.map_err(|problems| {
+        let mut loaded = self.reloading.read(turn, None, change).await.map_err(|problems| {
             Refused::conflict(Detail::of("refusals.settings_errors", json!({ "problems": problems.join("; ") })))
         })?;
         if loaded.left_out.contains(id) {

@@ -5,6 +5,7 @@ pub mod backend;
 mod end_to_end;
 mod languages;
 mod managing;
+mod on_page;
 mod own;
 mod registering;
 mod reporting;

@@ -60,7 +60,7 @@ pub(super) fn ask(
         Err(Dropped) => lost_tickets.into_iter().for_each(|ticket| lost(ChannelMessage::Lost { ticket })),
     });
     let open_tickets = tickets.to_vec();
-    let helps_at_risk = channel.context.settings.safety.crisis;
+    let helps_at_risk = channel.context.in_force().safety.crisis;
     let here = channel.clone();
     let input = channel.source(move |conversation| {
         let mut inputs = inputs(&open_tickets, conversation, helps_at_risk)?;
@@ -80,7 +80,7 @@ pub(super) fn ask(
 /// Makes the main model decide and speak in one call, if `gate.direct_address` says so, the only open question is about a direct address, and no
 /// person may be at risk. `None`: the companion must be asked first.
 pub(super) fn ask_or_pass(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<Call> {
-    let settings = &channel.context.settings;
+    let settings = channel.context.in_force();
     let tickets = [ticket];
     let (companion, evaluation) = open_questions(&tickets, conversation).next()?;
     let is_alone = conversation.open_questions().count() == 1

@@ -104,6 +104,7 @@ export function attention({ showProblem, announce, polled }) {
       ...section('messages', messages.map(messageEntry)),
       ...section('companions', companions.map(companionEntry)),
       ...section('settings', (reload?.problems ?? []).map(problem => el('li', null, el('p', { class: 'detail', dir: 'auto' }, plain(problem))))),
+      reload ? actionButton(t('base.try_again'), () => api.readSettings()) : '',
       ...(size(current) ? [] : [el('p', null, t('attention.none'))]),
     );
   }

@@ -12,7 +12,7 @@ const PORTAL = 'https://discord.com/developers/applications';
 function state(part) {
   if (!part) {
     const portal = el('a', { href: PORTAL, target: '_blank', rel: 'noopener noreferrer' }, t('on_discord.portal'));
-    return [el('p', null, t('on_discord.none')), el('ol', null, el('li', null, pieces('on_discord.make', { portal })), el('li', null, pieces('on_discord.set', { line: el('code', null, 'TERTULIA__DISCORD__TOKEN=… ./tertulia') })), el('li', null, t('on_discord.invite_later')))];
+    return [el('p', null, t('on_discord.none')), el('ol', null, el('li', null, pieces('on_discord.make', { portal })), el('li', null, t('on_discord.set')), el('li', null, t('on_discord.invite_later')))];
   }
   const { ready, since, detail, why, servers = [], invitation } = part;
   return [

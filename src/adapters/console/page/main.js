@@ -224,9 +224,10 @@ function offerUndo(room, deletion) {
   notice.show(t('rooms.deleted', { room: titleOf(room) }), 'plain', { label: t('rooms.undo'), act, ms: Math.max(0, Date.parse(deletion.deleted_at) - serverNow()) });
 }
 const list = rooms({ open: id => (open(id), showSide(false)), unreadIn: id => missed.of(id), showProblem, changed: readRooms, desk });
-const menu = roomMenu({ me: speaker.me, room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, showProblem, tell: text => notice.show(text) });
+const menu = roomMenu({ me: speaker.me, room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, settings: () => openSettings(), showProblem, tell: text => notice.show(text) });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
+const openSettings = section => api.loaded(import('./settings.js')).then(({ showSettings }) => showSettings({ models: models.current(), openModels: models.open, section })).catch(showProblem);
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});
 const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });
@@ -244,7 +245,7 @@ const notHereNotice = notHere({
   join: (target, id) => desk.join(target, id),
   showProblem,
 });
-const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id), steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), setUp: byId('voice-set-up') });
+const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id), steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), setUp: byId('voice-set-up'), settings: () => openSettings('voice') });
 
 const connection = connectionSign({
   announce,
@@ -354,6 +355,7 @@ function open(id, reload = false) {
       if (isNew && e.event === 'notes_taken' && !e.messages) notice.show(refusedNote(Object.keys(e.dropped)[0]));
       if (isNew) notice.announce(announcement(opened.room, e, speaker.me()));
       if (isNew) models.note(e);
+      if (isNew && e.budget) import('./used-up.js').then(({ sayUsedUp }) => sayUsedUp(e, () => openSettings('limits')), () => {});
       if (e.event === 'people') inviting?.refresh();
       if (isNew && e.event === 'round' && !e.selected) setTimeout(() => opened === current && change(['talk']), LINGER_MS);
       if (isNew && e.event === 'paused') readRooms().catch(() => {});

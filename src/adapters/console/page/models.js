@@ -113,6 +113,8 @@ export function models({ nameOf, announce, showProblem, checked }) {
   setInterval(poll, POLL_MS);
   return {
     poll,
+    open: () => poll().then(open),
+    current: () => current,
     entered,
     // An event of the room shown, as it happens.
     note(e) {

@@ -10,8 +10,8 @@ import { t } from './texts.js';
 import { notifies } from './worker.js';
 
 // `room()` is the room shown as the server lists it, `me()` the name under which one writes; `changed()` loads the list again, and `open(id)` the room; `leave(id)` is called before a room is deleted,
-// and with null if it was not, `deleted(room, deletion)` afterwards; `find()` opens the search, `desk` makes companions, and `tell(text)` shows a notice.
-export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, showProblem, tell }) {
+// and with null if it was not, `deleted(room, deletion)` afterwards; `find()` opens the search, `settings()` the settings, `desk` makes companions, and `tell(text)` shows a notice.
+export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, settings, showProblem, tell }) {
   const button = byId('more');
   const panel = byId('room-menu');
 
@@ -41,6 +41,7 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
   ];
   const ofServer = shown => [
     shown ? item(t('rooms.usage'), about('showUsage'), t('rooms.usage_about')) : null,
+    item(t('top.settings'), settings),
     item(t('maker.new'), () => desk.create()),
     item('Discord', showDiscord, t('on_discord.about')),
     item(t('tokens.button'), () => api.loaded(import('./tokens.js')).then(({ showTokens }) => showTokens()).catch(showProblem), t('tokens.about')),

@@ -72,13 +72,13 @@ export function explainObstacle(obstacle) {
 }
 
 // What a server without services for speech lacks, and the call as it is. `join(listening)` is called in the click that joins it.
-export function explainSetUp({ recognises, join }) {
+export function explainSetUp({ recognises, join, settings }) {
   const joins = (label, listening) => el('button', { class: 'outlined', type: 'button', onclick: () => (box.close(), join(listening)) }, label);
   const box = dialog(
     t('set_up.title'),
     el('p', null, t(recognises ? 'set_up.no_voices' : 'set_up.no_words')),
     el('p', null, pieces('set_up.how', { document: el('code', null, 'docs/voice.md') })),
-    el('p', { class: 'actions voice-actions' }, joins(t(recognises ? 'call.talk' : 'call.join'), false), joins(t('call.listen'), true)),
+    el('p', { class: 'actions voice-actions' }, el('button', { class: 'solid', type: 'button', onclick: () => (box.close(), settings()) }, t('top.settings')), joins(t(recognises ? 'call.talk' : 'call.join'), false), joins(t('call.listen'), true)),
   );
 }
 

@@ -31,7 +31,7 @@ const button = (label, attributes) => el('button', { type: 'button', class: 'out
 // `room()` is the room shown, `me()` the speaker, `mayWrite()` whether that person may write there, `tone(id)` the accent of a companion, `notice` shows and
 // announces, `setUp` is the button that says what voice needs here, `open(id)` opens a room, and `steady(act)` keeps the conversation in its place while this changes its height. `aloudChanged()` is called when typed
 // words can be said aloud, or no longer, and `giveBack(text)` when they were refused. `readiness()` says to which model words go, for those who may know it.
-export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, aloudChanged, giveBack, setUp = null, readiness = api.readiness }) {
+export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, aloudChanged, giveBack, setUp = null, settings = null, readiness = api.readiness }) {
   const root = byId('voice');
   let description = null; // of the room shown
   let described = ''; // its id
@@ -58,7 +58,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
 
   // Without recognition and voices, a call is for who looks for it.
   const works = () => Boolean(description?.recognises_words) && hasVoices(description);
-  setUp?.addEventListener('click', () => explainSetUp({ recognises: description.recognises_words, join: begin }));
+  setUp?.addEventListener('click', () => explainSetUp({ recognises: description.recognises_words, join: begin, settings }));
   const isQuietly = () => !description?.recognises_words && !hasVoices(description) && !description?.people.length && !(view.phase === 'over' && view.room?.id === room()?.id);
 
   // In the call.

@@ -178,7 +178,13 @@ async fn bytes_that_are_no_picture_are_not_served() {
     let new = NewCompanion { companion: fields, copy_of: None, picture: Some(svg), card: None, room: None, guild: None };
     let made = companions.create(new).await.unwrap();
     let backend = Backend::of(Arc::new(FakeBackend::with_lobby()));
-    let served = Served::Core { backend, models: Arc::<FakeModels>::default(), companions, nodes: Arc::new(NoNodes) };
+    let served = Served::Core {
+        backend,
+        models: Arc::<FakeModels>::default(),
+        settings: Arc::<FakeSettings>::default(),
+        companions,
+        nodes: Arc::new(NoNodes),
+    };
     let console = Console::bind(&settings(), served, rng(), clock(), Metrics::local()).await.unwrap();
 
     let mut request = Request::get(made.picture.unwrap()).header("host", "localhost").body(Body::empty()).unwrap();
