@@ -345,8 +345,8 @@ impl State {
         self.note_received(1);
         self.in_flight.mark(recorded.seq);
         self.traces.receive(&recorded, committed).into_iter().for_each(|record| record.emit(&self.channel));
-        let is_cleared = matches!(recorded.event, Event::Cleared);
-        if matches!(recorded.event, Event::Cleared | Event::Deleted { .. } | Event::Edited { .. }) {
+        let is_cleared = matches!(recorded.event, Event::Cleared { .. });
+        if matches!(recorded.event, Event::Cleared { .. } | Event::Deleted { .. } | Event::Edited { .. }) {
             self.replies.drop_begun();
             // The endpoint's error message may quote the message that was changed.
             self.channel.context.pool.note_refusal(&self.channel.key, None);

@@ -219,6 +219,7 @@ byId('skip').addEventListener('click', event => {
   event.preventDefault();
   composer.focus();
 });
+byId('about-me').addEventListener('click', () => current && api.loaded(import('./about-room.js')).then(({ showMe }) => showMe(current.room, me())).catch(showProblem));
 byId('leave').addEventListener('click', async () => {
   const question = [t('guest.leave_question', { count: rooms.length }), voicePanel.isIn() ? t('guest.leave_call') : ''].filter(Boolean);
   if (!(await confirmed(t('guest.leave_title'), question, byId('leave').textContent, t('guest.stay')))) return;
