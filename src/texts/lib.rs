@@ -68,7 +68,8 @@ impl Language {
         let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
         let is_named = |section: &str| ["'", "`"].iter().any(|quote| modules.contains(&format!("{quote}{section}.")));
         if let Some(sections) = texts.as_object_mut() {
-            sections.retain(|section, _| section != SERVERS_PART && !LATER_PARTS.contains(&section.as_str()) && is_named(section));
+            sections
+                .retain(|section, _| section != SERVERS_PART && !LATER_PARTS.contains(&section.as_str()) && is_named(section));
         }
         texts.to_string()
     }
