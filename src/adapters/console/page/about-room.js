@@ -29,7 +29,7 @@ function part(title, about, content, label, act) {
       state.textContent = plain(words.upper(refusal.message));
     }
   };
-  const form = el('form', { class: 'small-form', onsubmit: doing(act) }, el('h3', null, title), about && el('p', { class: 'muted' }, about), content, state, label && el('div', { class: 'row' }, el('button', { class: 'solid' }, label)));
+  const form = el('form', { class: 'small-form own-words', onsubmit: doing(act) }, el('h3', null, title), about && el('p', { class: 'muted' }, about), content, state, label && el('div', { class: 'row' }, el('button', { class: 'solid' }, label)));
   return { form, doing };
 }
 
@@ -79,7 +79,7 @@ function scenePart(room, me) {
 
 // What somebody says of themselves in a room.
 function mePart(room, me) {
-  const text = area('about-me', t('room_words.me', { who: me }), 3, { maxlength: LONGEST.me });
+  const text = area('room-me', t('room_words.me', { who: me }), 3, { maxlength: LONGEST.me });
   const path = api.roomPath(room.id, '/me');
   const { form, doing } = part(t('room_words.about_me'), t('room_words.about_me_about'), text, t('base.save'), async () => {
     await api.call('PUT', path, { from: me, text: valueOf(text) || null });
@@ -120,7 +120,7 @@ export async function beginAnew(room) {
 // The prompt with which an answer of the room shown was made, as it was sent.
 export async function showPrompt(seq) {
   await loadLater();
-  const body = el('div', null, el('p', { class: 'muted' }, t('base.loading')));
+  const body = el('div', { class: 'whole-prompt' }, el('p', { class: 'muted' }, t('base.loading')));
   dialog(t('outcomes.prompt'), body);
   const room = decodeURIComponent(location.hash.split('/')[1] ?? '');
   try {

@@ -79,12 +79,13 @@ const view = {
 let tone = tonesOf(view.room);
 
 const steady = act => talkView.steady(act);
+const aboutMe = () => api.loaded(import('./about-room.js')).then(({ showMe }) => showMe(current.room, me())).catch(showProblem);
 // The name was chosen with the invitation.
 const author = {
   me,
   takes: () => true,
   draw(isAloud) {
-    byId('compose-as').replaceChildren(name(me()), ':');
+    byId('compose-as').replaceChildren(el('button', { type: 'button', id: 'about-me', title: t('guest.about_me'), onclick: aboutMe }, name(me())), ':');
     byId('compose-as').hidden = isAloud || !me();
   },
 };
@@ -219,7 +220,6 @@ byId('skip').addEventListener('click', event => {
   event.preventDefault();
   composer.focus();
 });
-byId('about-me').addEventListener('click', () => current && api.loaded(import('./about-room.js')).then(({ showMe }) => showMe(current.room, me())).catch(showProblem));
 byId('leave').addEventListener('click', async () => {
   const question = [t('guest.leave_question', { count: rooms.length }), voicePanel.isIn() ? t('guest.leave_call') : ''].filter(Boolean);
   if (!(await confirmed(t('guest.leave_title'), question, byId('leave').textContent, t('guest.stay')))) return;

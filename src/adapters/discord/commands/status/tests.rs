@@ -136,7 +136,7 @@ fn status() -> ChannelStatus {
             companions,
             minors: false,
             voice_notes: VoiceNotes::Off,
-            words: RoomWords::NONE,
+            words: Default::default(),
             paused: false,
             last_at: None,
         }),
