@@ -195,7 +195,7 @@ async fn time() -> anyhow::Result<()> {
         .flat_map(|talk| &talk.questions)
         .map(|(question, _)| Arc::new(Message::new(from.clone(), question.as_str().into())))
         .collect();
-    let stretch = Stretch { after: Seq::NONE, before: Seq(u64::MAX) };
+    let stretch = Stretch { after: Seq::NONE, before: Seq(u64::MAX), notes_after: Seq::NONE };
     let now = Moment::ZERO.zoned(&TimeZone::UTC);
     let asked = |question| Question {
         messages: std::slice::from_ref(question),

@@ -94,6 +94,7 @@ fn targets() -> Vec<Target> {
         Target::new("script_json", scripts::json, scripts::in_json).costing(30).up_to(8 << 10),
         Target::new("script_toml", scripts::toml, scripts::in_toml).costing(30).up_to(8 << 10),
         Target::new("card", cards::fuzz::card, cards::fuzz::cards).costing(8),
+        Target::new("chat", cards::fuzz::chat, cards::fuzz::chats),
         Target::new("picture", cards::fuzz::check_picture, cards::fuzz::pictures).costing(2),
         Target::new("times", times_and_words::times, times_and_words::moments),
         Target::new("log_words", times_and_words::plain, long_statements::statements),

@@ -38,6 +38,7 @@ mod recalling;
 mod receiving;
 mod remembering;
 mod retaining;
+mod room_words;
 mod rooms;
 mod rounds;
 mod stories;

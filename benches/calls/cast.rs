@@ -228,6 +228,7 @@ impl<'a> Rehearsed<'a> {
             people: Vec::new(),
             page_tokens: 0,
             elsewhere: Vec::new(),
+            is_anew: false,
         };
         let worded = prompt::statement(character(companion), &scene, &statement, &self.settings.prompt);
         let purpose = Purpose::Statement { trigger, closing, tries: 0 };
@@ -244,6 +245,8 @@ impl<'a> Rehearsed<'a> {
             is_call: false,
             place: None,
             has_minors: false,
+            words: Default::default(),
+            described: Default::default(),
         }
     }
 

@@ -48,6 +48,7 @@ fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
         people: Vec::new(),
         page_tokens: 0,
         elsewhere: Vec::new(),
+        is_anew: false,
     };
     let scene = scene();
     bencher.bench(|| prompt::statement(character(&id, &settings), &scene, &statement, &settings.prompt));
@@ -129,6 +130,8 @@ fn scene() -> Scene {
         is_call: false,
         place: None,
         has_minors: false,
+        words: Default::default(),
+        described: Default::default(),
     }
 }
 

@@ -346,10 +346,10 @@ impl State {
         self.note_received(1);
         self.in_flight.mark(recorded.seq);
         self.traces.receive(&recorded, committed).into_iter().for_each(|record| record.emit(&self.channel));
-        let is_cleared = matches!(recorded.event, Event::Cleared);
+        let is_cleared = matches!(recorded.event, Event::Cleared { .. });
         // A caption changes nothing that a reply in progress answers.
         let is_change = matches!(&recorded.event, Event::Edited { captions, .. } if captions.is_empty());
-        if is_change || matches!(recorded.event, Event::Cleared | Event::Deleted { .. }) {
+        if is_change || matches!(recorded.event, Event::Cleared { .. } | Event::Deleted { .. }) {
             self.replies.drop_begun();
             // The endpoint's error message may quote the message that was changed.
             self.channel.context.pool.note_refusal(&self.channel.key, None);

@@ -54,6 +54,8 @@ pub struct Stretch {
     pub after: Seq,
     /// Exclusive upper bound.
     pub before: Seq,
+    /// Notes of messages up to this one are not used: the newest `clear`.
+    pub notes_after: Seq,
 }
 
 /// A question for which older messages are looked up.
@@ -200,7 +202,7 @@ impl Recall {
         };
         let (passages, mut notes, mut people, replaced) = found.await?;
         // Excludes notes from before a `clear`.
-        let is_within = |note: &Note| note.sources.iter().all(|source| *source > stretch.after);
+        let is_within = |note: &Note| note.sources.iter().all(|source| *source > stretch.notes_after);
         let is_in_force = |(of, note): &(Recalled, Arc<Note>)| {
             of.here().is_none_or(|seq| !replaced.contains(&seq) && is_within(note)) && is_usable(note)
         };

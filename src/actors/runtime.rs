@@ -15,6 +15,7 @@ pub mod platforms;
 pub mod postings;
 pub mod quarantine;
 pub mod root;
+pub mod sent_prompts;
 pub mod shard;
 pub mod startup_log;
 pub mod supervision;

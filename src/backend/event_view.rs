@@ -143,7 +143,7 @@ impl EventView {
             Event::Paused { companion, paused } => {
                 vec![("paused", with(json!({ "paused": paused }), json!({ "companion": companion })))]
             }
-            Event::Cleared => vec![("cleared", json!({}))],
+            Event::Cleared { anew } => vec![("cleared", with(json!({}), json!({ "anew": anew.then_some(true) })))],
             Event::CaughtUp { read, missed } => {
                 vec![("caught_up", with(json!({ "read": read }), json!({ "missed": missed })))]
             }

@@ -1,6 +1,7 @@
 //! Deletes all messages of a person in a guild from the record.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::ActorBackend;
 use crate::actors::erasure::deletion::{
@@ -8,11 +9,12 @@ use crate::actors::erasure::deletion::{
 };
 use crate::actors::erasure::named::forget_named;
 use crate::actors::erasure::retention::without_person;
+use crate::actors::membership::changes;
 use crate::actors::messages::writer::WriteError;
 use crate::actors::writer::requests::{remove_from_index, writer_ref};
 use crate::actors::writer::{IndexRemoval, Pace, Sweep, remove_index_entries};
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{GuildId, PersonId, Seq, Ward};
+use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::{Head, PersonMessages, ReadError};
@@ -170,6 +172,38 @@ impl ActorBackend {
             remove_from_index(&self.context, channel_key, IndexRemoval { stretch, below: Seq::NONE, people, notes: &[] }).await?;
         }
         Ok(())
+    }
+
+    /// What a person says of themselves in the rooms of a guild, by room.
+    pub(super) fn descriptions_of(&self, guild: &GuildId, person: &PersonId) -> Vec<(ChannelId, Arc<str>)> {
+        let rooms = self.context.memberships.all().into_iter().filter(|(_, membership)| membership.guild == *guild);
+        rooms.filter_map(|(channel, mut membership)| Some((channel, membership.described.remove(person)?))).collect()
+    }
+
+    /// Removes what a person says of themselves in the rooms of a guild. Returns whether there was anything.
+    pub(super) async fn forget_descriptions(&self, guild: &GuildId, person: &PersonId) -> Result<bool, Refused> {
+        let described = self.descriptions_of(guild, person);
+        for (channel, _) in &described {
+            let lock = self.context.memberships.lock().await;
+            let Some(mut membership) = self.context.memberships.get(channel) else { continue };
+            membership.described.remove(person);
+            changes::update_membership(&self.context, &lock, channel, membership).await?;
+            self.context.sent_prompts.forget(&ChannelKey::new(guild, channel));
+        }
+        if !described.is_empty() {
+            self.mark_erased(guild, person).await?;
+        }
+        Ok(!described.is_empty())
+    }
+
+    /// Notes that words of a person were erased from a record that is not only written to erase. So the database file is compacted, and backups are
+    /// replaced.
+    pub(super) async fn mark_erased(&self, guild: &GuildId, person: &PersonId) -> Result<(), Refused> {
+        // A record of this kind is only removed to erase.
+        let told = self.context.told.get(guild, person);
+        let key = key::disclosure(guild, person);
+        let write = told.map_or_else(|| Write::Remove(key.clone()), |at| Write::Put(key.clone(), encode(&at)));
+        self.write_meta(Ward::of(guild), vec![write]).await
     }
 
     /// Removes the person from usage records. Returns whether any record named the person, and the first record that cannot be read.

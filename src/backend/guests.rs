@@ -31,6 +31,7 @@ use crate::ports::backend::guest_service::{
 use crate::ports::backend::messages::RunBy;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::Stamp;
+use crate::ports::backend::room_service::RoomService as _;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::StoreError;
 
@@ -204,7 +205,11 @@ impl GuestService for ActorBackend {
     async fn leave(&self, visit: &Visit) -> Result<(), Refused> {
         let (now, cookie) = (self.context.clock.now(), visit.cookie.clone());
         let left = change(&self.context, move |all| ((), all.leave(&cookie, now).into_iter().collect()));
-        left.await.map_err(Refused::from)
+        left.await?;
+        match RoomId::of(&visit.channel) {
+            Some(room) => self.describe(&room, &PersonId::from(&*visit.name), None).await,
+            None => Ok(()),
+        }
     }
 
     async fn consume_quota(&self, visit: &Visit, amount: Amount) -> Result<(), Refused> {

@@ -189,7 +189,7 @@ impl InboundEvents for Inbound {
             .map(|(channel, membership)| ChannelKey::new(&membership.guild, &channel))
             .collect();
         let clear = |channel_key: ChannelKey| async move {
-            self.accept(&channel_key, Event::Cleared, None).await.map(drop).map_err(InboundError::from)
+            self.accept(&channel_key, Event::cleared(), None).await.map(drop).map_err(InboundError::from)
         };
         stream::iter(channel_keys).map(clear).buffer_unordered(MAX_CONCURRENT_CLEARS).try_collect().await
     }

@@ -140,7 +140,7 @@ impl MaintenanceService for ActorBackend {
         let Forget { guild, person, answers } = forget;
         let (person, ward) = (PersonId::from(&**person), Ward::of(guild));
         let listed = self.reader().listed(guild, &person).await?;
-        if listed.is_empty() {
+        if listed.is_empty() && self.descriptions_of(guild, &person).is_empty() {
             return Err(self.nobody(guild, &person).await);
         }
         let mut forgotten = Forgotten::default();
@@ -160,7 +160,7 @@ impl MaintenanceService for ActorBackend {
         let person = PersonId::from(&*person);
         let ward = Ward::of(&guild);
         // First end the visits, so that the guest can post no more messages.
-        let was_guest = self.forget_guest(&guild, &person).await?;
+        let was_guest = self.forget_guest(&guild, &person).await? | self.forget_descriptions(&guild, &person).await?;
         let listed = self.reader().listed(&guild, &person).await?;
         let removal = self.context.told.removal(&guild, &person);
         let is_unknown = listed.is_empty() && !was_guest && removal.is_none();

@@ -28,7 +28,7 @@ use crate::journal::key;
 use crate::journal::redaction::is_redacted;
 use crate::ports::audio::RecordingRefused;
 use crate::ports::backend::message_service::MessageService;
-use crate::ports::backend::messages::{Edit, Greeting, HistoryQuery, Words};
+use crate::ports::backend::messages::{Edit, Greeting, HistoryQuery, ImportedMessage, Words};
 use crate::ports::backend::record_service::RecordService as _;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
@@ -38,6 +38,9 @@ use crate::ports::store::Write;
 
 /// The longest voice note that is recorded on the page. The browser ends it a little earlier.
 const LONGEST_RECORDED: Duration = Duration::from_secs(125);
+
+/// The kind of a message that nobody says.
+const SCENE: &str = "scene";
 
 #[async_trait]
 impl MessageService for ActorBackend {
@@ -122,7 +125,7 @@ impl MessageService for ActorBackend {
     async fn greet(&self, room: &RoomId, greeting: Greeting) -> Result<Seq, Refused> {
         let (channel_key, membership) = self.room_of(room)?;
         self.check_writable(room)?;
-        let Greeting { companion, text } = greeting;
+        let Greeting { companion, text, anyway } = greeting;
         let known = self.context.memberships.companion(&channel_key.channel, &companion);
         let known = known.filter(|_| membership.companions.contains(&companion));
         let known = known.ok_or_else(|| Refused::not_found(self.not_in_room(&companion, room)))?;
@@ -141,7 +144,7 @@ impl MessageService for ActorBackend {
         // The head is read before the history, so that a message between the two reads is noticed.
         let last = self.reader().head(&channel_key).await?.last;
         let newest = HistoryQuery { after: None, before: None, limit: 1 };
-        if !self.history(room, newest).await?.messages.is_empty() {
+        if !anyway && !self.history(room, newest).await?.messages.is_empty() {
             return Err(Refused::conflict(Detail::of("refusals.not_first", json!({ "room": self.name_of(room) }))));
         }
         // Of two concurrent greetings, the first one counts.
@@ -150,6 +153,47 @@ impl MessageService for ActorBackend {
         let message = Message { id: Some(id.clone()), ..Message::new(from, text) };
         let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
         Ok(self.accept(&channel_key, event, Some(id)).await?.seq)
+    }
+
+    async fn set_scene(&self, room: &RoomId, from: Author, text: Arc<str>) -> Result<Seq, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        self.check_writable(room)?;
+        let message = Message { kind: Some(SCENE.into()), background: true, ..Message::new(from, text) };
+        let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
+        Ok(self.accept(&channel_key, event, None).await?.seq)
+    }
+
+    async fn import(&self, room: &RoomId, chat: Vec<ImportedMessage>, id: &str) -> Result<usize, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        self.check_writable(room)?;
+        let newest = self.history(room, HistoryQuery { after: None, before: None, limit: 1 }).await?.messages.pop();
+        let prefix = format!("import/{id}/");
+        if newest.is_some_and(|newest| newest.id.is_none_or(|id| !id.starts_with(&prefix))) {
+            return Err(Refused::conflict(Detail::of("refusals.not_empty", json!({ "room": self.name_of(room) }))));
+        }
+        let (memberships, channel) = (&self.context.memberships, &channel_key.channel);
+        let names = memberships.names(&channel_key.guild);
+        let now = self.context.clock.now();
+        let messages = chat.len();
+        for (number, ImportedMessage { mut from, text, is_scene, at }) in chat.into_iter().enumerate() {
+            let companion = names.as_ref().and_then(|names| names.owner(&from.name)).filter(|_| from.role == Role::Bot);
+            if let Some(known) = companion.and_then(|id| memberships.companion(channel, id)) {
+                from = Author { id: known.id.as_str().into(), name: known.name, role: Role::Companion };
+            }
+            let id: Arc<str> = format!("{prefix}{number}").into();
+            let kind = is_scene.then(|| SCENE.into());
+            let message = Message { id: Some(id.clone()), kind, background: true, ..Message::new(from, text) };
+            let said_at = at.filter(|at| *at < now);
+            let event = Event::Said { message, reply_to: None, reply: None, said_at };
+            loop {
+                match self.accept(&channel_key, event.clone(), Some(id.clone())).await {
+                    // The channel reads them more slowly than they come.
+                    Err(Refused::TooMany { retry_after, .. }) => tokio::time::sleep(retry_after).await,
+                    accepted => break accepted.map(drop)?,
+                }
+            }
+        }
+        Ok(messages)
     }
 
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {

@@ -16,6 +16,7 @@ use super::receptions::MAX_IN_ALL as MAX_EVIDENCE;
 use super::suggestions::check_guild;
 use super::usage::end_of_millisecond;
 use super::why::Scene;
+use crate::actors::runtime::sent_prompts::SentPrompt;
 use crate::domain::budget::DAY;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, GuildId, PersonId, Seq, Ward};
@@ -23,16 +24,16 @@ use crate::domain::message::{Author, Role};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
-use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
-use crate::ports::backend::messages::{FileContent, Found, History, HistoryQuery, RunBy, SearchQuery};
+use crate::ports::backend::messages::{FileContent, Found, History, HistoryQuery, PromptMessage, PromptText, RunBy, SearchQuery};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::backend::usage::{
     GuildUsage, ReceptionQuery, Receptions, Safety, SafetyFigures, SafetyMonth, Usage, UsageQuery, Used,
 };
+use crate::ports::backend::{Detail, Refused};
 use crate::story::transcript::{Markup, Transcript};
 use crate::story::{chat, script};
 
@@ -139,6 +140,19 @@ impl RecordService for ActorBackend {
         why.room = name;
         why.story.extend(scene.unreadable_line());
         Ok(why)
+    }
+
+    async fn prompt(&self, room: &RoomId, statement: Seq) -> Result<PromptText, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        let ticket = match self.reader().event(&channel_key, statement).await?.map(|recorded| recorded.event) {
+            Some(Event::Said { reply, .. }) => reply,
+            _ => None,
+        };
+        let now = self.context.clock.now();
+        let kept = ticket.and_then(|ticket| self.context.sent_prompts.get(&channel_key, ticket, now));
+        let SentPrompt { at, model, messages } = kept.ok_or_else(|| Refused::not_found(Detail::key("refusals.no_prompt")))?;
+        let messages = messages.into_iter().map(|(role, text)| PromptMessage { role: role.into(), text }).collect();
+        Ok(PromptText { at: at.into(), model, messages })
     }
 
     async fn author(&self, room: &RoomId, id: &str) -> Result<Option<Author>, Refused> {
@@ -267,12 +281,16 @@ impl RecordService for ActorBackend {
         let listed = self.reader().listed(&person.guild, &id).await?;
         let told_at = self.context.told.get(&person.guild, &id).map(rfc3339);
         let opted_out = self.context.opt_outs.holds(&person.guild, &id);
-        let is_more_known = told_at.is_some() || opted_out;
+        let described: BTreeMap<_, _> = self.descriptions_of(&person.guild, &id).into_iter().collect();
+        let is_more_known = told_at.is_some() || opted_out || !described.is_empty();
         if listed.is_empty() && !is_more_known {
             return Err(self.nobody(&person.guild, &id).await);
         }
         let now = rfc3339(self.context.clock.now());
-        let known = json!({ "guild": person.guild, "person": id, "at": now, "told_at": told_at, "opted_out": opted_out });
+        let mut known = json!({ "guild": person.guild, "person": id, "at": now, "told_at": told_at, "opted_out": opted_out });
+        if !described.is_empty() {
+            known["described"] = json!(described);
+        }
         let (mut messages, mut illegible, mut nameless) = (Vec::new(), 0, 0);
         let mut unreadable = None;
         for (no, stretches) in &listed {

@@ -15,8 +15,9 @@ use crate::actors::membership::memberships::MembershipLock;
 use crate::actors::runtime::hub;
 use crate::domain::conversation::Rules;
 use crate::domain::event::Event;
-use crate::domain::id::{CompanionId, GuildId};
+use crate::domain::id::{CompanionId, GuildId, PersonId};
 use crate::domain::names::SharedName;
+use crate::domain::room_words::MOST_DESCRIBED;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::ports::backend::live::{LiveStream, Watched};
@@ -99,6 +100,7 @@ impl RoomService for ActorBackend {
         membership.paused = paused.unwrap_or_default();
         patch.quiet_hours.apply(&mut membership.quiet_hours);
         patch.voice_notes.apply(&mut membership.voice_notes);
+        patch.words.apply(&mut membership.words);
         let mut minors = Some(membership.minors);
         patch.minors.apply(&mut minors);
         membership.minors = minors.unwrap_or_default();
@@ -186,7 +188,39 @@ impl RoomService for ActorBackend {
 
     async fn clear(&self, room: &RoomId) -> Result<(), Refused> {
         let (channel_key, _) = self.room_of(room)?;
-        self.accept(&channel_key, Event::Cleared, None).await.map(drop)
+        self.accept(&channel_key, Event::cleared(), None).await.map(drop)
+    }
+
+    async fn begin_anew(&self, room: &RoomId) -> Result<(), Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        self.accept(&channel_key, Event::Cleared { anew: true }, None).await.map(drop)
+    }
+
+    async fn description(&self, room: &RoomId, person: &PersonId) -> Result<Option<Arc<str>>, Refused> {
+        let (_, mut membership) = self.room_of(room)?;
+        Ok(membership.described.remove(person))
+    }
+
+    async fn describe(&self, room: &RoomId, person: &PersonId, text: Option<Arc<str>>) -> Result<(), Refused> {
+        let lock = self.context.memberships.lock().await;
+        let (channel_key, mut membership) = self.room_of(room)?;
+        self.check_writable(room)?;
+        let before = match &text {
+            Some(text) => membership.described.insert(person.clone(), text.clone()),
+            None => membership.described.remove(person),
+        };
+        if before == text {
+            return Ok(());
+        }
+        if membership.described.len() > MOST_DESCRIBED {
+            return Err(Refused::conflict(Detail::of("refusals.too_many_described", json!({ "most": MOST_DESCRIBED }))));
+        }
+        changes::update_membership(&self.context, &lock, &channel_key.channel, membership).await?;
+        if before.is_some() {
+            self.mark_erased(&channel_key.guild, person).await?;
+        }
+        self.context.sent_prompts.forget(&channel_key);
+        Ok(())
     }
 
     async fn state(&self, room: &RoomId) -> Result<RoomState, Refused> {
@@ -407,6 +441,7 @@ impl ActorBackend {
             quiet_hours: membership.quiet_hours,
             minors: self.context.memberships.has_minors(&channel),
             voice_notes: self.inbound.voice_notes(&channel),
+            words: self.context.words_of(&channel),
             paused: membership.paused,
             last_at,
             id,

@@ -1,10 +1,11 @@
 //! Fuzz targets for cards and pictures. Any input is either refused with a message of one line, or gives a result of limited
 //! size. The result for a card also survives an export.
 
+use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::tests::{card_chunk, companion, full, small_png, text_chunk, zlib};
-use super::{Card, Choices, draft, picture, posted, preview, read, small, write_json};
+use super::{Card, Choices, MOST_MESSAGES, draft, picture, posted, preview, read, read_chat, small, write_json};
 use crate::domain::text;
 use crate::fuzzing::{is_bounded, is_plain_line};
 use crate::settings::companion::MAX_PERSONA_BYTES;
@@ -58,6 +59,26 @@ fn survives(card: &Card, choices: &Choices) {
     let again = read(written.to_string().as_bytes()).expect("our own card");
     assert_eq!(companion(draft(&again, choices)), made, "an export changes a companion");
     assert_eq!(write_json(Some(&written), &made), written, "a second export changes the card");
+}
+
+pub fn chats() -> Vec<Vec<u8>> {
+    let first = "{\"user_name\":\"Ana\",\"character_name\":\"Mira\"}\n";
+    let dated =
+        "{\"name\":\"Mira\",\"mes\":\"{{char}}\",\"send_date\":\"October 13, 2023 8:23pm\",\"swipes\":[\"a\"],\"swipe_id\":0}\n";
+    let narrated = "{\"is_user\":true,\"mes\":\"x\",\"extra\":{\"type\":\"narrator\"},\"send_date\":1697228640000}";
+    vec![[first, dated, narrated].concat().into_bytes()]
+}
+
+pub fn chat(bytes: &[u8]) {
+    match read_chat(bytes, 100, &TimeZone::UTC) {
+        Ok(chat) => {
+            assert!((1..=MOST_MESSAGES).contains(&chat.messages.len()));
+            for message in &chat.messages {
+                assert!(is_bounded(&message.text, 101) && is_bounded(&message.name, 64) && is_plain_line(&message.name));
+            }
+        }
+        Err(error) => assert!(is_bounded(&error.to_string(), 200) && is_plain_line(&error.to_string()), "{error}"),
+    }
 }
 
 pub fn pictures() -> Vec<Vec<u8>> {

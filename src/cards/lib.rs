@@ -6,10 +6,13 @@
 //! [`write_json`] and [`write_png`] write a companion as a card and keep the card's other fields. No address in a card is ever
 //! fetched.
 //!
+//! [`read_chat`] reads a chat of SillyTavern.
+//!
 //! The versions are described by <https://github.com/malfoyslastname/character-card-spec-v2> and
 //! <https://github.com/kwaroran/character-card-spec-v3>.
 
 mod card;
+mod chat;
 mod export;
 mod file;
 #[cfg(any(test, feature = "samples"))]
@@ -33,6 +36,7 @@ use tertulia_inputs as fuzzing;
 use tertulia_settings as settings;
 
 pub use card::{Card, Form, Traits};
+pub use chat::{By, Chat, ChatMessage, MOST_MESSAGES, NotAChat, read_chat};
 pub use export::{write_json, write_png};
 pub use file::{MAX_CARD_BYTES, MAX_JSON_BYTES, read};
 pub use not_a_card::{NotACard, NotRead};

@@ -112,7 +112,11 @@ pub enum Event {
         paused: bool,
     },
     /// Everything in progress was cancelled (`clear`, docs/design/gate.md G-25). The history remains.
-    Cleared,
+    Cleared {
+        /// A new conversation began: prompts show no earlier messages, but the summary and the notes stay. Older versions drop these, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        anew: bool,
+    },
     /// After a lost connection, the missed messages were read. They precede this event. Messages that could not be read are not read later.
     CaughtUp {
         /// The number of messages that were read.
@@ -751,6 +755,10 @@ impl Event {
         Self::Deleted { messages, unnamed: Vec::new(), again: false }
     }
 
+    pub const fn cleared() -> Self {
+        Self::Cleared { anew: false }
+    }
+
     /// The event that a user requests a replacement of the newest statement.
     pub const fn again() -> Self {
         Self::Deleted { messages: Vec::new(), unnamed: Vec::new(), again: true }
@@ -767,7 +775,7 @@ impl Event {
             Self::Joined { .. }
             | Self::Left { .. }
             | Self::Paused { .. }
-            | Self::Cleared
+            | Self::Cleared { .. }
             | Self::CaughtUp { .. }
             | Self::Disclosed(_)
             | Self::Reacted { .. }

@@ -43,6 +43,7 @@ pub mod reception;
 pub mod relevance;
 pub mod repetition;
 pub mod risk;
+pub mod room_words;
 pub mod round;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;

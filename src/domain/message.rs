@@ -58,6 +58,9 @@ pub struct Message {
     /// Details of a voice note, or of its words. `None` for all other messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice_note: Option<Box<VoiceNote>>,
+    /// Whether it is only read, such as an imported message or a scene: no companion is asked about it, and it counts nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
 }
 
 /// Details of a voice note: a recording that a person sent as a message (docs/design/voice.md A-78).
@@ -190,6 +193,7 @@ impl Message {
             quoted: None,
             attachments: Vec::new(),
             voice_note: None,
+            background: false,
         }
     }
 }
@@ -387,9 +391,9 @@ impl Message {
         segments.chain(self.replaced_note())
     }
 
-    /// Whether it passes no row of the gate: backchannel, or a voice note whose words follow.
+    /// Whether it passes no row of the gate: backchannel, a voice note whose words follow, or a background message.
     pub fn passes_no_row(&self) -> bool {
-        self.is_backchannel() || self.awaits_words()
+        self.is_backchannel() || self.awaits_words() || self.background
     }
 
     /// Whether it ends a lull for `companion`. Voice messages from outside a call of this server end it for all companions.

@@ -24,16 +24,18 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
 use super::closing::Stage;
 use super::filter::Filtered;
-use super::id::{CompanionId, Seq};
+use super::id::{CompanionId, PersonId, Seq};
 use super::message::{Message, Modality, Quoted, Recalled};
 use super::moment::Moment;
 use super::note::Note;
+use super::room_words::RoomWords;
 use super::trigger::Trigger;
 use crate::policy;
 use card::for_decision;
@@ -133,6 +135,10 @@ pub struct Scene {
     pub place: Option<Place>,
     /// Whether there are minors in the channel.
     pub has_minors: bool,
+    /// The words of the room itself.
+    pub words: RoomWords,
+    /// What people of the room say of themselves.
+    pub described: BTreeMap<PersonId, Arc<str>>,
 }
 
 /// The title and topic of a channel.
@@ -246,6 +252,8 @@ pub struct StatementInput {
     pub elsewhere: Vec<(Recalled, Arc<Note>)>,
     /// The tokens for the notes about one person. 0: no notes are taken.
     pub page_tokens: usize,
+    /// Whether a new conversation began, so that notes may be of messages that the prompt does not show even if there is room for all.
+    pub is_anew: bool,
 }
 
 /// The prompt that asks whether to speak, for a combined decision and vote (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
@@ -274,7 +282,7 @@ pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementI
     let name = unmarked_name(character.name);
     let input = &statement.input;
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
-    let form = statement_form(&name, statement.is_spoken);
+    let form = statement_form(&name, statement.is_spoken, &scene.words);
     let pass = if statement.may_pass { pass_form(&name) } else { String::new() };
     let ending = paragraphs(&[&context, words.manner_for(input.trigger), &form, &pass]);
     talk::statement(&character, scene, statement, &ending, words)
@@ -301,6 +309,10 @@ pub fn statement_texts(
         texts::PEOPLE,
         texts::ELSEWHERE,
         texts::MINORS,
+        texts::ROOM,
+        texts::ROLE_PLAY,
+        texts::NOTE,
+        texts::ABOUT_THEMSELVES,
         REPEAT_WORDS,
     ];
     // The names differ.
@@ -308,12 +320,13 @@ pub fn statement_texts(
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
     let name = unmarked_name(character.name);
     let note = choose_note(input.trigger, input.stage, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
+    let form = statement_form(&name, statement.is_spoken, &scene.words);
     let scene = scene.sentences(character.id, &[], &[], words.statement_tokens);
     let [tone, manner] = [words.tone.of(character.tier), words.manner_for(input.trigger)].map(str::to_owned);
     fixed
         .map(str::to_owned)
         .into_iter()
-        .chain([context, tone, manner, statement_form(&name, statement.is_spoken), pass_form(&name), scene, spoke_lately])
+        .chain([context, tone, manner, form, pass_form(&name), scene, spoke_lately])
         .chain(note)
         .collect()
 }

@@ -210,7 +210,9 @@ impl Statement<'_> {
                     reception = reception.min(Reception::Paused);
                 }
                 Event::Said { message, reply_to, said_at, .. } => {
-                    let Some(author) = person(message).filter(|_| !message.is_event() && !message.awaits_words()) else {
+                    let Some(author) =
+                        person(message).filter(|_| !message.is_event() && !message.awaits_words() && !message.background)
+                    else {
                         continue;
                     };
                     // A message from before a lost connection may be recorded later.

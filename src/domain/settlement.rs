@@ -84,7 +84,7 @@ impl Event {
     /// Whether the event cancels all activity of this companion, because it left or the room was cleared.
     pub fn cancels(&self, companion: &CompanionId) -> bool {
         match self {
-            Self::Cleared => true,
+            Self::Cleared { .. } => true,
             Self::Left { companion: who } => who == companion,
             _ => false,
         }

@@ -14,6 +14,7 @@ use crate::domain::message::{Cut, Message, Modality, Quoted, Role};
 use crate::domain::moment::Moment;
 use crate::domain::policy;
 use crate::domain::prompt::{self, Asked, Character, Other, Place, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
+use crate::domain::room_words::{RoomWords, Style};
 use crate::domain::trigger::Trigger;
 use crate::samples;
 use crate::settings::Settings;
@@ -53,8 +54,11 @@ pub(super) fn prompt(bytes: &[u8]) {
     };
     let others = vec![Other { name: "Mira".into(), chattiness: Some(first_text.into()) }];
     let place = Some(Place { title: first_text.into(), topic: Some(first_text.into()) });
+    let is_call = bytes.len().is_multiple_of(2);
+    let of_room = RoomWords { instructions: Some(first_text.into()), style: Some(Style::RolePlay), ..RoomWords::default() };
+    let described = Default::default();
     let scene =
-        Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call: bytes.len().is_multiple_of(2), place, has_minors: true };
+        Scene { now: Moment::ZERO, zone: TimeZone::UTC, others, is_call, place, has_minors: true, words: of_room, described };
 
     let text: Arc<str> = first_text.into();
     let given = |trigger, message_count| PromptInput {
@@ -87,6 +91,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         people: Vec::new(),
         page_tokens: 0,
         elsewhere: Vec::new(),
+        is_anew: false,
     };
     let is_own = |said: &&Said| said.message.is_by(&id);
     let settled = &recent[recent.len().saturating_sub(prompt::RECENT_TURNS)..];

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::channel_key::ChannelKey;
-use crate::domain::id::{ChannelId, CompanionId, GuildId, Ward};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Ward};
 use crate::domain::moment::Moment;
+use crate::domain::room_words::RoomWords;
 use crate::ports::store::key::{Key, Kind};
 use crate::settings::companion::{Overrides, QuietHours};
 
@@ -45,6 +46,12 @@ pub struct Membership {
     /// Whether the words of all voice notes in the channel are recognised, or of none. `None`: as `speech.voice_notes` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice_notes: Option<bool>,
+    /// The words of the channel itself, as far as they are set at run time.
+    #[serde(default, skip_serializing_if = "RoomWords::are_unset")]
+    pub words: RoomWords,
+    /// What people say of themselves in this channel. Threads do not inherit it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub described: BTreeMap<PersonId, Arc<str>>,
     /// The companions in `console.rooms` when it was last read. A companion that is added there joins, and one that is removed
     /// there leaves. A companion that was removed at run time stays away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,6 +95,8 @@ impl Membership {
             quiet_hours: None,
             minors: false,
             voice_notes: None,
+            words: RoomWords::NONE,
+            described: BTreeMap::new(),
             configured: None,
             title: None,
             deleted_at: None,
@@ -106,13 +115,24 @@ impl Membership {
         self.within.as_ref().filter(|_| !self.stands_alone)
     }
 
-    /// This membership with the companions, overrides, pause, language, quiet hours, minors and voice notes of another one.
+    /// This membership with the companions, overrides, pause, language, quiet hours, minors, voice notes and words of another one.
     /// Without another one, it has no members.
     #[must_use]
     pub fn like(&self, other: Option<&Self>) -> Self {
         let empty = Self::empty(self.guild.clone(), self.created_at);
-        let Self { companions, externals, overrides, paused, language, quiet_hours, minors, voice_notes, moved_in_again, .. } =
-            other.unwrap_or(&empty).clone();
+        let Self {
+            companions,
+            externals,
+            overrides,
+            paused,
+            language,
+            quiet_hours,
+            minors,
+            voice_notes,
+            words,
+            moved_in_again,
+            ..
+        } = other.unwrap_or(&empty).clone();
         Self {
             companions,
             externals,
@@ -122,6 +142,7 @@ impl Membership {
             quiet_hours,
             minors,
             voice_notes,
+            words,
             moved_in_again,
             ..self.clone()
         }

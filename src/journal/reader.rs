@@ -540,7 +540,7 @@ impl<'a> Reader<'a> {
                 let range =
                     Range { after: Seq(seq.0.saturating_sub(1)), before: Some(seq.next()), limit: 1, newest_first: false };
                 for recorded in journal.legible(range).await?.events {
-                    cleared = cleared.max((recorded.event == Event::Cleared).then_some(recorded.seq));
+                    cleared = cleared.max(matches!(recorded.event, Event::Cleared { anew: false }).then_some(recorded.seq));
                     notes.extend(note_of(recorded));
                 }
             }

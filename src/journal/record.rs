@@ -175,7 +175,7 @@ impl Searched<'_> {
             Event::Said { message, .. } => {
                 Self::Words { at: *at, name: message.from.name.to_string().into(), text: message.text.to_string().into() }
             }
-            Event::Cleared => Self::Cleared,
+            Event::Cleared { .. } => Self::Cleared,
             _ => Self::Other,
         }
     }

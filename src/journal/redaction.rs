@@ -54,7 +54,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         | Event::Joined { .. }
         | Event::Left { .. }
         | Event::Paused { .. }
-        | Event::Cleared
+        | Event::Cleared { .. }
         | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
         | Event::LullFired { .. }

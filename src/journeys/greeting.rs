@@ -19,7 +19,7 @@ async fn empty() -> World {
 }
 
 async fn greet(world: &World, companion: &str, text: &str) -> Result<Seq, Refused> {
-    world.backend.messages.greet(&room(LOBBY), Greeting { companion: companion.into(), text: text.into() }).await
+    world.backend.messages.greet(&room(LOBBY), Greeting { companion: companion.into(), text: text.into(), anyway: false }).await
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,7 +42,7 @@ async fn a_companion_for_adults_leaves_a_room_with_minors_and_comes_back_after_t
     let marked = world.patch(LOBBY, json!({ "minors": true })).await.unwrap();
     world.say(LOBBY, "Velvet, are you there?").await;
     let state = world.state(LOBBY).await;
-    let greeting = Greeting { companion: "velvet".into(), text: "Hello, you.".into() };
+    let greeting = Greeting { companion: "velvet".into(), text: "Hello, you.".into(), anyway: true };
     let greeted = conflict(world.backend.messages.greet(&room(LOBBY), greeting).await);
     let why = world.why(LOBBY, Some("velvet"), None).await.unwrap();
     world.patch(LOBBY, json!({ "minors": false })).await.unwrap();

@@ -289,7 +289,7 @@ impl<'a> Run<'a> {
                     self.step(&channel, Input::ModelsReplaced);
                 }
             }
-            Action::Clear => self.apply_inbound(channel, Seq::NONE, Event::Cleared),
+            Action::Clear => self.apply_inbound(channel, Seq::NONE, Event::cleared()),
             Action::Edit { message, text } => {
                 self.set_text(channel, *message, text.as_str().into());
                 self.apply_inbound(

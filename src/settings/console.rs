@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Problem;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::room_words::{MOST_DEPTH, MOST_INSTRUCTIONS, MOST_NOTE, RoomWords, Style};
 
 /// The maximum number of companions in a room. One message can trigger an evaluation of each of them.
 pub const MOST_IN_A_ROOM: usize = 32;
@@ -26,12 +27,25 @@ pub struct Room {
     pub guild: GuildId,
     /// The companions in it: at most [`MOST_IN_A_ROOM`], without duplicates.
     pub companions: Vec<CompanionId>,
+    /// Instructions for all companions in the room: at most [`MOST_INSTRUCTIONS`] characters.
+    pub instructions: Option<Arc<str>>,
+    pub style: Option<Style>,
+    /// A note within the talk of each statement's prompt: at most [`MOST_NOTE`] characters.
+    pub note: Option<Arc<str>>,
+    /// The number of messages after the note: at most [`MOST_DEPTH`].
+    pub note_depth: Option<u8>,
 }
 
 impl Room {
     /// The room's channel id, `console:<id>`.
     pub fn channel(&self) -> ChannelId {
         format!("console:{}", self.id).into()
+    }
+
+    /// The words of the room itself. They apply where nothing is set at run time.
+    pub fn words(&self) -> RoomWords {
+        let Self { instructions, style, note, note_depth, .. } = self.clone();
+        RoomWords { instructions, style, note, note_depth }
     }
 }
 
@@ -57,6 +71,18 @@ impl Console {
             if room.companions.len() > MOST_IN_A_ROOM {
                 let message = format!("names {} companions, at most {MOST_IN_A_ROOM} can be in a room", room.companions.len());
                 return Err(Problem::new(format!("rooms[{index}].companions"), message));
+            }
+            let Room { instructions, note, note_depth, .. } = room;
+            for (key, text, most) in [("instructions", instructions, MOST_INSTRUCTIONS), ("note", note, MOST_NOTE)] {
+                let chars = text.as_ref().map_or(0, |text| text.chars().count());
+                if chars > most {
+                    let message = format!("has {chars} characters, at most {most} are allowed");
+                    return Err(Problem::new(format!("rooms[{index}].{key}"), message));
+                }
+            }
+            if let Some(depth) = note_depth.filter(|depth| *depth > MOST_DEPTH) {
+                let message = format!("is {depth}, must be from 0 to {MOST_DEPTH}");
+                return Err(Problem::new(format!("rooms[{index}].note_depth"), message));
             }
         }
         Ok(())

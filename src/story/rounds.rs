@@ -235,7 +235,7 @@ impl RoundCourses {
             Event::Said { message, reply: Some(_), .. } => {
                 self.spoke.insert(CompanionId::from(&*message.from.id), recorded.seq);
             }
-            Event::Cleared => self.rounds.iter_mut().for_each(|round| round.end(Outcome::Dropped, at)),
+            Event::Cleared { .. } => self.rounds.iter_mut().for_each(|round| round.end(Outcome::Dropped, at)),
             Event::Left { companion } => {
                 for round in &mut self.rounds {
                     if round.phase == Phase::Open {

@@ -134,7 +134,7 @@ impl Script<'_> {
             Event::Said { message, reply_to, reply, said_at } => {
                 if is_redacted(message) {
                     self.losses.wordless.insert(recorded.seq);
-                } else if said_at.is_some() && message.replaced_note().is_none() {
+                } else if said_at.is_some() && message.replaced_note().is_none() && !message.background {
                     self.losses.late += 1;
                 }
                 self.authors.insert(recorded.seq, message.from.id.to_string());
@@ -149,8 +149,8 @@ impl Script<'_> {
                     .is_some_and(|speech| speech.segments.iter().any(|seq| self.spoken.contains(seq)))
                 {
                     // The script contains the message as speech.
-                } else if message.awaits_words() {
-                    // The message with the words takes its place.
+                } else if message.awaits_words() || message.background {
+                    // The message with the words takes its place. Nobody is asked about a background message.
                 } else if message.from.role != Role::Companion
                     && (!is_redacted(message) || self.asked_about.contains(&recorded.seq))
                 {
@@ -176,7 +176,7 @@ impl Script<'_> {
             Event::Deleted { messages, .. } => self.losses.deleted.extend(messages),
             Event::Paused { paused, .. } => self.losses.pauses += usize::from(*paused),
             Event::CaughtUp { missed, .. } => self.losses.gaps += usize::from(missed.is_some()),
-            Event::Cleared => self.events.push(json!({ "at": at, "channel": self.channel, "clear": true })),
+            Event::Cleared { .. } => self.events.push(json!({ "at": at, "channel": self.channel, "clear": true })),
             Event::JitterDrawn { companion, next_interjection_at } => self.add_jitter(companion, 0, *next_interjection_at),
             Event::Evaluated(evaluated) => {
                 self.asked.push((evaluated.companion.clone(), evaluated.ticket, recorded.at));

@@ -354,7 +354,7 @@ pub(crate) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
         (Event::Paused { companion: Some(id), paused: true }, _) if is_own(id) => "why.moved.paused",
         (Event::Paused { companion: Some(id), paused: false }, _) if is_own(id) => "why.moved.resumed",
         (Event::Joined { companion, .. }, _) if is_own(companion) => "why.moved.joined",
-        (Event::Cleared, _) => "why.moved.cleared",
+        (Event::Cleared { .. }, _) => "why.moved.cleared",
         (_, true) => "why.moved.left",
         (_, false) => return None,
     };

@@ -71,3 +71,21 @@ for (const [kind, options] of Object.entries(KINDS)) {
     assert.deepEqual(await problems(ben), []);
   });
 }
+
+test('a guest says what companions shall know, and it goes when the guest leaves', async t => {
+  const { room, ben } = await visit(t, { companions: ['aria'] });
+  await ben.locator('#about-me').click();
+  const form = dialog(ben).locator('form');
+  await form.getByLabel('What companions should know of Ben').fill('I am the cook.');
+  await form.getByRole('button', { name: 'Save' }).click();
+  await form.getByText('Saved.').waitFor();
+  const { guild } = await it.server.call('GET', `/api/rooms/${room}`);
+  const exported = () => fetch(`${it.server.url}/api/export?guild=${guild}&person=Ben`, { headers: { authorization: `Bearer ${it.server.token}` } }).then(response => response.text());
+  assert.match(await exported(), /"described":\{"console:[^"]+":"I am the cook\."\}/u);
+
+  await ben.keyboard.press('Escape');
+  await ben.locator('#leave').click();
+  await dialog(ben).locator('button.danger:enabled').click();
+  await ben.waitForURL(/\/join/u);
+  assert.doesNotMatch(await exported(), /cook/u);
+});

@@ -232,7 +232,9 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
             people: Vec::new(),
             page_tokens: 0,
             elsewhere: Vec::new(),
+            is_anew: conversation.summary().is_anew(),
         },
         history,
+        cleared: conversation.summary().covers_after(),
     }
 }

@@ -55,7 +55,7 @@ pub async fn read(
         looked_at += page.looked_at();
         before = page.last.unwrap_or(before);
         for recorded in page.events {
-            if matches!(recorded.event, Event::Cleared) {
+            if matches!(recorded.event, Event::Cleared { .. }) {
                 break 'pages;
             }
             if used > max_tokens && recorded.seq <= counted_after {

@@ -192,6 +192,10 @@ impl Actor for Reply {
         if let Some(replacing) = replacing {
             replacing.await;
         }
+        if text.is_ok() {
+            let now = reply.context.clock.now();
+            reply.context.sent_prompts.keep(&reply.channel_key, reply.ticket, &request.newest(), now);
+        }
         let ended = ChannelMessage::ReplyEnded { ticket: reply.ticket, text, asked: request, outcome: Box::new(outcome) };
         reply.channel.cast(ended)?;
         myself.stop(None);
@@ -260,7 +264,8 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             let mut elsewhere = elsewhere::notes(&channel_key, &companion, &context).await;
             // While the lock is held, messages that were already read cannot be erased.
             let lock = history::lock(&context, &channel_key).await;
-            let Statement { input: mut statement, history: range } = source().await?;
+            let edition = lock.is_some().then(|| context.sent_prompts.edition());
+            let Statement { input: mut statement, history: range, cleared } = source().await?;
             let settings = in_force(&context, &channel_key, &companion, &model)?;
             let is_call = statement.is_spoken || statement.input.modality == Modality::Voice;
             let scene = scene(&context, &channel_key, &[&settings.id], is_call);
@@ -279,7 +284,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             if lock.is_some() {
                 elsewhere::check_again(&mut elsewhere, forgotten, &channel_key, &context);
                 statement.elsewhere = elsewhere;
-                add_history(&mut statement, &range, &settings, &scene, &channel_key, &context, &words).await;
+                add_history(&mut statement, (&range, cleared), &settings, &scene, &channel_key, &context, &words).await;
             }
             leave_out(&mut statement, &companion, &mut search.lock());
             if lock.is_some() {
@@ -293,6 +298,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             let notes: Vec<Recalled> = statement.notes.iter().chain(&statement.people).map(|(of, _)| of.clone()).collect();
             let request = statement_request(statement, &settings, &scene, channel_key.guild.clone(), &words);
             let request = files.add_to(request, text_files);
+            let request = if let Some(edition) = edition { request.with(edition) } else { request };
             let used = request.recalled.iter().filter(|of| notes.contains(of)).count();
             context.recorder.instruments().notes.add(used as u64, ["used"]);
             Some(request)
@@ -340,7 +346,7 @@ fn known_texts(statement: &StatementInput, settings: &Settings, scene: &Scene, w
 /// the journal cannot be read, the prompt has only the most recent messages. The caller holds the lock of the history.
 async fn add_history(
     statement: &mut StatementInput,
-    range: &HistoryRange,
+    (range, cleared): (&HistoryRange, Seq),
     settings: &Settings,
     scene: &Scene,
     channel_key: &ChannelKey,
@@ -368,7 +374,7 @@ async fn add_history(
             .map(|said| (said.message.from.id.clone(), said.message.from.name.clone()))
             .collect(),
         elsewhere: statement.elsewhere.clone(),
-        stretch: Stretch { after: range.after, before },
+        stretch: Stretch { after: range.after, before, notes_after: cleared },
     };
     let guild = &channel_key.guild;
     let is_heard = |from: &Author| history::is_heard(from, context, guild);

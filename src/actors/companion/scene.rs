@@ -20,5 +20,14 @@ pub(super) fn scene(context: &ActorContext, channel_key: &ChannelKey, asked: &[&
     let topic = context.platforms.of(channel).and_then(|platform| platform.topic(channel)).map(Arc::from);
     let place = title.map(|title| Place { title, topic });
     let zone = context.in_force().prompt.zone_of(guild).clone();
-    Scene { now: context.clock.now(), zone, others, is_call, place, has_minors: context.memberships.has_minors(channel) }
+    Scene {
+        now: context.clock.now(),
+        zone,
+        others,
+        is_call,
+        place,
+        has_minors: context.memberships.has_minors(channel),
+        words: context.words_of(channel),
+        described: context.memberships.described(channel),
+    }
 }

@@ -30,8 +30,16 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
     let address = Address { companions: [companion.id.clone()].into(), ..Address::default() };
     let said = Said::new(Seq(1), now, Arc::new(Message { address, ..Message::new(from, text) }));
     let guild = GuildId::from(GUILD);
-    let scene =
-        Scene { now, zone: prompt.zone_of(&guild).clone(), others: Vec::new(), is_call: false, place: None, has_minors: false };
+    let scene = Scene {
+        now,
+        zone: prompt.zone_of(&guild).clone(),
+        others: Vec::new(),
+        is_call: false,
+        place: None,
+        has_minors: false,
+        words: Default::default(),
+        described: Default::default(),
+    };
     let input = PromptInput {
         trigger: Trigger::DirectAddress,
         stage: Stage::None,
@@ -59,6 +67,7 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
         people: Vec::new(),
         page_tokens: 0,
         elsewhere: Vec::new(),
+        is_anew: false,
     };
     [
         question::request(input, companion, &scene, guild.clone(), None, prompt),

@@ -269,7 +269,7 @@ async fn change_text(
         let mut message = message;
         message.edit(text, &captions);
         let event = Event::Said { message, reply_to, reply, said_at };
-        context.recall.forget(channel_key);
+        context.forget_words(channel_key);
         events.push(Recorded { seq, at, handled, turn, event });
         redact_events(context, channel_key, events, Vec::new()).await?;
     }
@@ -293,7 +293,7 @@ async fn redact_in_batches(
     events: Vec<Recorded>,
     mut writes: Vec<Write>,
 ) -> Result<(), RewriteError> {
-    context.recall.forget(channel_key);
+    context.forget_words(channel_key);
     remove_files(context, channel_key, &events).await?;
     // A running channel that answers has dropped the text. Once the writer answers, everything that the channel wrote before is
     // stored. So no later snapshot contains the text.

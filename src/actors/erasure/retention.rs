@@ -406,8 +406,12 @@ mod tests {
     fn events_that_a_running_channel_may_not_have_handled_are_left_out() {
         let event = |seq, handled, event| Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(handled), turn: None, event };
         let made = || Event::Summarised { upto: Seq(1), text: "Talk.".into(), messages: 1 };
-        let events =
-            vec![event(1, 1, Event::Cleared), event(3, 1, made()), event(2, 2, Event::Cleared), event(4, 4, Event::Cleared)];
+        let events = vec![
+            event(1, 1, Event::cleared()),
+            event(3, 1, made()),
+            event(2, 2, Event::cleared()),
+            event(4, 4, Event::cleared()),
+        ];
         let mut restored = Restored { events: events.clone(), head: Seq(4), ..Restored::default() };
         let mut further =
             Restored { events: [&events[..], &[event(5, 2, made())]].concat(), head: Seq(5), ..Restored::default() };

@@ -197,7 +197,7 @@ async fn delete(context: &ActorContext, channel: &ChannelId) -> Result<(), Membe
     let Some(membership) = context.memberships.remove(channel) else { return Ok(()) };
     let channel_key = ChannelKey::new(&membership.guild, channel);
     close(context, &channel_key);
-    context.recall.forget(&channel_key);
+    context.forget_words(&channel_key);
     guests::remove_room(context, channel).await?;
     if let Err(error) = delete_stored(context, &channel_key).await {
         // The membership was valid before. If it no longer is, it could not be loaded at the next start either.

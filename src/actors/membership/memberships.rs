@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use crate::domain::gate::InterjectionPolicy;
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId};
 use crate::domain::moment::Moment;
 use crate::domain::names::{Names, SharedName};
 use crate::domain::policy::names::CommonNames;
 use crate::domain::policy::quiet_hours::QuietHours;
+use crate::domain::room_words::RoomWords;
 use crate::journal::membership::{External, Membership};
 use crate::settings::Problem;
 use crate::settings::companion::{Companion, CompanionDefaults, CompanionFile};
@@ -354,6 +355,17 @@ impl Memberships {
     pub fn voice_notes(&self, channel: &ChannelId) -> Option<bool> {
         let register = self.0.register.read();
         register.effective(register.channels.get(channel)?)?.voice_notes
+    }
+
+    /// The words of a channel itself that are set at run time.
+    pub fn words(&self, channel: &ChannelId) -> Option<RoomWords> {
+        let register = self.0.register.read();
+        Some(register.effective(register.channels.get(channel)?)?.words.clone())
+    }
+
+    /// What people say of themselves in a channel.
+    pub fn described(&self, channel: &ChannelId) -> BTreeMap<PersonId, Arc<str>> {
+        self.0.register.read().channels.get(channel).map(|membership| membership.described.clone()).unwrap_or_default()
     }
 
     /// The quiet hours of a channel, which apply to all its companions.

@@ -72,6 +72,7 @@ impl OptOut for OptOutService {
         self.context.told.remove(guild, person);
         if ignored {
             self.context.opt_outs.insert(guild, [person], ());
+            self.context.sent_prompts.forget_guild(guild);
         } else {
             self.context.opt_outs.remove(guild, person);
         }

@@ -25,15 +25,18 @@ pub type Source<T> = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Option<T>> + Se
 pub struct Statement {
     /// `recent` holds the most recent messages, until the history is read from the journal.
     pub input: StatementInput,
-    /// The range from which `recent` is read: everything since the newest `clear`.
+    /// The range from which `recent` is read: everything since the newest `clear` or the beginning of a new conversation.
     pub history: HistoryRange,
+    /// The newest `clear`: the summary and the notes of this prompt are from after it.
+    pub cleared: Seq,
 }
 
 impl Statement {
     /// Removes messages up to an event, which a guest in the room must not know.
     pub fn hidden_upto(mut self, hidden: Seq) -> Self {
-        self.input.input.hide_upto(hidden, self.history.after);
+        self.input.input.hide_upto(hidden, self.cleared);
         self.history.after = self.history.after.max(hidden);
+        self.cleared = self.cleared.max(hidden);
         if self.input.input.summary.is_none() {
             self.input.summary_upto = self.input.summary_upto.max(hidden);
         }

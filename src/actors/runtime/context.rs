@@ -22,8 +22,10 @@ use crate::actors::runtime::directory::{ActorKey, Directory, Registration, Sort}
 use crate::actors::runtime::hub::Hub;
 use crate::actors::runtime::moderator::Moderator;
 use crate::actors::runtime::postings::Postings;
+use crate::actors::runtime::sent_prompts::SentPrompts;
 use crate::domain::id::{ChannelId, GuildId, PersonId};
 use crate::domain::message::{Author, Role};
+use crate::domain::room_words::RoomWords;
 use crate::domain::text::one_line;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
@@ -36,7 +38,7 @@ use crate::ports::lease::{Lease, Unlimited};
 use crate::ports::rng::Rng;
 use crate::ports::store::Store;
 use crate::ports::voice_call::VoiceCalls;
-use crate::settings::Settings;
+use crate::settings::{Settings, console};
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations;
 use crate::telemetry::recorder::Recorder;
@@ -82,6 +84,8 @@ pub struct ActorContext {
     pub pictures: Pictures,
     /// The search indexes of rooms.
     pub recall: Recall,
+    /// The prompts of the newest statements.
+    pub sent_prompts: SentPrompts,
     /// One lock per channel for rewriting stored events.
     pub rewrite_locks: RewriteLocks,
     /// Whether the last attempt to compact the store failed or found too little disk space. In that case, it is unknown when
@@ -136,6 +140,19 @@ impl ActorContext {
         title.map(Arc::from).or_else(|| membership.title.clone())
     }
 
+    /// Drops what is kept in memory of a room's messages, because some of them are changed or erased.
+    pub fn forget_words(&self, channel_key: &ChannelKey) {
+        self.recall.forget(channel_key);
+        self.sent_prompts.forget(channel_key);
+    }
+
+    /// The words of a room itself. Where nothing is set at run time, those of `console.rooms`.
+    pub fn words_of(&self, channel: &ChannelId) -> RoomWords {
+        let configured = self.settings.console.rooms.iter().find(|room| room.channel() == *channel);
+        let configured = configured.map(console::Room::words).unwrap_or_default();
+        self.memberships.words(channel).unwrap_or_default().or(configured)
+    }
+
     /// A context without platforms and memberships. A failure of the store is only logged.
     pub fn new(environment: Environment) -> Self {
         let Environment { store, clock, rng, models, speech, recorder, settings, companions } = environment;
@@ -163,6 +180,7 @@ impl ActorContext {
             ),
             recorder,
             recall: Recall::new(&settings.memory),
+            sent_prompts: SentPrompts::default(),
             in_force: Arc::new(RwLock::new(settings.clone())),
             settings,
             guests: GuestBook::default(),

@@ -301,7 +301,7 @@ impl<'a> Draft<'a> {
             self.batch.writes.extend(told.map(|key| Write::Put(key, encode(&made.at))));
         }
         // The index of notes has each `clear`, too: notes from before it are not used in other rooms.
-        if let Event::Noted(_) | Event::Cleared = &made.event {
+        if let Event::Noted(_) | Event::Cleared { anew: false } = &made.event {
             self.batch.writes.push(Write::Put(key::noted(self.batch.ward, self.no, seq), encode(&())));
         }
         if let Some(figure) = figure(&made.event) {

@@ -1,27 +1,32 @@
 //! Handlers for messages: send, edit, delete, and read the history.
 
+use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json as Answer};
+use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Shared;
-use super::body::{Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath, too_large};
+use super::body::{FileBody, Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath, too_large};
 use super::guard::Caller;
-use super::problem::Problem;
+use super::problem::{Problem, off_thread};
 use super::{uploads, validation, visitor};
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::ports::backend::guest_service::{Amount, Visit};
-use crate::ports::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, SearchQuery};
+use crate::ports::backend::messages::{
+    Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, Imported, ImportedMessage, NewScene, PromptText, SearchQuery,
+};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Why};
 use crate::ports::inbound_events::InboundMessage;
+use tertulia_cards::{self as cards, By, Chat, ChatMessage, NotAChat};
 
 const MAX_MENTIONS: usize = 64;
 /// A second of a guest's voice note counts as at least one second of a microphone: Opus of speech has more bytes.
@@ -180,6 +185,72 @@ pub(super) async fn try_again(State(console): State<Shared>, MessagePath(room, s
 pub(super) async fn greet(State(console): State<Shared>, RoomPath(room): RoomPath, Json(greeting): Json<Greeting>) -> Reply {
     validation::companion_id("companion", greeting.companion.as_str())?;
     accepted(console.backend()?.messages.greet(&room, greeting).await?)
+}
+
+/// `POST /api/rooms/{room}/scenes`
+pub(super) async fn set_scene(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    RoomPath(room): RoomPath,
+    Json(scene): Json<NewScene>,
+) -> Reply {
+    let from = caller.speaker(&room, validation::name("from", &scene.from)?, &console)?;
+    let text = validation::text("text", &scene.text, console.settings.max_text_chars)?;
+    accepted(console.backend()?.messages.set_scene(&room, Author::of_name(from), text).await?)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ImportParams {
+    /// The name for the person of the chat, instead of the one in the file.
+    #[schemars(length(min = 1, max = 64))]
+    from: Option<String>,
+}
+
+/// `POST /api/rooms/{room}/import?from=`
+pub(super) async fn import(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    RoomPath(room): RoomPath,
+    QueryParams(params): QueryParams<ImportParams>,
+    FileBody(file, place): FileBody,
+) -> Result<Answer<Imported>, Problem> {
+    let from = params.from.map(|name| caller.speaker(&room, validation::name("from", &name)?, &console)).transpose()?;
+    let (most_chars, mut hasher) = (console.settings.max_text_chars, DefaultHasher::new());
+    hasher.write(&file);
+    let id = format!("{:016x}", hasher.finish());
+    let read = move || cards::read_chat(&file, most_chars, &TimeZone::UTC).map_err(not_a_chat);
+    let Chat { messages, left_out, unreadable, cut } = off_thread(read).await?;
+    drop(place);
+    let author = |by, name: String| match by {
+        By::Character => Author { id: (*name).into(), name: name.into(), role: Role::Bot },
+        By::User | By::Narrator => Author::of_name(from.clone().unwrap_or_else(|| name.into())),
+    };
+    let messages = messages.into_iter().map(|ChatMessage { by, name, text, at }| ImportedMessage {
+        from: author(by, name),
+        text: text.into(),
+        is_scene: by == By::Narrator,
+        at,
+    });
+    let messages = console.backend()?.messages.import(&room, messages.collect(), &id).await?;
+    Ok(Answer(Imported { messages, left_out, unreadable, cut }))
+}
+
+fn not_a_chat(why: NotAChat) -> Problem {
+    let code = match why {
+        NotAChat::NotText => "refusals.chat_not_text",
+        NotAChat::NoMessages => "refusals.chat_empty",
+        NotAChat::TooMany => "refusals.chat_too_long",
+    };
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, Detail::of(code, json!({ "most": cards::MOST_MESSAGES })))
+}
+
+/// `GET /api/rooms/{room}/messages/{seq}/prompt`
+pub(super) async fn prompt(
+    State(console): State<Shared>,
+    MessagePath(room, seq): MessagePath,
+) -> Result<Answer<PromptText>, Problem> {
+    Ok(Answer(console.backend()?.records.prompt(&room, seq).await?))
 }
 
 /// `POST /api/rooms/{room}/replies/{companion}/stop`

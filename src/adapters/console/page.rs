@@ -33,6 +33,7 @@ macro_rules! files {
 /// Every file of the page. `index.html` is served at `/` to operators, `guest.html` at `/` to guests, `standby.html` at `/` by a standby node,
 /// `join.html` at `/join`, `signin.html` at `/signin`, and each other file at `/page/<name>`.
 const FILES: &[(&str, &[u8])] = files![
+    "about-room.js",
     "ai.js",
     "announcements.js",
     "api.js",
@@ -273,7 +274,7 @@ impl Page {
         }
         files.extend(
             Language::ALL
-                .map(|language| File::new(format!("refusals.{}.json", language.code()), language.of_page_later().into_bytes())),
+                .map(|language| File::new(format!("later.{}.json", language.code()), language.of_page_later().into_bytes())),
         );
         Self(files.into_iter().map(|file| (file.name.clone(), file)).collect())
     }

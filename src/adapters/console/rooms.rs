@@ -1,18 +1,24 @@
 //! Handlers for rooms: list, create, change, clear, delete, and read their state.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::{Extension, Json as Answer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Shared;
-use super::body::{Json, RoomPath};
+use super::body::{Json, QueryParams, RoomPath};
+use super::guard::Caller;
 use super::problem::Problem;
 use super::validation;
-use crate::domain::id::GuildId;
+use crate::domain::id::{GuildId, PersonId};
+use crate::domain::room_words::{MOST_DEPTH, MOST_DESCRIPTION, MOST_INSTRUCTIONS, MOST_NOTE};
 use crate::ports::backend::Detail;
+use crate::ports::backend::guest_service::Amount;
 use crate::ports::backend::room::{
     Deletion, Invited, MOST_IN_A_ROOM, NewRoom, Override, Room, RoomId, RoomPatch, RoomPlan, Rooms,
 };
@@ -63,6 +69,14 @@ pub(super) async fn patch(
     if let Override::Set(title) = &mut patch.title {
         *title = validation::name("title", title)?;
     }
+    let words = &mut patch.words;
+    check_words("words.instructions", &mut words.instructions, MOST_INSTRUCTIONS)?;
+    check_words("words.note", &mut words.note, MOST_NOTE)?;
+    if let Override::Set(depth) = words.note_depth
+        && depth > MOST_DEPTH
+    {
+        return Err(Problem::invalid("words.note_depth", format!("is {depth}, must be from 0 to {MOST_DEPTH}")));
+    }
     Ok(Answer(console.backend()?.rooms.patch(&room, patch).await?))
 }
 
@@ -90,6 +104,69 @@ pub(super) async fn clear(State(console): State<Shared>, RoomPath(room): RoomPat
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// `POST /api/rooms/{room}/conversations`
+pub(super) async fn begin_anew(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<StatusCode, Problem> {
+    console.backend()?.rooms.begin_anew(&room).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PersonParams {
+    /// The name under which the person writes.
+    #[schemars(required, length(min = 1, max = 64))]
+    from: Option<String>,
+}
+
+/// What a person says of themselves in a room.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Description {
+    /// Null: nothing.
+    text: Option<Arc<str>>,
+}
+
+/// `GET /api/rooms/{room}/me?from=`
+pub(super) async fn description(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    RoomPath(room): RoomPath,
+    QueryParams(PersonParams { from }): QueryParams<PersonParams>,
+) -> Result<Answer<Description>, Problem> {
+    let from = from.ok_or_else(|| Problem::query("from", "from is missing; name who is described"))?;
+    let from = caller.speaker(&room, validation::name("from", &from)?, &console)?;
+    let text = console.backend()?.rooms.description(&room, &PersonId::from(&*from)).await?;
+    Ok(Answer(Description { text }))
+}
+
+/// What a person wants companions of a room to know of them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NewDescription {
+    /// The name under which the person writes.
+    #[schemars(length(min = 1, max = 64))]
+    from: Arc<str>,
+    /// Null: nothing.
+    #[schemars(length(min = 1, max = MOST_DESCRIPTION))]
+    text: Option<Arc<str>>,
+}
+
+/// `PUT /api/rooms/{room}/me`
+pub(super) async fn describe(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    RoomPath(room): RoomPath,
+    Json(NewDescription { from, text }): Json<NewDescription>,
+) -> Result<StatusCode, Problem> {
+    let from = caller.speaker(&room, validation::name("from", &from)?, &console)?;
+    let text = text.map(|text| validation::text("text", &text, MOST_DESCRIPTION)).transpose()?;
+    if let Some(visit) = caller.in_room(&room, &console)? {
+        // Each change is written to the store.
+        console.backend()?.guests.consume_quota(visit, Amount::Message).await?;
+    }
+    console.backend()?.rooms.describe(&room, &PersonId::from(&*from), text).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// `GET /api/rooms/{room}/state`
 pub(super) async fn state(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Answer<RoomState>, Problem> {
     Ok(Answer(console.backend()?.rooms.state(&room).await?))
@@ -100,6 +177,14 @@ pub(super) async fn find_room(console: &Shared, name: Option<String>) -> Result<
     let Some(name) = name else { return Ok(None) };
     validation::opaque_id("room", &name, MAX_ROOM_CHARS)?;
     Ok(Some(console.backend()?.rooms.find(&name).await?))
+}
+
+/// Validates a text of a room. An empty one means none.
+fn check_words(field: &str, text: &mut Override<Arc<str>>, most: usize) -> Result<(), Problem> {
+    if let Override::Set(text) = text {
+        *text = if text.trim().is_empty() { "".into() } else { validation::text(field, text, most)? };
+    }
+    Ok(())
 }
 
 fn check_members(guild: &GuildId, companions: &mut [Invited]) -> Result<(), Problem> {

@@ -69,10 +69,23 @@ pub(super) fn api() -> Api {
         .post(
             "/api/rooms/{room}/greeting",
             messages::greet,
-            "Have a companion say one of its greetings in a room where nothing was said",
+            "Have a companion say one of its greetings, in a room where nothing was said, or anyway",
             &[202],
             &[404, 409],
         )
+        .post("/api/rooms/{room}/scenes", messages::set_scene, "Write a scene into the history", &[202], &[404, 409])
+        .post("/api/rooms/{room}/import", messages::import, "Import a chat as a room's history", &[200], &[404, 409])
+        .get(
+            "/api/rooms/{room}/messages/{seq}/prompt",
+            messages::prompt,
+            "Return the prompt of one of the newest statements as it was sent",
+            &[200],
+            &[404],
+        )
+        .get("/api/rooms/{room}/me", rooms::description, "Return what a person says of themselves", &[200], &[404])
+        .for_guests()
+        .put("/api/rooms/{room}/me", rooms::describe, "Replace what a person says of themselves", &[204], &[404, 409])
+        .for_guests()
         .post(
             "/api/rooms/{room}/replies/{companion}/stop",
             messages::stop_reply,
@@ -90,6 +103,13 @@ pub(super) fn api() -> Api {
         .post("/api/rooms/{room}/states", external::vote, "Vote in an open round as an external companion", &[202], &[404, 409])
         .post("/api/rooms/{room}/statements", external::speak, "Speak as a selected external companion", &[202], &[404, 409])
         .post("/api/rooms/{room}/clear", rooms::clear, "Cancel replies and questions in progress", &[204], &[404])
+        .post(
+            "/api/rooms/{room}/conversations",
+            rooms::begin_anew,
+            "Begin a new conversation: prompts keep the summary and the notes, and show no earlier messages",
+            &[204],
+            &[404],
+        )
         .get("/api/rooms/{room}/history", messages::history, "Return messages", &[200], &[404])
         .for_guests()
         .get("/api/rooms/{room}/search", messages::search, "Search the messages of a room", &[200], &[404])

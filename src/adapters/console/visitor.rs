@@ -50,7 +50,7 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("joined", &["companion", "external"]),
     ("left", &["companion"]),
     ("paused", &["companion", "paused"]),
-    ("cleared", &[]),
+    ("cleared", &["anew"]),
     ("voice_joined", &["from", "name"]),
     ("voice_left", &["from", "name"]),
     ("evaluate", &["companion"]),

@@ -67,6 +67,7 @@ use super::rest::{Failed, File, Request};
 use super::snowflake::Snowflake;
 use crate::adapters::slots::{Slot, Slots};
 use crate::domain::id::{CompanionId, GuildId};
+use crate::domain::room_words::RoomWords;
 use crate::ports::backend::room::{Room, RoomId, VoiceNotes};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::companion_setup::CompanionSetup;
@@ -427,6 +428,7 @@ impl CommandHandler {
             companions,
             minors: false,
             voice_notes: VoiceNotes::Off,
+            words: RoomWords::NONE,
             paused: false,
             last_at: None,
             inherits_from: None,

@@ -8,7 +8,7 @@ use crate::domain::voice::segment::Kind;
 use crate::journal::reader::ReadError;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{StoryLine, Why};
-use crate::story::words::{HandingOver, handed_over, heard, voice_note};
+use crate::story::words::{HandingOver, Told, handed_over, heard, voice_note};
 
 impl Scene<'_> {
     /// The outcome of the message, or the segment of speech, with this number or id.
@@ -28,7 +28,15 @@ impl Scene<'_> {
                     let course = self.course_of(&recorded, HandingOver::Transcribing).await?;
                     (recorded, first, course)
                 }
-                None => return self.message(id, companion).await,
+                None => {
+                    let recorded = self.message_of(id).await?;
+                    if !matches!(&recorded.event, Event::Said { message, .. } if message.background) {
+                        return self.message(id, companion).await;
+                    }
+                    let told = Told::new(self.language, "why.message.background", &[]).line(&recorded, "background");
+                    let story = self.quoted(&recorded).into_iter().chain([told]).collect();
+                    return Ok(Why { message: Some(recorded.seq), story, ..Why::default() });
+                }
             },
         };
         let (event, told) = handed_over(course, self.language);
@@ -85,7 +93,7 @@ impl Scene<'_> {
                     Event::Said { message, .. } if message.sources().any(|source| source == segment.seq) => {
                         return Ok((segment.clone(), HandingOver::Done(recorded.seq)));
                     }
-                    Event::Cleared => drop(cleared.get_or_insert(recorded)),
+                    Event::Cleared { .. } => drop(cleared.get_or_insert(recorded)),
                     _ => {}
                 }
             }

@@ -58,7 +58,7 @@ impl Conversation {
                 self.fire_remaining_events(orphaned.as_slice(), notes);
             }
             Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
-            Event::Cleared => {
+            Event::Cleared { anew } => {
                 self.forget_talk();
                 self.cancel_activity(None, notes);
                 self.closing.episode = None;
@@ -68,9 +68,14 @@ impl Conversation {
                 self.acknowledgements.release();
                 self.replaceable = None;
                 // Prompts do not show earlier messages any more.
+                if *anew {
+                    self.window.entries().for_each(|entry| self.summary.count(entry));
+                    self.summary.begin_anew(seq);
+                } else {
+                    self.summary.clear(seq);
+                    self.noting.clear(seq);
+                }
                 self.window.drop_below(seq);
-                self.summary.clear(seq);
-                self.noting.clear(seq);
                 self.filtered.clear();
                 for gate in self.gates.values_mut() {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.position.handled) };
@@ -479,7 +484,7 @@ fn leaves_statements_alone(event: &Event) -> bool {
         | Event::VoiceJoined { .. }
         | Event::VoiceLeft { .. }
         | Event::Segment(_) => true,
-        Event::Said { message, .. } => message.awaits_words(),
+        Event::Said { message, .. } => message.awaits_words() || message.background,
         _ => false,
     }
 }

@@ -19,6 +19,10 @@ impl Conversation {
 
     /// Applies a message. A statement may fulfil an owed reply.
     pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
+        if entry.message.background {
+            drop(self.push_declined(entry, world));
+            return;
+        }
         if entry.message.is_event() {
             return self.apply_event(entry, world, notes);
         }

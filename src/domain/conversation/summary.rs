@@ -39,6 +39,9 @@ pub struct Summary {
     /// The newest `clear`, or the end of a text that expired after it. Nothing up to this event is summarised.
     #[serde(default)]
     from: Seq,
+    /// The newest beginning of a new conversation. Prompts show no messages up to this event, but the text.
+    #[serde(default, skip_serializing_if = "is_none")]
+    anew: Seq,
     /// The newest event that a removed text covered. A deletion removed the text. The summary is made again up to this event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     remade_upto: Option<Seq>,
@@ -62,9 +65,20 @@ impl Summary {
         }
     }
 
-    /// The newest `clear`, or the end of a text that expired after it. Prompts show nothing up to this event.
+    /// The newest `clear`, the end of a text that expired after it, or the newest beginning of a new conversation. Prompts show no messages up to
+    /// this event.
     pub fn begins_after(&self) -> Seq {
+        self.from.max(self.anew)
+    }
+
+    /// The newest `clear`, or the end of a text that expired after it. The text covers nothing up to this event, and notes from before it are not used.
+    pub fn covers_after(&self) -> Seq {
         self.from
+    }
+
+    /// Whether a new conversation began after the newest `clear`.
+    pub fn is_anew(&self) -> bool {
+        self.anew > self.from
     }
 
     /// The range to summarise next, if a summary is due: the events after the first number, up to the second.
@@ -127,6 +141,14 @@ impl Summary {
         *self = Self { upto: seq, counted: seq, from: seq, ..Self::default() };
     }
 
+    /// Handles the beginning of a new conversation at this event. What is not summarised yet is summarised now.
+    pub(super) fn begin_anew(&mut self, seq: Seq) {
+        self.anew = seq;
+        if self.counted > self.upto {
+            (self.remade_upto, self.retry_behind) = (Some(self.counted), 0);
+        }
+    }
+
     /// Removes a text that covers only expired events, which are below this number. Returns whether it was removed.
     pub(super) fn expire(&mut self, below: Seq) -> bool {
         let is_expired = self.upto < below && self.text.take().is_some();
@@ -135,6 +157,11 @@ impl Summary {
         }
         is_expired
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(seq: &Seq) -> bool {
+    *seq == Seq::NONE
 }
 
 #[cfg(test)]
@@ -207,6 +234,20 @@ mod tests {
         (10..=12).for_each(|seq| summary.count(&entry(seq, "hi")));
 
         assert_eq!((summary.text.as_deref(), summary.due(LIMITS)), (None, Some((Seq(9), Seq(12)))));
+    }
+
+    #[test]
+    fn a_new_conversation_keeps_the_summary_and_adds_the_rest_to_it() {
+        let mut summary = counted(3);
+        summary.apply(Seq(3), &"Before.".into(), 3);
+        summary.count(&entry(4, "hi"));
+
+        summary.begin_anew(Seq(9));
+
+        assert_eq!((summary.text.as_deref(), summary.due(LIMITS)), (Some("Before."), Some((Seq(3), Seq(4)))));
+        assert_eq!((summary.begins_after(), summary.covers_after()), (Seq(9), Seq(0)));
+        summary.clear(Seq(12));
+        assert_eq!((summary.text.as_deref(), summary.is_anew()), (None, false));
     }
 
     fn counted(messages: u64) -> Summary {

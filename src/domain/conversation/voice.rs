@@ -360,7 +360,7 @@ pub(super) fn call_event(recorded: &Recorded) -> Option<CallEvent> {
             CallEvent::Segment(heard, segment.clone())
         }
         Event::Deleted { messages, .. } => CallEvent::Deleted(messages.clone()),
-        Event::Cleared => CallEvent::Cleared,
+        Event::Cleared { .. } => CallEvent::Cleared,
         _ => return None,
     })
 }

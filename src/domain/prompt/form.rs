@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::answer_or_pass::MARKER;
 use crate::closing::Stage;
 use crate::policy::prompt::Prompt as Words;
+use crate::room_words::RoomWords;
 use crate::vote::{MOST_IMPORTANCE, MOST_MOOD};
 
 /// The format of a vote: two examples and a line for each of its [fields](vote_fields). There is one example for each decision, so that neither is
@@ -125,11 +126,16 @@ pub(super) fn pass_form(name: &str) -> String {
     )
 }
 
-pub(super) fn statement_form(name: &str, is_spoken: bool) -> String {
+pub(super) fn statement_form(name: &str, is_spoken: bool, room: &RoomWords) -> String {
     let form = if is_spoken {
         format!(
             "Write what {name} says now, aloud, in whole sentences as people say them. Write only the words: no lists, \
               links, emoji or Markdown, no name before them, no quotation marks around them, no JSON."
+        )
+    } else if room.is_role_play() {
+        format!(
+            "Write what {name} does and says now, in one to three paragraphs: actions between *asterisks*, speech as plain \
+             text. Play nobody else. No name before it, no JSON."
         )
     } else {
         format!(

@@ -3,11 +3,12 @@
 use super::card::Card;
 use super::data::{char_weight, cut_middle, escape_into, escaped_weight, unmarked_name, unseparated, weight};
 use super::line::Reader;
-use super::texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_SHORT, MAX_SENTENCE_WEIGHT, NEW, SHORT_SCENE_WEIGHT};
+use super::texts::{FRAME_WEIGHT, HOW_TO_READ, HOW_TO_READ_SHORT, MAX_SENTENCE_WEIGHT, NEW, ROLE_PLAY, ROOM, SHORT_SCENE_WEIGHT};
 use super::transcript::transcript;
 use super::{Character, Prompt, Said, Scene, tokens};
 use crate::id::CompanionId;
 use crate::policy;
+use crate::room_words::RoomWords;
 use crate::trigger::Trigger;
 
 /// The parts of the system message that depend on the character.
@@ -19,26 +20,50 @@ pub(super) struct System {
 }
 
 /// The system message of a prompt with this many tokens. The weight `reserved` is left for other fixed texts. Chattiness and tone each get at most a
-/// quarter of the room that the card leaves.
-pub(super) fn system(character: &Character<'_>, card: &Card<'_>, how_to_read: &str, reserved: usize, tokens: usize) -> System {
+/// quarter of the room that the card leaves, and so do the room's instructions, which stand below everything else.
+pub(super) fn system(
+    character: &Character<'_>,
+    card: &Card<'_>,
+    how_to_read: &str,
+    room_words: &RoomWords,
+    reserved: usize,
+    tokens: usize,
+) -> System {
     let opening = format!("You are {}.", unmarked_name(character.name));
     let fixed = weight(&opening) + weight(card.tier) + weight(how_to_read) + reserved + FRAME_WEIGHT;
     let room = (tokens * 4).saturating_sub(fixed + weight(&card.text));
     let chattiness = cut_middle(character.chattiness.trim(), room / 4, char_weight);
     let tone = cut_middle(card.tone, room / 4, char_weight);
     let (chattiness, tone) = (unseparated(&chattiness), unseparated(&tone));
+    let of_room = of_room(room_words, room / 4);
 
     // Most cards begin with these words.
     let opening = if card.text.starts_with(&*opening) { "" } else { &opening };
     let personality =
         if chattiness.is_empty() { String::new() } else { format!("Your conversational personality: {chattiness}") };
     let tones = paragraphs(&[card.tier, &tone]);
-    let parts = [("instructions", how_to_read), (card.part, &*card.text), ("chattiness", &*chattiness), ("tone", &*tones)];
+    let parts = [
+        ("instructions", how_to_read),
+        (card.part, &*card.text),
+        ("chattiness", &*chattiness),
+        ("tone", &*tones),
+        ("room", &*of_room),
+    ];
     System {
-        text: paragraphs(&[opening, &card.text, &personality, &tones, how_to_read]),
+        text: paragraphs(&[opening, &card.text, &personality, &tones, how_to_read, &of_room]),
         sizes: sizes(&parts),
-        left: room - weight(&chattiness) - weight(&tone),
+        left: room - weight(&chattiness) - weight(&tone) - weight(&of_room),
     }
+}
+
+/// The style and the instructions of a room, in at most this weight.
+pub(super) fn of_room(words: &RoomWords, most: usize) -> String {
+    let style = if words.is_role_play() && weight(ROLE_PLAY) <= most { ROLE_PLAY } else { "" };
+    let frame = weight(&paragraphs(&[ROLE_PLAY, ROOM, &block("room-instructions", "\n")])) + 2;
+    let text = cut_middle(words.instructions(), most.saturating_sub(frame), char_weight);
+    let instructions = if text.is_empty() { String::new() } else { format!("{}\n", unseparated(&text)) };
+    let heading = if instructions.is_empty() { "" } else { ROOM };
+    paragraphs(&[style, heading, &block("room-instructions", &instructions)])
 }
 
 /// The content of a decision's prompt.
@@ -66,7 +91,7 @@ pub(super) fn decision(
         false => (HOW_TO_READ, usize::MAX),
     };
     let how_to_read = paragraphs(&[shown.scene.audience(), how_to_read]);
-    let system = system(character, card, &how_to_read, weight(ending), words.decision_tokens);
+    let system = system(character, card, &how_to_read, &shown.scene.words, weight(ending), words.decision_tokens);
     question(system, shown, character.id, Some(Reader { id: character.id, name: character.name }), ending, scene_room)
 }
 

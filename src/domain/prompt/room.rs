@@ -9,6 +9,7 @@ use super::texts::{
 };
 use crate::closing::Stage;
 use crate::policy::prompt::Prompt as Words;
+use crate::room_words::RoomWords;
 use crate::trigger::Trigger;
 
 /// A prompt with less weight than this is small, because of a model with a small context or a long persona.
@@ -69,7 +70,9 @@ fn frame_weight(words: &Words, name: usize) -> usize {
 /// The maximum weight of the fixed texts at the end of a statement's prompt, for any trigger. A small prompt has the optional ones only if they fit.
 pub(super) fn statement_ending_weight(words: &Words, name: usize) -> usize {
     let manners = longest(&Trigger::ALL.map(|trigger| words.manner_for(trigger)));
-    let form = weight(&statement_form("", false)).max(weight(&statement_form("", true))) + name;
+    let room = RoomWords::default();
+    // That of a role-play is shorter.
+    let form = weight(&statement_form("", false, &room)).max(weight(&statement_form("", true, &room))) + name;
     longest_context(words, name) + manners + form + if is_small(words) { 0 } else { statement_texts_weight() }
 }
 

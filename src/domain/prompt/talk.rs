@@ -1,22 +1,26 @@
 //! Builds the prompt of a statement: the talk as turns, as models are trained to read it, followed by all parts that change from one statement to the
 //! next (docs/adr/0013-statements-as-turns.md).
 
+use std::collections::BTreeSet;
+
 use jiff::tz::TimeZone;
 
 use super::card::for_statement;
-use super::data::{char_weight, cut_middle, plain_words, unmarked_name, weight};
+use super::data::{
+    char_weight, cut_middle, escape_into, escaped_weight, plain_name, plain_words, unmarked_name, unseparated, weight,
+};
 use super::form::pass_form;
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
 use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end, short_line};
 use super::note::choose_note;
 use super::recalled::{self, Found};
 use super::room::{SMALL, how_to_read_turns, is_small, statement_ending_weight, statement_name_weight};
-use super::texts::{ELSEWHERE, FRAME_WEIGHT, MISSED, NEW, OPENING, PEOPLE, REASON, SUMMARY};
+use super::texts::{ABOUT_THEMSELVES, ELSEWHERE, FRAME_WEIGHT, MISSED, NEW, NOTE, OPENING, PEOPLE, REASON, SUMMARY};
 use super::transcript::left_out;
 use super::window::first_shown;
 use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
-use crate::id::Seq;
-use crate::message::{Author, Recalled};
+use crate::id::{PersonId, Seq};
+use crate::message::{Author, Recalled, Role};
 use crate::policy::prompt::Prompt as Words;
 
 /// The maximum weight of all parts that change from one statement to the next.
@@ -103,7 +107,8 @@ pub(super) fn statement(
     let mut situation = situation(character, scene, statement, ending, words, &talk);
     for halvings in 0..if talk.system.left < SMALL { MOST_HALVINGS } else { 0 } {
         // In a small prompt, more messages are worth more than a stable beginning. The talk gets all room that the situation leaves.
-        let room = (talk.system.left + talk.reserved + FRAME_WEIGHT).saturating_sub(weight(&situation.text) + MAX_FRAME_OF_TALK);
+        let taken = weight(&situation.text) + weight(&talk.note) + MAX_FRAME_OF_TALK;
+        let room = (talk.system.left + talk.reserved + FRAME_WEIGHT).saturating_sub(taken);
         talk.shown = shown(&talk.talk, talk.new_from, form(&talk.talk, character, words), &scene.zone, room, Begin::AtOldest);
         let is_enough = talk.shown.len() >= KEPT_IN_SMALL.min(talk.talk.len());
         if !is_enough && halvings + 1 < MOST_HALVINGS {
@@ -116,7 +121,8 @@ pub(super) fn statement(
     }
     let begin = talk.talk.len() - talk.shown.len();
     let new_from = talk.new_from.saturating_sub(begin);
-    let turns = turns(&talk.shown, new_from, &situation.text);
+    let note_at = talk.shown.len().saturating_sub(scene.words.depth());
+    let turns = turns(&talk.shown, new_from, (&talk.note, note_at), &situation.text);
     let size = |items: &[Item<'_>]| items.iter().map(|item| tokens(&item.text) + tokens(&item.cut)).sum();
     let (before, after) = talk.shown.split_at(new_from);
     let sizes_of_talk =
@@ -159,6 +165,7 @@ fn situation(
     let summary = quoted(input.summary.as_deref(), changing / 2);
     let reason = quoted(reason.as_deref(), changing / 8);
     let [earlier, new] = [&talk[begin..begin + new_from], &talk[begin + new_from..]];
+    let themselves = themselves(scene, &talk[begin..], changing / 4);
     let scene = scene.sentences(character.id, earlier, new, changing / 4);
     let found = Found { messages: &statement.recalled, notes: &statement.notes };
     let people_room = if statement.people.is_empty() { 0 } else { people_room(statement).min(recall_room / 2) };
@@ -178,6 +185,8 @@ fn situation(
         heading(&people, PEOPLE),
         &block("people", &people),
         if recalled.iter().any(|of| of.here().is_none()) { ELSEWHERE } else { "" },
+        heading(&themselves, ABOUT_THEMSELVES),
+        &block("about-themselves", &themselves),
         &scene,
         if has_missed { MISSED } else { "" },
         heading(&reason, REASON),
@@ -189,12 +198,30 @@ fn situation(
         ("summary", &*summary),
         ("recalled", &older),
         ("people", &people),
+        ("about_themselves", &themselves),
         ("scene", &scene),
         ("reason", &reason),
         ("notes", &note),
         ("question", ending),
     ]);
     Situation { text, sizes, recalled }
+}
+
+/// What the authors of these messages say of themselves, a line each, those who spoke last first.
+fn themselves(scene: &Scene, talk: &[&Said], most: usize) -> String {
+    let (mut lines, mut seen) = (String::new(), BTreeSet::new());
+    let most = if scene.described.is_empty() { 0 } else { most.saturating_sub(weight(ABOUT_THEMSELVES)) };
+    for from in talk.iter().rev().map(|said| &said.message.from).filter(|from| from.role == Role::Person) {
+        let Some(text) = scene.described.get(&PersonId::from(&*from.id)).filter(|_| seen.insert(&*from.id)) else { continue };
+        let mut line = "{\"from\":\"".to_owned();
+        escape_into(&mut line, &plain_name(&from.name));
+        line.push_str("\",\"text\":\"");
+        let Some(room) = most.checked_sub(weight(&lines) + weight(&line) + 3) else { break };
+        escape_into(&mut line, &cut_middle(text, room, escaped_weight));
+        line.push_str("\"}\n");
+        lines.push_str(&line);
+    }
+    lines
 }
 
 /// The maximum weight of notes about people: those about three of them.
@@ -209,6 +236,8 @@ struct Talk<'a> {
     reserved: usize,
     /// The maximum weight of the parts that change from one statement to the next.
     changing: usize,
+    /// The room's note, as it stands within the talk.
+    note: String,
     /// All messages that could be shown, oldest first.
     talk: Vec<&'a Said>,
     /// The index of the first new message.
@@ -223,16 +252,18 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     let pass = if statement.may_pass { weight(&pass_form(&unmarked_name(character.name))) } else { 0 };
     let reserved = statement_ending_weight(words, statement_name_weight(character.name, words)) + pass;
     let how_to_read = paragraphs(&[scene.audience(), how_to_read_turns(words)]);
-    let system = system(character, &for_statement(character, words), &how_to_read, reserved, words.statement_tokens);
+    let system =
+        system(character, &for_statement(character, words), &how_to_read, &scene.words, reserved, words.statement_tokens);
     let changing = (system.left / 3).min(MAX_CHANGING_WEIGHT);
-    let room = system.left - changing;
+    let note = note_of(scene, system.left / 8);
+    let room = (system.left - changing).saturating_sub(weight(&note));
     let talk: Vec<&Said> = input.recent.iter().chain(&input.buffer).collect();
     let form = form(&talk, character, words);
     let is_own = |said: &&Said| said.message.is_by(character.id);
     let new_from = talk.iter().rposition(is_own).map_or(0, |own| own + 1).max(input.recent.len());
     let mut recall_room = (words.recall_tokens * 4 + people_room(statement)).min(room / 2);
     let mut shown = self::shown(&talk, new_from, form, &scene.zone, room, Begin::Seldom);
-    if shown.len() == talk.len() && *left_out == 0 && statement.elsewhere.is_empty() {
+    if shown.len() == talk.len() && *left_out == 0 && statement.elsewhere.is_empty() && !statement.is_anew {
         recall_room = 0;
     }
     if recall_room > 0 {
@@ -242,7 +273,7 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
         recall_room = recall_room.min(room.saturating_sub((kept + MAX_FRAME_OF_TALK) * 4 / 3).max(room / 6));
         shown = self::shown(&talk, new_from, form, &scene.zone, room - recall_room, Begin::Seldom);
     }
-    Talk { system, reserved, changing, talk, new_from, shown, recall_room }
+    Talk { system, reserved, changing, note, talk, new_from, shown, recall_room }
 }
 
 fn form<'a>(talk: &'a [&'a Said], character: &Character<'a>, words: &Words) -> Form<'a> {
@@ -287,11 +318,26 @@ fn shown<'a>(talk: &[&'a Said], new_from: usize, form: Form<'_>, zone: &TimeZone
     shown
 }
 
-/// The talk as alternating turns. The first and the last are user turns. The last one ends with the situation.
-fn turns(shown: &[Item<'_>], new_from: usize, situation: &str) -> Vec<Turn> {
+/// The room's note with its heading, in at most this weight. Empty if there is none.
+fn note_of(scene: &Scene, most: usize) -> String {
+    let frame = weight(NOTE) + 2 * weight("</room-note>\n") + 4;
+    let note = cut_middle(scene.words.note(), most.saturating_sub(frame), char_weight);
+    if note.is_empty() {
+        String::new()
+    } else {
+        format!("{NOTE}\n{}\n", block("room-note", &format!("{}\n", unseparated(&note))))
+    }
+}
+
+/// The talk as alternating turns. The first and the last are user turns. The last one ends with the situation. The note stands before the message at
+/// its index.
+fn turns(shown: &[Item<'_>], new_from: usize, (note, note_at): (&str, usize), situation: &str) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     let mut user = String::new();
     for (at, item) in shown.iter().enumerate() {
+        if at == note_at {
+            user.push_str(note);
+        }
         if item.is_own {
             match turns.last_mut() {
                 Some(Turn::Own(own)) if user.is_empty() => {
@@ -315,6 +361,9 @@ fn turns(shown: &[Item<'_>], new_from: usize, situation: &str) -> Vec<Turn> {
             }
             user.push_str(&item.text);
         }
+    }
+    if note_at == shown.len() {
+        user.push_str(note);
     }
     user.push_str(if user.is_empty() { "" } else { "\n" });
     user.push_str(situation);

@@ -11,6 +11,7 @@ use crate::samples::{self, NOON};
 mod cards;
 mod decisions;
 mod hostile;
+mod of_room;
 mod short;
 mod statements;
 mod together;
@@ -107,6 +108,7 @@ fn speaking(input: PromptInput) -> StatementInput {
         people: Vec::new(),
         page_tokens: 0,
         elsewhere: Vec::new(),
+        is_anew: false,
     }
 }
 
@@ -135,8 +137,16 @@ fn character<'a>() -> Character<'a> {
 
 /// A chat at noon, with nobody else.
 fn scene() -> &'static Scene {
-    static SCENE: Scene =
-        Scene { now: NOON, zone: TimeZone::UTC, others: Vec::new(), is_call: false, place: None, has_minors: false };
+    static SCENE: Scene = Scene {
+        now: NOON,
+        zone: TimeZone::UTC,
+        others: Vec::new(),
+        is_call: false,
+        place: None,
+        has_minors: false,
+        words: RoomWords::NONE,
+        described: BTreeMap::new(),
+    };
     &SCENE
 }
 

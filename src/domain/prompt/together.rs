@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::card::for_decision;
 use super::data::{unmarked_name, weight};
 use super::form::{Extra, votes_form};
-use super::frame::{self, System, context, paragraphs, system};
+use super::frame::{self, System, context, of_room, paragraphs, system};
 use super::line::tag_of;
 use super::note::choose_note;
 use super::texts::{HOW_TO_READ_TOGETHER, TOGETHER};
@@ -14,6 +14,7 @@ use crate::closing::Stage;
 use crate::id::Seq;
 use crate::message::Role;
 use crate::policy::prompt::Prompt as Words;
+use crate::room_words::RoomWords;
 
 /// A companion that is asked together with others, with the input of its own question.
 #[derive(Clone, Copy, Debug)]
@@ -37,11 +38,12 @@ pub fn votes(asked: &[Asked<'_>], scene: &Scene, words: &Words) -> Prompt {
     );
     let questions: Vec<String> = asked.iter().map(|one| question(one, &new, words)).collect();
     let ending = paragraphs(&["What each of them is asked, as if it were asked alone:", &questions.join("\n"), &form]);
-    let instructions = paragraphs(&[TOGETHER, scene.audience(), HOW_TO_READ_TOGETHER]);
+    let of_room = of_room(&scene.words, words.decision_tokens / 2);
+    let instructions = paragraphs(&[TOGETHER, scene.audience(), HOW_TO_READ_TOGETHER, &of_room]);
     let fixed = weight(&instructions) + weight(&form);
     let described = asked.iter().zip(&questions).map(|(one, question)| {
         let card = for_decision(&one.character, words);
-        system(&one.character, &card, "", fixed + weight(question), words.decision_tokens)
+        system(&one.character, &card, "", &RoomWords::default(), fixed + weight(question), words.decision_tokens)
     });
     let shown = frame::Shown { summary: first.input.summary.as_deref(), earlier: &earlier, new: &new, note: "", scene };
     frame::question(joined(instructions, asked, described), &shown, first.character.id, None, &ending, usize::MAX)

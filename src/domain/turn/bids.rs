@@ -64,7 +64,7 @@ impl Bids {
                 let is_target = |bid: &Bid| companion.as_ref().is_none_or(|companion| bid.companion == *companion);
                 self.end(Ending::Paused, |bid| bid.phase <= Phase::Selected && is_target(bid));
             }
-            Event::Cleared => self.end(Ending::Cleared, |_| true),
+            Event::Cleared { .. } => self.end(Ending::Cleared, |_| true),
             Event::StageChanged { companion, to: Stage::Terminal, .. } => {
                 // A question about an address by a person opens the conversation again.
                 let withdraws = |bid: &Bid| bid.phase == Phase::Selected || bid.phase < Phase::Selected && !bid.is_called;

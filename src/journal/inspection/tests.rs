@@ -15,7 +15,7 @@ fn all() -> Vec<(Key, Vec<u8>)> {
     let channel_key = ChannelKey::new(&guild, &channel);
     let ward = channel_key.ward();
     let (seq, at) = (Seq(3), Moment::from_micros(5));
-    let event = Recorded { seq, at, handled: seq, turn: None, event: Event::Cleared };
+    let event = Recorded { seq, at, handled: seq, turn: None, event: Event::cleared() };
     let used = UsageRecord { at, channel: channel.clone(), used: Used::Statement { companion: "aria".into() } };
     let dead_letter = DeadLetterRecord {
         guild: guild.clone(),

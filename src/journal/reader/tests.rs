@@ -252,7 +252,7 @@ fn journal(events: u64) -> TestStore {
     store.put(key::channel_name(&lobby()), encode(&NO.0));
     store.put(Key::head(ward, NO), encode_number(Seq(events)));
     for seq in (1..=events).map(Seq) {
-        let recorded = Recorded { at: Moment::from_micros(seq.0), ..recorded(seq.0, Event::Cleared) };
+        let recorded = Recorded { at: Moment::from_micros(seq.0), ..recorded(seq.0, Event::cleared()) };
         store.put(Key::event(ward, NO, seq), encode_event(&recorded));
     }
     store

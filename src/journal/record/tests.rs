@@ -17,7 +17,7 @@ fn an_event_reads_as_it_was_written() {
 #[test]
 fn an_inbound_event_is_its_own_handled_event() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
-    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(7), turn: None, event: Event::Cleared };
+    let recorded = Recorded { seq: Seq(7), at: Moment::from_micros(5), handled: Seq(7), turn: None, event: Event::cleared() };
 
     let read = decode_event(&key, &encode_event(&recorded));
 

@@ -48,7 +48,7 @@ async fn found(world: &World, room: usize) -> BTreeSet<String> {
         now: Moment::ZERO.zoned(&TimeZone::UTC),
         people: BTreeMap::new(),
         elsewhere: Vec::new(),
-        stretch: Stretch { after: Seq::NONE, before: Seq(u64::MAX) },
+        stretch: Stretch { after: Seq::NONE, before: Seq(u64::MAX), notes_after: Seq::NONE },
     };
     let key = channel_key(ROOMS[room]);
     let is_heard = |from: &Author| is_heard(from, &world.context, &key.guild);

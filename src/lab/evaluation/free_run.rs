@@ -163,6 +163,8 @@ impl Asking<'_> {
             is_call: false,
             place: None,
             has_minors: false,
+            words: Default::default(),
+            described: Default::default(),
         };
         let request = question::request(input, self.companion, &scene, guild, self.companion.brief.as_deref(), words);
         let is_repeat = self.last.replace(evaluated.ticket) == Some(evaluated.ticket);

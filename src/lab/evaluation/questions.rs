@@ -102,6 +102,8 @@ impl Room {
             is_call: false,
             place: None,
             has_minors: false,
+            words: Default::default(),
+            described: Default::default(),
         };
         question::request(self.input(n, settings), &self.companion, &scene, guild, self.companion.brief.as_deref(), words)
     }

@@ -26,7 +26,8 @@ use crate::backend::maintenance_service::MaintenanceService;
 use crate::backend::memory_service::{MemoryService, Notes, NotesAbout};
 use crate::backend::message_service::MessageService;
 use crate::backend::messages::{
-    Edit, FileContent, Found, Greeting, History, HistoryMessage, HistoryQuery, MessageFile, RunBy, SearchQuery, Words,
+    Edit, FileContent, Found, Greeting, History, HistoryMessage, HistoryQuery, ImportedMessage, MessageFile, PromptText, RunBy,
+    SearchQuery, Words,
 };
 use crate::backend::record_service::RecordService;
 use crate::backend::room::{
@@ -48,6 +49,7 @@ use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::price::{Price, UnitPrice};
 use crate::domain::reception::Reception;
+use crate::domain::room_words::RoomWords;
 use crate::domain::service::Service;
 use crate::domain::token_usage::TokenUsage;
 use crate::domain::trigger::Trigger;
@@ -153,6 +155,7 @@ impl FakeRoom {
             quiet_hours: self.quiet_hours,
             minors: false,
             voice_notes: VoiceNotes::Off,
+            words: RoomWords::default(),
             paused: self.paused,
             last_at: self.messages.last().map(|message| message.at),
         }
@@ -543,6 +546,18 @@ impl RoomService for FakeBackend {
         self.with_room(id, |_| Ok(()))
     }
 
+    async fn description(&self, id: &RoomId, _: &PersonId) -> Result<Option<Arc<str>>, Refused> {
+        self.with_room(id, |_| Ok(None))
+    }
+
+    async fn describe(&self, id: &RoomId, _: &PersonId, _: Option<Arc<str>>) -> Result<(), Refused> {
+        self.with_room(id, |_| Ok(()))
+    }
+
+    async fn begin_anew(&self, id: &RoomId) -> Result<(), Refused> {
+        self.with_room(id, |_| Ok(()))
+    }
+
     async fn state(&self, id: &RoomId) -> Result<RoomState, Refused> {
         if id.as_str() == "slow" {
             self.entered.notify_one();
@@ -716,6 +731,17 @@ impl MessageService for FakeBackend {
         })
     }
 
+    async fn set_scene(&self, id: &RoomId, from: Author, text: Arc<str>) -> Result<Seq, Refused> {
+        self.with_room(id, |room| {
+            let message = HistoryMessage { kind: Some("scene".into()), ..room.typed(from.name, text) };
+            Ok(room.store(message))
+        })
+    }
+
+    async fn import(&self, id: &RoomId, chat: Vec<ImportedMessage>, _: &str) -> Result<usize, Refused> {
+        self.with_room(id, |_| Ok(chat.len()))
+    }
+
     async fn vote(&self, id: &RoomId, state: State) -> Result<(), Refused> {
         self.with_room(id, |room| room.check_external(&state.from, &state.message_id))
     }
@@ -814,6 +840,10 @@ impl RecordService for FakeBackend {
         let story = vec![StoryLine { at: NOON.into(), seq: None, event: "message".into(), text, setting: None }];
         let waiting_for = self.probe().waiting_for.clone();
         Ok(Why { room: query.room.as_str().into(), story, waiting_for, ..Why::default() })
+    }
+
+    async fn prompt(&self, id: &RoomId, _: Seq) -> Result<PromptText, Refused> {
+        self.with_room(id, |_| Err(Refused::not_found("the prompt of this message is not kept")))
     }
 
     async fn author(&self, id: &RoomId, message: &str) -> Result<Option<Author>, Refused> {

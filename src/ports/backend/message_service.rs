@@ -1,11 +1,14 @@
 //! Messages of rooms that people and external companions post, edit and delete.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
-use super::messages::{Edit, Greeting, Words};
+use super::messages::{Edit, Greeting, ImportedMessage, Words};
 use super::refused::Refused;
 use super::room::RoomId;
 use crate::domain::id::{CompanionId, PersonId, Seq};
+use crate::domain::message::Author;
 use crate::domain::vote::State;
 use crate::inbound_events::InboundMessage;
 
@@ -35,9 +38,16 @@ pub trait MessageService: Send + Sync + 'static {
     /// that is impossible.
     async fn try_again(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused>;
 
-    /// Posts one of a companion's greetings, word for word, in a room without readable messages. It is committed when this returns. Returns
-    /// [`Refused::Conflict`] if the room has messages, or if the companion is paused.
+    /// Posts one of a companion's greetings, word for word, in a room without readable messages, or `anyway`. It is committed when this returns.
+    /// Returns [`Refused::Conflict`] if the room has messages, or if the companion is paused.
     async fn greet(&self, room: &RoomId, greeting: Greeting) -> Result<Seq, Refused>;
+
+    /// Writes a scene into the history. Companions read it, and none is asked about it.
+    async fn set_scene(&self, room: &RoomId, from: Author, text: Arc<str>) -> Result<Seq, Refused>;
+
+    /// Makes an imported chat the beginning of a room's history. Companions read the messages, and none is asked about them. Repeated, it continues
+    /// where it was interrupted. Returns [`Refused::Conflict`] if the room has other messages.
+    async fn import(&self, room: &RoomId, chat: Vec<ImportedMessage>, id: &str) -> Result<usize, Refused>;
 
     /// Submits the vote of an external companion in the open round. The State counts when this returns.
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused>;

@@ -11,7 +11,8 @@ use super::stamp::Stamp;
 use crate::domain::attachment::{self, Attachment};
 use crate::domain::event::Disclosed;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Cut, Modality, NoteWords, Quoted, Role, VoiceNote};
+use crate::domain::message::{Author, Cut, Modality, NoteWords, Quoted, Role, VoiceNote};
+use crate::domain::moment::Moment;
 use crate::settings::safety::Safety;
 
 /// The statement of an external companion that was selected.
@@ -46,6 +47,62 @@ pub struct Greeting {
     pub companion: CompanionId,
     /// One of the companion's configured `greetings`.
     #[schemars(length(min = 1))]
+    pub text: Arc<str>,
+    /// Whether the companion may say it although the room has messages.
+    #[serde(default)]
+    pub anyway: bool,
+}
+
+/// A scene to write into a room's history.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewScene {
+    /// The name of the person who writes it, as in `from` of a message. Forgetting that person removes the scene.
+    #[schemars(length(min = 1, max = 64))]
+    pub from: Arc<str>,
+    /// The text, within the same limits as a message.
+    #[schemars(length(min = 1))]
+    pub text: Arc<str>,
+}
+
+/// A message to import. Whose name is that of a companion in the room, and who is no person, is that companion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedMessage {
+    pub from: Author,
+    pub text: Arc<str>,
+    /// Whether nobody says it.
+    pub is_scene: bool,
+    pub at: Option<Moment>,
+}
+
+/// The result of an import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Imported {
+    /// The number of messages that are in the room now.
+    pub messages: usize,
+    /// The number of messages that are hidden from the model there, or empty.
+    pub left_out: usize,
+    /// The number of lines that are no message.
+    pub unreadable: usize,
+    /// The number of texts that were too long and lost their end.
+    pub cut: usize,
+}
+
+/// The prompt of a statement as it was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PromptText {
+    /// When the answer was complete.
+    pub at: Stamp,
+    /// The name of the model in the settings.
+    pub model: Arc<str>,
+    /// The messages of the prompt. Pictures are left out.
+    pub messages: Vec<PromptMessage>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PromptMessage {
+    /// `system`, `user` or `assistant`.
+    pub role: Arc<str>,
     pub text: Arc<str>,
 }
 

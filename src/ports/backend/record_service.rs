@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use super::keeping::{ExportQuery, Lines, Person};
-use super::messages::{FileContent, Found, History, HistoryQuery, SearchQuery};
+use super::messages::{FileContent, Found, History, HistoryQuery, PromptText, SearchQuery};
 use super::refused::Refused;
 use super::room::RoomId;
 use super::usage::{ReceptionQuery, Receptions, SafetyFigures, Usage, UsageQuery};
@@ -28,6 +28,10 @@ pub trait RecordService: Send + Sync + 'static {
 
     /// The explanation of a decision, or of why nothing has triggered yet.
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused>;
+
+    /// The prompt with which a companion's statement was made. Returns [`Refused::NotFound`] if it is not kept: only the newest of the last hour are, in
+    /// memory, and none after words of the room were erased.
+    async fn prompt(&self, room: &RoomId, statement: Seq) -> Result<PromptText, Refused>;
 
     /// The author of a message with this id of its platform. `None` if it is not on record.
     async fn author(&self, room: &RoomId, id: &str) -> Result<Option<Author>, Refused>;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::stamp::Stamp;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, id_of_title};
 use crate::domain::named::named;
+use crate::domain::room_words::{MOST_DEPTH, MOST_INSTRUCTIONS, MOST_NOTE, RoomWords, Style};
 pub use crate::settings::companion::{CompanionPatch, Override};
 use crate::settings::companion::{Interjection, ModelChoice, QuietHours};
 pub use crate::settings::console::MOST_IN_A_ROOM;
@@ -128,6 +129,9 @@ pub struct Room {
     /// Which voice notes in the room have their words recognised. Absent: none, because no service recognises words.
     #[serde(skip_serializing_if = "VoiceNotes::are_unrecognised")]
     pub voice_notes: VoiceNotes,
+    /// The words of the room itself, for its companions. Absent: none.
+    #[serde(skip_serializing_if = "RoomWords::are_unset")]
+    pub words: RoomWords,
     pub paused: bool,
     pub last_at: Option<Stamp>,
 }
@@ -293,8 +297,35 @@ pub struct RoomPatch {
     pub minors: Override<bool>,
     /// Whether the words of all voice notes in the room are recognised (true), or of none (false).
     pub voice_notes: Override<bool>,
+    /// The words of the room itself, for its companions.
+    pub words: WordsPatch,
     /// Changes by companion id. Each companion must be present in the room.
     pub companions: BTreeMap<Arc<str>, CompanionPatch>,
+}
+
+/// A change of the words of a room. Null: those of the settings, if there are any. An empty text: none.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WordsPatch {
+    /// Instructions for all companions in the room.
+    #[schemars(length(max = MOST_INSTRUCTIONS))]
+    pub instructions: Override<Arc<str>>,
+    pub style: Override<Style>,
+    /// A note to the companions that stands within the talk in each prompt of a statement.
+    #[schemars(length(max = MOST_NOTE))]
+    pub note: Override<Arc<str>>,
+    /// The number of messages after the note. Null: 4.
+    #[schemars(range(max = MOST_DEPTH))]
+    pub note_depth: Override<u8>,
+}
+
+impl WordsPatch {
+    pub fn apply(self, words: &mut RoomWords) {
+        self.instructions.apply(&mut words.instructions);
+        self.style.apply(&mut words.style);
+        self.note.apply(&mut words.note);
+        self.note_depth.apply(&mut words.note_depth);
+    }
 }
 
 /// A list of all companions.

@@ -1,12 +1,14 @@
 //! Rooms, their members and settings, and their events as they happen.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use super::live::{LiveStream, Watched};
 use super::refused::Refused;
 use super::room::{Companions, Deletion, NewRoom, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use super::state::RoomState;
-use crate::domain::id::{CompanionId, GuildId};
+use crate::domain::id::{CompanionId, GuildId, PersonId};
 use crate::inbound_events::ChannelRef;
 
 /// Lists, creates, changes and deletes rooms, and streams their events.
@@ -45,6 +47,15 @@ pub trait RoomService: Send + Sync + 'static {
 
     /// Cancels work in progress in a room (docs/design/gate.md G-25). The history stays.
     async fn clear(&self, room: &RoomId) -> Result<(), Refused>;
+
+    /// Begins a new conversation: like `clear`, but the summary and the notes stay in prompts.
+    async fn begin_anew(&self, room: &RoomId) -> Result<(), Refused>;
+
+    /// What a person says of themselves in a room. `None`: nothing.
+    async fn description(&self, room: &RoomId, person: &PersonId) -> Result<Option<Arc<str>>, Refused>;
+
+    /// Replaces what a person says of themselves in a room, or removes it. Returns [`Refused::Conflict`] if too many people describe themselves there.
+    async fn describe(&self, room: &RoomId, person: &PersonId, text: Option<Arc<str>>) -> Result<(), Refused>;
 
     /// The current state of a room.
     async fn state(&self, room: &RoomId) -> Result<RoomState, Refused>;

@@ -40,7 +40,7 @@ impl Dropped {
         }
         let gone = self.gone.get(channel_key);
         let is_dropped = |companion: &CompanionId, messages: &[Seq]| match event {
-            Event::Cleared => true,
+            Event::Cleared { .. } => true,
             Event::Left { companion: left } => left == companion,
             _ => gone.is_some_and(|gone| messages.iter().all(|seq| gone.contains(seq))),
         };

@@ -129,7 +129,7 @@ impl Call<'_> {
                 Kind::Noise => "segment of noise",
                 Kind::Echo => "segment of echo",
             });
-            let is_cleared = |cleared: &Recorded| matches!(cleared.event, Event::Cleared) && cleared.seq > recorded.seq;
+            let is_cleared = |cleared: &Recorded| matches!(cleared.event, Event::Cleared { .. }) && cleared.seq > recorded.seq;
             match messages.get(&recorded.seq) {
                 Some(message) if !segment.kind.is_message() => {
                     self.violate(format_args!("segment {} counts as {:?} and is in {message}", recorded.seq, segment.kind));
@@ -245,7 +245,7 @@ impl Call<'_> {
             match &recorded.event {
                 Event::Joined { companion, .. } => drop(unsettled.entry(companion.clone()).or_default()),
                 Event::Left { companion } => drop(unsettled.remove(companion)),
-                Event::Cleared => unsettled.values_mut().for_each(BTreeSet::clear),
+                Event::Cleared { .. } => unsettled.values_mut().for_each(BTreeSet::clear),
                 Event::Deleted { messages, .. } => {
                     unsettled.values_mut().for_each(|left| left.retain(|seq| !messages.contains(seq)));
                 }

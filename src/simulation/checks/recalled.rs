@@ -28,7 +28,7 @@ pub(super) fn check(props: &Props) {
     for Committed { channel_key, recorded, .. } in lock(&props.store.committed).iter() {
         let room = rooms.entry(channel_key).or_default();
         match &recorded.event {
-            Event::Cleared => room.cleared = recorded.seq,
+            Event::Cleared { .. } => room.cleared = recorded.seq,
             Event::ReplyOwed { ticket, .. }
             | Event::Replanned { next: ticket, .. }
             | Event::ReplyExtended { next: ticket, .. } => {

@@ -262,7 +262,7 @@ impl<'a> Record<'a> {
                 self.left(companion);
             }
             Event::Paused { companion, paused } => self.paused(companion.as_ref(), *paused),
-            Event::Cleared => self.cleared(),
+            Event::Cleared { .. } => self.cleared(),
             Event::RoundOpened(opened) => self.opened(recorded, opened),
             Event::Evaluated(evaluated) => self.evaluated(recorded, evaluated),
             Event::Decided(decided) => self.decided(recorded, decided),

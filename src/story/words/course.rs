@@ -18,7 +18,7 @@ pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course:
         Consequence::HeldBack | Consequence::Next => None,
     };
     let (kind, key) = match (what, &recorded.event) {
-        (_, Event::Cleared | Event::Left { .. }) if course.leaves_statement() => return moved(recorded, who),
+        (_, Event::Cleared { .. } | Event::Left { .. }) if course.leaves_statement() => return moved(recorded, who),
         (Some(What::Now(Phase::Held)), _) => ("held", "why.course.held"),
         (Some(What::Now(Phase::Selected)), Event::RoundClosed(RoundClosed { speak_at, .. })) => {
             let delay = speak_at.map(|at| at.since(recorded.at)).filter(|delay| !delay.is_zero())?;
@@ -55,7 +55,7 @@ pub(crate) fn consequence(recorded: &Recorded, consequence: Consequence, course:
         (_, Event::ReplyFailed { error, category, .. }) => {
             return Some(statement_failed(who, error, category.as_deref()).line(recorded, "failed"));
         }
-        (_, Event::Cleared) => ("cleared", "why.course.cleared"),
+        (_, Event::Cleared { .. }) => ("cleared", "why.course.cleared"),
         (_, Event::Left { .. }) => ("moved", "why.course.left"),
         (_, Event::Paused { .. }) => ("moved", "why.course.paused"),
         _ => return None,

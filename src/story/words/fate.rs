@@ -55,8 +55,8 @@ pub(crate) fn lost(who: &Subject, by: &Event, was_asked: bool, retried_as: Optio
         }
         (Event::Deleted { .. }, None) if was_asked => (Outcome::Deleted, "why.fate.deleted_thinking"),
         (Event::Deleted { .. }, None) => (Outcome::Deleted, "why.fate.deleted"),
-        (Event::Cleared, _) if was_asked => (Outcome::Cleared, "why.fate.cleared_thinking"),
-        (Event::Cleared, _) => (Outcome::Cleared, "why.fate.cleared"),
+        (Event::Cleared { .. }, _) if was_asked => (Outcome::Cleared, "why.fate.cleared_thinking"),
+        (Event::Cleared { .. }, _) => (Outcome::Cleared, "why.fate.cleared"),
         (_, _) if was_asked => (Outcome::Left, "why.fate.left_thinking"),
         (_, _) => (Outcome::Left, "why.fate.left"),
     };

@@ -78,7 +78,7 @@ fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Record
         if matches!(event, Event::RoundClosed(closed) if closed.others.iter().any(|other| other.companion == who.id)) {
             return Some(who.sentence("why.asked.kept", &[]));
         }
-        if *event == Event::Cleared {
+        if matches!(event, Event::Cleared { .. }) {
             return None;
         }
     }

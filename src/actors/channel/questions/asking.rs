@@ -64,7 +64,7 @@ pub(super) fn ask(
     let here = channel.clone();
     let input = channel.source(move |conversation| {
         let mut inputs = inputs(&open_tickets, conversation, helps_at_risk)?;
-        let (hidden, summary_from) = (here.hidden_upto(), conversation.summary().begins_after());
+        let (hidden, summary_from) = (here.hidden_upto(), conversation.summary().covers_after());
         inputs.iter_mut().for_each(|(_, input)| input.hide_upto(hidden, summary_from));
         Some(inputs)
     });

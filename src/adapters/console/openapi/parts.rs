@@ -146,6 +146,7 @@ described! {
     A B;
     A B C;
     A B C D;
+    A B C D E;
 }
 
 impl Part for State<Shared> {}

@@ -1,6 +1,6 @@
 // The server's HTTP interface, one function for each request.
 
-import { has, loadRefusals, subject, t } from './texts.js';
+import { has, loadLater, subject, t } from './texts.js';
 import { time, upper } from './words.js';
 
 // A refusal, in the words of its code, or in the server's own in English. Status 0 means that there was no answer.
@@ -29,7 +29,7 @@ export class Problem extends Error {
 let entrance = '/signin';
 export const enterAt = path => (entrance = path);
 
-async function call(method, path, body) {
+export async function call(method, path, body) {
   const isFile = body instanceof Blob;
   let response;
   try {
@@ -57,7 +57,7 @@ async function call(method, path, body) {
   }
   // The readiness check answers 503 with a useful body.
   if (!response.ok && path !== '/readyz') {
-    if (answer?.why) await loadRefusals();
+    if (answer?.why) await loadLater();
     throw new Problem({ title: response.statusText, ...answer, status: response.status });
   }
   return answer ?? {};
@@ -69,7 +69,7 @@ const query = fields => {
   const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
   return given.length ? `?${new URLSearchParams(given)}` : '';
 };
-const roomPath = (room, rest = '') => `/api/rooms/${encodeURIComponent(room)}${rest}`;
+export const roomPath = (room, rest = '') => `/api/rooms/${encodeURIComponent(room)}${rest}`;
 
 // Larger than the seq of any event, so that the page before it is the newest.
 export const NEWEST = Number.MAX_SAFE_INTEGER;
@@ -161,7 +161,7 @@ export async function cardFile(id, as) {
   const response = await fetch(cardUrl(id, as)).catch(() => null);
   if (response?.ok) return response.blob();
   const answer = await response?.json().catch(() => null);
-  if (answer?.why) await loadRefusals();
+  if (answer?.why) await loadLater();
   throw new Problem(response ? { ...answer, status: response.status } : { detail: t('problems.unreachable') });
 }
 // A module of the page that is loaded when it is needed.

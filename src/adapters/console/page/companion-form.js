@@ -1,7 +1,7 @@
 // The fields in which a companion is described: what is in them, what they say, and what is wrong with them.
 
 import { el, plain } from './dom.js';
-import { LOCALE, loadRefusals, t } from './texts.js';
+import { LOCALE, loadLater, t } from './texts.js';
 import * as words from './words.js';
 
 const KB = 1024;
@@ -146,7 +146,7 @@ export function companionForm({ options, fields, elsewhere, named, taken }) {
   }
   let typing = null;
   async function tellTaken() {
-    await loadRefusals();
+    await loadLater();
     const other = taken(name.input.value);
     if (other) name.refuse(words.upper(t('refusals.companion_name_taken', { name: name.input.value.trim(), other: other.name })));
   }

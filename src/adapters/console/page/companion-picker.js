@@ -4,7 +4,7 @@ import { ai } from './ai.js';
 import * as api from './api.js';
 import { el, name } from './dom.js';
 import { face, pictureOf } from './pictures.js';
-import { loadRefusals, pieces, t } from './texts.js';
+import { loadLater, pieces, t } from './texts.js';
 
 const TYPING_MS = 400;
 // From this number of companions on, one question for all of them is proposed.
@@ -28,7 +28,7 @@ export function companionPicker(configured, members, { allowsExternal = true, de
     clearTimeout(typing);
     taken.textContent = '';
     typing = setTimeout(async () => {
-      await loadRefusals();
+      await loadLater();
       const id = externalId.value.trim();
       if (configuredIds.has(id)) taken.textContent = t('refusals.not_external', { id });
     }, TYPING_MS);

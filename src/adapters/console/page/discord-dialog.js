@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { partOf } from './discord.js';
 import { el, name, plain } from './dom.js';
-import { allInWords, loadRefusals, pieces, t } from './texts.js';
+import { allInWords, loadLater, pieces, t } from './texts.js';
 import * as words from './words.js';
 
 const PORTAL = 'https://discord.com/developers/applications';
@@ -29,6 +29,6 @@ export async function showDiscord() {
   const body = el('div', { class: 'discord' }, el('p', { class: 'muted' }, t('base.loading')));
   dialog('Discord', body);
   const ready = await api.readiness().catch(problem => problem.message);
-  if (partOf(ready)?.why) await loadRefusals();
+  if (partOf(ready)?.why) await loadLater();
   body.replaceChildren(...[typeof ready === 'string' ? el('p', { class: 'form-problem', role: 'alert' }, t('base.not_loaded', { problem: ready })) : state(partOf(ready))].flat().filter(Boolean));
 }

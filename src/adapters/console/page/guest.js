@@ -80,12 +80,13 @@ const view = {
 let tone = tonesOf(view.room);
 
 const steady = act => talkView.steady(act);
+const aboutMe = () => api.loaded(import('./about-room.js')).then(({ showMe }) => showMe(current.room, me())).catch(showProblem);
 // The name was chosen with the invitation.
 const author = {
   me,
   takes: () => true,
   draw(isAloud) {
-    byId('compose-as').replaceChildren(name(me()), ':');
+    byId('compose-as').replaceChildren(el('button', { type: 'button', id: 'about-me', title: t('guest.about_me'), onclick: aboutMe }, name(me())), ':');
     byId('compose-as').hidden = isAloud || !me();
   },
 };

@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { once } from './dialogs.js';
 import { byId, el, plain, say } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
-import { listed, loadRefusals, t } from './texts.js';
+import { listed, loadLater, t } from './texts.js';
 import * as words from './words.js';
 
 const POLL_MS = 30_000;
@@ -29,7 +29,7 @@ export function models({ nameOf, announce, showProblem, checked }) {
 
   const open = () =>
     once(async () => {
-      if (ready?.parts?.some(({ why }) => why)) await loadRefusals();
+      if (ready?.parts?.some(({ why }) => why)) await loadLater();
       const { modelDialog } = await api.loaded(import('./model-dialog.js'));
       return document.querySelector('dialog[open]') ?? modelDialog({ ready, current, changed: shown });
     }).catch(showProblem);

@@ -3,7 +3,7 @@
 
 import * as api from './api.js';
 import { load, loadForAll, store, storeForAll } from './storage.js';
-import { inWords, loadRefusals, t } from './texts.js';
+import { inWords, loadLater, t } from './texts.js';
 import { upper } from './words.js';
 
 const AGAIN_MS = 4000;
@@ -65,7 +65,7 @@ export function outbox(room, change, warn, nameRefused = () => {}) {
     if (message.files?.length) body.files = message.files.map(({ name, description, spoiler, base64 }) => ({ name, description, spoiler, data: base64 }));
     try {
       const { seq, warnings = [], warning_codes: codes = [] } = await api.postMessage(room.id, body);
-      if (warnings.length) loadRefusals().then(() => warnings.forEach((text, i) => warn(upper(inWords(codes[i], text)))));
+      if (warnings.length) loadLater().then(() => warnings.forEach((text, i) => warn(upper(inWords(codes[i], text)))));
       // The live event may have arrived first.
       Object.assign(message, { state: 'accepted', seq });
       if (room.seen.has(`m${seq}`)) room.pending = room.pending.filter(other => other !== message);

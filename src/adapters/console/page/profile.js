@@ -7,7 +7,7 @@ import { span } from './companion-form.js';
 import { confirmed, dialog } from './dialogs.js';
 import { el, glyph, name, plain } from './dom.js';
 import { face } from './pictures.js';
-import { inWords, listed, loadRefusals, t } from './texts.js';
+import { inWords, listed, loadLater, t } from './texts.js';
 import { sentences } from './story.js';
 import * as words from './words.js';
 
@@ -50,7 +50,7 @@ export async function profileDialog(desk, id, who, told = '') {
   let profile;
   try {
     profile = await api.companion(id);
-    if (profile.warnings.length) await loadRefusals();
+    if (profile.warnings.length) await loadLater();
   } catch (problem) {
     return desk.tell(problem.status === 404 ? t('profile.gone', { who }) : problem.message, 'problem');
   }

@@ -18,6 +18,7 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
   // A dialog about the room shown, loaded on use.
   const about = name => () => room() && api.loaded(import('./room-dialogs.js')).then(dialogs => dialogs[name](room(), { changed, open, desk })).catch(showProblem);
   const chooseCompanions = about('chooseCompanions');
+  const ofOwn = name => () => api.loaded(import('./about-room.js')).then(own => own[name](room(), { me: me(), changed })).catch(showProblem);
 
   // The focus does not stay in a menu that is hidden.
   const closing = act => () => {
@@ -35,7 +36,9 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
     toggle(t(shown.paused ? 'rooms.resume_all' : 'rooms.pause_all'), Boolean(shown.paused), shown, { paused: !shown.paused }),
     toggle(t('rooms.spoken_to'), shown.quiet_hours === 'always', shown, { quiet_hours: shown.quiet_hours === 'always' ? null : 'always' }, t('rooms.spoken_to_about')),
     toggle(t('rooms.minors'), Boolean(shown.minors), shown, { minors: !shown.minors }, t('rooms.minors_about')),
+    item(t('rooms.about'), ofOwn('showAbout'), t('rooms.about_about')),
     item(t('rooms.cancel_replies'), () => api.clearRoom(shown.id).catch(showProblem), t('rooms.cancel_replies_about')),
+    item(t('rooms.anew'), ofOwn('beginAnew')),
     item(t('rooms.export'), about('showExport'), t('rooms.export_about')),
     item(t('remembered.button'), () => api.loaded(import('./memory.js')).then(({ showMemory }) => showMemory(shown, me())).catch(showProblem)),
   ];

@@ -347,7 +347,7 @@ const RULES = {
     return (entry.read || entry.missed) && insert(room, entry) ? TALK : NOTHING;
   },
   cleared(room, e, now) {
-    insert(room, noteEntry(e, 'cleared'));
+    insert(room, noteEntry(e, e.anew ? 'begun_anew' : 'cleared'));
     if (!now) return BOTH;
     room.asked.clear();
     room.guard = { ...newGuard(), maxStreak: room.guard.maxStreak, maxTurns: room.guard.maxTurns, reopenAfter: room.guard.reopenAfter };

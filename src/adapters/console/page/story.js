@@ -145,6 +145,7 @@ export function drawOutcomes(entry, story, tone, beforehand) {
     story.state === 'failed' ? el('p', { class: 'muted' }, t('base.not_loaded', { problem: story.problem })) : null,
     beforehand.length ? el('ul', { class: 'beforehand' }, beforehand.map(line => el('li', null, line))) : null,
     events.length ? sentences(events) : null,
+    isAnswer ? el('button', { type: 'button', class: 'quiet-button', onclick: () => import('./about-room.js').then(({ showPrompt }) => showPrompt(entry.seq), () => {}) }, t('outcomes.prompt')) : null,
     answer.decided ? el('details', null, el('summary', null, t('cards.steps')), drawStory(entry.wish, { state: 'loaded', answer: answer.decided })) : null,
     outcomes.length ? [isAnswer ? el('h3', null, t('outcomes.afterwards')) : null, el('ul', { class: 'outcomes' }, outcomes.map(one))] : story.state === 'loaded' && !isAnswer ? el('p', { class: 'muted' }, t('outcomes.nobody')) : null,
   );

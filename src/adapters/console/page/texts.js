@@ -28,9 +28,9 @@ const conjunction = new Intl.ListFormat(LOCALE, { type: 'conjunction' });
 // “A, B and C”, of texts or nodes.
 export const listed = items => conjunction.formatToParts(items.map(String)).map(({ type, value }, i) => (type === 'element' ? items[i / 2] : value));
 
-let refusals = null;
-// Few visits need the words of refusals and warnings, and of some dialogs: they are loaded with the first one. Without them the server's own words are shown.
-export const loadRefusals = () => (refusals ??= fetch(`/page/refusals.${LANGUAGE}.json`).then(response => response.ok && response.json().then(words => Object.assign(texts, words))).catch(() => (refusals = null)));
+let later = null;
+// Few visits need the words of refusals and warnings, and of some dialogs: they are loaded with the first one. Without those of a refusal the server's own words are shown.
+export const loadLater = () => (later ??= fetch(`/page/later.${LANGUAGE}.json`).then(response => response.ok && response.json().then(words => Object.assign(texts, words))).catch(() => (later = null)));
 
 // A sentence about these fields starts with a verb.
 const FIELDS = { text: 'message', from: 'name', base_url: 'address', api_key: 'key', 'main.model': 'model' };

@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { openLoudspeaker } from './loudspeaker.js';
 import { ENCODER, openMicrophone } from './microphone.js';
 import { loadForAll, storeForAll } from './storage.js';
-import { inWords, loadRefusals, t } from './texts.js';
+import { inWords, loadLater, t } from './texts.js';
 import * as state from './voice-call.js';
 import * as protocol from './voice-protocol.js';
 
@@ -175,7 +175,7 @@ export function voice({ changed, told, warn }) {
     switch (message.type) {
       case 'hello':
         // Words for what may fail in the call.
-        loadRefusals();
+        loadLater();
         failures = 0;
         heartbeatMs = message.heartbeat_secs * 1000;
         watch();

@@ -38,6 +38,7 @@ impl World {
         let body = match path.rsplit_once('/').unwrap().1 {
             "messages" => json!({ "from": "Ben", "text": "hi" }),
             "typing" => json!({ "from": "Ben", "typing": true }),
+            "me?from=Ben" => json!({ "from": "Ben", "text": "hi" }),
             _ if method == Method::PATCH => json!({ "text": "hi" }),
             _ => Value::Null,
         };
@@ -74,6 +75,7 @@ fn path_of(pattern: &str, room: &str) -> String {
     let path = path.replace("{id}", "0").replace("{name}", "base.css");
     match path.as_str() {
         "/api/live" | "/api/live/poll" => format!("{path}?room={room}"),
+        me if me.ends_with("/me") => format!("{path}?from=Ben"),
         "/api/voice" => format!("{path}?room={room}&from=Ben&v=1"),
         _ => path,
     }

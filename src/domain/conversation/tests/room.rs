@@ -250,7 +250,7 @@ fn a_companion_that_left_before_a_crash_is_not_reopened_after_it() {
         })
     };
 
-    let outputs = [resume_after(Event::Left { companion: "aria".into() }), resume_after(Event::Cleared)].concat();
+    let outputs = [resume_after(Event::Left { companion: "aria".into() }), resume_after(Event::cleared())].concat();
 
     let is_reopening = |output: &Output| matches!(output, Output::Made(made) if matches!(made.event, Event::StageChanged { .. }));
     assert!(!outputs.iter().any(is_reopening), "{outputs:?}");

@@ -298,7 +298,7 @@ impl Scene {
                 self.turns = 0;
                 // The next message or statement begins an episode.
                 self.last_said = Moment::ZERO;
-                self.receive(Event::Cleared);
+                self.receive(Event::cleared());
             }
             Act::Leave(target) => {
                 let companion = self.member(*target);

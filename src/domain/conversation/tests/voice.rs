@@ -319,7 +319,7 @@ fn segments_in_messages(journal: &[Recorded]) -> BTreeMap<Seq, u32> {
                 }
             }
             Event::Deleted { messages, .. } => times.retain(|seq, times| *times > 0 || !messages.contains(seq)),
-            Event::Cleared => times.retain(|_, times| *times > 0),
+            Event::Cleared { .. } => times.retain(|_, times| *times > 0),
             _ => {}
         }
     }

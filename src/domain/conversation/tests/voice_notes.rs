@@ -41,10 +41,10 @@ fn a_restart_awaits_the_words_of_the_same_notes() {
 
 #[test]
 fn nobody_awaits_the_words_of_a_note_that_was_deleted_or_cleared() {
-    for event in [Event::deleted(vec![Seq(1)]), Event::Cleared] {
+    for event in [Event::deleted(vec![Seq(1)]), Event::cleared()] {
         let mut scene = Scene::new(&Setup { companions: 1, ..TWO });
         let note = send(&mut scene, "ana", NoteWords::Awaited);
-        let event = if matches!(event, Event::Cleared) { event } else { Event::deleted(vec![note]) };
+        let event = if matches!(event, Event::Cleared { .. }) { event } else { Event::deleted(vec![note]) };
 
         scene.receive(event);
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::policy::prompt::DecisionForm;
+use crate::room_words::{RoomWords, Style};
 
 #[test]
 fn no_author_can_forge_the_message_of_another() {
@@ -219,7 +220,10 @@ proptest! {
         words.repetition = "é".repeat(300);
         let others = vec![Other { name: name.clone().into(), chattiness: Some(long.clone().into()) }; 40];
         let place = Some(Place { title: name.clone().into(), topic: Some(long.clone().into()) });
-        let scene = &Scene { now: NOON, zone: TimeZone::UTC, others, is_call: true, place, has_minors: true };
+        let of_room = Some(long.as_str().into());
+        let of_room = RoomWords { instructions: of_room.clone(), style: Some(Style::RolePlay), note: of_room, note_depth: Some(2) };
+        let described = all.iter().map(|said| (said.message.from.id.as_ref().into(), long.as_str().into())).collect();
+        let scene = &Scene { now: NOON, zone: TimeZone::UTC, others, is_call: true, place, has_minors: true, words: of_room, described };
 
         let given = PromptInput { trigger: Trigger::Turn, message_count: u64::MAX, minutes: u64::MAX, speaker: Some((*name).into()),
             summary: Some((*long).into()), recent: all.clone(), buffer: all.clone(), is_repetitive: true, ..self::input() };

@@ -8,15 +8,15 @@ use crate::message::Recalled;
 const TEXT: &str = "I thought that the bread would be done by now, but nobody opened the oven since then";
 
 /// A message with this number, so many seconds after noon.
-fn at(seq: u64, secs: u64, role: Role, id: &str, text: &str) -> Said {
+pub(super) fn at(seq: u64, secs: u64, role: Role, id: &str, text: &str) -> Said {
     Said { seq: Seq(seq), at: NOON + Duration::from_secs(secs), ..message(role, id, id, text) }
 }
 
-fn person(seq: u64, text: &str) -> Said {
+pub(super) fn person(seq: u64, text: &str) -> Said {
     at(seq, seq * 20, Role::Person, "ana", text)
 }
 
-fn own(seq: u64, text: &str) -> Said {
+pub(super) fn own(seq: u64, text: &str) -> Said {
     at(seq, seq * 20, Role::Companion, "aria", text)
 }
 

@@ -141,7 +141,7 @@ impl Statements<'_> {
             Event::FloorTaken { ticket, companion, .. } => {
                 self.owed = Some(Owed::new(*ticket, companion, &[], Modality::Text, self.begun(recorded)));
             }
-            Event::Cancelled { ticket: Some(_), .. } | Event::FloorExpired { .. } | Event::Cleared => self.owed = None,
+            Event::Cancelled { ticket: Some(_), .. } | Event::FloorExpired { .. } | Event::Cleared { .. } => self.owed = None,
             Event::Left { companion } => drop(self.owed.take_if(|owed| owed.companion == *companion)),
             Event::Deleted { messages, .. } => {
                 let is_answered =

@@ -138,7 +138,7 @@ impl<'a> Room<'a> {
                 }
             }
             // A round that is cleared has no end on record.
-            Event::Cleared => {
+            Event::Cleared { .. } => {
                 for wish in std::mem::take(&mut self.rounds).into_values().flat_map(|round| round.wishes) {
                     if self.handled_in == entry.life {
                         self.count_wish(entry, wish, "none");

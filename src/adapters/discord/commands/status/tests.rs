@@ -136,6 +136,7 @@ fn status() -> ChannelStatus {
             companions,
             minors: false,
             voice_notes: VoiceNotes::Off,
+            words: Default::default(),
             paused: false,
             last_at: None,
         }),

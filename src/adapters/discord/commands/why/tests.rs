@@ -107,6 +107,7 @@ fn room() -> Room {
         companions: vec![one("aria", "Aria", &[])],
         minors: false,
         voice_notes: crate::ports::backend::room::VoiceNotes::Off,
+        words: Default::default(),
         paused: false,
         last_at: None,
         language: None,
