@@ -10,6 +10,7 @@ mod data;
 mod form;
 mod frame;
 mod line;
+mod lore;
 pub mod note;
 mod noting;
 mod recalled;
@@ -31,6 +32,7 @@ use jiff::tz::TimeZone;
 use super::closing::Stage;
 use super::filter::Filtered;
 use super::id::{CompanionId, Seq};
+use super::lore::matching::Fired;
 use super::message::{Message, Modality, Quoted, Recalled};
 use super::moment::Moment;
 use super::note::Note;
@@ -69,6 +71,8 @@ pub struct Prompt {
     pub sizes: Vec<(&'static str, usize)>,
     /// The recalled older messages and notes in this prompt, the best first.
     pub recalled: Vec<Recalled>,
+    /// The names of the entries of lorebooks in this prompt.
+    pub lore: Vec<Arc<str>>,
 }
 
 /// A message of a prompt after the instructions.
@@ -89,7 +93,7 @@ impl Turn {
 
 impl Prompt {
     fn new(system: String, user: String, sizes: Vec<(&'static str, usize)>) -> Self {
-        Self { system, turns: vec![Turn::User(user)], sizes, recalled: Vec::new() }
+        Self { system, turns: vec![Turn::User(user)], sizes, recalled: Vec::new(), lore: Vec::new() }
     }
 
     /// The estimated tokens of the whole prompt.
@@ -246,6 +250,8 @@ pub struct StatementInput {
     pub elsewhere: Vec<(Recalled, Arc<Note>)>,
     /// The tokens for the notes about one person. 0: no notes are taken.
     pub page_tokens: usize,
+    /// The entries of lorebooks that were found, the most important first. `None`: no lorebook counts here.
+    pub lore: Option<Vec<Fired>>,
 }
 
 /// The prompt that asks whether to speak, for a combined decision and vote (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
@@ -300,6 +306,7 @@ pub fn statement_texts(
         texts::RECALLED_WITH_NOTES,
         texts::PEOPLE,
         texts::ELSEWHERE,
+        texts::LORE,
         texts::MINORS,
         REPEAT_WORDS,
     ];

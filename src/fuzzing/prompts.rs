@@ -86,6 +86,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         notes: Vec::new(),
         people: Vec::new(),
         page_tokens: 0,
+        lore: None,
         elsewhere: Vec::new(),
     };
     let is_own = |said: &&Said| said.message.is_by(&id);

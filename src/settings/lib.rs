@@ -13,6 +13,7 @@ pub mod guests;
 pub mod kept_token;
 mod layer;
 mod load;
+pub mod lore;
 pub mod memory;
 mod mismatch;
 pub mod models;

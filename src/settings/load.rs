@@ -17,6 +17,7 @@ use super::connection::OVERRIDABLE;
 use super::console::check_room_name;
 use super::exposure;
 use super::layer::{Completeness, Layer, located, merged, quotation_notes, read_layers, value_of};
+use super::lore::{self, BookFile};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problems};
 use super::roster::{Origin, Overlay, Roster};
@@ -56,6 +57,11 @@ impl Sources {
     pub fn companions(&self) -> PathBuf {
         self.folder.join("companions")
     }
+
+    /// The folder of lorebooks in files.
+    fn lore(&self) -> PathBuf {
+        self.folder.join("lore")
+    }
 }
 
 /// Valid settings and companions, and their sources.
@@ -68,9 +74,11 @@ pub struct Loaded {
     pub companions_from: Origin,
     /// Whether a file or a variable sets `console.rooms`.
     pub has_rooms: bool,
+    /// The lorebooks in files.
+    pub lore: Vec<BookFile>,
     /// Companions that are left out because their files have errors.
     pub left_out: Vec<CompanionId>,
-    /// The errors in their files.
+    /// The errors in their files, and in those of lorebooks, which are left out, too.
     pub broken: Vec<Located>,
     /// Folders that are named like a companion but contain neither `companion.toml` nor persona files.
     pub skipped: Vec<(CompanionId, PathBuf)>,
@@ -166,7 +174,8 @@ pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problem
     problems.extend(failed_cross_check(&settings, &layers).map(|mismatch| located(&layers, &mismatch)));
 
     let mut notes = Vec::new();
-    let roster = Roster::read(&sources.companions(), overlay, &settings, &mut problems);
+    let mut roster = Roster::read(&sources.companions(), overlay, &settings, &mut problems);
+    let lore = lore::read(&sources.lore(), &mut roster.broken);
     let has_rooms = layers[1..].iter().any(|layer| layer.value_path(&Path::of("console.rooms")).is_some());
     if !has_rooms {
         roster.fill(&mut settings.console, &mut notes);
@@ -209,6 +218,7 @@ pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problem
         companions: roster.companions,
         companions_from: roster.origin,
         has_rooms,
+        lore,
         left_out: roster.invalid,
         broken: roster.broken,
         skipped: roster.skipped,

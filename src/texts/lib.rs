@@ -11,8 +11,8 @@ use serde_json::Value;
 
 /// The part of a language's file that only the server needs: the sentences of *Why?*.
 const SERVERS_PART: &str = "why";
-/// The part that a page loads on demand: the texts of refusals.
-const LATER_PART: &str = "refusals";
+/// The parts that a page loads on demand: the texts of refusals, and of lorebooks.
+const LATER_PARTS: [&str; 2] = ["refusals", "lore"];
 
 /// A language that people can choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -68,15 +68,19 @@ impl Language {
         let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
         let is_named = |section: &str| ["'", "`"].iter().any(|quote| modules.contains(&format!("{quote}{section}.")));
         if let Some(sections) = texts.as_object_mut() {
-            sections.retain(|section, _| ![SERVERS_PART, LATER_PART].contains(&section.as_str()) && is_named(section));
+            sections
+                .retain(|section, _| section != SERVERS_PART && !LATER_PARTS.contains(&section.as_str()) && is_named(section));
         }
         texts.to_string()
     }
 
     /// The texts that a page loads on demand, as JSON.
     pub fn of_page_later(self) -> String {
-        let texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
-        texts[LATER_PART].to_string()
+        let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
+        if let Some(sections) = texts.as_object_mut() {
+            sections.retain(|section, _| LATER_PARTS.contains(&section.as_str()));
+        }
+        texts.to_string()
     }
 
     /// The text with this key (`why.asked.named`), with the values in place of its placeholders. Returns the key itself if it has

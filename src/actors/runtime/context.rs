@@ -9,6 +9,7 @@ use ractor::ActorRef;
 
 use crate::actors::calls::{Calls, Speech};
 use crate::actors::companion::briefs::Briefs;
+use crate::actors::companion::lore::Lore;
 use crate::actors::companion::pictures::Pictures;
 use crate::actors::erasure::rewrite_locks::RewriteLocks;
 use crate::actors::membership::guest_book::GuestBook;
@@ -80,6 +81,8 @@ pub struct ActorContext {
     pub briefs: Briefs,
     /// Which companions have a picture in the store.
     pub pictures: Pictures,
+    /// The lorebooks in force.
+    pub lore: Lore,
     /// The search indexes of rooms.
     pub recall: Recall,
     /// One lock per channel for rewriting stored events.
@@ -162,6 +165,7 @@ impl ActorContext {
                 recorder.instruments().clone(),
             ),
             recorder,
+            lore: Lore::default(),
             recall: Recall::new(&settings.memory),
             in_force: Arc::new(RwLock::new(settings.clone())),
             settings,

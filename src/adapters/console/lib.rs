@@ -25,6 +25,7 @@ mod kept_sessions;
 mod language;
 mod limits;
 mod live;
+mod lore;
 mod memory;
 mod messages;
 mod metrics;

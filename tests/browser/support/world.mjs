@@ -38,7 +38,7 @@ async function serveFromDisk(context, url) {
       const { change = words => words, dir = 'ltr' } = changes.get(route.request().frame().page()) ?? {};
       const texts = JSON.stringify(change(JSON.parse(await readFile(join(FOLDER, `../../../texts/${language}.json`), 'utf8'))));
       const fill = html => html.replace('lang="en"', `lang="${language}" dir="${dir}"`).replaceAll(/\{([\w.]+)\}/gu, (_, key) => key.split('.').reduce((inner, part) => inner[part], JSON.parse(texts)));
-      const body = name === 'en.json' ? texts : name.startsWith('refusals.') ? JSON.stringify(JSON.parse(texts).refusals) : name.endsWith('.html') ? fill(await readFile(join(FOLDER, name), 'utf8')) : await readFile(join(FOLDER, name));
+      const body = name === 'en.json' ? texts : name.startsWith('refusals.') ? texts : name.endsWith('.html') ? fill(await readFile(join(FOLDER, name), 'utf8')) : await readFile(join(FOLDER, name));
       await route.fulfill({ status: 200, headers: { 'content-security-policy': headers['content-security-policy'] ?? '', 'content-type': types[name.split('.').at(-1)] }, body });
     },
   );

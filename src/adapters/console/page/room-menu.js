@@ -37,6 +37,7 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
     toggle(t('rooms.minors'), Boolean(shown.minors), shown, { minors: !shown.minors }, t('rooms.minors_about')),
     item(t('rooms.cancel_replies'), () => api.clearRoom(shown.id).catch(showProblem), t('rooms.cancel_replies_about')),
     item(t('rooms.export'), about('showExport'), t('rooms.export_about')),
+    item(t('rooms.lore'), () => api.loaded(import('./lore.js')).then(({ showLore }) => showLore(shown)).catch(showProblem), t('rooms.lore_about')),
     item(t('remembered.button'), () => api.loaded(import('./memory.js')).then(({ showMemory }) => showMemory(shown, me())).catch(showProblem)),
   ];
   const ofServer = shown => [

@@ -30,7 +30,7 @@ export const listed = items => conjunction.formatToParts(items.map(String)).map(
 
 let refusals = null;
 // Few visits need the words of refusals and warnings: they are loaded with the first one. Without them the server's own words are shown.
-export const loadRefusals = () => (refusals ??= fetch(`/page/refusals.${LANGUAGE}.json`).then(response => response.ok && response.json().then(words => Object.assign(texts, { refusals: words }))).catch(() => (refusals = null)));
+export const loadRefusals = () => (refusals ??= fetch(`/page/refusals.${LANGUAGE}.json`).then(response => response.ok && response.json().then(words => Object.assign(texts, words))).catch(() => (refusals = null)));
 
 // A sentence about these fields starts with a verb.
 const FIELDS = { text: 'message', from: 'name', base_url: 'address', api_key: 'key', 'main.model': 'model' };
