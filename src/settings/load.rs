@@ -175,7 +175,7 @@ pub fn load_with(sources: &Sources, overlay: &Overlay) -> Result<Loaded, Problem
 
     let mut notes = Vec::new();
     let mut roster = Roster::read(&sources.companions(), overlay, &settings, &mut problems);
-    let lore = lore::read(&sources.lore(), &mut roster.broken);
+    let lore = lore::read(&sources.lore(), read_text, &mut roster.broken);
     let has_rooms = layers[1..].iter().any(|layer| layer.value_path(&Path::of("console.rooms")).is_some());
     if !has_rooms {
         roster.fill(&mut settings.console, &mut notes);

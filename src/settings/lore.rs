@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::load::{is_there, read_text};
 use super::problem::Located;
 use crate::domain::lore::{Book, Entry, Shelved};
 
@@ -23,9 +22,13 @@ pub struct BookFile {
     pub shelved: Shelved,
 }
 
-/// Reads the files of a folder, which need not exist. Files with problems are left out.
-pub(super) fn read(folder: &Path, problems: &mut Vec<Located>) -> Vec<BookFile> {
-    if !is_there(folder) {
+/// Reads the files of a folder, which need not exist, with `read_text`. Files with problems are left out.
+pub(super) fn read(
+    folder: &Path,
+    read_text: impl Fn(&Path) -> Result<String, String>,
+    problems: &mut Vec<Located>,
+) -> Vec<BookFile> {
+    if !folder.exists() {
         return Vec::new();
     }
     let paths =
@@ -96,7 +99,8 @@ mod tests {
         write("notes.txt", "not read");
 
         let mut problems = Vec::new();
-        let files = read(folder.path(), &mut problems);
+        let text = |path: &Path| fs::read_to_string(path).map_err(|error| error.to_string());
+        let files = read(folder.path(), text, &mut problems);
 
         let [mill] = &files[..] else { panic!("{files:?}") };
         let entry = &mill.shelved.book.entries[0];
@@ -107,6 +111,6 @@ mod tests {
             told[0].contains("plain.md: must begin with a head") && told[1].contains("typo.md: has the unknown key key;"),
             "{told:?}"
         );
-        assert!(read(&folder.path().join("none"), &mut problems).is_empty() && problems.len() == 2);
+        assert!(read(&folder.path().join("none"), text, &mut problems).is_empty() && problems.len() == 2);
     }
 }

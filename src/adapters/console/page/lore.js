@@ -120,7 +120,7 @@ function bookEditor({ view = null, made = null, around, saved }) {
     await api.deleteBook(view.id, view.revision).then(() => ((shown.mayClose = null), shown.close(), saved(null)), refused);
   }
   const lost = Object.entries(made?.lost ?? {}).map(([what, count]) => t(`lore.lost.${what}`, { count }));
-  const belongs = (legend, all) => (all.length ? el('fieldset', { class: 'field' }, el('legend', null, legend), all.map(([, label]) => el('div', null, label))) : null);
+  const belongs = (legend, all) => (all.length ? el('div', { role: 'group', 'aria-label': legend }, el('h3', null, legend), el('p', null, all.flatMap(([, label]) => [label, ' ']))) : null);
   const node = el(
     'form',
     { class: 'connect editor', novalidate: true },
