@@ -170,8 +170,8 @@ pub(super) const PAIRS: [(&str, &str, Trimmed); 19] = [
 ];
 
 /// The names of the tagged parts of our own prompts.
-const PARTS: [&str; 7] =
-    ["companion", "description", "earlier-messages", "messages", "older-messages", "summary", "your-reason-to-speak"];
+const PARTS: [&str; 8] =
+    ["companion", "description", "earlier-messages", "lore", "messages", "older-messages", "summary", "your-reason-to-speak"];
 
 /// Characters that look like `<` (Unicode's confusables, and its compatibility forms). A model may read them as one.
 const LIKE_ANGLE: [char; 13] = [
