@@ -7,6 +7,7 @@
 //! * `messages`: posts, edits and deletes messages, with `external` (votes and statements of external companions).
 //! * `records`: answers from the record, with `reading` (history and decisions), `search`, `why` (explanations of decisions), `usage` and `export`.
 //! * `maintenance`: tasks of operators, with `quarantine` (quarantined guilds, suspended channels and dead letters) and `forget`.
+//! * `lore`: lorebooks.
 //! * `call_rooms`: the voice calls of rooms.
 //! * `guests`: invitations to rooms, and the limits of guests.
 //!
@@ -34,6 +35,7 @@ mod guests;
 mod inbound_events;
 mod live;
 pub mod loading;
+mod lore;
 mod maintenance;
 mod membership;
 mod memory;

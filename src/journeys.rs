@@ -27,6 +27,7 @@ mod illegible;
 mod inbound_events;
 mod interrupting;
 mod keeping;
+mod lore;
 mod made_up_guilds;
 mod minors;
 mod moderating;

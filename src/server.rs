@@ -11,6 +11,7 @@ pub(crate) mod fuzz;
 pub mod growing;
 mod in_force;
 mod kept_files;
+mod lore;
 pub mod model_setup;
 pub mod offline;
 mod open_store;
@@ -307,6 +308,7 @@ async fn serve(
     let models = models(&loaded.settings.models, &dialects);
     let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
     let left_out: Vec<_> = loaded.broken.iter().map(ToString::to_string).collect();
+    let lore_files = std::mem::take(&mut loaded.lore);
     let mut context = context(loaded, models, telemetry.recorder(), store.store(), failed, compaction_failed)?;
     match store.shared() {
         Some(shared) => context.lease = shared.lease(),
@@ -328,6 +330,7 @@ async fn serve(
     load_rooms(&context, &rooms, has_rooms).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be set up"))?;
     changes::resume_deletions(&context).await;
     reload::load_briefs(&context).await;
+    lore::load(&context, lore_files).await;
     let pictures = context.pictures.load(&*context.store).await;
     pictures.map_err(|error| cannot_load_rooms(error.into(), "the companions' pictures cannot be read"))?;
     let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_disabled(channel)).count();

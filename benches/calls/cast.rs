@@ -227,6 +227,7 @@ impl<'a> Rehearsed<'a> {
             notes: Vec::new(),
             people: Vec::new(),
             page_tokens: 0,
+            lore: None,
             elsewhere: Vec::new(),
             is_anew: false,
         };

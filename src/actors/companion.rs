@@ -11,6 +11,8 @@ mod drafts;
 pub mod elsewhere;
 pub mod files;
 pub mod history;
+pub mod lore;
+pub mod lore_writing;
 pub mod pictures;
 pub mod question;
 pub mod reply;

@@ -184,6 +184,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         truncated: message.truncated,
         voice_note: message.voice_note.as_deref().map(HistoryVoiceNote::from),
         recalled: message.recalled.iter().filter_map(Recalled::here).collect(),
+        lore: message.lore.clone(),
         notice: None,
         files: message.attachments.iter().filter_map(MessageFile::of).collect(),
     })

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::lorebook;
 use super::not_a_card::{NotACard, NotRead};
 use super::salvage::{SalvageKind, Salvages};
 use crate::domain::named::named;
@@ -81,8 +82,8 @@ pub struct Card {
     pub tags: Vec<String>,
     pub creator: String,
     pub character_version: String,
-    /// The number of entries of its lorebook. `None` without a book.
-    pub book_entries: Option<usize>,
+    /// Its lorebook.
+    pub book: Option<lorebook::Read>,
     /// Our own extension fields, and SillyTavern's talkativeness.
     pub traits: Traits,
     /// The card's JSON as it was written. An export needs it ([`super::write_json`]).
@@ -138,7 +139,7 @@ impl Card {
             tags: fields.list("tags"),
             creator: fields.text("creator"),
             character_version: fields.text("character_version"),
-            book_entries: fields.book(),
+            book: fields.book(),
             traits: fields.traits(),
             original: Value::Null,
             picture: None,
@@ -291,17 +292,13 @@ impl<'a> Fields<'a> {
         said
     }
 
-    fn book(&mut self) -> Option<usize> {
+    fn book(&mut self) -> Option<lorebook::Read> {
         match self.value("character_book")? {
             Value::Null => {
                 self.salvages.field(SalvageKind::Null, "character_book");
                 None
             }
-            book => match book.get("entries") {
-                Some(Value::Array(entries)) => Some(entries.len()),
-                Some(Value::Object(entries)) => Some(entries.len()),
-                _ => Some(0),
-            },
+            book => lorebook::of_card(book),
         }
     }
 

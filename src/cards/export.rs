@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::card::{Card, OTHER_KEYS, OURS, V1_FIELDS};
 use super::file::KEYWORDS;
-use super::macros::Found;
 use super::persona::{Choices, persona};
 use super::picture::NotAPicture;
 use super::png;
-use super::preview::{GreetingKind, Offered, called, greetings};
+use super::preview::{GreetingKind, Offered, called, greetings, users};
 use super::salvage::Salvages;
+use crate::domain::card_macros::{Found, User};
 use crate::settings::companion::Companion;
 
 /// The fields of `data` from which a persona is made. An edited persona replaces all of them: it becomes the description, and the
@@ -144,7 +144,9 @@ fn move_inside(top: &mut Map<String, Value>, data: &mut Map<String, Value>) {
 fn gives(card: &Card, companion: &Companion) -> bool {
     let given = |name: &str, system_prompt, post_history_instructions| {
         let choices = Choices { name: None, system_prompt, post_history_instructions };
-        persona(card, called(name), &choices, &mut Found::default()).text == companion.persona.trim()
+        // Companions of earlier versions have the words in English.
+        let mut users = [users(card)[0], User::IN_PERSONA].into_iter();
+        users.any(|user| persona(card, called(name), user, &choices, &mut Found::default()).text == companion.persona.trim())
     };
     let choices = [(false, false), (true, false), (false, true), (true, true)];
     // After a rename, and in a copy, the persona still contains the card's name.
@@ -153,19 +155,22 @@ fn gives(card: &Card, companion: &Companion) -> bool {
     names.any(|name| choices.into_iter().any(|(system, post)| given(name, system, post)))
 }
 
-fn offered_by<'a>(card: &'a Card, name: &str) -> Vec<Offered<'a>> {
-    greetings(card, called(name), &mut Found::default()).0
+/// The greetings with these words for the user.
+fn offered_by<'a>(card: &'a Card, name: &str, user: User) -> Vec<Offered<'a>> {
+    greetings(card, called(name), user, &mut Found::default()).0
 }
 
 /// Writes the greetings if they were edited. A greeting from the card keeps its original text with macros.
 fn insert_greetings(data: &mut Map<String, Value>, card: Option<&Card>, companion: &Companion) {
-    let mut offered = card.map(|card| offered_by(card, &companion.name)).unwrap_or_default();
-    if let Some(card) = card
-        && !card.shown_name().is_empty()
-        && !offered.iter().any(|offered| companion.greetings.iter().any(|greeting| **greeting == *offered.greeting.text))
-    {
-        // After a rename, and in a copy, the greetings still contain the card's name.
-        offered = offered_by(card, &card.shown_name());
+    let is_companions = |offered: &Offered<'_>| companion.greetings.iter().any(|greeting| **greeting == *offered.greeting.text);
+    let mut offered = Vec::new();
+    if let Some(card) = card {
+        // After a rename, and in a copy, the greetings still contain the card's name. Those of earlier versions have the word for the user in English.
+        let names = [companion.name.to_string(), card.shown_name()].into_iter().filter(|name| !name.is_empty());
+        let users = [users(card)[1], User::IN_GREETING];
+        let mut all: Vec<_> = names.flat_map(|name| users.map(|user| offered_by(card, &name, user))).collect();
+        let known = all.iter().position(|offered| offered.iter().any(is_companions)).unwrap_or_default();
+        offered = all.swap_remove(known);
     }
     if offered.iter().map(|offered| offered.greeting.text.as_str()).eq(companion.greetings.iter().map(|greeting| &**greeting)) {
         return;

@@ -144,7 +144,7 @@ fn decoded(text: &[u8], salvages: &mut Salvages) -> Option<Vec<u8>> {
 
 /// Decodes a text and removes its byte order mark. Text with a mark of UTF-16 is decoded as such. Other text that is not UTF-8 is
 /// decoded as Latin-1, the original encoding of texts in a PNG.
-fn utf8<'a>(bytes: &'a [u8], salvages: &mut Salvages) -> Cow<'a, str> {
+pub(super) fn utf8<'a>(bytes: &'a [u8], salvages: &mut Salvages) -> Cow<'a, str> {
     let without_mark = bytes.strip_prefix(b"\xef\xbb\xbf");
     if without_mark.is_some() {
         salvages.file(SalvageKind::ByteOrderMark);
@@ -170,7 +170,7 @@ fn utf8<'a>(bytes: &'a [u8], salvages: &mut Salvages) -> Cow<'a, str> {
 }
 
 /// The JSON object in a text. The object may also be encoded as a JSON string. The parser refuses JSON that is nested too deeply.
-fn json(text: &str, salvages: &mut Salvages) -> Result<Map<String, Value>, String> {
+pub(super) fn json(text: &str, salvages: &mut Salvages) -> Result<Map<String, Value>, String> {
     let text = text.trim_end_matches(['\0', ' ', '\n', '\r', '\t']);
     if let Ok(inner) = serde_json::from_str::<String>(text) {
         salvages.file(SalvageKind::LooseJson);

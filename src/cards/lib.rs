@@ -17,7 +17,7 @@ mod export;
 mod file;
 #[cfg(any(test, feature = "samples"))]
 pub mod fuzz;
-mod macros;
+pub mod lorebook;
 mod not_a_card;
 mod persona;
 pub mod picture;
@@ -41,5 +41,5 @@ pub use export::{write_json, write_png};
 pub use file::{MAX_CARD_BYTES, MAX_JSON_BYTES, read};
 pub use not_a_card::{NotACard, NotRead};
 pub use persona::{Choices, Part, PartUse};
-pub use preview::{Greeting, GreetingKind, PictureUse, Preview, Reason, Unused, UnusedKind, draft, preview};
+pub use preview::{Greeting, GreetingKind, LoreUse, PictureUse, Preview, Reason, Unused, UnusedKind, draft, preview};
 pub use salvage::{Salvage, SalvageKind};

@@ -4,15 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::card::Card;
-use super::macros::{Found, People, dialogues, expanded};
+use crate::domain::card_macros::{Found, People, User, dialogues, expanded};
 use crate::domain::named::named;
 use crate::domain::text;
 use crate::settings::companion::MAX_PERSONA_BYTES;
 
-/// The words for `{{user}}` in a persona: a room has no particular user.
-pub(super) const USER_IN_PERSONA: &str = "whoever you talk to";
-/// The words for `{{user}}` in a greeting, which is for everyone in the room.
-pub(super) const USER_IN_GREETING: &str = "everyone";
 /// The separator between two dialogues.
 const BETWEEN: &str = "\n---\n";
 /// The separator between two parts.
@@ -89,8 +85,8 @@ impl Section {
     }
 }
 
-pub(super) fn persona(card: &Card, name: &str, choices: &Choices, found: &mut Found) -> Persona {
-    let people = People { character: name, user: USER_IN_PERSONA };
+pub(super) fn persona(card: &Card, name: &str, user: User, choices: &Choices, found: &mut Found) -> Persona {
+    let people = People { character: name, user };
     let mut section = |part, heading: String, text: &str, is_chosen: bool| {
         let text = if is_chosen { expanded(text, people, found) } else { String::new() };
         Section::new(part, heading, text)

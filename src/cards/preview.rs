@@ -1,17 +1,20 @@
 //! Previews an import: the parts of a card that a companion gets, those it does not get, and why, before a stranger's text
 //! becomes a persona.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::card::{Card, Form, OURS, READ_KEYS, TALKATIVENESS, proper_name};
-use super::macros::{Found, People, cleaned, expanded};
-use super::persona::{Choices, PartUse, Persona, USER_IN_GREETING, USER_IN_PERSONA, persona};
+use super::lorebook::{Lost, Read};
+use super::persona::{Choices, PartUse, Persona, persona};
 use super::picture::{self, NotAPicture, Picture};
 use super::salvage::{Salvage, SalvageKind};
+use crate::domain::card_macros::{Found, People, User, cleaned, expanded};
+use crate::domain::lore::Unusable;
+use crate::domain::lore::matching::Compiled;
 use crate::domain::named::named;
 use crate::domain::policy::interjection::Interjection;
 use crate::domain::text;
@@ -42,6 +45,8 @@ pub struct Preview {
     /// The possible greetings in a room.
     pub greetings: Vec<Greeting>,
     pub picture: PictureUse,
+    /// The lorebook, which the companion then knows.
+    pub lore: Option<LoreUse>,
     pub unused: Vec<Unused>,
     pub salvaged: Vec<Salvage>,
 }
@@ -64,6 +69,18 @@ pub struct Greeting {
     pub text: String,
 }
 
+/// The use of a lorebook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LoreUse {
+    /// The number of entries, and of those that always count.
+    pub entries: usize,
+    pub constant: usize,
+    /// Entries and keys that are not used.
+    pub unusable: Vec<Unusable>,
+    /// What is not taken over, with the number of entries.
+    pub lost: BTreeMap<Lost, usize>,
+}
+
 /// The use of the PNG around a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "code", rename_all = "snake_case")]
@@ -83,7 +100,6 @@ named! {
     #[derive(JsonSchema)]
     pub enum UnusedKind {
         CreatorNotes = "creator_notes",
-        CharacterBook = "character_book",
         /// Assets such as pictures and sounds, apart from the card's own picture.
         Assets = "assets",
         /// Tags, author and version.
@@ -103,8 +119,6 @@ named! {
     pub enum Reason {
         /// It is for people, not for models.
         ForPeople = "for_people",
-        /// It is kept for an export only: companions have no lore yet.
-        NoLore = "no_lore",
         /// Addresses in a card are never fetched.
         NeverFetched = "never_fetched",
         /// A companion has only one picture.
@@ -140,8 +154,9 @@ pub fn preview(card: &Card, choices: &Choices) -> Preview {
     let mut found = Found::default();
     let Made { file, persona: Persona { text: persona, parts }, offered, left_out } = made(card, choices, &mut found);
     let name = file.name.as_deref().unwrap_or_default();
+    let [user, _] = users(card);
     let mut shown = |text: &str| {
-        let people = People { character: called(name), user: USER_IN_PERSONA };
+        let people = People { character: called(name), user };
         Some(expanded(text, people, &mut found)).filter(|text| !text.is_empty())
     };
     let (system_prompt, post_history_instructions) = (shown(&card.system_prompt), shown(&card.post_history_instructions));
@@ -166,8 +181,21 @@ pub fn preview(card: &Card, choices: &Choices) -> Preview {
             Some(Ok(picture)) => PictureUse::Used { picture },
             Some(Err(why)) => PictureUse::NotUsed { why },
         },
+        lore: card.book.as_ref().map(lore_use),
         unused: unused(card, left_out, &found),
         salvaged: salvaged.list(),
+    }
+}
+
+fn lore_use(read: &Read) -> LoreUse {
+    let Compiled { mut unusable, .. } = Compiled::new(read.book.clone());
+    unusable.truncate(MAX_NAMES);
+    let entries = &read.book.entries;
+    LoreUse {
+        entries: entries.len(),
+        constant: entries.iter().filter(|entry| entry.constant).count(),
+        unusable,
+        lost: read.lost.clone(),
     }
 }
 
@@ -188,7 +216,8 @@ struct Made<'a> {
 
 fn made<'a>(card: &'a Card, choices: &Choices, found: &mut Found) -> Made<'a> {
     let name = choices.name.as_deref().map(proper_name).filter(|name| !name.is_empty()).unwrap_or_else(|| card.shown_name());
-    let persona = persona(card, called(&name), choices, found);
+    let [user, user_in_greeting] = users(card);
+    let persona = persona(card, called(&name), user, choices, found);
     let mut known = BTreeSet::from([name.clone()]);
     let others = std::iter::once(proper_name(&card.name)).chain(card.traits.aliases.iter().cloned());
     let aliases = others.filter(|alias| !alias.is_empty() && known.insert(alias.clone())).take(MAX_ALIASES);
@@ -197,7 +226,7 @@ fn made<'a>(card: &'a Card, choices: &Choices, found: &mut Found) -> Made<'a> {
         (!text.is_empty()).then(|| text.into())
     };
     let (chattiness, tone) = (words(&card.traits.chattiness), words(&card.traits.tone));
-    let (offered, left_out) = greetings(card, called(&name), found);
+    let (offered, left_out) = greetings(card, called(&name), user_in_greeting, found);
     let file = CompanionFile {
         greetings: Some(offered.iter().map(|offered| offered.greeting.text.as_str().into()).collect()),
         aliases: Some(aliases.map(Into::into).collect()),
@@ -209,6 +238,11 @@ fn made<'a>(card: &'a Card, choices: &Choices, found: &mut Found) -> Made<'a> {
         ..CompanionFile::default()
     };
     Made { file, persona, offered, left_out }
+}
+
+/// The words for the user in a persona and in a greeting, in the language of the card.
+pub(super) fn users(card: &Card) -> [User; 2] {
+    User::of(&[&card.description, &card.personality, &card.scenario, &card.first_mes])
 }
 
 /// The character's name in its own texts.
@@ -224,8 +258,8 @@ pub(super) struct Offered<'a> {
 }
 
 /// The greetings, and how many exceed the count limit and the length limit.
-pub(super) fn greetings<'a>(card: &'a Card, name: &str, found: &mut Found) -> (Vec<Offered<'a>>, [usize; 2]) {
-    let people = People { character: name, user: USER_IN_GREETING };
+pub(super) fn greetings<'a>(card: &'a Card, name: &str, user: User, found: &mut Found) -> (Vec<Offered<'a>>, [usize; 2]) {
+    let people = People { character: name, user };
     let first = std::iter::once((GreetingKind::First, &card.first_mes));
     let others = card.alternate_greetings.iter().map(|text| (GreetingKind::Alternate, text));
     let group = card.group_only_greetings.iter().map(|text| (GreetingKind::GroupOnly, text));
@@ -263,7 +297,6 @@ fn unused(card: &Card, [too_many, too_long]: [usize; 2], found: &Found) -> Vec<U
     let counted = |what, why, count: usize| Unused { what, why, count, names: Vec::new() };
     let mut all = vec![
         counted(UnusedKind::CreatorNotes, Reason::ForPeople, usize::from(!card.creator_notes.trim().is_empty())),
-        counted(UnusedKind::CharacterBook, Reason::NoLore, card.book_entries.map_or(0, |entries| entries.max(1))),
         counted(UnusedKind::Assets, Reason::NeverFetched, remote),
         counted(UnusedKind::Assets, Reason::OnePicture, assets.len() - remote),
         counted(UnusedKind::Assets, Reason::NotKept, card.embedded_assets),

@@ -2,6 +2,7 @@
 
 mod exports;
 pub mod generated;
+mod lorebooks;
 mod pictures;
 mod postings;
 mod previews;

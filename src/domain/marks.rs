@@ -170,11 +170,12 @@ pub(super) const PAIRS: [(&str, &str, Trimmed); 19] = [
 ];
 
 /// The names of the tagged parts of our own prompts.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "about-themselves",
     "companion",
     "description",
     "earlier-messages",
+    "lore",
     "messages",
     "older-messages",
     "room-instructions",

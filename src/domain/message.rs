@@ -49,6 +49,9 @@ pub struct Message {
     /// For a statement, the messages whose pictures and text files the model was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_of: Vec<Seq>,
+    /// For a statement, the entries of lorebooks that were in its prompt, by name, the most important first (docs/design/memory.md K-23).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lore: Vec<Arc<str>>,
     /// The beginning of the message that it replies to, if that one is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoted: Option<Box<Quoted>>,
@@ -190,6 +193,7 @@ impl Message {
             truncated,
             recalled: Vec::new(),
             files_of: Vec::new(),
+            lore: Vec::new(),
             quoted: None,
             attachments: Vec::new(),
             voice_note: None,

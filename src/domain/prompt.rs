@@ -10,6 +10,7 @@ mod data;
 mod form;
 mod frame;
 mod line;
+mod lore;
 pub mod note;
 mod noting;
 mod recalled;
@@ -32,6 +33,7 @@ use jiff::tz::TimeZone;
 use super::closing::Stage;
 use super::filter::Filtered;
 use super::id::{CompanionId, PersonId, Seq};
+use super::lore::matching::Fired;
 use super::message::{Message, Modality, Quoted, Recalled};
 use super::moment::Moment;
 use super::note::Note;
@@ -71,6 +73,8 @@ pub struct Prompt {
     pub sizes: Vec<(&'static str, usize)>,
     /// The recalled older messages and notes in this prompt, the best first.
     pub recalled: Vec<Recalled>,
+    /// The names of the entries of lorebooks in this prompt.
+    pub lore: Vec<Arc<str>>,
 }
 
 /// A message of a prompt after the instructions.
@@ -91,7 +95,7 @@ impl Turn {
 
 impl Prompt {
     fn new(system: String, user: String, sizes: Vec<(&'static str, usize)>) -> Self {
-        Self { system, turns: vec![Turn::User(user)], sizes, recalled: Vec::new() }
+        Self { system, turns: vec![Turn::User(user)], sizes, recalled: Vec::new(), lore: Vec::new() }
     }
 
     /// The estimated tokens of the whole prompt.
@@ -254,6 +258,8 @@ pub struct StatementInput {
     pub page_tokens: usize,
     /// Whether a new conversation began, so that notes may be of messages that the prompt does not show even if there is room for all.
     pub is_anew: bool,
+    /// The entries of lorebooks that were found, the most important first. `None`: no lorebook counts here.
+    pub lore: Option<Vec<Fired>>,
 }
 
 /// The prompt that asks whether to speak, for a combined decision and vote (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
@@ -308,6 +314,7 @@ pub fn statement_texts(
         texts::RECALLED_WITH_NOTES,
         texts::PEOPLE,
         texts::ELSEWHERE,
+        texts::LORE,
         texts::MINORS,
         texts::ROOM,
         texts::ROLE_PLAY,

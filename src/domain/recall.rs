@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::id::Seq;
 use super::moment::Moment;
-pub use topic::Query;
+pub use topic::{Query, language_of};
 use topic::{REFERENCE, Term};
 use words::{Word, WordReader, Words};
 

@@ -90,6 +90,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         notes: Vec::new(),
         people: Vec::new(),
         page_tokens: 0,
+        lore: None,
         elsewhere: Vec::new(),
         is_anew: false,
     };

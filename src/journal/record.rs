@@ -319,6 +319,9 @@ pub struct OutboxRecord {
     /// The messages whose files were in the statement's prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_of: Vec<Seq>,
+    /// The entries of lorebooks that were in its prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lore: Vec<Arc<str>>,
     /// The disclosure below its last part that companions are AI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<NoticeRecord>,
@@ -348,6 +351,7 @@ impl OutboxRecord {
             truncated,
             recalled: Vec::new(),
             files_of: Vec::new(),
+            lore: Vec::new(),
             notice: None,
         }
     }

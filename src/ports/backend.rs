@@ -1,4 +1,4 @@
-//! The core as the console and the HTTP API call it: six services, and the voice calls of rooms.
+//! The core as the console and the HTTP API call it: seven services, and the voice calls of rooms.
 //!
 //! An operation has the same name here and in its HTTP handler.
 //!
@@ -10,6 +10,7 @@ pub mod decisions;
 pub mod guest_service;
 pub mod keeping;
 pub mod live;
+pub mod lore_service;
 pub mod maintenance_service;
 pub mod memory_service;
 pub mod message_service;
@@ -28,6 +29,7 @@ pub mod fake;
 use std::sync::Arc;
 
 use self::guest_service::GuestService;
+use self::lore_service::LoreService;
 use self::maintenance_service::MaintenanceService;
 use self::memory_service::MemoryService;
 use self::message_service::MessageService;
@@ -46,6 +48,7 @@ pub struct Backend {
     pub records: Arc<dyn RecordService>,
     /// Notes about people and rooms.
     pub memory: Arc<dyn MemoryService>,
+    pub lore: Arc<dyn LoreService>,
     /// The tasks of operators.
     pub maintenance: Arc<dyn MaintenanceService>,
     /// The voice calls of rooms.
@@ -58,7 +61,14 @@ impl Backend {
     /// The services of one object that implements all of them.
     pub fn of(
         core: Arc<
-            impl RoomService + MessageService + RecordService + MemoryService + MaintenanceService + CallRooms + GuestService,
+            impl RoomService
+            + MessageService
+            + RecordService
+            + MemoryService
+            + LoreService
+            + MaintenanceService
+            + CallRooms
+            + GuestService,
         >,
     ) -> Self {
         Self {
@@ -66,6 +76,7 @@ impl Backend {
             messages: core.clone(),
             records: core.clone(),
             memory: core.clone(),
+            lore: core.clone(),
             maintenance: core.clone(),
             calls: core.clone(),
             guests: core,

@@ -98,6 +98,8 @@ pub struct Request {
     pub recalled: Vec<Recalled>,
     /// The numbers of the messages whose pictures and text files are in the prompt, for the record of a statement.
     pub files_of: Vec<Seq>,
+    /// The names of the entries of lorebooks in the prompt, for the record of a statement.
+    pub lore: Vec<Arc<str>>,
     /// The most tokens that the answer may have.
     pub max_tokens: u32,
     /// Additional data for a specific implementation, keyed by type.
@@ -119,6 +121,7 @@ impl Request {
             shown: None,
             recalled: Vec::new(),
             files_of: Vec::new(),
+            lore: Vec::new(),
             max_tokens,
             extensions: Extensions::new(),
         }
@@ -126,13 +129,13 @@ impl Request {
 
     /// Sets the prompt.
     pub fn asking(self, prompt: Prompt) -> Self {
-        let Prompt { system, turns, sizes, recalled } = prompt;
+        let Prompt { system, turns, sizes, recalled, lore } = prompt;
         let turns = turns.into_iter().map(|turn| match turn {
             Turn::User(text) => Message::text(Role::User, text),
             Turn::Own(text) => Message::text(Role::Assistant { tool_calls: Vec::new() }, text),
         });
         let messages = [Message::text(Role::System, system)].into_iter().chain(turns).collect();
-        Self { messages, sizes, recalled, ..self }
+        Self { messages, sizes, recalled, lore, ..self }
     }
 
     /// Adds parts to the end of the last message.

@@ -18,6 +18,7 @@ use crate::journal::reader::{ReadError, Reader as StoreReader};
 use crate::journal::record::CompanionRecord;
 use crate::ports::backend::keeping::{FailedReload, SkippedCompanion};
 use crate::ports::store::Store;
+use crate::server::lore;
 use crate::settings::companion::Companion;
 use crate::settings::kept::Kept;
 use crate::settings::{self, InPlace, Loaded, Overlay, Sources};
@@ -54,8 +55,10 @@ impl Reloading {
         let problems = match self.read(turn, None, |_| ()).await {
             Ok(mut loaded) => {
                 let companions = self.with_kept(&mut loaded);
+                let files = std::mem::take(&mut loaded.lore);
                 let refused = apply(context, companions, loaded.skipped).err();
                 is_in_force = refused.is_none();
+                lore::load(context, files).await;
                 loaded.broken.iter().map(ToString::to_string).chain(refused).collect()
             }
             Err(problems) => problems,

@@ -14,6 +14,7 @@ pub mod kept;
 pub mod kept_token;
 mod layer;
 mod load;
+pub mod lore;
 pub mod memory;
 mod mismatch;
 pub mod models;

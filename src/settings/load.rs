@@ -18,6 +18,7 @@ use super::console::check_room_name;
 use super::exposure;
 use super::kept::{Files, Kept, KeptFields};
 use super::layer::{Completeness, Layer, located, merged, place, quotation_notes, read_layers, value_of};
+use super::lore::{self, BookFile};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::problem::{Located, Problems};
 use super::roster::{Origin, Overlay, Roster};
@@ -57,6 +58,11 @@ impl Sources {
     pub fn companions(&self) -> PathBuf {
         self.folder.join("companions")
     }
+
+    /// The folder of lorebooks in files.
+    fn lore(&self) -> PathBuf {
+        self.folder.join("lore")
+    }
 }
 
 /// Valid settings and companions, and their sources.
@@ -69,9 +75,11 @@ pub struct Loaded {
     pub companions_from: Origin,
     /// Whether a file or a variable sets `console.rooms`.
     pub has_rooms: bool,
+    /// The lorebooks in files.
+    pub lore: Vec<BookFile>,
     /// Companions that are left out because their files have errors.
     pub left_out: Vec<CompanionId>,
-    /// The errors in their files.
+    /// The errors in their files, and in those of lorebooks, which are left out, too.
     pub broken: Vec<Located>,
     /// Folders that are named like a companion but contain neither `companion.toml` nor persona files.
     pub skipped: Vec<(CompanionId, PathBuf)>,
@@ -189,7 +197,8 @@ pub fn load_with_kept(sources: &Sources, overlay: &Overlay, kept: Option<&Kept>)
     problems.extend(failed_cross_check(&settings, &layers).map(|mismatch| located(&layers, &mismatch)));
 
     let mut notes = Vec::new();
-    let roster = Roster::read(&sources.companions(), overlay, &settings, &mut problems);
+    let mut roster = Roster::read(&sources.companions(), overlay, &settings, &mut problems);
+    let lore = lore::read(&sources.lore(), read_text, &mut roster.broken);
     let has_rooms = layers[1..].iter().any(|layer| layer.value_path(&Path::of("console.rooms")).is_some());
     if !has_rooms {
         roster.fill(&mut settings.console, &mut notes);
@@ -239,6 +248,7 @@ pub fn load_with_kept(sources: &Sources, overlay: &Overlay, kept: Option<&Kept>)
         companions: roster.companions,
         companions_from: roster.origin,
         has_rooms,
+        lore,
         left_out: roster.invalid,
         broken: roster.broken,
         skipped: roster.skipped,

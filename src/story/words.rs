@@ -182,6 +182,14 @@ pub(crate) fn noted_elsewhere(recorded: &Recorded, may_quote: &dyn Fn(&Note) -> 
     Some(StoryLine { seq: None, ..line })
 }
 
+/// Names the entries of lorebooks that were in the prompt of a statement. `None` if there were none.
+pub(crate) fn lore(recorded: &Recorded, language: Language) -> Option<StoryLine> {
+    let Event::Said { message, .. } = &recorded.event else { return None };
+    let names: Vec<_> = message.lore.iter().map(|name| cut(name)).collect();
+    let told = Told::new(language, "why.lore", &[("names", &listed(&names, language))]);
+    (!names.is_empty()).then(|| told.line(recorded, "lore"))
+}
+
 /// Quotes an older message or a note that was recalled for a statement. `None` if the event is neither.
 pub(crate) fn recalled(recorded: &Recorded, language: Language) -> Option<StoryLine> {
     if let Event::Noted(note) = &recorded.event {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
@@ -33,6 +34,8 @@ pub(super) struct Written {
     pub(super) recalled: Vec<Recalled>,
     /// The messages whose files were in its prompt.
     pub(super) files_of: Vec<Seq>,
+    /// The entries of lorebooks that were in its prompt.
+    pub(super) lore: Vec<Arc<str>>,
 }
 
 #[derive(Default)]
@@ -231,6 +234,7 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
             notes: Vec::new(),
             people: Vec::new(),
             page_tokens: 0,
+            lore: None,
             elsewhere: Vec::new(),
             is_anew: conversation.summary().is_anew(),
         },

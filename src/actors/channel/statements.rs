@@ -71,8 +71,8 @@ impl State {
             return;
         };
         let truncated = outcome.result.as_ref().is_ok_and(Answer::is_cut);
-        self.replies
-            .note_written(ticket, Written { truncated, recalled: asked.recalled.clone(), files_of: asked.files_of.clone() });
+        let (recalled, files_of, lore) = (asked.recalled.clone(), asked.files_of.clone(), asked.lore.clone());
+        self.replies.note_written(ticket, Written { truncated, recalled, files_of, lore });
         self.traces.called(&[ticket], asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         match text {
@@ -104,8 +104,9 @@ impl State {
         let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
         let cut = spoken.and_then(|spoken| spoken.cut);
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
-        let Written { truncated, recalled, files_of } = self.replies.take_written(ticket);
-        let message = Message { modality, cut, truncated, recalled, files_of, ..statement(&companion, text, &self.channel) };
+        let Written { truncated, recalled, files_of, lore } = self.replies.take_written(ticket);
+        let message =
+            Message { modality, cut, truncated, recalled, files_of, lore, ..statement(&companion, text, &self.channel) };
         let owed = self.channel.platform().is_none().then(owed).flatten();
         let disclosed = owed.map(|owed| self.disclosed(owed, ticket, None));
         self.journal_statement(ticket, message, disclosed, Vec::new(), used, waiter);
@@ -155,7 +156,7 @@ impl State {
 
     /// Handles the end of a delivery: the statement was posted in full, in part or not at all.
     pub(super) fn delivered(&mut self, ticket: Ticket, delivered: Delivered) {
-        let Some(RunningDelivery { companion, began, written: Written { truncated, recalled, files_of }, waiter, .. }) =
+        let Some(RunningDelivery { companion, began, written: Written { truncated, recalled, files_of, lore }, waiter, .. }) =
             self.deliveries.remove_ended(ticket)
         else {
             return;
@@ -175,7 +176,7 @@ impl State {
         }
         let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
         let used = self.spending.take_of_reply(ticket);
-        let message = Message { modality, truncated, recalled, files_of, ..statement(&companion, text, &self.channel) };
+        let message = Message { modality, truncated, recalled, files_of, lore, ..statement(&companion, text, &self.channel) };
         // A person may have been forgotten during the delivery.
         let answered = notices::answered(ticket, &self.conversation);
         let disclosed = disclosed.and_then(|(mut owed, part)| {

@@ -24,9 +24,11 @@ use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
+use crate::domain::card_macros::{self, People, User, expanded};
 use crate::domain::event::{Failure, MODERATED};
 use crate::domain::filter::{Asked, Search};
 use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
+use crate::domain::lore::matching::{Fired, fired};
 use crate::domain::memory;
 use crate::domain::message::{Author, Modality, Recalled, Role};
 use crate::domain::note::Note;
@@ -321,6 +323,7 @@ fn leave_out(statement: &mut StatementInput, companion: &CompanionId, search: &m
     if is_alone {
         (statement.reason, statement.recalled) = (None, Vec::new());
         (statement.notes, statement.people) = (Vec::new(), Vec::new());
+        statement.lore = None;
     }
 }
 
@@ -357,6 +360,7 @@ async fn add_history(
     let Some(read) = read else { return };
     (statement.input.recent, statement.left_out) = (read.messages, read.left_out);
     let takes_notes = context.takes_notes(channel_key);
+    statement.lore = found_lore(&statement.input, settings, channel_key, context, words);
     statement.page_tokens = if takes_notes { context.settings.memory.page_tokens } else { 0 };
     let Some(before) = prompt::recalls_before(character(settings, None), scene, statement, words) else { return };
     let answered = statement.input.buffer.iter().map(|said| &said.message).filter(|message| !message.is_by(&settings.id));
@@ -398,6 +402,23 @@ async fn add_history(
             tracing::warn!(%channel, %error, "older messages cannot be looked up for a statement");
         }
     }
+}
+
+/// The entries of lorebooks for the messages that a statement answers and the last ones before. `None`: no book counts here.
+fn found_lore(
+    input: &PromptInput,
+    settings: &Settings,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+    words: &settings::prompt::Prompt,
+) -> Option<Vec<Fired>> {
+    let books = context.lore.of(&channel_key.channel, &settings.id, &context.memberships);
+    if books.is_empty() || words.lore_tokens == 0 {
+        return None;
+    }
+    let texts: Vec<&str> = input.recent.iter().chain(&input.buffer).map(|said| &*said.message.text).collect();
+    let people = People { character: &settings.name, user: User::of(&[&settings.persona])[0] };
+    Some(fired(&books, &texts, input.buffer.len(), |text| expanded(text, people, &mut card_macros::Found::default())))
 }
 
 /// The request for a statement, with its prompt.

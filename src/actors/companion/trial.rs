@@ -66,6 +66,7 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
         notes: Vec::new(),
         people: Vec::new(),
         page_tokens: 0,
+        lore: None,
         elsewhere: Vec::new(),
         is_anew: false,
     };

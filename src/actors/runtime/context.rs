@@ -9,6 +9,7 @@ use ractor::ActorRef;
 
 use crate::actors::calls::{Calls, Speech};
 use crate::actors::companion::briefs::Briefs;
+use crate::actors::companion::lore::Lore;
 use crate::actors::companion::pictures::Pictures;
 use crate::actors::erasure::rewrite_locks::RewriteLocks;
 use crate::actors::membership::guest_book::GuestBook;
@@ -82,6 +83,8 @@ pub struct ActorContext {
     pub briefs: Briefs,
     /// Which companions have a picture in the store.
     pub pictures: Pictures,
+    /// The lorebooks in force.
+    pub lore: Lore,
     /// The search indexes of rooms.
     pub recall: Recall,
     /// The prompts of the newest statements.
@@ -179,6 +182,7 @@ impl ActorContext {
                 recorder.instruments().clone(),
             ),
             recorder,
+            lore: Lore::default(),
             recall: Recall::new(&settings.memory),
             sent_prompts: SentPrompts::default(),
             in_force: Arc::new(RwLock::new(settings.clone())),

@@ -256,6 +256,17 @@ impl FromRequestParts<Shared> for CompanionPath {
     }
 }
 
+/// The id of a lorebook.
+pub(super) struct BookPath(pub(super) String);
+
+impl FromRequestParts<Shared> for BookPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        segments(parts).await.map(Self)
+    }
+}
+
 /// A companion, and the hash of its picture.
 pub(super) struct PicturePath(pub(super) CompanionId, pub(super) String);
 

@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::Shared;
 use super::body::{CompanionPath, FileBody, QueryParams};
 use super::problem::{Problem, off_thread};
-use crate::domain::id::CompanionId;
+use crate::domain::lore::Book;
 use crate::domain::text::first_bytes;
 use crate::ports::backend::Refused;
+use crate::ports::backend::lore_service::KeptBook;
 use crate::ports::companion_setup::{CompanionFields, Exported};
 use tertulia_cards::{self as cards, Choices, PictureUse, Preview};
 
@@ -67,21 +68,28 @@ pub(super) async fn export(
     QueryParams(params): QueryParams<CardParams>,
 ) -> Result<Response, Problem> {
     let exported = console.companions()?.exported(id.clone()).await?;
+    // A lorebook that was changed here takes the place of the card's.
+    let book = console.backend()?.lore.book(&format!("card.{id}")).await.ok();
+    let book = book.filter(|book| book.kept == KeptBook::Store).map(|view| view.book.book);
     let form = params.form.unwrap_or(CardForm::Json);
     let (media_type, extension) = match form {
         CardForm::Json => ("application/json", "json"),
         CardForm::Png => ("image/png", "png"),
     };
-    let headers =
-        [(CONTENT_TYPE, media_type.to_owned()), (CONTENT_DISPOSITION, disposition(&id, &exported.companion.name, extension))];
-    Ok((headers, off_thread(move || written(form, &exported)).await?).into_response())
+    let headers = [
+        (CONTENT_TYPE, media_type.to_owned()),
+        (CONTENT_DISPOSITION, disposition(id.as_str(), &exported.companion.name, extension)),
+    ];
+    Ok((headers, off_thread(move || written(form, &exported, book.as_ref())).await?).into_response())
 }
 
-fn written(form: CardForm, Exported { companion, picture, card }: &Exported) -> Result<Vec<u8>, Problem> {
+fn written(form: CardForm, Exported { companion, picture, card }: &Exported, book: Option<&Book>) -> Result<Vec<u8>, Problem> {
     let card = card.as_deref().map(cards::read).transpose();
     let card =
         card.map_err(|why| Refused::Damaged(format!("the card that {} was made of cannot be read: {why}", companion.id).into()))?;
-    let original = card.as_ref().map(|card| &card.original);
+    let original =
+        card.map(|card| book.map_or_else(|| card.original.clone(), |book| cards::lorebook::in_card(&card.original, book)));
+    let original = original.as_ref();
     match (form, picture) {
         // Serializing to memory does not fail.
         (CardForm::Json, _) => Ok(serde_json::to_vec_pretty(&cards::write_json(original, companion)).unwrap_or_default()),
@@ -98,12 +106,12 @@ fn no_png(name: &str, why: &str) -> Problem {
 }
 
 /// The header with which a browser saves a file. Programs that do not know `filename*` use the companion's id.
-fn disposition(id: &CompanionId, name: &str, extension: &str) -> String {
+pub(super) fn disposition(id: &str, name: &str, extension: &str) -> String {
     let is_plain = |c: char| !c.is_control() && !"/\\:*?\"<>|".contains(c);
     let name: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
     // A file whose name begins with a dot is hidden, and Windows allows no dot or space before the extension.
     let name = first_bytes(&name, MAX_FILE_NAME_BYTES).trim_matches(['.', ' ']);
-    let name = if name.is_empty() { id.as_str() } else { name };
+    let name = if name.is_empty() { id } else { name };
     let escaped: String = format!("{name}.{extension}")
         .bytes()
         .map(|byte| match byte {
@@ -121,7 +129,7 @@ mod tests {
     #[test]
     fn a_file_is_named_for_its_companion_in_any_script_and_as_every_file_system_takes_it() {
         let named = |name: &str| {
-            let all = disposition(&"hilde".into(), name, "png");
+            let all = disposition("hilde", name, "png");
             let (plain, escaped) = all.split_once("; filename*=UTF-8''").unwrap();
             assert_eq!(plain, "attachment; filename=\"hilde.png\"");
             escaped.to_owned()

@@ -29,6 +29,7 @@ mod language;
 mod limits;
 mod listening;
 mod live;
+mod lore;
 mod memory;
 mod messages;
 mod metrics;

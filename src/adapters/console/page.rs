@@ -81,6 +81,7 @@ const FILES: &[(&str, &[u8])] = files![
     "keep-focus.js",
     "live.js",
     "loop-guard.js",
+    "lore.js",
     "loudspeaker-worklet.js",
     "loudspeaker.js",
     "main.js",

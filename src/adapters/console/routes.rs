@@ -14,7 +14,7 @@ use super::openapi::{self, Api};
 use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
-    Shared, addresses, cards, check, companions, external, guard, health, invitations, keeping, live, memory, messages, metrics,
+    Shared, addresses, cards, check, companions, external, guard, health, invitations, keeping, live, lore, memory, messages, metrics,
     models, overview, page, page_settings, polling, records, rooms, tokens, uploads, usage, voice,
 };
 use crate::ports::backend::Detail;
@@ -135,6 +135,14 @@ pub(super) fn api() -> Api {
         .producing::<Map<String, Value>>("application/json")
         .producing::<String>("image/png")
         .post("/api/cards", cards::preview, "Return what importing a character card would write", &[200], &[])
+        .get("/api/lorebooks", lore::list, "List the lorebooks", &[200], &[])
+        .post("/api/lorebooks", lore::create, "Make a lorebook with an id that is made from its name", &[201], &[409])
+        .post("/api/lorebooks/read", lore::read, "Return the lorebook that is in a file, or in a character card", &[200], &[])
+        .get("/api/lorebooks/{book}", lore::get, "Return a lorebook", &[200], &[404])
+        .put("/api/lorebooks/{book}", lore::change, "Replace a lorebook", &[200], &[404, 409])
+        .delete("/api/lorebooks/{book}", lore::delete, "Delete a lorebook", &[204], &[404, 409])
+        .get("/api/lorebooks/{book}/file", lore::export, "Return a lorebook as a file of a program", &[200], &[404])
+        .producing::<Map<String, Value>>("application/json")
         .get(guard::PICTURES, companions::picture, "Return the picture of a companion", &[200], &[404])
         .producing::<String>("image/png")
         .producing::<String>("image/jpeg")

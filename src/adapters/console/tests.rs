@@ -11,6 +11,7 @@ mod foreign;
 mod guests;
 mod limits;
 mod live;
+mod lore;
 mod models;
 mod openapi;
 mod page;

@@ -18,7 +18,7 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use crate::story::Subject;
 use crate::story::fates::{Fate, Fates};
-use crate::story::words::{Told, fate as words, question_line, voice_note};
+use crate::story::words::{Told, fate as words, lore, question_line, voice_note};
 
 /// A message, and its outcomes in the record.
 struct Found {
@@ -143,6 +143,7 @@ impl Scene<'_> {
         if let Event::Said { message, .. } = &found.message.event {
             story.extend(voice_note(message, self.language).map(|told| told.line(&found.message, "voice_note")));
             story.extend(self.recalled(&message.recalled).await?);
+            story.extend(lore(&found.message, self.language));
         }
         Ok(story)
     }

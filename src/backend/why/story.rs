@@ -220,6 +220,7 @@ impl Scene<'_> {
                 && then.is_some()
             {
                 recalled.extend(message.recalled.iter().cloned());
+                story.extend(words::lore(&recorded, self.language));
             }
             story.extend(then.map(|line| StoryLine { seq: Some(newest), ..line }));
             if course.is_complete {
@@ -265,7 +266,7 @@ impl Scene<'_> {
         // The last line has the result.
         let course = Course::after(recorded, &before, who);
         let (story, ..) = self.consequences(recorded, &before, who, course).await?;
-        Ok(story.into_iter().rfind(|line| !["round", "disclosed"].contains(&&*line.event)))
+        Ok(story.into_iter().rfind(|line| !["round", "disclosed", "lore"].contains(&&*line.event)))
     }
 
     /// Adds the server starts between the first message or question of an explanation and its end.

@@ -81,7 +81,6 @@ fn what_is_not_used_is_told_with_its_reason() {
         unused(&preview),
         [
             (UnusedKind::CreatorNotes, Reason::ForPeople, 1),
-            (UnusedKind::CharacterBook, Reason::NoLore, 1),
             (UnusedKind::Assets, Reason::NeverFetched, 1),
             (UnusedKind::Assets, Reason::OnePicture, 1),
             (UnusedKind::AboutTheCard, Reason::ForPeople, 3),
@@ -89,7 +88,33 @@ fn what_is_not_used_is_told_with_its_reason() {
             (UnusedKind::OtherFields, Reason::OtherPrograms, 3),
         ]
     );
-    assert_eq!(preview.unused[6].names, ["creation_date", "x_inside", "x_outside"]);
+    assert_eq!(preview.lore.map(|lore| (lore.entries, lore.constant, lore.unusable.len())), Some((1, 0, 0)));
+    assert_eq!(preview.unused[5].names, ["creation_date", "x_inside", "x_outside"]);
+}
+
+#[test]
+fn the_words_for_the_user_are_in_the_language_of_the_card() {
+    let texts = [
+        (
+            "Nyx ist eine Eule, die in der Nacht durch das Dorf fliegt und mit {{user}} spricht. {{user}}s Hand ist kalt.",
+            "Nyx ist eine Eule, die in der Nacht durch das Dorf fliegt und mit dein Gegenüber spricht. Deines Gegenübers Hand ist kalt.",
+            "*Sie sieht alle an und nimmt aller Hand. Das ist nicht so gut.*",
+            "*Sie sieht {{user}} an und nimmt <USER>s Hand. Das ist nicht so gut.*",
+        ),
+        (
+            "Nyx es un búho que vive en el bosque y que habla con {{user}} por la noche.",
+            "Nyx es un búho que vive en el bosque y que habla con quien habla contigo por la noche.",
+            "*Mira a todos y no dice nada de lo que sabe.*",
+            "*Mira a {{user}} y no dice nada de lo que sabe.*",
+        ),
+    ];
+    for (description, persona, greeting, first_mes) in texts {
+        let card =
+            json!({ "spec": "chara_card_v2", "data": { "name": "Nyx", "description": description, "first_mes": first_mes } });
+        let preview = preview_of(&card);
+
+        assert_eq!((&*preview.persona, &*preview.greetings[0].text), (persona, greeting));
+    }
 }
 
 #[test]

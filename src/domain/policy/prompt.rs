@@ -60,6 +60,8 @@ pub struct Prompt {
     pub statement_tokens: usize,
     /// The maximum size of recalled older messages in a statement's prompt, in tokens, 0 (none) to 100,000. They are a part of `statement_tokens`.
     pub recall_tokens: usize,
+    /// The maximum size of entries of lorebooks in a statement's prompt, in tokens, 0 (none) to 100,000. They are a part of `statement_tokens`.
+    pub lore_tokens: usize,
     /// The maximum size of a summary's prompt in tokens, 1,500 to 1,000,000.
     pub summary_tokens: usize,
     /// The maximum size of the side model's answer in tokens, 16 to 100,000.
@@ -136,6 +138,7 @@ impl Prompt {
             statement_tokens: self.statement_tokens.min(room),
             summary_tokens: self.summary_tokens.min(room),
             recall_tokens: self.recall_tokens.min(room / 10),
+            lore_tokens: self.lore_tokens.min(room / 10),
             ..self.clone()
         })
     }
@@ -201,6 +204,7 @@ impl Prompt {
         check_range("decision_tokens", self.decision_tokens as u64, 1_500, 1_000_000)?;
         check_range("statement_tokens", self.statement_tokens as u64, 1_500, 1_000_000)?;
         check_range("recall_tokens", self.recall_tokens as u64, 0, 100_000)?;
+        check_range("lore_tokens", self.lore_tokens as u64, 0, 100_000)?;
         check_range("summary_tokens", self.summary_tokens as u64, 1_500, 1_000_000)?;
         check_range("max_side_answer_tokens", self.max_side_answer_tokens.into(), 16, 100_000)?;
         check_range("max_main_answer_tokens", self.max_main_answer_tokens.into(), 16, 100_000)?;

@@ -12,10 +12,11 @@ use super::data::{
 use super::form::pass_form;
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
 use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end, short_line};
+use super::lore::lore;
 use super::note::choose_note;
 use super::recalled::{self, Found};
 use super::room::{SMALL, how_to_read_turns, is_small, statement_ending_weight, statement_name_weight};
-use super::texts::{ABOUT_THEMSELVES, ELSEWHERE, FRAME_WEIGHT, MISSED, NEW, NOTE, OPENING, PEOPLE, REASON, SUMMARY};
+use super::texts::{ABOUT_THEMSELVES, ELSEWHERE, FRAME_WEIGHT, LORE, MISSED, NEW, NOTE, OPENING, PEOPLE, REASON, SUMMARY};
 use super::transcript::left_out;
 use super::window::first_shown;
 use super::{Character, Prompt, Said, Scene, StatementInput, Turn, tokens};
@@ -113,6 +114,7 @@ pub(super) fn statement(
         let is_enough = talk.shown.len() >= KEPT_IN_SMALL.min(talk.talk.len());
         if !is_enough && halvings + 1 < MOST_HALVINGS {
             (talk.changing, talk.recall_room) = (talk.changing / 2, talk.recall_room / 2);
+            talk.lore_room /= 2;
         }
         situation = self::situation(character, scene, statement, ending, words, &talk);
         if is_enough {
@@ -133,6 +135,7 @@ pub(super) fn statement(
         turns,
         sizes: sizes.into_iter().chain(sizes_of_talk).chain(situation.sizes).collect(),
         recalled: situation.recalled,
+        lore: situation.lore,
     }
 }
 
@@ -141,6 +144,7 @@ struct Situation {
     text: String,
     sizes: Vec<(&'static str, usize)>,
     recalled: Vec<Recalled>,
+    lore: Vec<Arc<str>>,
 }
 
 fn situation(
@@ -175,6 +179,7 @@ fn situation(
     let (people, about) =
         recalled::people(&statement.people, &recalled, &talk[begin..], zone, statement.page_tokens * 4, people_room);
     recalled.extend(about);
+    let (world, entries) = lore(statement.lore.as_deref().unwrap_or_default(), of.lore_room);
     let heading = |text, heading| if str::is_empty(text) { "" } else { heading };
     let text = paragraphs(&[
         heading(&summary, SUMMARY),
@@ -187,6 +192,8 @@ fn situation(
         if recalled.iter().any(|of| of.here().is_none()) { ELSEWHERE } else { "" },
         heading(&themselves, ABOUT_THEMSELVES),
         &block("about-themselves", &themselves),
+        heading(&world, LORE),
+        &block("lore", &world),
         &scene,
         if has_missed { MISSED } else { "" },
         heading(&reason, REASON),
@@ -199,12 +206,13 @@ fn situation(
         ("recalled", &older),
         ("people", &people),
         ("about_themselves", &themselves),
+        ("lore", &world),
         ("scene", &scene),
         ("reason", &reason),
         ("notes", &note),
         ("question", ending),
     ]);
-    Situation { text, sizes, recalled }
+    Situation { text, sizes, recalled, lore: entries }
 }
 
 /// What the authors of these messages say of themselves, a line each, those who spoke last first.
@@ -245,6 +253,8 @@ struct Talk<'a> {
     shown: Vec<Item<'a>>,
     /// The maximum weight of recalled messages. 0 if the whole talk is shown.
     recall_room: usize,
+    /// The maximum weight of entries of lorebooks.
+    lore_room: usize,
 }
 
 fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementInput, words: &Words) -> Talk<'a> {
@@ -256,24 +266,33 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
         system(character, &for_statement(character, words), &how_to_read, &scene.words, reserved, words.statement_tokens);
     let changing = (system.left / 3).min(MAX_CHANGING_WEIGHT);
     let note = note_of(scene, system.left / 8);
-    let room = (system.left - changing).saturating_sub(weight(&note));
+    let mut room = (system.left - changing).saturating_sub(weight(&note));
     let talk: Vec<&Said> = input.recent.iter().chain(&input.buffer).collect();
     let form = form(&talk, character, words);
     let is_own = |said: &&Said| said.message.is_by(character.id);
     let new_from = talk.iter().rposition(is_own).map_or(0, |own| own + 1).max(input.recent.len());
-    let mut recall_room = (words.recall_tokens * 4 + people_room(statement)).min(room / 2);
     let mut shown = self::shown(&talk, new_from, form, &scene.zone, room, Begin::Seldom);
+    // Up to a quarter of the room may stay empty, because the talk keeps its first message for long.
+    let beside_newest = |shown: &[Item<'_>], room: usize| {
+        let kept: usize = shown.iter().rev().take(KEPT).map(Item::weight).sum();
+        // A small prompt keeps a sixth of its room for what is looked up.
+        room.saturating_sub((kept + MAX_FRAME_OF_TALK) * 4 / 3).max(room / 6)
+    };
+    let lore_room = statement.lore.as_ref().map_or(0, |_| (words.lore_tokens * 4).min(beside_newest(&shown, room)));
+    if lore_room > 0 {
+        // The room is reserved whether or not an entry is found, so that the talk keeps its first message for long.
+        room -= lore_room;
+        shown = self::shown(&talk, new_from, form, &scene.zone, room, Begin::Seldom);
+    }
+    let mut recall_room = (words.recall_tokens * 4 + people_room(statement)).min(room / 2);
     if shown.len() == talk.len() && *left_out == 0 && statement.elsewhere.is_empty() && !statement.is_anew {
         recall_room = 0;
     }
     if recall_room > 0 {
-        // Up to a quarter of the room may stay empty, because the talk keeps its first message for long.
-        let kept: usize = shown.iter().rev().take(KEPT).map(Item::weight).sum();
-        // A small prompt keeps a sixth of its room for recalled messages.
-        recall_room = recall_room.min(room.saturating_sub((kept + MAX_FRAME_OF_TALK) * 4 / 3).max(room / 6));
+        recall_room = recall_room.min(beside_newest(&shown, room));
         shown = self::shown(&talk, new_from, form, &scene.zone, room - recall_room, Begin::Seldom);
     }
-    Talk { system, reserved, changing, note, talk, new_from, shown, recall_room }
+    Talk { system, reserved, changing, note, talk, new_from, shown, recall_room, lore_room }
 }
 
 fn form<'a>(talk: &'a [&'a Said], character: &Character<'a>, words: &Words) -> Form<'a> {

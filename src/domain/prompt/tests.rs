@@ -107,6 +107,7 @@ fn speaking(input: PromptInput) -> StatementInput {
         notes: Vec::new(),
         people: Vec::new(),
         page_tokens: 0,
+        lore: None,
         elsewhere: Vec::new(),
         is_anew: false,
     }

@@ -72,6 +72,19 @@ fn surface(text: &str) -> Vec<Surface> {
     words
 }
 
+/// The language in which a text seems to be written: that of most of its function words. `None` if none is clearly ahead.
+pub fn language_of(text: &str) -> Option<&'static str> {
+    let words = surface(text);
+    let is_of = |lists: &Lists, word: &Surface| !word.is_spaceless && lists.words.contains(&*word.plain);
+    let counts = LISTS.iter().map(|lists| (words.iter().filter(|word| is_of(lists, word)).count(), lists.language));
+    let mut counts: Vec<_> = counts.collect();
+    counts.sort_unstable();
+    match counts[..] {
+        [.., (second, _), (most, language)] if most > second + second / 4 => Some(language),
+        _ => None,
+    }
+}
+
 /// A query: weighted words, and days.
 #[derive(Clone, Debug, Default)]
 pub struct Query {

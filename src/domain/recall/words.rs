@@ -207,7 +207,7 @@ fn is_emoji(char: char) -> bool {
 }
 
 /// Whether a character belongs to a script that is written without spaces, or to one with inflections but without a stemmer.
-fn is_of_spaceless_script(char: char) -> bool {
+pub fn is_of_spaceless_script(char: char) -> bool {
     !char.is_ascii()
         && char.is_alphanumeric()
         && matches!(

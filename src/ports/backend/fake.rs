@@ -22,6 +22,7 @@ use crate::backend::keeping::{
     ReadyPart, SuspendedChannel,
 };
 use crate::backend::live::{Lagged, LiveStream, Watched};
+use crate::backend::lore_service::{BookChange, BookSummary, BookView, Books, KeptBook, LoreService};
 use crate::backend::maintenance_service::MaintenanceService;
 use crate::backend::memory_service::{MemoryService, Notes, NotesAbout};
 use crate::backend::message_service::MessageService;
@@ -42,9 +43,11 @@ use crate::backend::usage::{
     SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used,
 };
 use crate::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
+use crate::companion_setup::Revision;
 use crate::domain::closing::Stage;
 use crate::domain::guests;
 use crate::domain::id::{CompanionId, GuildId, PersonId, Seq};
+use crate::domain::lore::Shelved;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::price::{Price, UnitPrice};
@@ -77,6 +80,8 @@ pub struct FakeBackend {
     /// Lets that call continue.
     pub proceed: Notify,
     probe: Mutex<Probe>,
+    /// The lorebooks, each with the number of its changes.
+    books: Mutex<BTreeMap<Arc<str>, (Shelved, u32)>>,
     /// While this is true, most calls wait.
     is_held: watch::Sender<bool>,
     guests: Mutex<FakeGuests>,
@@ -196,6 +201,7 @@ impl FakeRoom {
             cut,
             truncated: false,
             recalled: Vec::new(),
+            lore: Vec::new(),
             notice: None,
             files: Vec::new(),
         }
@@ -788,6 +794,53 @@ impl MemoryService for FakeBackend {
     async fn use_notes_across_rooms(&self, _: GuildId, across_rooms: bool) -> Result<(), Refused> {
         self.check().await?;
         self.probe().notes_across_rooms = across_rooms;
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl LoreService for FakeBackend {
+    async fn books(&self) -> Result<Books, Refused> {
+        self.check().await?;
+        let summary = |(id, (shelved, _)): (&Arc<str>, &(Shelved, u32))| BookSummary {
+            id: id.clone(),
+            name: shelved.book.name.clone(),
+            kept: KeptBook::Store,
+            entries: shelved.book.entries.len(),
+            companions: shelved.companions.clone(),
+            rooms: shelved.rooms.clone(),
+        };
+        Ok(Books { books: self.books.lock().iter().map(summary).collect() })
+    }
+
+    async fn book(&self, id: &str) -> Result<BookView, Refused> {
+        self.check().await?;
+        let books = self.books.lock();
+        let (id, (book, changes)) = books.get_key_value(id).ok_or_else(|| Refused::not_found("there is no such lorebook"))?;
+        let revision = Revision(changes.to_string());
+        Ok(BookView { id: id.clone(), revision, kept: KeptBook::Store, book: book.clone(), unusable: Vec::new() })
+    }
+
+    async fn create_book(&self, new: Shelved) -> Result<BookView, Refused> {
+        let id: Arc<str> = format!("book-{}", self.books.lock().len()).into();
+        self.books.lock().insert(id.clone(), (new, 0));
+        self.book(&id).await
+    }
+
+    async fn change_book(&self, id: &str, change: BookChange) -> Result<BookView, Refused> {
+        let before = self.book(id).await?;
+        if before.revision != change.revision {
+            return Err(Refused::conflict("it was changed meanwhile"));
+        }
+        if let Some(kept) = self.books.lock().get_mut(id) {
+            *kept = (change.book, kept.1 + 1);
+        }
+        self.book(id).await
+    }
+
+    async fn delete_book(&self, id: &str, _: Revision) -> Result<(), Refused> {
+        self.book(id).await?;
+        self.books.lock().remove(id);
         Ok(())
     }
 }

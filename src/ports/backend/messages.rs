@@ -183,6 +183,9 @@ pub struct HistoryMessage {
     /// The numbers of older messages and notes of this room that were recalled for a companion's statement, best match first (docs/design/memory.md).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Seq>,
+    /// The entries of lorebooks that were in the prompt of a companion's statement, the most important first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lore: Vec<Arc<str>>,
     /// The notice below the message that companions are AI, if there is one: its information about the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<RunBy>,

@@ -9,6 +9,7 @@ use super::Setup;
 use super::checking::{checked_card, checked_picture};
 use super::fields::{changes, tidied};
 use super::written::Written;
+use crate::actors::companion::lore_writing::forget_companion;
 use crate::actors::membership::changes::update_membership;
 use crate::actors::membership::memberships::MembershipLock;
 use crate::actors::writer::requests::write_meta;
@@ -291,6 +292,7 @@ impl Setup {
         self.context.pictures.set(&id, None);
         self.reloading.reload(&turn).await;
         self.leave_rooms(&lock, &id).await;
+        forget_companion(&self.context, &id).await;
         drop(lock);
         if let Some(moved) = moved {
             super::blocking(move || moved.delete()).await?;

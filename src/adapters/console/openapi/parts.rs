@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::Shared;
 use super::super::body::{
-    CompanionPath, EntryPath, FileBody, FilePath, InvitationPath, Json, JsonWithFiles, JsonWithUploads, MemberPath, MessagePath,
-    PicturePath, QueryParams, RoomPath,
+    BookPath, CompanionPath, EntryPath, FileBody, FilePath, InvitationPath, Json, JsonWithFiles, JsonWithUploads, MemberPath,
+    MessagePath, PicturePath, QueryParams, RoomPath,
 };
 use super::super::guard::Caller;
 use super::super::language::Preferred;
@@ -183,6 +183,7 @@ in_path! {
     MessagePath: "room" RoomId, "seq" Seq;
     FilePath: "room" RoomId, "seq" Seq, "file" u64;
     MemberPath: "room" RoomId, "companion" PlainId;
+    BookPath: "book" String;
     CompanionPath: "companion" PlainId;
     PicturePath: "companion" PlainId, "hash" String;
     EntryPath: "id" String;

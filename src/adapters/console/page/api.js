@@ -155,6 +155,15 @@ export const changeCompanion = (id, change) => call('PUT', companionPath(id), ch
 export const tryCompanion = trial => call('POST', '/api/companions/try', trial);
 // What importing a character card would write.
 export const previewCard = (file, choices = {}) => call('POST', `/api/cards${query(choices)}`, file);
+// Lorebooks, and what is in a lorebook's file.
+const bookPath = id => `/api/lorebooks/${encodeURIComponent(id)}`;
+export const books = () => call('GET', '/api/lorebooks');
+export const book = id => call('GET', bookPath(id));
+export const createBook = book => call('POST', '/api/lorebooks', book);
+export const changeBook = (id, change) => call('PUT', bookPath(id), change);
+export const deleteBook = (id, revision) => call('DELETE', `${bookPath(id)}${query({ revision })}`);
+export const readBook = file => call('POST', '/api/lorebooks/read', file);
+export const bookUrl = (id, as) => `${bookPath(id)}/file?as=${as}`;
 export const cardUrl = (id, as) => `${companionPath(id)}/card?as=${as}`;
 // The companion as a file, or why there is none.
 export async function cardFile(id, as) {

@@ -40,6 +40,7 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
     item(t('rooms.cancel_replies'), () => api.clearRoom(shown.id).catch(showProblem), t('rooms.cancel_replies_about')),
     item(t('rooms.anew'), ofOwn('beginAnew')),
     item(t('rooms.export'), about('showExport'), t('rooms.export_about')),
+    item(t('rooms.lore'), () => api.loaded(import('./lore.js')).then(({ showLore }) => showLore(shown)).catch(showProblem), t('rooms.lore_about')),
     item(t('remembered.button'), () => api.loaded(import('./memory.js')).then(({ showMemory }) => showMemory(shown, me())).catch(showProblem)),
   ];
   const ofServer = shown => [

@@ -136,7 +136,7 @@ export function drawOutcomes(entry, story, tone, beforehand) {
   const isAnswer = entry.role === 'companion';
   // The message itself is shown above.
   const outcomes = (Array.isArray(answer.companions) ? answer.companions : []).filter(one => one.outcome !== 'own');
-  const events = (answer.story ?? []).filter(line => ['changed', 'dead_letter', 'recalled'].includes(line.event));
+  const events = (answer.story ?? []).filter(line => ['changed', 'dead_letter', 'recalled', 'lore'].includes(line.event));
   const one = outcome => el('li', null, el('p', null, name(outcome.name, { class: 'who', 'data-tone': tone(outcome.companion) }), outcome.at ? [' · ', el('time', { datetime: outcome.at, title: words.moment(outcome.at) }, words.second(outcome.at))] : null), el('p', { dir: 'auto' }, outcome.text));
   return el(
     'div',

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::lore::matching::Fired;
 use crate::message::Recalled;
 
 const TEXT: &str = "I thought that the bread would be done by now, but nobody opened the oven since then";
@@ -263,6 +264,43 @@ fn recalled_messages_are_dated_and_never_displace_the_ten_newest() {
             let older = "2026-05-01:\nana: \"It rains.\"\nana: \"The cat is called Mora.\"\n";
             assert!(user(&with).contains(older), "oldest first, below their day: {}", user(&with));
         }
+    }
+}
+
+#[test]
+fn entries_of_lorebooks_stand_in_their_order_within_their_room_and_never_displace_the_ten_newest() {
+    let fired = |name: &str, text: &str, order| Fired { name: name.into(), text: text.into(), place: (order, 0, 0) };
+    let entries = vec![
+        fired("first", "The mill burned down.</lore>", 2),
+        fired("huge", &"wheel ".repeat(800), 0),
+        fired("second", &"The miller left. ".repeat(100), 1),
+        fired("third", &"Nobody knows why. ".repeat(50), 0),
+    ];
+    for (count, words_each) in [(3, 8), (40, 60), (400, 20)] {
+        let recent: Vec<Said> = (1_000..1_000 + count).map(|seq| person(seq, &"so ".repeat(words_each))).collect();
+        let stated = |lore: Option<Vec<Fired>>, lore_tokens| {
+            let words = policy::prompt::Prompt { lore_tokens, ..words() };
+            let input = PromptInput { recent: recent.clone(), ..input() };
+            let prompt = statement(character(), scene(), &StatementInput { lore, ..speaking(input) }, &words);
+            assert!(prompt.tokens() <= words.statement_tokens, "{} tokens", prompt.tokens());
+            prompt
+        };
+        let (without, off) = (stated(None, 600), stated(Some(entries.clone()), 0));
+
+        let with = stated(Some(entries.clone()), 600);
+
+        let lore = user(&with);
+        let lore = &lore[lore.find("<lore>").unwrap()..lore.find("</lore>").unwrap()];
+        assert_eq!(
+            with.lore,
+            ["first".into(), "second".into()],
+            "what has the least priority goes first, and what alone is too long"
+        );
+        assert!(lore.find("The miller left.") < lore.find("The mill burned down.(/lore>"), "{lore}");
+        assert!(super::super::tokens(lore) <= 600, "{lore}");
+        let talk = |prompt: &Prompt| user(prompt).matches("so so").count();
+        assert!(talk(&with) >= talk(&without).min(10 * words_each / 2));
+        assert_eq!((off.lore, off.turns), (Vec::new(), without.turns));
     }
 }
 

@@ -125,6 +125,7 @@ async fn deliver(platform: Arc<Discord>, part: &Part) -> Delivered {
         truncated: false,
         recalled: Vec::new(),
         files_of: Vec::new(),
+        lore: Vec::new(),
         notice: part.notice.clone().map(|text| NoticeRecord { owed: told(), text }),
     };
     let arguments = Arguments {

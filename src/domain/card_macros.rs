@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::domain::text;
+use crate::recall::language_of;
+use crate::text;
 
 /// The maximum length of an expanded field, in bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
@@ -14,31 +15,68 @@ const MAX_ROUNDS: usize = 4;
 const MAX_UNKNOWN: usize = 16;
 const MAX_UNKNOWN_CHARS: usize = 32;
 
+/// The words for `{{user}}`: a room has no particular user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct User {
+    word: &'static str,
+    /// In place of the word and an `s`. Empty if the language has none.
+    genitive: &'static str,
+}
+
+/// The words for the user in a persona or lorebook and in a greeting, which is for everyone in the room, by the names of languages.
+const USERS: [(&str, User, User); 6] = [
+    ("english", user("whoever you talk to", ""), user("everyone", "")),
+    ("german", user("dein Gegenüber", "deines Gegenübers"), user("alle", "aller")),
+    ("spanish", user("quien habla contigo", ""), user("todos", "")),
+    ("french", user("la personne qui te parle", ""), user("tout le monde", "")),
+    ("portuguese", user("quem fala com você", ""), user("todos", "")),
+    ("japanese", user("話し相手", ""), user("みんな", "")),
+];
+
+const fn user(word: &'static str, genitive: &'static str) -> User {
+    User { word, genitive }
+}
+
+impl User {
+    /// The words in English.
+    pub const IN_PERSONA: Self = USERS[0].1;
+    pub const IN_GREETING: Self = USERS[0].2;
+
+    /// The words in a persona and in a greeting, in the language in which these texts seem to be written, or in English.
+    pub fn of(texts: &[&str]) -> [Self; 2] {
+        let text = texts.join("\n");
+        let is_kana = |char| matches!(char, '\u{3041}'..='\u{30ff}');
+        let language = if text.contains(is_kana) { Some("japanese") } else { language_of(&text) };
+        let (_, persona, greeting) = USERS.into_iter().find(|(name, ..)| Some(*name) == language).unwrap_or(USERS[0]);
+        [persona, greeting]
+    }
+}
+
 /// The names for the two roles of a card.
 #[derive(Clone, Copy)]
-pub(super) struct People<'a> {
-    pub(super) character: &'a str,
-    pub(super) user: &'a str,
+pub struct People<'a> {
+    pub character: &'a str,
+    pub user: User,
 }
 
 /// Findings while texts are expanded.
 #[derive(Default)]
-pub(super) struct Found {
+pub struct Found {
     /// The names of unknown macros. They are removed, because only the program of the card's author knows their values.
-    pub(super) unknown: BTreeSet<String>,
+    pub unknown: BTreeSet<String>,
     /// The number of removed comments.
-    pub(super) comments: usize,
+    pub comments: usize,
     /// The number of random choices and dice. Each is replaced by its first choice.
-    pub(super) chances: usize,
+    pub chances: usize,
     /// The number of texts with invisible characters, which are removed.
-    pub(super) hidden: usize,
+    pub hidden: usize,
 }
 
 /// Expands the macros of a text to at most [`MAX_TEXT_BYTES`], and removes comments, `<START>` and invisible characters.
 ///
 /// A removal may leave behind another macro, so the result is expanded again. Otherwise, an import of an exported card would
 /// expand it once more.
-pub(super) fn expanded(source: &str, people: People<'_>, found: &mut Found) -> String {
+pub fn expanded(source: &str, people: People<'_>, found: &mut Found) -> String {
     let mut text = cleaned(source, found);
     for _ in 0..MAX_ROUNDS {
         let next = expanded_once(&text, people, found);
@@ -74,8 +112,7 @@ fn expanded_once(source: &str, people: People<'_>, found: &mut Found) -> String 
         {
             let inner = out.split_off(begin);
             let value = value(&inner[2..], people, found);
-            push(&mut out, &value, people);
-            rest = &rest[2..];
+            rest = push(&mut out, &value, people, &rest[2..]);
         } else if may_have_comments && rest.starts_with("<!--") {
             match rest.find("-->") {
                 Some(end) => {
@@ -85,8 +122,7 @@ fn expanded_once(source: &str, people: People<'_>, found: &mut Found) -> String 
                 None => may_have_comments = false,
             }
         } else if let Some((tag, value)) = tag(rest, people, user_is_tag) {
-            push(&mut out, value, people);
-            rest = &rest[tag..];
+            rest = push(&mut out, value, people, &rest[tag..]);
         } else {
             out.push(first);
             rest = &rest[first.len_utf8()..];
@@ -96,7 +132,7 @@ fn expanded_once(source: &str, people: People<'_>, found: &mut Found) -> String 
 }
 
 /// The parts of a text between `<START>` tags.
-pub(super) fn dialogues(text: &str) -> Vec<&str> {
+pub fn dialogues(text: &str) -> Vec<&str> {
     const START: &str = "<start>";
     let small = text.to_ascii_lowercase();
     let mut begin = 0;
@@ -116,7 +152,7 @@ fn tag<'a>(text: &str, people: People<'a>, user_is_tag: bool) -> Option<(usize, 
         () if !text.starts_with('<') => None,
         () if starts("<char>") => Some((6, people.character)),
         () if starts("<bot>") => Some((5, people.character)),
-        () if starts("<user>") && !user_is_tag => Some((6, people.user)),
+        () if starts("<user>") && !user_is_tag => Some((6, people.user.word)),
         () if starts("<start>") => Some((7, "")),
         () => None,
     }
@@ -133,7 +169,7 @@ fn value(inner: &str, people: People<'_>, found: &mut Found) -> String {
     let (name, values) = trimmed.split_once(':').unwrap_or((trimmed, ""));
     match (&*small, &*name.trim().to_ascii_lowercase()) {
         ("char" | "bot", _) => people.character.to_owned(),
-        ("user", _) => people.user.to_owned(),
+        ("user", _) => people.user.word.to_owned(),
         ("newline", _) => "\n".to_owned(),
         // `{{original}}` stands for the program's own prompt text, which every prompt here contains anyway.
         ("original" | "trim" | "noop" | "", _) => String::new(),
@@ -169,8 +205,12 @@ fn first_choice(values: &str) -> String {
     values[..end.unwrap_or(values.len())].replace("\\,", ",").trim().to_owned()
 }
 
-/// Appends a value. At the beginning of a sentence, the word for the user is capitalised.
-fn push(out: &mut String, value: &str, people: People<'_>) {
+/// Appends a value, and returns the text after it. The word for the user is capitalised at the beginning of a sentence, and takes up an `s` after it.
+fn push<'a>(out: &mut String, value: &str, people: People<'_>, rest: &'a str) -> &'a str {
+    let User { word, genitive } = people.user;
+    let after_s =
+        rest.strip_prefix('s').filter(|after| value == word && !genitive.is_empty() && !after.starts_with(char::is_alphanumeric));
+    let (value, rest) = after_s.map_or((value, rest), |after| (genitive, after));
     let begins = || {
         let plain = out.trim_end_matches(['*', '_', '"', '“']);
         let words = out.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '"' | '“' | '”'));
@@ -178,16 +218,17 @@ fn push(out: &mut String, value: &str, people: People<'_>) {
     };
     let mut chars = value.chars();
     match chars.next() {
-        Some(first) if value == people.user && begins() => {
+        Some(first) if [word, genitive].contains(&value) && begins() => {
             out.extend(first.to_uppercase());
             out.push_str(chars.as_str());
         }
         _ => out.push_str(value),
     }
+    rest
 }
 
 /// Normalises line ends, and removes control characters and invisible characters, which could change the meaning unseen.
-pub(super) fn cleaned(text: &str, found: &mut Found) -> String {
+pub fn cleaned(text: &str, found: &mut Found) -> String {
     let plain = text.replace("\r\n", "\n").replace('\r', "\n");
     let seen: String = text::seen(&plain).filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
     found.hidden += usize::from(seen.len() < plain.len());

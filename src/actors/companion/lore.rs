@@ -1,0 +1,134 @@
+//! The lorebooks in force, from the store, from cards of companions and from files (docs/design/memory.md K-20).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use crate::actors::membership::memberships::Memberships;
+use crate::domain::id::{ChannelId, CompanionId};
+use crate::domain::lore::Shelved;
+use crate::domain::lore::matching::Compiled;
+use crate::domain::moment::Moment;
+use crate::journal::key;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::record::decode_bytes;
+use crate::ports::backend::lore_service::KeptBook;
+use crate::ports::backend::room::RoomId;
+use crate::ports::store::Store;
+
+/// The prefix of the names of records.
+pub(super) const RECORDS: &str = "lore/";
+
+/// The stored form of a book.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    #[serde(flatten)]
+    pub shelved: Shelved,
+    /// When the rooms were created. Another room with the same id does not get the book.
+    #[serde(default)]
+    pub since: BTreeMap<Arc<str>, Moment>,
+}
+
+/// A book in force.
+#[derive(Clone, Debug)]
+pub struct Volume {
+    pub record: Arc<Record>,
+    pub kept: KeptBook,
+    compiled: Arc<Compiled>,
+}
+
+/// The books of cards and files, by id.
+pub type Fixed = Vec<(Arc<str>, Volume)>;
+
+/// The books in force, by id. Cheap to clone; all clones share them.
+#[derive(Clone, Default)]
+pub struct Lore {
+    volumes: Arc<RwLock<BTreeMap<Arc<str>, Volume>>>,
+    /// The books of cards, also those that a record replaces.
+    of_cards: Arc<RwLock<BTreeMap<Arc<str>, Volume>>>,
+    /// Held while a book is changed.
+    pub changes: Arc<Mutex<()>>,
+}
+
+impl Volume {
+    pub fn new(record: Record, kept: KeptBook) -> Self {
+        let compiled = Arc::new(Compiled::new(record.shelved.book.clone()));
+        Self { record: record.into(), kept, compiled }
+    }
+
+    pub fn compiled(&self) -> &Compiled {
+        &self.compiled
+    }
+
+    fn is_of_room(&self, room: &ChannelId, memberships: &Memberships) -> bool {
+        let Some((id, membership)) = RoomId::of(room).zip(memberships.recorded(room)) else { return false };
+        let is_named = self.record.shelved.rooms.contains(id.as_str());
+        is_named && self.record.since.get(id.as_str()).is_none_or(|since| *since == membership.created_at)
+    }
+}
+
+impl Lore {
+    /// The books that a companion knows in a channel. A thread has those of its parent channel, too.
+    pub fn of(&self, channel: &ChannelId, companion: &CompanionId, memberships: &Memberships) -> Vec<Arc<Compiled>> {
+        let volumes = self.volumes.read();
+        if volumes.is_empty() {
+            return Vec::new();
+        }
+        let within = memberships.recorded(channel).and_then(|membership| membership.inherits_from().cloned());
+        let rooms: Vec<_> = [Some(channel), within.as_ref()].into_iter().flatten().collect();
+        let is_known = |volume: &&Volume| {
+            let is_own = volume.record.shelved.companions.contains(companion.as_str());
+            is_own || rooms.iter().any(|room| volume.is_of_room(room, memberships))
+        };
+        volumes.values().filter(is_known).map(|volume| volume.compiled.clone()).collect()
+    }
+
+    /// Puts a book into force, or takes it out of force.
+    pub(super) fn set(&self, id: &Arc<str>, volume: Option<Volume>) {
+        let mut volumes = self.volumes.write();
+        match volume {
+            Some(volume) => drop(volumes.insert(id.clone(), volume)),
+            None => drop(volumes.remove(id)),
+        }
+    }
+
+    /// All books, by id.
+    pub fn all(&self) -> BTreeMap<Arc<str>, Volume> {
+        self.volumes.read().clone()
+    }
+
+    /// The book of a card as it is in the card.
+    pub fn of_card(&self, id: &str) -> Option<Volume> {
+        self.of_cards.read().get(id).cloned()
+    }
+
+    /// Reads the books of the store. They take precedence over those of cards and files with the same id.
+    ///
+    /// # Errors
+    /// Returns an error if the store cannot be read. A single book that cannot be decoded is logged and left out.
+    pub async fn load(&self, fixed: Fixed, store: &dyn Store) -> Result<(), ReadError> {
+        let stored = Reader::new(store).all(key::notes_beginning(None, RECORDS)).await?;
+        let mut volumes: BTreeMap<_, _> = fixed.into_iter().collect();
+        let of_cards = volumes.iter().filter(|(_, volume)| volume.kept == KeptBook::Card);
+        *self.of_cards.write() = of_cards.map(|(id, volume)| (id.clone(), volume.clone())).collect();
+        for (key, value) in stored {
+            let Some(name) = key::name_of_note(None, &key) else { continue };
+            let id: Arc<str> = name[RECORDS.len()..].into();
+            let record = decode_bytes(&key, &value).map_err(|error| error.to_string());
+            match record.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string())) {
+                Ok(record) => drop(volumes.insert(id, Volume::new(record, KeptBook::Store))),
+                Err(error) => tracing::error!(book = &*id, error, "a lorebook in the store cannot be read; restore a backup"),
+            }
+        }
+        *self.volumes.write() = volumes;
+        Ok(())
+    }
+}
+
+/// The id of the book of a companion's card.
+pub fn id_of_card(companion: &CompanionId) -> Arc<str> {
+    format!("card.{companion}").into()
+}
