@@ -803,12 +803,14 @@ impl State {
         }
     }
 
-    fn inspect(&self, reply: RpcReplyPort<Box<Inspection>>) {
+    fn inspect(&mut self, reply: RpcReplyPort<Box<Inspection>>) {
         if self.restoring.is_some() {
             // The channel is not restored. A caller without an answer reads the journal itself.
             return;
         }
-        let inspection = Inspection { conversation: self.conversation.clone(), since: self.traces.since() };
+        let now = self.channel.machine_time();
+        let is_over_budget = self.world.with(&self.channel, |world| world.is_over_budget(now));
+        let inspection = Inspection { conversation: self.conversation.clone(), since: self.traces.since(), is_over_budget };
         // The caller may have stopped waiting.
         let _ = reply.send(Box::new(inspection));
     }

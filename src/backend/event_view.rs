@@ -147,6 +147,10 @@ impl EventView {
             Event::VoiceJoined { from } | Event::VoiceLeft { from } if from.id.is_empty() => Vec::new(),
             Event::VoiceJoined { from } => vec![("voice_joined", json!({ "from": from.id, "name": from.name }))],
             Event::VoiceLeft { from } => vec![("voice_left", json!({ "from": from.id, "name": from.name }))],
+            Event::Chosen { companions, everybody, by } => {
+                let object = json!({ "companions": companions, "everybody": everybody });
+                vec![("chosen", with(object, json!({ "from": by })))]
+            }
             Event::Reacted { by, .. } if by.as_str().is_empty() => Vec::new(),
             Event::Reacted { message, by, emoji, removed } => {
                 let object = json!({ "message": message, "from": by, "emoji": emoji });

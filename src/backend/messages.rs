@@ -12,7 +12,7 @@ use super::errors::invalid;
 use super::external::{Unanswered, answered, call, not_known};
 use crate::actors::erasure::deletion::{delete_messages, edit_message};
 use crate::actors::inbound::Replied;
-use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
 use crate::actors::writer::requests::fence;
@@ -28,7 +28,7 @@ use crate::journal::key;
 use crate::journal::redaction::is_redacted;
 use crate::ports::audio::RecordingRefused;
 use crate::ports::backend::message_service::MessageService;
-use crate::ports::backend::messages::{Edit, Greeting, HistoryQuery, Words};
+use crate::ports::backend::messages::{Choice, Chosen, Edit, Greeting, HistoryQuery, LeftOut, Words};
 use crate::ports::backend::record_service::RecordService as _;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
@@ -117,6 +117,51 @@ impl MessageService for ActorBackend {
             }
         }
         self.accept(&channel_key, Event::again(), None).await.map(drop)
+    }
+
+    async fn choose(&self, room: &RoomId, choice: Choice) -> Result<Chosen, Refused> {
+        let (channel_key, membership) = self.room_of(room)?;
+        self.check_writable(room)?;
+        let Choice { companion, everybody, by } = choice;
+        let Inspection { conversation, is_over_budget, .. } = self.current_state(&channel_key).await?.inspection;
+        let check = |companion: &CompanionId| {
+            if self.context.memberships.excludes(&membership, companion) {
+                return Err(self.adults_only(companion));
+            }
+            if membership.is_paused(companion) {
+                return Err(Detail::of("refusals.paused", json!({ "companion": companion, "room": self.name_of(room) })));
+            }
+            conversation.check_chosen(companion).map_err(|reason| Detail::key(reason.text()))
+        };
+        let (mut companions, mut left_out) = (Vec::new(), Vec::new());
+        match companion {
+            Some(companion) if !everybody => {
+                if !membership.companions.contains(&companion) {
+                    return Err(Refused::not_found(self.not_in_room(&companion, room)));
+                }
+                check(&companion).map_err(Refused::conflict)?;
+                companions.push(companion);
+            }
+            None if everybody => {
+                for companion in membership.companions.iter().cloned() {
+                    match check(&companion) {
+                        Ok(()) => companions.push(companion),
+                        Err(detail) => left_out.push(LeftOut { companion, why: detail.why(), detail: detail.to_string() }),
+                    }
+                }
+            }
+            _ => return Err(invalid("companion", Detail::key("refusals.one_or_everybody"))),
+        }
+        if companions.is_empty() {
+            return Err(Refused::conflict(Detail::key("refusals.nobody_chosen")));
+        }
+        if is_over_budget {
+            return Err(Refused::conflict(Detail::key("refusals.chosen_over_limit")));
+        }
+        let by = by.as_deref().map(PersonId::from);
+        let event = Event::Chosen { companions: companions.clone(), everybody, by };
+        let seq = self.accept(&channel_key, event, None).await?.seq;
+        Ok(Chosen { seq, companions, left_out })
     }
 
     async fn greet(&self, room: &RoomId, greeting: Greeting) -> Result<Seq, Refused> {

@@ -107,6 +107,17 @@ pub enum Event {
         /// Whether the pause begins (`true`) or ends.
         paused: bool,
     },
+    /// A person chose who speaks next, without a vote (docs/design/turn-taking.md T-24, T-25).
+    Chosen {
+        /// The companions, by id: one, or everybody who could speak.
+        companions: Vec<CompanionId>,
+        /// Each of them speaks once. Then all companions wait for people.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        everybody: bool,
+        /// The person. None if the caller named none, or the person was forgotten.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<PersonId>,
+    },
     /// Everything in progress was cancelled (`clear`, docs/design/gate.md G-25). The history remains.
     Cleared,
     /// After a lost connection, the missed messages were read. They precede this event. Messages that could not be read are not read later.
@@ -763,6 +774,7 @@ impl Event {
             Self::Joined { .. }
             | Self::Left { .. }
             | Self::Paused { .. }
+            | Self::Chosen { .. }
             | Self::Cleared
             | Self::CaughtUp { .. }
             | Self::Disclosed(_)

@@ -370,6 +370,7 @@ async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTr
                 found.push(*seq);
             }
             Ok(Some(Recorded { event: Event::Segment(segment), .. })) if !segment.is_redacted() => found.push(*seq),
+            Ok(Some(Recorded { event: Event::Chosen { by: Some(_), .. }, .. })) => found.push(*seq),
             Ok(Some(Recorded { event: Event::Reacted { by, .. }, .. })) if !by.as_str().is_empty() => found.push(*seq),
             Ok(_) => {}
             Err(error @ (ReadError::Record(_) | ReadError::Illegible { .. })) => {
@@ -574,6 +575,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::VoiceJoined { .. }
                 | Event::VoiceLeft { .. }
                 | Event::Disclosed(_)
+                | Event::Chosen { .. }
                 | Event::Reacted { .. } => gone.contains(&recorded.seq),
                 Event::Edited { message, .. } => gone.contains(message),
                 Event::Interrupted { .. } => gone.contains(&recorded.seq),

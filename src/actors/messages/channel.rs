@@ -151,6 +151,8 @@ pub struct Inspection {
     pub conversation: Conversation,
     /// When each question and reply in flight began.
     pub since: HashMap<Ticket, Moment>,
+    /// Whether a budget of the guild forbids further statements. False if the channel is not running.
+    pub is_over_budget: bool,
 }
 
 /// Why a channel cannot continue from its journal.

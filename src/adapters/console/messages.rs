@@ -18,7 +18,7 @@ use super::{uploads, validation, visitor};
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::ports::backend::guest_service::{Amount, Visit};
-use crate::ports::backend::messages::{Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, SearchQuery};
+use crate::ports::backend::messages::{Choice, Chosen, Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, SearchQuery};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Why};
 use crate::ports::inbound_events::InboundMessage;
@@ -174,6 +174,19 @@ async fn check_own(console: &Shared, visit: Option<&Visit>, room: &RoomId, seq: 
 pub(super) async fn try_again(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
     console.backend()?.messages.try_again(&room, seq, None).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/rooms/{room}/next`
+pub(super) async fn choose(
+    State(console): State<Shared>,
+    RoomPath(room): RoomPath,
+    Json(mut choice): Json<Choice>,
+) -> Result<(StatusCode, Answer<Chosen>), Problem> {
+    if let Some(companion) = &choice.companion {
+        validation::companion_id("companion", companion.as_str())?;
+    }
+    choice.by = choice.by.map(|by| validation::name("by", &by)).transpose()?.map(|by| Author::of_name(by).id);
+    Ok((StatusCode::ACCEPTED, Answer(console.backend()?.messages.choose(&room, choice).await?)))
 }
 
 /// `POST /api/rooms/{room}/greeting`

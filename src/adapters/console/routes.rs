@@ -67,6 +67,13 @@ pub(super) fn api() -> Api {
             &[404, 409],
         )
         .post(
+            "/api/rooms/{room}/next",
+            messages::choose,
+            "Have a companion speak next without a vote, or every companion once",
+            &[202],
+            &[404, 409],
+        )
+        .post(
             "/api/rooms/{room}/greeting",
             messages::greet,
             "Have a companion say one of its greetings in a room where nothing was said",

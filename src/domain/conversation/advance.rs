@@ -447,10 +447,12 @@ impl Step<'_, '_> {
         let is_empty = |floor: &OwedReply| floor.messages.is_empty() && floor.trigger.needs_a_message();
         let has_no_messages = self.state.turns.floor.as_deref().is_some_and(is_empty);
         // For other replies, the budget was checked with the votes.
-        let is_over_budget = again.is_some() && self.world.exhausted_statement_budget(self.state.position.clock).is_some();
+        let is_by_hand = candidate.trigger == Trigger::Chosen;
+        let is_over_budget = (again.is_some() || is_by_hand) && self.world.exhausted_statement_budget(self.state.position.clock).is_some();
         let is_at_risk = self.state.turns.floor.as_deref().is_some_and(|floor| {
             let message = floor.message.unwrap_or_default();
-            self.state.at_risk_among(floor.trigger, message, floor.messages.iter().copied()).is_some()
+            let newest = Some(self.state.closing.tally.newest_human).filter(|_| is_by_hand);
+            self.state.at_risk_among(floor.trigger, message, newest.into_iter().chain(floor.messages.iter().copied())).is_some()
         });
         if has_no_messages || is_over_budget || is_at_risk {
             let error = match has_no_messages {

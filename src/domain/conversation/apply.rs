@@ -57,6 +57,7 @@ impl Conversation {
                 self.turns.rounds.iter_mut().for_each(|round| round.withdraw(companion));
                 self.fire_remaining_events(orphaned.as_slice(), notes);
             }
+            Event::Chosen { companions, everybody, .. } => self.apply_chosen(companions, *everybody),
             Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
             Event::Cleared => {
                 self.forget_talk();
@@ -66,7 +67,7 @@ impl Conversation {
                 self.awaited_notes.clear();
                 self.closing.opened_again.clear();
                 self.acknowledgements.release();
-                self.replaceable = None;
+                (self.replaceable, self.by_hand) = (None, ByHand::default());
                 // Prompts do not show earlier messages any more.
                 self.window.drop_below(seq);
                 self.summary.clear(seq);
@@ -146,7 +147,8 @@ impl Conversation {
             } => {
                 let tries = again.map_or(0, |_| self.begin_replacement());
                 self.position.tickets = self.position.tickets.max(*ticket);
-                if !trigger.needs_a_message() {
+                self.by_hand.note_owed(companion);
+                if *trigger == Trigger::Silence {
                     self.gates.apply_started();
                 }
                 let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());
@@ -254,6 +256,7 @@ impl Conversation {
         if !self.turns.held.is_empty() {
             self.drop_settled_held();
         }
+        self.drop_unable();
         if !self.is_busy() {
             let is_any_next = self.recheck_waiting(world);
             self.arm_lulls(!is_any_next, world, notes);
@@ -474,6 +477,7 @@ impl Conversation {
 fn leaves_statements_alone(event: &Event) -> bool {
     match event {
         Event::CaughtUp { .. }
+        | Event::Chosen { .. }
         | Event::Disclosed(_)
         | Event::Reacted { .. }
         | Event::VoiceJoined { .. }

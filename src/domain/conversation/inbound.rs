@@ -62,6 +62,7 @@ impl Conversation {
         if message.from.role == Role::Person {
             self.closing.tally.streak = 0;
             self.closing.tally.newest_human = seq;
+            self.by_hand.note_person();
         }
         self.restart_silence(message.from.role == Role::Person, world);
         self.remember_talk(message, world.rules.gate);
@@ -70,6 +71,9 @@ impl Conversation {
         let stopped = self.announced.stopped.take().filter(|(message, _)| *message == seq).map(|(_, companions)| companions);
         let retracted_alone = std::mem::take(&mut self.announced.retracted_alone);
         let mut declined_by: Vec<_> = retracted_alone.into_iter().filter(|_| stopped.is_some()).collect();
+        if message.cut.is_some() {
+            self.by_hand.stop();
+        }
         let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message.clone(), reply)));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
             if gate.is_closed() && message.from.role == Role::Person {

@@ -25,7 +25,7 @@ use crate::backend::live::{Lagged, LiveStream, Watched};
 use crate::backend::maintenance_service::MaintenanceService;
 use crate::backend::memory_service::{MemoryService, Notes, NotesAbout};
 use crate::backend::message_service::MessageService;
-use crate::backend::messages::{
+use crate::backend::messages::{Choice, Chosen, 
     Edit, FileContent, Found, Greeting, History, HistoryMessage, HistoryQuery, MessageFile, RunBy, SearchQuery, Words,
 };
 use crate::backend::record_service::RecordService;
@@ -692,6 +692,16 @@ impl MessageService for FakeBackend {
 
     async fn try_again(&self, id: &RoomId, statement: Seq, _: Option<&PersonId>) -> Result<(), Refused> {
         self.with_room(id, |room| room.message(statement).map(drop))
+    }
+
+    async fn choose(&self, id: &RoomId, choice: Choice) -> Result<Chosen, Refused> {
+        self.with_room(id, |room| match choice.companion {
+            Some(companion) if !room.companions.contains_key(&companion) => {
+                Err(Refused::not_found(format!("{companion} is not in room {id}")))
+            }
+            Some(companion) => Ok(Chosen { seq: Seq(1), companions: vec![companion], left_out: Vec::new() }),
+            None => Ok(Chosen { seq: Seq(1), companions: room.companions.keys().cloned().collect(), left_out: Vec::new() }),
+        })
     }
 
     async fn greet(&self, id: &RoomId, greeting: Greeting) -> Result<Seq, Refused> {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::messages::{Edit, Greeting, Words};
+use super::messages::{Choice, Chosen, Edit, Greeting, Words};
 use super::refused::Refused;
 use super::room::RoomId;
 use crate::domain::id::{CompanionId, PersonId, Seq};
@@ -34,6 +34,10 @@ pub trait MessageService: Send + Sync + 'static {
     /// (docs/design/speaking.md S-17). `by`: a person who may request it only if the statement answers that person. Returns [`Refused::Conflict`] if
     /// that is impossible.
     async fn try_again(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused>;
+
+    /// Lets a companion speak next without a vote, or everybody once (docs/design/turn-taking.md T-24, T-25). It is committed when this returns.
+    /// Returns [`Refused::Conflict`] if none of them can speak now.
+    async fn choose(&self, room: &RoomId, choice: Choice) -> Result<Chosen, Refused>;
 
     /// Posts one of a companion's greetings, word for word, in a room without readable messages. It is committed when this returns. Returns
     /// [`Refused::Conflict`] if the room has messages, or if the companion is paused.

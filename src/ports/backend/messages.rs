@@ -7,6 +7,7 @@ use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::refused::Why;
 use super::stamp::Stamp;
 use crate::domain::attachment::{self, Attachment};
 use crate::domain::event::Disclosed;
@@ -47,6 +48,41 @@ pub struct Greeting {
     /// One of the companion's configured `greetings`.
     #[schemars(length(min = 1))]
     pub text: Arc<str>,
+}
+
+/// Who speaks next, without a vote: one companion, or everybody once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// The companion that speaks next.
+    pub companion: Option<CompanionId>,
+    /// Each companion that can speak does so once. Then all wait for people.
+    #[serde(default)]
+    pub everybody: bool,
+    /// The person who chooses, as `from` of a message. Forgetting that person removes the name.
+    #[schemars(length(min = 1, max = 64))]
+    pub by: Option<Arc<str>>,
+}
+
+/// The companions that were chosen to speak next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Chosen {
+    /// The number of the choice on record.
+    pub seq: Seq,
+    pub companions: Vec<CompanionId>,
+    /// With `everybody`, the companions that cannot speak now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A companion that cannot speak now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LeftOut {
+    pub companion: CompanionId,
+    /// The reason.
+    pub detail: String,
+    /// The same for programs that word it themselves.
+    pub why: Why,
 }
 
 /// The range of a room's history to read.

@@ -181,6 +181,7 @@ const cards = companionCards(byId('companions'), {
   act: {
     setLevel: (id, level) => api.patchRoom(current.room.id, { companions: { [id]: level === 'spoken_to' ? { quiet_hours: 'always' } : { interjection: level, ...(view.room.companions.get(id)?.quietHours === 'always' ? { quiet_hours: 'never' } : {}) } } }).then(() => current.refresh()).catch(showProblem),
     pause: (id, paused) => api.patchRoom(current.room.id, { companions: { [id]: { paused } } }).then(() => current.refresh()).catch(showProblem),
+    next: companion => api.speakNext(current.room.id, { companion, by: speaker.me() || undefined }).catch(showProblem),
     why: id => api.why(current.room.id, id),
     open: goTo,
     profile: id => desk.open(id),

@@ -328,6 +328,10 @@ const RULES = {
     insert(room, noteEntry(e, 'joined'));
     return BOTH;
   },
+  chosen(room, e) {
+    insert(room, noteEntry({ ...e, companion: e.everybody ? null : e.companions[0] }, 'chosen'));
+    return TALK;
+  },
   left(room, e, now) {
     insert(room, noteEntry(e, 'left'));
     if (now) {
