@@ -18,7 +18,9 @@ use super::{uploads, validation, visitor};
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::ports::backend::guest_service::{Amount, Visit};
-use crate::ports::backend::messages::{Choice, Chosen, Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, SearchQuery};
+use crate::ports::backend::messages::{
+    Choice, Chosen, Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, SearchQuery,
+};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Why};
 use crate::ports::inbound_events::InboundMessage;

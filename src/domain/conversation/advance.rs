@@ -448,7 +448,8 @@ impl Step<'_, '_> {
         let has_no_messages = self.state.turns.floor.as_deref().is_some_and(is_empty);
         // For other replies, the budget was checked with the votes.
         let is_by_hand = candidate.trigger == Trigger::Chosen;
-        let is_over_budget = (again.is_some() || is_by_hand) && self.world.exhausted_statement_budget(self.state.position.clock).is_some();
+        let is_over_budget =
+            (again.is_some() || is_by_hand) && self.world.exhausted_statement_budget(self.state.position.clock).is_some();
         let is_at_risk = self.state.turns.floor.as_deref().is_some_and(|floor| {
             let message = floor.message.unwrap_or_default();
             let newest = Some(self.state.closing.tally.newest_human).filter(|_| is_by_hand);

@@ -222,7 +222,9 @@ impl Step<'_, '_> {
         // While the loop guard applies, votes are held. They are selected once the floor is free and the loop guard allows it.
         let is_guarded = self.is_guarded();
         let must_wait = self.state.by_hand.is_waiting()
-            || self.state.turns.is_floor_taken() || self.state.turns.is_being_judged() || self.awaits_last_statement();
+            || self.state.turns.is_floor_taken()
+            || self.state.turns.is_being_judged()
+            || self.awaits_last_statement();
         let (selected, held) =
             if must_wait || is_guarded { (None, ranking.by_ref().collect()) } else { (ranking.next(), Vec::new()) };
         let message_of = |companion: &CompanionId| self.state.gates.get(companion)?.wish.as_ref().map(|wish| wish.message);

@@ -25,8 +25,9 @@ use crate::backend::live::{Lagged, LiveStream, Watched};
 use crate::backend::maintenance_service::MaintenanceService;
 use crate::backend::memory_service::{MemoryService, Notes, NotesAbout};
 use crate::backend::message_service::MessageService;
-use crate::backend::messages::{Choice, Chosen, 
-    Edit, FileContent, Found, Greeting, History, HistoryMessage, HistoryQuery, MessageFile, RunBy, SearchQuery, Words,
+use crate::backend::messages::{
+    Choice, Chosen, Edit, FileContent, Found, Greeting, History, HistoryMessage, HistoryQuery, MessageFile, RunBy, SearchQuery,
+    Words,
 };
 use crate::backend::record_service::RecordService;
 use crate::backend::room::{
