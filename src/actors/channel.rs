@@ -10,6 +10,7 @@ mod channel_context;
 mod clock;
 mod deliveries;
 pub mod delivery;
+mod drafting;
 mod external_companions;
 pub mod folded;
 mod guild_budgets;
@@ -238,12 +239,17 @@ impl Actor for Channel {
             ChannelMessage::Speak { from, message_id, text, reply } => state.external_statement(from, &message_id, text, reply),
             // Replies and their deliveries (`statements.rs`).
             ChannelMessage::SentenceWritten { ticket, text } => state.step(Input::SentenceWritten { ticket, text }),
-            ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => {
+            ChannelMessage::ReplyEnded { ticket, text, replaced, asked, outcome } => {
                 state.note_filter(&asked, &outcome);
-                state.reply_ended(ticket, text, &asked.newest(), &outcome);
+                state.reply_ended(ticket, text, replaced, &asked.newest(), &outcome);
             }
             ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),
+            ChannelMessage::Draft { companion, person, reply } if state.restoring.is_none() => {
+                drafting::draft(companion, person, reply, &state.conversation, &state.channel);
+            }
+            // The caller tries again.
+            ChannelMessage::Draft { .. } => {}
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
             ChannelMessage::DeliveryGone(delivery) => state.delivery_stopped(delivery)?,
             ChannelMessage::Woken => state.wake()?,

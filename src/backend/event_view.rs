@@ -242,12 +242,17 @@ impl EventView {
                 let retry_at = rfc3339(recorded.at + *back_off);
                 vec![("error", json!({ "companion": companion, "trigger": trigger, "error": error, "retry_at": retry_at }))]
             }
-            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, modality, again, .. } => {
+            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, modality, again, continues, .. } => {
                 let messages = self.texts(reader, messages).await?;
                 let object = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages });
                 let modality = (!modality.is_text()).then_some(modality);
                 // An external companion has until `due_at` to submit its statement.
-                let more = json!({ "modality": modality, "again": again, "due_at": due_at.map(rfc3339) });
+                let more = json!({
+                    "modality": modality,
+                    "again": again,
+                    "continues": continues.then_some(true),
+                    "due_at": due_at.map(rfc3339),
+                });
                 vec![("respond", with(object, more))]
             }
             Event::Replanning { companion, ticket, message, until } => {

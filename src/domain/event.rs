@@ -89,6 +89,9 @@ pub enum Event {
         /// versions deleted it with this event.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         again: bool,
+        /// With `again`: the new statement extends the newest one (S-22).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        continues: bool,
     },
     /// A companion joined the channel.
     Joined {
@@ -281,6 +284,9 @@ pub enum Event {
         /// The number of the statement that it replaces, because a user pressed Replace this answer. None if it replaces none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again: Option<Seq>,
+        /// It extends that statement.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        continues: bool,
     },
     /// A spoken reply in preparation was extended by more words of people, and starts again (docs/design/voice.md A-23).
     ReplyExtended {
@@ -755,12 +761,12 @@ impl Call {
 
 impl Event {
     pub fn deleted(messages: Vec<Seq>) -> Self {
-        Self::Deleted { messages, unnamed: Vec::new(), again: false }
+        Self::Deleted { messages, unnamed: Vec::new(), again: false, continues: false }
     }
 
-    /// The event that a user requests a replacement of the newest statement.
-    pub const fn again() -> Self {
-        Self::Deleted { messages: Vec::new(), unnamed: Vec::new(), again: true }
+    /// The event that a user requests a replacement of the newest statement, or its continuation.
+    pub const fn again(continues: bool) -> Self {
+        Self::Deleted { messages: Vec::new(), unnamed: Vec::new(), again: true, continues }
     }
 
     /// Whether this is an inbound event: accepted first, then handled in the order of its number.

@@ -11,7 +11,7 @@ use super::upgrade::upgraded;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, TurnId};
-use crate::domain::message::Recalled;
+use crate::domain::message::{Recalled, Versions};
 use crate::domain::moment::Moment;
 use crate::domain::notice::{Occasion, Owed};
 use crate::domain::price::{Price, UnitPrice};
@@ -319,6 +319,12 @@ pub struct OutboxRecord {
     /// The messages whose files were in the statement's prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_of: Vec<Seq>,
+    /// The versions of the statement, if it takes the place of another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions: Option<Box<Versions>>,
+    /// The platform's ids of the parts of the statement that it replaces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former: Vec<Arc<str>>,
     /// The disclosure below its last part that companions are AI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<NoticeRecord>,
@@ -348,6 +354,8 @@ impl OutboxRecord {
             truncated,
             recalled: Vec::new(),
             files_of: Vec::new(),
+            versions: None,
+            former: Vec::new(),
             notice: None,
         }
     }

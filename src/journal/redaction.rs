@@ -19,6 +19,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             message.id = None;
             message.recalled.clear();
             message.files_of.clear();
+            message.versions = None;
             message.quoted = None;
             message.attachments.clear();
             if let Some(cut) = &mut message.cut {

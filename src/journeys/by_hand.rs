@@ -91,14 +91,11 @@ async fn everybody_once_goes_on_after_a_restart_in_its_middle() {
 #[tokio::test(start_paused = true)]
 async fn a_person_who_may_be_at_risk_is_not_answered_by_hand() {
     let world = quiet_room(json!({})).await;
-    world.side.answers([Ok(r#"{ "risk": true, "decision": "NO" }"#)]);
     world.say(SALON, "I want to kill myself.").await;
 
-    // The question about the message comes first.
-    choose(&world, json!({ "companion": "bruno" })).await.unwrap();
+    let before = conflict(&world, json!({ "companion": "bruno" })).await;
     world.pass(120.0).await;
-    let after = conflict(&world, json!({ "companion": "aria" })).await;
+    let after = conflict(&world, json!({ "companion": "bruno" })).await;
 
-    assert!(after.contains("may be at risk"), "{after}");
-    assert_eq!(world.main.asked.lock().len(), 0, "no statement is made");
+    assert!(before.contains("may be at risk") && after == before, "{before} {after}");
 }

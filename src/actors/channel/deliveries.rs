@@ -57,7 +57,13 @@ impl Deliveries {
     pub(super) fn start(&mut self, order: Order, conversation: &Conversation, channel: &ChannelContext) -> bool {
         let Order { ticket, mut owed, platform, used, waiter, is_stopped } = order;
         let companion = owed.companion.clone();
-        let written = Written { truncated: owed.truncated, recalled: owed.recalled.clone(), files_of: owed.files_of.clone() };
+        let written = Written {
+            truncated: owed.truncated,
+            recalled: owed.recalled.clone(),
+            files_of: owed.files_of.clone(),
+            versions: owed.versions.clone(),
+            former: owed.former.clone(),
+        };
         let known = channel.context.memberships.companion(&channel.key.channel, &companion);
         let (name, picture) = known.map_or_else(|| (companion.as_str().into(), None), |known| (known.name, known.picture));
         let name = owed.name.get_or_insert(name).clone();
@@ -103,8 +109,8 @@ impl Deliveries {
         let interrupted = self.interrupted.take_if(|known| known.0 == floor.ticket).map(|known| known.1);
         interrupted.unwrap_or_else(|| {
             let owed = OutboxRecord::new(floor.companion.clone(), floor.trigger, floor.messages.clone(), floor.upto);
-            let Written { truncated, recalled, files_of } = written;
-            OutboxRecord { text: Some(text), truncated, recalled, files_of, notice, ..owed }
+            let Written { truncated, recalled, files_of, versions, former } = written;
+            OutboxRecord { text: Some(text), truncated, recalled, files_of, versions, former, notice, ..owed }
         })
     }
 

@@ -14,7 +14,7 @@ use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
-use crate::domain::message::Role;
+use crate::domain::message::{Message, Role};
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::trigger::Trigger;
@@ -68,16 +68,24 @@ pub async fn delete_messages(
 ) -> Result<(), RewriteError> {
     let (context, channel_key, messages) = (context.clone(), channel_key.clone(), messages.clone());
     let deletion = tokio::spawn(async move {
-        let deleted = delete_all_traces(&context, &channel_key, &messages).await;
+        let deleted = delete_all_traces(&context, &channel_key, &messages, false).await;
         deleted.map_err(|error| error.of(&channel_key))
     });
     deletion.await.unwrap_or_else(|_| Err(WriteError::Unknown.into()))
+}
+
+/// Redacts a statement whose deletion is on record, because another one took its place. If this fails, the next cleanup does it.
+pub async fn finish_deletion(context: &ActorContext, channel_key: &ChannelKey, statement: Seq) {
+    if let Err(error) = delete_all_traces(context, channel_key, &BTreeSet::from([statement]), true).await {
+        tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "a replaced statement is not redacted yet; it is retried");
+    }
 }
 
 async fn delete_all_traces(
     context: &ActorContext,
     channel_key: &ChannelKey,
     messages: &BTreeSet<Seq>,
+    is_on_record: bool,
 ) -> Result<(), RewriteError> {
     let _lock = context.rewrite_locks.lock(channel_key).await;
     let reader = Reader::new(&*context.store);
@@ -87,7 +95,10 @@ async fn delete_all_traces(
     let notes = messages.iter().map(|seq| Write::Put(key::index_removal(channel_key.ward(), no, *seq), encode(&())));
     write_meta(context, channel_key.ward(), notes.collect()).await?;
     let mut deleted: BTreeSet<Seq> = messages.iter().copied().collect();
-    accept_deletion(context, channel_key, Event::deleted(messages)).await?;
+    match is_on_record {
+        true => drained(context, channel_key).await?,
+        false => accept_deletion(context, channel_key, Event::deleted(messages)).await?,
+    }
     let traces = all_traces_of(context, channel_key, &mut deleted).await?;
     let messages: Vec<Seq> = deleted.iter().copied().collect();
     if !traces.illegible.is_empty() {
@@ -107,8 +118,8 @@ pub async fn append_deletion(
     messages: &BTreeSet<Seq>,
     unnamed: Vec<Seq>,
 ) -> Result<(), RewriteError> {
-    accept_deletion(context, channel_key, Event::Deleted { messages: messages.iter().copied().collect(), unnamed, again: false })
-        .await
+    let messages = messages.iter().copied().collect();
+    accept_deletion(context, channel_key, Event::Deleted { messages, unnamed, again: false, continues: false }).await
 }
 
 async fn accept_deletion(context: &ActorContext, channel_key: &ChannelKey, deletion: Event) -> Result<(), RewriteError> {
@@ -222,6 +233,27 @@ pub async fn edit_message(
     seq: Seq,
     text: Arc<str>,
 ) -> Result<bool, RewriteError> {
+    change_message(context, channel_key, seq, |message| message.edit(text)).await
+}
+
+/// Makes another version of a statement stand. Returns false if there is none with this index.
+pub async fn stand_version(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    statement: Seq,
+    version: usize,
+) -> Result<bool, RewriteError> {
+    let mut is_known = false;
+    let exists = change_message(context, channel_key, statement, |message| is_known = message.stand(version)).await?;
+    Ok(exists && is_known)
+}
+
+async fn change_message(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    seq: Seq,
+    change: impl FnOnce(&mut Message),
+) -> Result<bool, RewriteError> {
     let _lock = context.rewrite_locks.lock(channel_key).await;
     let Some(Recorded { at, handled, turn, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
         Reader::new(&*context.store).event(channel_key, seq).await?
@@ -231,17 +263,18 @@ pub async fn edit_message(
     if is_redacted(&message) {
         return Ok(false);
     }
-    if message.text != text {
-        Inbound::new(context.clone()).accept(channel_key, Event::Edited { message: seq, text: text.clone() }, None).await?;
+    let mut changed = message.clone();
+    change(&mut changed);
+    if changed.text != message.text || changed.versions != message.versions {
+        let text = changed.text.clone();
+        Inbound::new(context.clone()).accept(channel_key, Event::Edited { message: seq, text }, None).await?;
         // The sentences and segments still contain the old text.
         let mut events: Vec<_> = sentences_of(&Reader::new(&*context.store), channel_key, seq).await?.into_values().collect();
         events.extend(notes_without(&Reader::new(&*context.store), channel_key, |source| source == seq).await?);
         for segment in message.speech.iter().flat_map(|speech| &speech.segments) {
             events.extend(Reader::new(&*context.store).event(channel_key, *segment).await?.as_ref().map(redact));
         }
-        let mut message = message;
-        message.edit(text);
-        let event = Event::Said { message, reply_to, reply, said_at };
+        let event = Event::Said { message: changed, reply_to, reply, said_at };
         context.recall.forget(channel_key);
         events.push(Recorded { seq, at, handled, turn, event });
         redact_events(context, channel_key, events, Vec::new()).await?;
@@ -565,6 +598,14 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     let is_gone = gone.contains(&recorded.seq);
                     if is_gone && reply.is_some() {
                         sentences.extend(sentences_of(reader, channel_key, recorded.seq).await?);
+                    }
+                    if !is_gone && message.versions.is_some() && reply.is_some_and(|ticket| about_gone.contains(&ticket)) {
+                        // Only the text that stands remains of an answer to a deleted message.
+                        let mut standing = recorded.clone();
+                        if let Event::Said { message, .. } = &mut standing.event {
+                            message.versions = None;
+                        }
+                        redacted.push(standing);
                     }
                     if !is_gone && !is_redacted(message) && message.sources().any(|source| gone.contains(&source)) {
                         handed_over.insert(recorded.seq);

@@ -138,6 +138,7 @@ const FILES: &[(&str, &[u8])] = files![
     "typing.js",
     "unavailable.js",
     "unread.js",
+    "versions.js",
     "visit.js",
     "voice-call.js",
     "voice-dialogs.js",

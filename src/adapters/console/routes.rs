@@ -62,7 +62,21 @@ pub(super) fn api() -> Api {
         .post(
             "/api/rooms/{room}/messages/{seq}/again",
             messages::try_again,
-            "Delete the newest message, a companion's, and have it answer again",
+            "Have a companion answer again in the place of the newest message; the former answers stay as versions",
+            &[204],
+            &[404, 409],
+        )
+        .post(
+            "/api/rooms/{room}/messages/{seq}/continue",
+            messages::extend,
+            "Have a companion extend the newest message, which is its own",
+            &[204],
+            &[404, 409],
+        )
+        .put(
+            "/api/rooms/{room}/messages/{seq}/version",
+            messages::stand,
+            "Make another version of the newest message stand",
             &[204],
             &[404, 409],
         )
@@ -73,6 +87,14 @@ pub(super) fn api() -> Api {
             &[202],
             &[404, 409],
         )
+        .post(
+            "/api/rooms/{room}/drafts",
+            messages::draft,
+            "Have a companion draft a message for a person; it is not on record",
+            &[200],
+            &[404, 409, 503],
+        )
+        .for_guests()
         .post(
             "/api/rooms/{room}/greeting",
             messages::greet,

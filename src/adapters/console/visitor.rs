@@ -225,7 +225,7 @@ pub(super) fn history(history: History, visit: &Visit) -> History {
     let messages = history.messages.into_iter().filter(|message| message.seq > visit.from);
     let as_seen = |message: HistoryMessage| {
         let id = message.id.as_ref().and_then(|id| own_id(id, visit));
-        HistoryMessage { id, quoted: None, cut: None, recalled: Vec::new(), ..message }
+        HistoryMessage { id, quoted: None, cut: None, recalled: Vec::new(), versions: None, ..message }
     };
     let messages = messages.map(as_seen).collect();
     History { messages, deleted: history.deleted.into_iter().filter(|seq| *seq > visit.from).collect() }

@@ -121,9 +121,10 @@ impl Scene<'_> {
                 Event::ReplyFailed { ticket, error, category, .. } if again.contains(ticket) => {
                     tried.push(statement_failed(who, error, category.as_deref()).line(recorded, "failed"));
                 }
-                Event::ReplyOwed { companion, ticket, again: Some(_), .. } if *companion == who.id => {
+                Event::ReplyOwed { companion, ticket, again: Some(_), continues, .. } if *companion == who.id => {
                     again.push(*ticket);
-                    tried.push(who.sentence("why.again", &[]).line(recorded, "respond"));
+                    let key = if *continues { "why.continued" } else { "why.again" };
+                    tried.push(who.sentence(key, &[]).line(recorded, "respond"));
                 }
                 Event::ReplyOwed { companion, ticket, trigger: Trigger::Chosen, .. } if *companion == who.id => {
                     again.push(*ticket);

@@ -9,6 +9,7 @@ use super::super::message::{Message, Modality, Role};
 use super::super::relevance::Estimate;
 use super::super::trigger::Counters;
 use super::super::vote::USUAL_IMPORTANCE;
+use super::again::Again;
 use super::asking::Attendance;
 use super::ending::reopening_cause;
 use super::inbound::is_too_late;
@@ -418,7 +419,7 @@ impl Step<'_, '_> {
     }
 
     /// Gives the floor to a candidate. It then owes a statement that answers these messages, and replaces the statement `again` if that is given.
-    pub(super) fn owe_reply(&mut self, candidate: &Candidate, messages: Vec<Seq>, again: Option<Seq>) {
+    pub(super) fn owe_reply(&mut self, candidate: &Candidate, messages: Vec<Seq>, again: Option<Again>) {
         let companion = &candidate.companion;
         let next_interjection_at = self.world.policies.get(companion).map(|policy| policy.interval(0, (self.world.jitter)()));
         let gate = &self.state.gates[companion];
@@ -439,7 +440,8 @@ impl Step<'_, '_> {
             is_unjudged: self.world.policies.get(companion).is_some_and(|policy| !policy.repetition),
             message: candidate.message,
             modality,
-            again,
+            again: again.map(|again| again.statement),
+            continues: again.is_some_and(|again| again.continues),
             companion: companion.clone(),
         };
         self.record(owed);
@@ -452,9 +454,8 @@ impl Step<'_, '_> {
             (again.is_some() || is_by_hand) && self.world.exhausted_statement_budget(self.state.position.clock).is_some();
         let is_at_risk = self.state.turns.floor.as_deref().is_some_and(|floor| {
             let message = floor.message.unwrap_or_default();
-            let newest = Some(self.state.closing.tally.newest_human).filter(|_| is_by_hand);
-            self.state.at_risk_among(floor.trigger, message, newest.into_iter().chain(floor.messages.iter().copied())).is_some()
-        });
+            self.state.at_risk_among(floor.trigger, message, floor.messages.iter().copied()).is_some()
+        }) || is_by_hand && self.world.rules.helps_at_risk && self.state.is_newest_at_risk();
         if has_no_messages || is_over_budget || is_at_risk {
             let error = match has_no_messages {
                 true => DELETED,

@@ -37,12 +37,12 @@ impl Conversation {
                 self.noting.change(&[*message]);
                 self.closing.edit_recent_statement(*message, text);
             }
-            Event::Deleted { messages, unnamed, again } => {
+            Event::Deleted { messages, unnamed, again, continues } => {
                 self.forget_talk();
                 self.forget_named(unnamed);
                 self.filtered.forget(messages);
                 self.noting.change(messages);
-                self.apply_deleted(messages, *again, notes);
+                self.apply_deleted(messages, *again, *continues, notes);
             }
             Event::Joined { companion, external } => {
                 self.gates.get_or_insert(companion, Gate::new(self.position.handled)).external = *external;
@@ -144,6 +144,7 @@ impl Conversation {
                 message,
                 modality,
                 again,
+                continues,
             } => {
                 let tries = again.map_or(0, |_| self.begin_replacement());
                 self.position.tickets = self.position.tickets.max(*ticket);
@@ -176,6 +177,7 @@ impl Conversation {
                     replans: 0,
                     tries,
                     again: *again,
+                    continues: *continues,
                     replan_at: None,
                     was_late: false,
                     is_farewell: *is_farewell,

@@ -79,16 +79,16 @@ impl NotChosen {
 }
 
 impl Conversation {
-    /// Checks whether a person may choose this companion to speak next.
+    /// Checks whether a person may choose this companion to speak next. `helps_at_risk` as in [`Rules`].
     ///
     /// # Errors
     /// Returns the reason if it cannot speak now.
-    pub fn check_chosen(&self, companion: &CompanionId) -> Result<(), NotChosen> {
+    pub fn check_chosen(&self, companion: &CompanionId, helps_at_risk: bool) -> Result<(), NotChosen> {
         if self.gates.get(companion).is_none_or(Gate::is_silent) {
             Err(NotChosen::Silent)
         } else if self.turns.owed_replies().any(|owed| owed.companion == *companion) {
             Err(NotChosen::Speaking)
-        } else if self.at_risk.contains(&self.closing.tally.newest_human) {
+        } else if helps_at_risk && self.is_newest_at_risk() {
             Err(NotChosen::AtRisk)
         } else {
             Ok(())

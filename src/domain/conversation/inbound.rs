@@ -264,7 +264,7 @@ impl Conversation {
         answers
     }
 
-    pub(super) fn apply_deleted(&mut self, deleted: &[Seq], again: bool, notes: &mut Vec<Output>) {
+    pub(super) fn apply_deleted(&mut self, deleted: &[Seq], again: bool, continues: bool, notes: &mut Vec<Output>) {
         // Messages that were deleted before have no further effect.
         let present: Vec<_> = deleted.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
         self.window.delete(deleted);
@@ -273,7 +273,7 @@ impl Conversation {
         self.closing.delete_recent_statements(deleted);
         // Of two requests at once, the first one counts.
         let again = again && !self.is_busy();
-        self.replaceable = self.replaceable.take().and_then(|replaceable| replaceable.without(deleted, again));
+        self.replaceable = self.replaceable.take().and_then(|replaceable| replaceable.without(deleted, again, continues));
         self.cancel_replies_to_deleted(deleted, &present, notes);
         self.summary.delete(deleted);
         // Stored reasons are removed, too. The answers of questions in flight will be removed when they arrive.

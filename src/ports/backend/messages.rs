@@ -156,6 +156,9 @@ pub struct HistoryMessage {
     /// Whether this is a statement without its end, because the model reached its token limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// The texts of a statement's place, if people requested other answers. Guests get none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versions: Option<HistoryVersions>,
     /// The length of the voice note that this message is or has the words of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice_note: Option<HistoryVoiceNote>,
@@ -168,6 +171,40 @@ pub struct HistoryMessage {
     /// The files that were uploaded with the message. `text` ends in a line for each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<MessageFile>,
+}
+
+/// The versions of a statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HistoryVersions {
+    /// The texts, oldest first, with the one that stands.
+    pub texts: Vec<Arc<str>>,
+    /// The index of the text that stands.
+    pub standing: usize,
+}
+
+/// The version of the newest statement that stands from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Standing {
+    /// Its index in `versions.texts`.
+    pub version: usize,
+}
+
+/// The request for a draft of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drafting {
+    /// The companion that writes it.
+    pub companion: CompanionId,
+    /// The person for whom it writes, as `from` of a message.
+    #[schemars(length(min = 1, max = 64))]
+    pub from: Arc<str>,
+}
+
+/// A draft of a message. It is not on record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Drafted {
+    pub text: String,
 }
 
 /// A file of a message.

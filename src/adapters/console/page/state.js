@@ -299,7 +299,9 @@ const RULES = {
     room.filtered.delete(e.message);
     const entry = room.entries.find(other => other.key === `m${e.message}`);
     if (!entry) return NOTHING;
-    Object.assign(entry, { text: wordsOf(e.text, entry.files), cut: null, truncated: false, edited: true, version: entry.version + 1 });
+    const standing = entry.versions ? entry.versions.texts.indexOf(e.text) : -1;
+    if (standing >= 0) entry.versions = { ...entry.versions, standing };
+    Object.assign(entry, { text: wordsOf(e.text, entry.files), cut: null, truncated: false, edited: entry.edited || standing < 0, version: entry.version + 1 });
     redrawQuotes(room, new Set([e.message]));
     return TALK;
   },

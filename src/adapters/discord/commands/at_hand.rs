@@ -86,7 +86,7 @@ impl CommandHandler {
         };
         let by = (!here.user_may_change()).then(|| person.person());
         self.backend.messages.try_again(&room.id, statement, by.as_ref()).await?;
-        Ok(say!("Another answer is on its way. The former one is deleted once it is written; if none can be written, it stays."))
+        Ok(say!("Another answer is on its way, in the place of the former one. If none can be written, that one stays."))
     }
 
     /// Clears a channel: prompts contain only messages from now on. Asks for confirmation first.
