@@ -212,15 +212,18 @@ async fn versions_are_erased_with_what_they_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_at_any_commit_of_another_answer_loses_and_doubles_nothing() {
-    for groups in 0..6 {
+    for groups in 0..8 {
         let (world, statement) = answered(json!({})).await;
         world.main.answers([Ok("It is an hour by train.")]);
-        let asking = {
-            let (messages, lobby) = (world.backend.messages.clone(), room(LOBBY));
-            tokio::spawn(async move { messages.try_again(&lobby, statement, None).await })
-        };
+        let (messages, lobby) = (world.backend.messages.clone(), room(LOBBY));
+        world.store.hold();
+        let asking = tokio::spawn(async move {
+            let _ = messages.try_again(&lobby, statement, None).await;
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        });
         world.commit_groups(groups, &asking).await;
         asking.abort();
+        world.store.release();
 
         let world = world.crash().await;
         world.main.answers([Ok("It is an hour by train.")]);

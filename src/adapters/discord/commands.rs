@@ -281,7 +281,15 @@ impl CommandHandler {
                 self.run(pending, true, work).await
             }
             Action::Command(command) => {
-                let work = self.execute_catching_panics(command, &here, person.id, &handle.language);
+                let work = async {
+                    // Only who may address companions may let them speak.
+                    if matches!(command, Command::Next { .. })
+                        && let Err(refused) = self.may_address(&here, &person).await
+                    {
+                        return refused;
+                    }
+                    self.execute_catching_panics(command, &here, person.id, &handle.language).await
+                };
                 self.run(pending, false, work).await
             }
             Action::Help { person: of } => {
