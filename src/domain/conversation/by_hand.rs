@@ -119,10 +119,14 @@ impl Conversation {
     fn next_by_hand(&self) -> Option<CompanionId> {
         let is_free = |companion: &CompanionId| {
             let waits_for_floor = self.turns.is_held(companion);
-            let is_engaged = self.gates.get(companion).is_some_and(|gate| gate.evaluation.is_some() || gate.wish.is_some());
+            let is_engaged = self.gates.get(companion).is_some_and(Gate::is_engaged);
             (waits_for_floor || !is_engaged) && !self.turns.is_late(companion)
         };
         let ByHand { next, everybody, .. } = &self.by_hand;
+        if *everybody && !self.turns.rounds.is_empty() {
+            // The votes decide the order.
+            return None;
+        }
         let mut free = next.iter().take(if *everybody { next.len() } else { 1 }).filter(|companion| is_free(companion));
         match everybody {
             true => free.min_by_key(|companion| !self.is_called(companion)).cloned(),
