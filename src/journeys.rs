@@ -5,6 +5,7 @@ mod acknowledging;
 mod again;
 mod attaching;
 mod briefs;
+mod by_hand;
 mod calling;
 mod channels;
 mod clock;

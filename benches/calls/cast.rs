@@ -217,6 +217,7 @@ impl<'a> Rehearsed<'a> {
         let reason = conversation.turns().floor().and_then(|floor| floor.why.clone());
         let statement = StatementInput {
             may_pass: false,
+            goal: Default::default(),
             input,
             reason,
             tries: 0,

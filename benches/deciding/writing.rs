@@ -41,6 +41,7 @@ fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
         tries: 0,
         is_spoken: false,
         may_pass: false,
+        goal: Default::default(),
         summary_upto,
         left_out: 0,
         recalled,
@@ -49,6 +50,7 @@ fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
         page_tokens: 0,
         elsewhere: Vec::new(),
         is_anew: false,
+        lore: None,
     };
     let scene = scene();
     bencher.bench(|| prompt::statement(character(&id, &settings), &scene, &statement, &settings.prompt));

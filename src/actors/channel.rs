@@ -11,6 +11,7 @@ mod channel_context;
 mod clock;
 mod deliveries;
 pub mod delivery;
+mod drafting;
 mod external_companions;
 pub mod folded;
 mod guild_budgets;
@@ -239,12 +240,17 @@ impl Actor for Channel {
             ChannelMessage::Speak { from, message_id, text, reply } => state.external_statement(from, &message_id, text, reply),
             // Replies and their deliveries (`statements.rs`).
             ChannelMessage::SentenceWritten { ticket, text } => state.step(Input::SentenceWritten { ticket, text }),
-            ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => {
+            ChannelMessage::ReplyEnded { ticket, text, replaced, asked, outcome } => {
                 state.note_filter(&asked, &outcome);
-                state.reply_ended(ticket, text, &asked.newest(), &outcome);
+                state.reply_ended(ticket, text, replaced, &asked.newest(), &outcome);
             }
             ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),
+            ChannelMessage::Draft { companion, person, reply } if state.restoring.is_none() => {
+                drafting::draft(companion, person, reply, &state.conversation, &state.channel);
+            }
+            // The caller tries again.
+            ChannelMessage::Draft { .. } => {}
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
             ChannelMessage::DeliveryGone(delivery) => state.delivery_stopped(delivery)?,
             ChannelMessage::Woken => state.wake()?,
@@ -807,12 +813,14 @@ impl State {
         }
     }
 
-    fn inspect(&self, reply: RpcReplyPort<Box<Inspection>>) {
+    fn inspect(&mut self, reply: RpcReplyPort<Box<Inspection>>) {
         if self.restoring.is_some() {
             // The channel is not restored. A caller without an answer reads the journal itself.
             return;
         }
-        let inspection = Inspection { conversation: self.conversation.clone(), since: self.traces.since() };
+        let now = self.channel.machine_time();
+        let is_over_budget = self.world.with(&self.channel, |world| world.is_over_budget(now));
+        let inspection = Inspection { conversation: self.conversation.clone(), since: self.traces.since(), is_over_budget };
         // The caller may have stopped waiting.
         let _ = reply.send(Box::new(inspection));
     }

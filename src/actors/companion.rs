@@ -7,6 +7,7 @@
 pub mod answer_or_pass;
 pub mod brief_writing;
 pub mod briefs;
+pub mod drafting;
 mod drafts;
 pub mod elsewhere;
 pub mod files;

@@ -157,6 +157,10 @@ impl EventView {
             Event::VoiceJoined { from } | Event::VoiceLeft { from } if from.id.is_empty() => Vec::new(),
             Event::VoiceJoined { from } => vec![("voice_joined", json!({ "from": from.id, "name": from.name }))],
             Event::VoiceLeft { from } => vec![("voice_left", json!({ "from": from.id, "name": from.name }))],
+            Event::Chosen { companions, everybody, by } => {
+                let object = json!({ "companions": companions, "everybody": everybody });
+                vec![("chosen", with(object, json!({ "from": by })))]
+            }
             Event::Reacted { by, .. } if by.as_str().is_empty() => Vec::new(),
             Event::Reacted { message, by, emoji, removed } => {
                 let object = json!({ "message": message, "from": by, "emoji": emoji });
@@ -248,12 +252,17 @@ impl EventView {
                 let retry_at = rfc3339(recorded.at + *back_off);
                 vec![("error", json!({ "companion": companion, "trigger": trigger, "error": error, "retry_at": retry_at }))]
             }
-            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, modality, again, .. } => {
+            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, modality, again, continues, .. } => {
                 let messages = self.texts(reader, messages).await?;
                 let object = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages });
                 let modality = (!modality.is_text()).then_some(modality);
                 // An external companion has until `due_at` to submit its statement.
-                let more = json!({ "modality": modality, "again": again, "due_at": due_at.map(rfc3339) });
+                let more = json!({
+                    "modality": modality,
+                    "again": again,
+                    "continues": continues.then_some(true),
+                    "due_at": due_at.map(rfc3339),
+                });
                 vec![("respond", with(object, more))]
             }
             Event::Replanning { companion, ticket, message, until } => {

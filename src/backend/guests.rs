@@ -30,8 +30,8 @@ use crate::ports::backend::guest_service::{
 };
 use crate::ports::backend::messages::RunBy;
 use crate::ports::backend::room::RoomId;
-use crate::ports::backend::stamp::Stamp;
 use crate::ports::backend::room_service::RoomService as _;
+use crate::ports::backend::stamp::Stamp;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::StoreError;
 

@@ -5,19 +5,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::OptionFuture;
+use ractor::{ActorRef, RpcReplyPort};
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use super::ActorBackend;
 use super::errors::invalid;
 use super::external::{Unanswered, answered, call, not_known};
-use crate::actors::erasure::deletion::{delete_messages, edit_message};
+use crate::actors::erasure::deletion::{delete_messages, edit_message, stand_version};
 use crate::actors::inbound::Replied;
-use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::channel::{ChannelMessage, Inspection};
+use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
-use crate::actors::writer::requests::fence;
+use crate::actors::runtime::actor_keys::{ChannelActorKey, SwitchboardKey, TurnTakingManagerKey};
+use crate::actors::writer::requests::{fence, look};
 use crate::domain::address::at_names;
 use crate::domain::attachment::with_lines;
+use crate::domain::conversation::NotChosen;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, PersonId, Seq};
 use crate::domain::message::{Author, Message, Role};
@@ -28,7 +33,9 @@ use crate::journal::key;
 use crate::journal::redaction::is_redacted;
 use crate::ports::audio::RecordingRefused;
 use crate::ports::backend::message_service::MessageService;
-use crate::ports::backend::messages::{Edit, Greeting, HistoryQuery, ImportedMessage, Words};
+use crate::ports::backend::messages::{
+    Choice, Chosen, Drafted, Drafting, Edit, Greeting, HistoryQuery, ImportedMessage, LeftOut, Words,
+};
 use crate::ports::backend::record_service::RecordService as _;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
@@ -36,6 +43,9 @@ use crate::ports::chat_platform::NotSent;
 use crate::ports::inbound_events::{InboundMessage, ReplyTo};
 use crate::ports::store::Write;
 
+/// How often, and after which pause, a sleeping channel is looked for once it was woken.
+const WAKE_TRIES: u32 = 40;
+const WAKE_PAUSE: Duration = Duration::from_millis(50);
 /// The longest voice note that is recorded on the page. The browser ends it a little earlier.
 const LONGEST_RECORDED: Duration = Duration::from_secs(125);
 
@@ -104,22 +114,99 @@ impl MessageService for ActorBackend {
     }
 
     async fn try_again(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused> {
+        self.answer_again(room, statement, by, false).await
+    }
+
+    async fn extend(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused> {
+        self.answer_again(room, statement, by, true).await
+    }
+
+    async fn stand(&self, room: &RoomId, statement: Seq, version: usize) -> Result<(), Refused> {
         let (channel_key, _) = self.room_of(room)?;
-        self.said(room, &channel_key, statement).await?;
-        let conversation = self.current_state(&channel_key).await?.inspection.conversation;
-        conversation.check_again(statement).map_err(|not_again| Refused::conflict(Detail::key(not_again.text())))?;
-        if let Some(person) = by {
-            let mut is_answered = false;
-            for seq in conversation.answered_by(statement) {
-                let message = self.said(room, &channel_key, *seq).await;
-                is_answered |=
-                    message.is_ok_and(|message| message.from.role == Role::Person && *message.from.id == *person.as_str());
-            }
-            if !is_answered {
-                return Err(Refused::conflict(Detail::key("refusals.answers_others")));
-            }
+        let message = self.said(room, &channel_key, statement).await?;
+        if !self.current_state(&channel_key).await?.inspection.conversation.is_newest_statement(statement) {
+            return Err(Refused::conflict(Detail::key("refusals.not_newest_version")));
         }
-        self.accept(&channel_key, Event::again(), None).await.map(drop)
+        let texts = message.versions.map(|versions| versions.texts).unwrap_or_default();
+        let unknown = || invalid("version", Detail::of("refusals.no_version", json!({ "count": texts.len().max(1) })));
+        let text = texts.get(version).ok_or_else(unknown)?;
+        self.change_posted(room, &channel_key, statement, Some(text)).await?;
+        stand_version(&self.context, &channel_key, statement, version).await?;
+        Ok(())
+    }
+
+    async fn choose(&self, room: &RoomId, choice: Choice) -> Result<Chosen, Refused> {
+        let (channel_key, membership) = self.room_of(room)?;
+        self.check_writable(room)?;
+        let Choice { companion, everybody, by } = choice;
+        let Inspection { conversation, is_over_budget, .. } = self.current_state(&channel_key).await?.inspection;
+        let helps_at_risk = self.context.settings.safety.crisis;
+        let check = |companion: &CompanionId| {
+            if self.context.memberships.excludes(&membership, companion) {
+                return Err(self.adults_only(companion));
+            }
+            if membership.is_paused(companion) {
+                return Err(Detail::of("refusals.paused", json!({ "companion": companion, "room": self.name_of(room) })));
+            }
+            conversation.check_chosen(companion, helps_at_risk).map_err(|reason| Detail::key(reason.text()))
+        };
+        let (mut companions, mut left_out) = (Vec::new(), Vec::new());
+        match companion {
+            Some(companion) if !everybody => {
+                if !membership.companions.contains(&companion) {
+                    return Err(Refused::not_found(self.not_in_room(&companion, room)));
+                }
+                check(&companion).map_err(Refused::conflict)?;
+                companions.push(companion);
+            }
+            None if everybody => {
+                for companion in membership.companions.iter().cloned() {
+                    match check(&companion) {
+                        Ok(()) => companions.push(companion),
+                        Err(detail) => left_out.push(LeftOut { companion, why: detail.why(), detail: detail.to_string() }),
+                    }
+                }
+            }
+            _ => return Err(invalid("companion", Detail::key("refusals.one_or_everybody"))),
+        }
+        if companions.is_empty() {
+            return Err(Refused::conflict(Detail::key("refusals.nobody_chosen")));
+        }
+        if is_over_budget {
+            return Err(Refused::conflict(Detail::key("refusals.chosen_over_limit")));
+        }
+        let by = by.as_deref().map(PersonId::from);
+        let event = Event::Chosen { companions: companions.clone(), everybody, by };
+        let seq = self.accept(&channel_key, event, None).await?.seq;
+        Ok(Chosen { seq, companions, left_out })
+    }
+
+    async fn draft(&self, room: &RoomId, drafting: Drafting) -> Result<Drafted, Refused> {
+        let (channel_key, membership) = self.room_of(room)?;
+        let Drafting { companion, from } = drafting;
+        if !membership.companions.contains(&companion) || membership.is_external(&companion) {
+            return Err(Refused::not_found(self.not_in_room(&companion, room)));
+        }
+        if self.context.memberships.excludes(&membership, &companion) {
+            return Err(Refused::conflict(self.adults_only(&companion)));
+        }
+        let channel = self.running(&channel_key).await?;
+        let Inspection { conversation, is_over_budget, .. } = self.current_state(&channel_key).await?.inspection;
+        if conversation.check_chosen(&companion, self.context.settings.safety.crisis) == Err(NotChosen::AtRisk) {
+            return Err(Refused::conflict(Detail::key(NotChosen::AtRisk.text())));
+        }
+        if is_over_budget {
+            return Err(Refused::conflict(Detail::key("refusals.chosen_over_limit")));
+        }
+        let (sender, answer) = oneshot::channel();
+        let draft = ChannelMessage::Draft { companion, person: from, reply: RpcReplyPort::from(sender) };
+        // The pool has a deadline for the call.
+        let text = channel.cast(draft).ok().map(|()| answer);
+        match OptionFuture::from(text).await {
+            Some(Ok(Ok(text))) => Ok(Drafted { text }),
+            Some(Ok(Err(error))) => Err(Refused::unavailable(Detail::of("refusals.no_draft", json!({ "error": error })))),
+            Some(Err(_)) | None => Err(not_known()),
+        }
     }
 
     async fn greet(&self, room: &RoomId, greeting: Greeting) -> Result<Seq, Refused> {
@@ -233,6 +320,42 @@ impl MessageService for ActorBackend {
 }
 
 impl ActorBackend {
+    /// The actor of a channel, which is woken if it sleeps.
+    async fn running(&self, channel_key: &ChannelKey) -> Result<ActorRef<ChannelMessage>, Refused> {
+        for _ in 0..WAKE_TRIES {
+            if let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel.clone()))
+                && look(&self.context, &channel_key.channel).await.is_some()
+            {
+                return Ok(channel);
+            }
+            if let Some(switchboard) = self.context.directory.find(&SwitchboardKey()) {
+                let _ = switchboard.cast(SwitchboardMessage::Wake(channel_key.guild.clone(), channel_key.channel.clone()));
+            }
+            tokio::time::sleep(WAKE_PAUSE).await;
+        }
+        Err(not_known())
+    }
+
+    /// Accepts the request for another answer in the place of the newest one, or for its continuation.
+    async fn answer_again(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>, continues: bool) -> Result<(), Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        self.said(room, &channel_key, statement).await?;
+        let conversation = self.current_state(&channel_key).await?.inspection.conversation;
+        conversation.check_again(statement).map_err(|not_again| Refused::conflict(Detail::key(not_again.text())))?;
+        if let Some(person) = by {
+            let mut is_answered = false;
+            for seq in conversation.answered_by(statement) {
+                let message = self.said(room, &channel_key, *seq).await;
+                is_answered |=
+                    message.is_ok_and(|message| message.from.role == Role::Person && *message.from.id == *person.as_str());
+            }
+            if !is_answered {
+                return Err(Refused::conflict(Detail::key("refusals.answers_others")));
+            }
+        }
+        self.accept(&channel_key, Event::again(continues), None).await.map(drop)
+    }
+
     /// Sets the length of an uploaded voice note, and the text that shows it.
     fn measure_recording(&self, message: &mut InboundMessage) -> Result<(), Refused> {
         let (Some(length), [file]) = (&mut message.voice_note, &message.files[..]) else { return Ok(()) };

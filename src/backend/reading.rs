@@ -15,7 +15,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::DecisionRecord;
-use crate::ports::backend::messages::{HistoryCut, HistoryMessage, HistoryQuote, HistoryVoiceNote, MessageFile};
+use crate::ports::backend::messages::{HistoryCut, HistoryMessage, HistoryQuote, HistoryVersions, HistoryVoiceNote, MessageFile};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::Stamp;
 use crate::story::rounds::{Phase, RoundCourse, RoundCourses};
@@ -182,6 +182,10 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         quoted: message.quoted.as_deref().map(HistoryQuote::from),
         cut: message.cut.as_deref().map(HistoryCut::from),
         truncated: message.truncated,
+        versions: message
+            .versions
+            .as_deref()
+            .map(|versions| HistoryVersions { texts: versions.texts.clone(), standing: versions.standing }),
         voice_note: message.voice_note.as_deref().map(HistoryVoiceNote::from),
         recalled: message.recalled.iter().filter_map(Recalled::here).collect(),
         lore: message.lore.clone(),

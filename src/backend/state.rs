@@ -52,7 +52,7 @@ impl ActorBackend {
             // If the switchboard is being restarted, nothing is lost: accepted events are pending.
             let _ = switchboard.cast(SwitchboardMessage::Wake(channel_key.guild.clone(), channel_key.channel.clone()));
         }
-        let inspection = Inspection { conversation, since: HashMap::new() };
+        let inspection = Inspection { conversation, since: HashMap::new(), is_over_budget: false };
         Ok(CurrentState { inspection, out_of_service, is_incomplete: wrong.is_some() })
     }
 

@@ -12,6 +12,7 @@ mod alone;
 mod aloud;
 mod apply;
 mod asking;
+mod by_hand;
 mod closing;
 mod ending;
 mod events;
@@ -43,6 +44,8 @@ pub use advance::DELETED;
 pub use again::NotAgain;
 use again::Replaceable;
 pub use aloud::{INTERRUPTED, SpokenStatement, UNVOICED};
+use by_hand::ByHand;
+pub use by_hand::NotChosen;
 use closing::ClosingState;
 pub use closing::{Episode, Tally};
 use events::Acknowledgements;
@@ -249,6 +252,11 @@ pub struct World<'a> {
 }
 
 impl World<'_> {
+    /// Whether a budget forbids further statements in the guild.
+    pub fn is_over_budget(&mut self, now: Moment) -> bool {
+        self.exhausted_statement_budget(now).is_some()
+    }
+
     /// The used-up budget that forbids further statements in the guild. None if there is budget left.
     fn exhausted_statement_budget(&mut self, now: Moment) -> Option<UsedUp> {
         let statements = self.ledger.refuses_statement(now, self.rules.gate);
@@ -317,6 +325,8 @@ pub struct Conversation {
     filtered: Filtered,
     #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
     acknowledgements: Acknowledgements,
+    #[serde(default, skip_serializing_if = "ByHand::is_default")]
+    by_hand: ByHand,
     #[serde(flatten)]
     announced: Announced,
     /// The newest messages of people who may be at risk. No companion answers them.

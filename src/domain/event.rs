@@ -93,6 +93,9 @@ pub enum Event {
         /// versions deleted it with this event.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         again: bool,
+        /// With `again`: the new statement extends the newest one (S-22).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        continues: bool,
     },
     /// A companion joined the channel.
     Joined {
@@ -110,6 +113,17 @@ pub enum Event {
         companion: Option<CompanionId>,
         /// Whether the pause begins (`true`) or ends.
         paused: bool,
+    },
+    /// A person chose who speaks next, without a vote (docs/design/turn-taking.md T-24, T-25).
+    Chosen {
+        /// The companions, by id: one, or everybody who could speak.
+        companions: Vec<CompanionId>,
+        /// Each of them speaks once. Then all companions wait for people.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        everybody: bool,
+        /// The person. None if the caller named none, or the person was forgotten.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<PersonId>,
     },
     /// Everything in progress was cancelled (`clear`, docs/design/gate.md G-25). The history remains.
     Cleared {
@@ -278,6 +292,9 @@ pub enum Event {
         /// The number of the statement that it replaces, because a user pressed Replace this answer. None if it replaces none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again: Option<Seq>,
+        /// It extends that statement.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        continues: bool,
     },
     /// A spoken reply in preparation was extended by more words of people, and starts again (docs/design/voice.md A-23).
     ReplyExtended {
@@ -752,16 +769,16 @@ impl Call {
 
 impl Event {
     pub fn deleted(messages: Vec<Seq>) -> Self {
-        Self::Deleted { messages, unnamed: Vec::new(), again: false }
+        Self::Deleted { messages, unnamed: Vec::new(), again: false, continues: false }
     }
 
     pub const fn cleared() -> Self {
         Self::Cleared { anew: false }
     }
 
-    /// The event that a user requests a replacement of the newest statement.
-    pub const fn again() -> Self {
-        Self::Deleted { messages: Vec::new(), unnamed: Vec::new(), again: true }
+    /// The event that a user requests a replacement of the newest statement, or its continuation.
+    pub const fn again(continues: bool) -> Self {
+        Self::Deleted { messages: Vec::new(), unnamed: Vec::new(), again: true, continues }
     }
 
     /// Whether this is an inbound event: accepted first, then handled in the order of its number.
@@ -775,6 +792,7 @@ impl Event {
             Self::Joined { .. }
             | Self::Left { .. }
             | Self::Paused { .. }
+            | Self::Chosen { .. }
             | Self::Cleared { .. }
             | Self::CaughtUp { .. }
             | Self::Disclosed(_)

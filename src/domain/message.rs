@@ -43,6 +43,9 @@ pub struct Message {
     /// Whether it is a statement that is incomplete because the model reached its token limit (docs/design/models.md M-21).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// The texts of a statement's place, if people requested other answers. `None` if there is only this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions: Option<Box<Versions>>,
     /// For a statement, the older messages and notes that were recalled for it, best first (docs/design/memory.md).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Recalled>,
@@ -64,6 +67,18 @@ pub struct Message {
     /// Whether it is only read, such as an imported message or a scene: no companion is asked about it, and it counts nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
+}
+
+/// The most versions of a statement. Of more, the oldest is dropped.
+const MOST_VERSIONS: usize = 20;
+
+/// The versions of a statement (docs/design/speaking.md S-21).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versions {
+    /// The texts, oldest first, with the one that stands.
+    pub texts: Vec<Arc<str>>,
+    /// The index of the text that stands. It is the text of the message.
+    pub standing: usize,
 }
 
 /// Details of a voice note: a recording that a person sent as a message (docs/design/voice.md A-78).
@@ -191,6 +206,7 @@ impl Message {
             speech,
             cut,
             truncated,
+            versions: None,
             recalled: Vec::new(),
             files_of: Vec::new(),
             lore: Vec::new(),
@@ -427,7 +443,34 @@ impl Message {
             attachment.description = caption.map_or(attachment.description.clone(), |caption| caption.text.clone());
         }
         self.attachments.retain(|attachment| text.contains(&attachment.line()));
+        if let Some(versions) = &mut self.versions
+            && let Some(standing) = versions.texts.get_mut(versions.standing)
+        {
+            *standing = text.clone();
+        }
         (self.text, self.cut, self.truncated) = (text, None, false);
+    }
+
+    /// The versions of a statement with this text that takes the place of this one. `extends`: it contains the text that stands.
+    pub fn versions_with(&self, text: &Arc<str>, extends: bool) -> Option<Box<Versions>> {
+        let only = || Versions { texts: vec![self.text.clone()], standing: 0 };
+        let Versions { mut texts, mut standing } = self.versions.as_deref().cloned().unwrap_or_else(only);
+        if extends && standing < texts.len() {
+            texts[standing] = text.clone();
+        } else {
+            texts.push(text.clone());
+            texts.drain(..texts.len().saturating_sub(MOST_VERSIONS));
+            standing = texts.len() - 1;
+        }
+        (texts.len() > 1).then(|| Box::new(Versions { texts, standing }))
+    }
+
+    /// Makes another version stand. Returns false if there is none with this index.
+    pub fn stand(&mut self, version: usize) -> bool {
+        let Some(text) = self.versions.as_ref().and_then(|versions| versions.texts.get(version).cloned()) else { return false };
+        self.versions.iter_mut().for_each(|versions| versions.standing = version);
+        self.edit(text, &[]);
+        true
     }
 
     /// A named person other than the author: the one who cut it off, or the author of the quoted message.

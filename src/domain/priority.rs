@@ -17,7 +17,7 @@ named! {
         Turn = "turn",
         /// A question in a voice channel without a direct address.
         Voice = "voice",
-        /// A direct address or an event. A person or a program waits for this companion.
+        /// A direct address, a choice by hand or an event. A person or a program waits for this companion.
         DirectAddress = "direct_address",
     }
 }
@@ -26,7 +26,7 @@ impl Priority {
     /// The priority of a question, from its trigger and modality.
     pub const fn of(trigger: Trigger, modality: Modality) -> Self {
         match (trigger, modality) {
-            (Trigger::DirectAddress | Trigger::Event, _) => Self::DirectAddress,
+            (Trigger::DirectAddress | Trigger::Chosen | Trigger::Event, _) => Self::DirectAddress,
             (_, Modality::Voice) => Self::Voice,
             (Trigger::Turn, Modality::Text) => Self::Turn,
             (Trigger::Interjection, Modality::Text) => Self::Interjection,

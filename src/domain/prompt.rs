@@ -43,8 +43,8 @@ use crate::policy;
 use card::for_decision;
 pub use card::{brief, caption};
 use data::{cut_middle, escape_into, escaped_weight, unmarked_name, weight};
+use form::{CONTINUATION_FORM, draft_form, pass_form, statement_form, vote_form};
 pub use form::{Extra, verdicts, vote_fields};
-use form::{pass_form, statement_form, vote_form};
 use frame::{block, context, paragraphs, quoted, sizes};
 use note::choose_note;
 pub use noting::labels;
@@ -230,6 +230,18 @@ impl PromptInput {
     }
 }
 
+/// What the model writes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Goal {
+    /// A statement of the companion.
+    #[default]
+    Statement,
+    /// The continuation of the companion's newest statement.
+    Continuation,
+    /// A draft of a message by this person.
+    Draft(Arc<str>),
+}
+
 /// The input of a statement's prompt.
 #[derive(Clone, Debug)]
 pub struct StatementInput {
@@ -242,6 +254,7 @@ pub struct StatementInput {
     pub is_spoken: bool,
     /// Whether the model may decline to speak.
     pub may_pass: bool,
+    pub goal: Goal,
     /// The newest event that the summary covers.
     pub summary_upto: Seq,
     /// The number of messages before `recent` that the summary does not cover.
@@ -288,7 +301,13 @@ pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementI
     let name = unmarked_name(character.name);
     let input = &statement.input;
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
-    let form = statement_form(&name, statement.is_spoken, &scene.words);
+    if let Goal::Draft(person) = &statement.goal {
+        return talk::statement(&character, scene, statement, &draft_form(&unmarked_name(person)), words);
+    }
+    let form = match statement.goal {
+        Goal::Continuation => CONTINUATION_FORM.to_owned(),
+        _ => statement_form(&name, statement.is_spoken, &scene.words),
+    };
     let pass = if statement.may_pass { pass_form(&name) } else { String::new() };
     let ending = paragraphs(&[&context, words.manner_for(input.trigger), &form, &pass]);
     talk::statement(&character, scene, statement, &ending, words)
@@ -320,6 +339,7 @@ pub fn statement_texts(
         texts::ROLE_PLAY,
         texts::NOTE,
         texts::ABOUT_THEMSELVES,
+        CONTINUATION_FORM,
         REPEAT_WORDS,
     ];
     // The names differ.

@@ -174,6 +174,7 @@ pub fn reply_owed(companion: &str, ticket: Ticket, trigger: Trigger, messages: V
         message: None,
         modality: Modality::Text,
         again: None,
+        continues: false,
     }
 }
 

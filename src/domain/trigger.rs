@@ -16,6 +16,8 @@ named! {
         Turn = "turn",
         /// The companion was mentioned, answered or named, or the message is a direct message to it.
         DirectAddress = "direct_address",
+        /// A person chose the companion to speak next (docs/design/turn-taking.md T-24). No question precedes the statement.
+        Chosen = "chosen",
         /// An event must be acknowledged (docs/design/gate.md G-33). It is stronger than a direct address: if both are waiting, no question is
         /// needed.
         Event = "event",
@@ -38,7 +40,7 @@ impl Trigger {
         match self {
             Self::DirectAddress => Counters::Reset,
             Self::Interjection => Counters::NextInterval,
-            Self::Silence | Self::Lull | Self::Turn | Self::Event => Counters::Unchanged,
+            Self::Silence | Self::Lull | Self::Turn | Self::Chosen | Self::Event => Counters::Unchanged,
         }
     }
 
@@ -47,9 +49,10 @@ impl Trigger {
         matches!(self, Self::DirectAddress | Self::Event)
     }
 
-    /// Whether the trigger counts only while its message is unsettled. A long silence has no message, and is considered once.
+    /// Whether the trigger counts only while its message is unsettled. A long silence has no message, and is considered once. A choice by hand has
+    /// none, either.
     pub const fn needs_a_message(self) -> bool {
-        !matches!(self, Self::Silence)
+        !matches!(self, Self::Silence | Self::Chosen)
     }
 
     /// Whether the trigger leads to a statement without a question, and passes to another companion if its companion leaves.

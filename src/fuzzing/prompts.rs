@@ -13,7 +13,7 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Message, Modality, Quoted, Role};
 use crate::domain::moment::Moment;
 use crate::domain::policy;
-use crate::domain::prompt::{self, Asked, Character, Other, Place, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
+use crate::domain::prompt::{self, Asked, Character, Goal, Other, Place, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
 use crate::domain::room_words::{RoomWords, Style};
 use crate::domain::trigger::Trigger;
 use crate::samples;
@@ -84,6 +84,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         tries: 0,
         is_spoken: false,
         may_pass: false,
+        goal: Goal::Statement,
         summary_upto: Seq(2),
         left_out: 0,
         recalled: Vec::new(),

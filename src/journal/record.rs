@@ -11,7 +11,7 @@ use super::upgrade::upgraded;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, TurnId};
-use crate::domain::message::Recalled;
+use crate::domain::message::{Recalled, Versions};
 use crate::domain::moment::Moment;
 use crate::domain::notice::{Occasion, Owed};
 use crate::domain::price::{Price, UnitPrice};
@@ -322,6 +322,12 @@ pub struct OutboxRecord {
     /// The entries of lorebooks that were in its prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lore: Vec<Arc<str>>,
+    /// The versions of the statement, if it takes the place of another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions: Option<Box<Versions>>,
+    /// The platform's ids of the parts of the statement that it replaces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former: Vec<Arc<str>>,
     /// The disclosure below its last part that companions are AI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notice: Option<NoticeRecord>,
@@ -352,6 +358,8 @@ impl OutboxRecord {
             recalled: Vec::new(),
             files_of: Vec::new(),
             lore: Vec::new(),
+            versions: None,
+            former: Vec::new(),
             notice: None,
         }
     }

@@ -20,6 +20,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             message.recalled.clear();
             message.files_of.clear();
             message.lore.clear();
+            message.versions = None;
             message.quoted = None;
             message.attachments.clear();
             if let Some(cut) = &mut message.cut {
@@ -32,6 +33,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         }
         Event::VoiceJoined { from } | Event::VoiceLeft { from } => (from.id, from.name) = (empty.clone(), empty),
         Event::Reacted { by, emoji, .. } => (*by, *emoji) = (PersonId::from(&*empty), empty),
+        Event::Chosen { by, .. } => *by = None,
         Event::Segment(segment) => {
             segment.text = empty.clone();
             (segment.from.id, segment.from.name) = (empty.clone(), empty);

@@ -28,7 +28,7 @@ pub const fn after_stretch(seq: Seq) -> Seq {
 /// The ids of the people that an event names, unless it was redacted:
 ///
 /// * the author of a message or a segment of speech
-/// * a person who enters or leaves a voice call, interrupts a companion, or reacts to a statement
+/// * a person who enters or leaves a voice call, interrupts a companion, reacts to a statement, or chooses who speaks next
 /// * the person who interrupted a companion's statement, or who is quoted by a message
 /// * the recipients of an AI disclosure
 pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
@@ -40,6 +40,7 @@ pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
     };
     let acted_by = match event {
         Event::Interrupted { interrupted, .. } => interrupted.who.as_ref().map(PersonId::as_shared),
+        Event::Chosen { by, .. } => by.as_ref().map(PersonId::as_shared),
         Event::Reacted { by, .. } => Some(by.as_shared()).filter(|by| !by.is_empty()),
         _ => None,
     };

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::{World, lines, room};
+use super::retaining::left_of;
+use super::world::{World, channel_key, lines, room};
 use crate::domain::id::Seq;
 use crate::ports::backend::Refused;
+use crate::ports::backend::keeping::ExportForm;
+use crate::ports::backend::messages::Drafting;
 use crate::ports::chat_platform::NotSent;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
 
@@ -150,6 +153,152 @@ async fn only_who_was_answered_may_ask_for_another_answer() {
 
     assert!(detail.to_string().starts_with("that answer is to others"), "{detail}");
     assert!(answered.is_ok(), "{answered:?}");
+}
+
+/// All texts of the newest prompt of the main model.
+fn newest_prompt(world: &World) -> String {
+    let asked = world.main.asked.lock();
+    asked.last().unwrap().messages.iter().map(|message| message.words().into_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// The versions of the newest message, and which of them stands.
+async fn versions(world: &World) -> (Vec<String>, usize) {
+    let messages = world.try_history(LOBBY).await.unwrap().messages;
+    let versions = messages.last().and_then(|newest| newest.versions.clone()).expect("versions");
+    (versions.texts.iter().map(ToString::to_string).collect(), versions.standing)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_former_answers_stay_as_versions_of_which_one_stands() {
+    let (world, statement) = answered(json!({})).await;
+    try_again(&world, statement).await.unwrap();
+    world.pass(60.0).await;
+    let both = versions(&world).await;
+    let statement = newest(&world).await;
+
+    world.backend.messages.stand(&room(LOBBY), statement, 0).await.unwrap();
+    let unknown = world.backend.messages.stand(&room(LOBBY), statement, 2).await;
+    let world = world.crash().await;
+    let first = versions(&world).await;
+    let exported = world.export(LOBBY, ExportForm::Markdown).await.join("\n");
+    world.main.answers([Ok("By train, then.")]);
+    world.side.answers([Ok(YES)]);
+    world.say_then_pass(LOBBY, "Ari, and then?", 60.0).await;
+    let later = world.backend.messages.stand(&room(LOBBY), statement, 1).await;
+
+    let texts = vec!["It is far.".to_owned(), "It is an hour by train.".to_owned()];
+    assert_eq!((both, first), ((texts.clone(), 1), (texts, 0)));
+    assert!(matches!(unknown, Err(Refused::Invalid { .. })), "{unknown:?}");
+    assert!(exported.contains("version 1 of 2") && !exported.contains("an hour by train"), "{exported}");
+    let prompt = newest_prompt(&world);
+    assert!(prompt.contains("It is far.") && !prompt.contains("an hour by train"), "{prompt}");
+    assert!(matches!(later, Err(Refused::Conflict(_))), "{later:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_are_erased_with_what_they_answer() {
+    let (world, statement) = answered(json!({})).await;
+    try_again(&world, statement).await.unwrap();
+    world.pass(60.0).await;
+    let question = Seq(world.recorded(LOBBY, "message").await[0]["seq"].as_u64().unwrap());
+
+    world.backend.messages.delete(&room(LOBBY), question).await.unwrap();
+    world.pass(60.0).await;
+
+    let history = world.try_history(LOBBY).await.unwrap().messages;
+    assert_eq!((history.len(), &*history[0].text, &history[0].versions), (1, "It is an hour by train.", &None));
+    assert_eq!(left_of("It is far.", &world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_at_any_commit_of_another_answer_loses_and_doubles_nothing() {
+    for groups in 0..8 {
+        let (world, statement) = answered(json!({})).await;
+        world.main.answers([Ok("It is an hour by train.")]);
+        let (messages, lobby) = (world.backend.messages.clone(), room(LOBBY));
+        world.store.hold();
+        let asking = tokio::spawn(async move {
+            let _ = messages.try_again(&lobby, statement, None).await;
+            tokio::time::sleep(Duration::from_secs(10)).await;
+        });
+        world.commit_groups(groups, &asking).await;
+        asking.abort();
+        world.store.release();
+
+        let world = world.crash().await;
+        world.main.answers([Ok("It is an hour by train.")]);
+        world.pass(600.0).await;
+
+        let history = world.history(LOBBY).await;
+        let is_new = history == lines(&[("Ana", QUESTION), ("aria", "It is an hour by train.")]);
+        assert!(is_new || history == lines(&[("Ana", QUESTION), ("aria", "It is far.")]), "{groups}: {history:?}");
+        if is_new {
+            let texts = vec!["It is far.".to_owned(), "It is an hour by train.".to_owned()];
+            assert_eq!(versions(&world).await, (texts, 1), "{groups}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_continuation_follows_the_answer_and_is_no_version() {
+    let (world, statement) = answered(json!({})).await;
+    world.main.answers([Ok("It is far. But a train goes there.")]);
+
+    world.backend.messages.extend(&room(LOBBY), statement, None).await.unwrap();
+    world.pass(60.0).await;
+
+    let whole = "It is far. But a train goes there.";
+    assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION), ("aria", whole)]));
+    let prompt = newest_prompt(&world);
+    assert!(prompt.contains("It is far.") && prompt.contains("Write only what follows it"), "{prompt}");
+    assert_eq!(world.try_history(LOBBY).await.unwrap().messages[1].versions, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_another_platform_a_short_post_is_edited_in_place() {
+    for crashes in [false, true] {
+        let platform = Arc::new(FakePlatform::default());
+        let world = World::with_platform(platform.clone()).await;
+        world.side.answers([Ok(YES)]);
+        world.main.answers([Ok("It is far.")]);
+        world.say_then_pass(LOBBY, QUESTION, 1_000.0).await;
+        let statement = newest(&world).await;
+        let before = world.reader().ids_of(&channel_key(LOBBY), statement).await.unwrap();
+        world.main.set_delay(Duration::from_secs(20));
+        world.main.answers([Ok("It is an hour by train.")]);
+
+        try_again(&world, statement).await.unwrap();
+        let world = if crashes { world.crash().await } else { world };
+        world.main.answers([Ok("It is an hour by train.")]);
+        world.pass(60.0).await;
+
+        assert_eq!(platform.posted(), lines(&[("Aria", "It is an hour by train.")]));
+        let statement = newest(&world).await;
+        assert_eq!(world.reader().ids_of(&channel_key(LOBBY), statement).await.unwrap(), before, "it is the same post");
+        assert_eq!(versions(&world).await.0.len(), 2);
+
+        world.backend.messages.stand(&room(LOBBY), statement, 0).await.unwrap();
+
+        assert_eq!(platform.posted(), lines(&[("Aria", "It is far.")]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_draft_is_for_the_person_and_on_no_record() {
+    let (world, _) = answered(json!({})).await;
+    world.main.answers([Ok("Ana: Is there a train?")]);
+    let before = world.journal(&channel_key(LOBBY)).await;
+    let drafting = |companion: &str| Drafting { companion: companion.into(), from: "Ana".into() };
+
+    let drafted = world.backend.messages.draft(&room(LOBBY), drafting("aria")).await.unwrap();
+    world.pass(1.0).await;
+    let unknown = world.backend.messages.draft(&room(LOBBY), drafting("bruno")).await;
+
+    assert_eq!(drafted.text, "Is there a train?");
+    assert_eq!(world.journal(&channel_key(LOBBY)).await, before);
+    let prompt = newest_prompt(&world);
+    assert!(prompt.contains("write what Ana could say next"), "{prompt}");
+    assert!(matches!(unknown, Err(Refused::NotFound(_))), "{unknown:?}");
 }
 
 /// Ana's question has been answered on a platform, in two parts.

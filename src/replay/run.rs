@@ -281,8 +281,24 @@ impl<'a> Run<'a> {
                 let conversation = &self.channels[channel].conversation;
                 let newest = conversation.replaceable_of(companion).filter(|newest| conversation.check_again(*newest).is_ok());
                 if newest.is_some() {
-                    self.apply_inbound(channel, Seq::NONE, Event::again());
+                    self.apply_inbound(channel, Seq::NONE, Event::again(false));
                 }
+            }
+            Action::Choose(chosen) => {
+                let helps_at_risk = self.script.settings.safety.crisis;
+                let conversation = &self.channels[channel].conversation;
+                let is_chosen = |companion: &CompanionId| chosen.as_ref().is_none_or(|chosen| chosen == companion);
+                let present = conversation.companions().map(|view| view.companion);
+                let able = present
+                    .filter(|companion| is_chosen(companion) && conversation.check_chosen(companion, helps_at_risk).is_ok());
+                let companions: Vec<_> = able.cloned().collect();
+                if !companions.is_empty() {
+                    self.apply_inbound(channel, Seq::NONE, Event::Chosen { companions, everybody: chosen.is_none(), by: None });
+                }
+            }
+            Action::Pause(companion, paused) => {
+                let event = Event::Paused { companion: Some(companion.clone()), paused: *paused };
+                self.apply_inbound(channel, Seq::NONE, event);
             }
             Action::ReplaceModels => {
                 for channel in self.channels.keys().cloned().collect::<Vec<_>>() {

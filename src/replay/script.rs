@@ -94,6 +94,10 @@ pub enum Action {
     Stop(CompanionId),
     /// A person presses Replace this answer for the companion's statement, which is the newest message.
     Again(CompanionId),
+    /// A person chooses the companion to speak next. None: everybody once.
+    Choose(Option<CompanionId>),
+    /// A companion is paused, or resumed.
+    Pause(CompanionId, bool),
     /// Other models answer from now on.
     ReplaceModels,
     /// The author edits a message.
@@ -318,6 +322,11 @@ struct ParsedEvent {
     leave: Option<CompanionId>,
     stop: Option<CompanionId>,
     again: Option<CompanionId>,
+    next: Option<CompanionId>,
+    #[serde(default)]
+    everybody: bool,
+    pause: Option<CompanionId>,
+    resume: Option<CompanionId>,
     voice: Option<ParsedVoice>,
     speech: Option<ParsedSpeech>,
     partial: Option<String>,
@@ -373,7 +382,12 @@ impl ParsedScript {
         for (index, event) in self.events.into_iter().enumerate() {
             let position = format!("events[{index}]");
             for scripted in event.validate(&position)? {
-                if let Action::Join(companion) | Action::Leave(companion) | Action::Stop(companion) = &scripted.action {
+                if let Action::Join(companion)
+                | Action::Leave(companion)
+                | Action::Stop(companion)
+                | Action::Choose(Some(companion))
+                | Action::Pause(companion, _) = &scripted.action
+                {
                     check_known(companion, &position)?;
                 }
                 events.push(scripted);
@@ -405,8 +419,13 @@ impl ParsedEvent {
         };
         let changes_channel = self.text.is_some() || self.join.is_some() || self.leave.is_some() || self.clear;
         let is_other = changes_channel || self.edit.is_some() || self.delete.is_some();
+        let chosen = self.next.map(Some).into_iter().chain(self.everybody.then_some(None)).map(Action::Choose);
+        let pauses = [(self.pause, true), (self.resume, false)];
+        let pauses = pauses.into_iter().filter_map(|(companion, paused)| Some(Action::Pause(companion?, paused)));
+        let pressed = self.stop.map(Action::Stop).into_iter().chain(self.again.map(Action::Again)).chain(chosen).chain(pauses);
+        let mut alone: Vec<_> = pressed.chain(self.models_replaced.then_some(Action::ReplaceModels)).collect();
         if heard.is_given() {
-            if is_other || self.stop.is_some() || self.again.is_some() || self.models_replaced {
+            if is_other || !alone.is_empty() {
                 return Err(malformed(position, "needs exactly one thing that happens".into()));
             }
             return heard.events(at, &self.channel, self.from).map_err(|detail| malformed(position, detail));
@@ -415,8 +434,6 @@ impl ParsedEvent {
         if message == Some(Seq::NONE) {
             return Err(malformed(position, "the first message of a channel has number 1".into()));
         }
-        let pressed = self.stop.map(Action::Stop).into_iter().chain(self.again.map(Action::Again));
-        let mut alone: Vec<_> = pressed.chain(self.models_replaced.then_some(Action::ReplaceModels)).collect();
         if let Some(action) = alone.pop() {
             if is_other || !alone.is_empty() {
                 return Err(malformed(position, "needs exactly one thing that happens".into()));

@@ -176,6 +176,14 @@ impl Script<'_> {
             Event::Deleted { messages, .. } => self.losses.deleted.extend(messages),
             Event::Paused { paused, .. } => self.losses.pauses += usize::from(*paused),
             Event::CaughtUp { missed, .. } => self.losses.gaps += usize::from(missed.is_some()),
+            Event::Chosen { companions, everybody, .. } => {
+                let mut event = json!({ "at": at, "channel": self.channel });
+                match (companions.as_slice(), everybody) {
+                    ([companion], false) => event["next"] = json!(companion),
+                    _ => event["everybody"] = json!(true),
+                }
+                self.events.push(event);
+            }
             Event::Cleared { .. } => self.events.push(json!({ "at": at, "channel": self.channel, "clear": true })),
             Event::JitterDrawn { companion, next_interjection_at } => self.add_jitter(companion, 0, *next_interjection_at),
             Event::Evaluated(evaluated) => {

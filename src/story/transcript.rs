@@ -135,6 +135,8 @@ impl Transcript {
             return String::new();
         }
         let kind = message.kind.as_deref().map(|kind| self.words(kind));
+        let versions = message.versions.as_deref();
+        let version = versions.map(|versions| format!("version {} of {}", versions.standing + 1, versions.texts.len()));
         let marks = [
             (message.from.role == Role::Companion).then_some("AI"),
             kind.as_deref(),
@@ -142,6 +144,7 @@ impl Transcript {
             message.cut.is_some().then_some("cut off"),
             message.truncated.then_some("incomplete"),
             entry.is_edited.then_some("edited"),
+            version.as_deref(),
         ];
         marks.into_iter().flatten().map(|mark| format!(" · {mark}")).collect()
     }

@@ -12,8 +12,17 @@ use serde_json::Value;
 /// The part of a language's file that only the server needs: the sentences of *Why?*.
 const SERVERS_PART: &str = "why";
 /// The parts that a page loads on demand: the texts of refusals, and of dialogs that few visits need.
-const LATER_PARTS: [&str; 9] =
-    ["elsewhere", "faults", "lore", "prompt_roles", "refusals", "room_styles", "room_words", "server_settings", "tunnel_problems"];
+const LATER_PARTS: [&str; 9] = [
+    "elsewhere",
+    "faults",
+    "lore",
+    "prompt_roles",
+    "refusals",
+    "room_styles",
+    "room_words",
+    "server_settings",
+    "tunnel_problems",
+];
 
 /// A language that people can choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -62,6 +62,8 @@ impl Deliveries {
             recalled: owed.recalled.clone(),
             files_of: owed.files_of.clone(),
             lore: owed.lore.clone(),
+            versions: owed.versions.clone(),
+            former: owed.former.clone(),
         };
         let known = channel.context.memberships.companion(&channel.key.channel, &companion);
         let (name, picture) = known.map_or_else(|| (companion.as_str().into(), None), |known| (known.name, known.picture));
@@ -108,8 +110,8 @@ impl Deliveries {
         let interrupted = self.interrupted.take_if(|known| known.0 == floor.ticket).map(|known| known.1);
         interrupted.unwrap_or_else(|| {
             let owed = OutboxRecord::new(floor.companion.clone(), floor.trigger, floor.messages.clone(), floor.upto);
-            let Written { truncated, recalled, files_of, lore } = written;
-            OutboxRecord { text: Some(text), truncated, recalled, files_of, lore, notice, ..owed }
+            let Written { truncated, recalled, files_of, lore, versions, former } = written;
+            OutboxRecord { text: Some(text), truncated, recalled, files_of, lore, versions, former, notice, ..owed }
         })
     }
 

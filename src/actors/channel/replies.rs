@@ -1,29 +1,23 @@
 //! The replies that are being written, and their actors.
 
-use std::collections::{BTreeSet, HashMap};
-use std::error::Error;
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
-use parking_lot::Mutex;
 use ractor::{ActorCell, ActorId};
 
 use super::channel_context::ChannelContext;
 use crate::actors::companion::reply;
-use crate::actors::erasure::deletion::delete_messages;
 use crate::actors::messages::companion::{Begun, HistoryRange, Statement};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::gate::Evaluation;
 use crate::domain::id::{CompanionId, Seq, Ticket};
-use crate::domain::message::{Modality, Recalled};
+use crate::domain::message::{Modality, Recalled, Versions};
 use crate::domain::priority::Priority;
-use crate::domain::prompt::{PromptInput, Said, StatementInput};
+use crate::domain::prompt::{Goal, PromptInput, Said, StatementInput};
 use crate::domain::trigger::Trigger;
 use crate::domain::turn::OwedReply;
 use crate::domain::window;
-use crate::journal::reader::Reader;
-use crate::ports::chat_platform::insist;
 
 /// How a reply was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +30,10 @@ pub(super) struct Written {
     pub(super) files_of: Vec<Seq>,
     /// The entries of lorebooks that were in its prompt.
     pub(super) lore: Vec<Arc<str>>,
+    /// Its versions, if it takes the place of another statement.
+    pub(super) versions: Option<Box<Versions>>,
+    /// The platform's ids of the parts of that statement.
+    pub(super) former: Vec<Arc<str>>,
 }
 
 #[derive(Default)]
@@ -64,7 +62,8 @@ impl Replies {
                 let owed = conversation.turns().owed_reply(ticket)?;
                 Some(statement(owed, conversation).hidden_upto(here.hidden_upto()))
             }),
-            replacing: Mutex::new(owed.again.map(|statement| deletion_of(statement, channel.clone()).boxed())),
+            again: owed.again,
+            continues: owed.continues,
             channel: channel.actor.clone(),
             context: ActorContext::clone(&channel.context),
         };
@@ -140,30 +139,14 @@ impl Replies {
     }
 }
 
-/// Deletes a statement: on its platform first, then from the record. A statement that the platform keeps stays on record.
-async fn deletion_of(statement: Seq, channel: ChannelContext) {
-    let deletion = async {
-        if let Some(platform) = channel.platform() {
-            let posted = Reader::new(&*channel.context.store).ids_of(&channel.key, statement).await?;
-            for id in &posted {
-                insist(|| platform.change(&channel.key.guild, &channel.key.channel, id, None)).await?;
-            }
-        }
-        delete_messages(&channel.context, &channel.key, &BTreeSet::from([statement])).await?;
-        Ok::<_, Box<dyn Error + Send + Sync>>(())
-    };
-    if let Err(error) = deletion.await {
-        tracing::warn!(channel = %channel.shown(), %error, "a replaced statement could not be deleted; delete it by hand");
-    }
-}
-
 /// The input of the prompt for an owed reply.
 fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
-    let OwedReply { companion, messages, upto, trigger, why, tries, again, ticket, .. } = owed;
-    let of = Of { companion, messages, upto: *upto, trigger: *trigger, again: *again };
+    let OwedReply { companion, messages, upto, trigger, why, tries, again, continues, ticket, .. } = owed;
+    let of = Of { companion, messages, upto: *upto, trigger: *trigger, again: *again, continues: *continues };
     let is_spoken = conversation.voice().spoken_reply() == Some(*ticket);
     let made = statement_of(&of, conversation);
-    Statement { input: StatementInput { reason: why.clone(), tries: *tries, is_spoken, ..made.input }, ..made }
+    let goal = if *continues { Goal::Continuation } else { Goal::Statement };
+    Statement { input: StatementInput { reason: why.clone(), tries: *tries, is_spoken, goal, ..made.input }, ..made }
 }
 
 /// The input of the prompt for a statement without a vote before it. The companion may pass.
@@ -175,10 +158,20 @@ pub(super) fn statement_or_pass(
     let window = conversation.window();
     let messages: Vec<Seq> =
         conversation.buffer(companion).map(|entry| entry.seq).filter(|seq| *seq <= evaluation.upto).collect();
-    let of = Of { companion, messages: &messages, upto: evaluation.upto, trigger: evaluation.trigger, again: None };
+    let of =
+        Of { companion, messages: &messages, upto: evaluation.upto, trigger: evaluation.trigger, again: None, continues: false };
     let is_spoken = window.is_spoken(evaluation.message);
     let made = statement_of(&of, conversation);
     (!messages.is_empty()).then_some(Statement { input: StatementInput { is_spoken, may_pass: true, ..made.input }, ..made })
+}
+
+/// The input of the prompt for a draft of this person's next message.
+pub(super) fn draft_of(companion: &CompanionId, person: Arc<str>, conversation: &Conversation) -> Statement {
+    let upto = conversation.handled();
+    let messages: Vec<Seq> = conversation.buffer(companion).map(|entry| entry.seq).collect();
+    let of = Of { companion, messages: &messages, upto, trigger: Trigger::Chosen, again: None, continues: false };
+    let made = statement_of(&of, conversation);
+    Statement { input: StatementInput { goal: Goal::Draft(person), ..made.input }, ..made }
 }
 
 /// The messages that a companion's statement answers, and their trigger.
@@ -189,13 +182,17 @@ struct Of<'a> {
     trigger: Trigger,
     /// The statement that it replaces.
     again: Option<Seq>,
+    /// It extends that statement, which the prompt therefore shows.
+    continues: bool,
 }
 
 fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
     let window = conversation.window();
-    let before = owed.messages.first().map_or(owed.upto, |first| Seq(first.0.saturating_sub(1)));
+    let hidden = owed.again.filter(|_| !owed.continues);
+    let first = owed.messages.first().copied().into_iter().chain(hidden).min();
+    let before = first.map_or(owed.upto, |first| Seq(first.0.saturating_sub(1)));
     // As for a question, the prompt also shows the companion's own statements between these messages.
-    let is_own = |entry: &window::Entry| entry.message.is_by(owed.companion) && Some(entry.seq) != owed.again;
+    let is_own = |entry: &window::Entry| entry.message.is_by(owed.companion) && Some(entry.seq) != hidden;
     let is_shown = |entry: &&window::Entry| owed.messages.contains(&entry.seq) || is_own(entry);
     let buffer: Vec<Said> = window.after(before).filter(is_shown).map(|entry| conversation.said(entry)).collect();
     // The prompt mentions an event or a silence only if it still applies.
@@ -228,6 +225,7 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
             tries: 0,
             is_spoken: false,
             may_pass: false,
+            goal: Goal::Statement,
             summary_upto,
             left_out: 0,
             recalled: Vec::new(),

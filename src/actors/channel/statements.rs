@@ -11,15 +11,17 @@ use super::delivery;
 use super::external_companions::{StatementWaiter, is_external};
 use super::replies::Written;
 use super::{Inconsistent, State, notices};
+use crate::actors::erasure::deletion::finish_deletion;
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
+use crate::actors::messages::companion::Replaced;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::VoteError;
-use crate::actors::messages::writer::{Accepted, Post, Request as WriterRequest};
+use crate::actors::messages::writer::{Accepted, Post, Replaces, Request as WriterRequest};
 use crate::actors::runtime::directory::Sort;
 use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::{Conversation, Input, Posting};
 use crate::domain::event::{Disclosed, Event, Failure};
-use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::notice::Owed;
 use crate::domain::turn::OwedReply;
@@ -64,7 +66,14 @@ impl State {
     }
 
     /// Handles the text of a reply, or its error.
-    pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Failure>, asked: &Request, outcome: &Outcome) {
+    pub(super) fn reply_ended(
+        &mut self,
+        ticket: Ticket,
+        text: Result<Arc<str>, Failure>,
+        Replaced { versions, former }: Replaced,
+        asked: &Request,
+        outcome: &Outcome,
+    ) {
         self.replies.end(ticket);
         let Some(owed) = self.conversation.turns().owed_reply(ticket) else {
             self.record_unclaimed_usage(asked, outcome);
@@ -72,7 +81,7 @@ impl State {
         };
         let truncated = outcome.result.as_ref().is_ok_and(Answer::is_cut);
         let (recalled, files_of, lore) = (asked.recalled.clone(), asked.files_of.clone(), asked.lore.clone());
-        self.replies.note_written(ticket, Written { truncated, recalled, files_of, lore });
+        self.replies.note_written(ticket, Written { truncated, recalled, files_of, lore, versions, former });
         self.traces.called(&[ticket], asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         match text {
@@ -104,12 +113,26 @@ impl State {
         let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
         let cut = spoken.and_then(|spoken| spoken.cut);
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
-        let Written { truncated, recalled, files_of, lore } = self.replies.take_written(ticket);
-        let message =
-            Message { modality, cut, truncated, recalled, files_of, lore, ..statement(&companion, text, &self.channel) };
+        let Written { truncated, recalled, files_of, lore, versions, .. } = self.replies.take_written(ticket);
+        let message = Message {
+            modality,
+            cut,
+            truncated,
+            recalled,
+            files_of,
+            lore,
+            versions,
+            ..statement(&companion, text, &self.channel)
+        };
         let owed = self.channel.platform().is_none().then(owed).flatten();
         let disclosed = owed.map(|owed| self.disclosed(owed, ticket, None));
-        self.journal_statement(ticket, message, disclosed, Vec::new(), used, waiter);
+        let replaces = self.again_of(ticket).map(|statement| Replaces { statement, in_place: false });
+        self.journal_statement(ticket, message, disclosed, Vec::new(), replaces, used, waiter);
+    }
+
+    /// The statement that this reply replaces.
+    fn again_of(&self, ticket: Ticket) -> Option<Seq> {
+        self.conversation.turns().owed_reply(ticket)?.again
     }
 
     /// Builds the disclosure that this part of the reply carries.
@@ -156,13 +179,12 @@ impl State {
 
     /// Handles the end of a delivery: the statement was posted in full, in part or not at all.
     pub(super) fn delivered(&mut self, ticket: Ticket, delivered: Delivered) {
-        let Some(RunningDelivery { companion, began, written: Written { truncated, recalled, files_of, lore }, waiter, .. }) =
-            self.deliveries.remove_ended(ticket)
-        else {
+        let Some(RunningDelivery { companion, began, written, waiter, .. }) = self.deliveries.remove_ended(ticket) else {
             return;
         };
+        let Written { truncated, recalled, files_of, lore, versions, former } = written;
         self.traces.sent(ticket, began, self.channel.machine_time());
-        let Delivered { text, ids, is_unconfirmed, error, disclosed } = delivered;
+        let Delivered { text, ids, is_unconfirmed, error, disclosed, keeps_former } = delivered;
         // The words that were already spoken come first.
         let heard = self.conversation.turns().owed_reply(ticket).map(|floor| floor.heard()).unwrap_or_default();
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).trim().into() };
@@ -176,24 +198,34 @@ impl State {
         }
         let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
         let used = self.spending.take_of_reply(ticket);
-        let message = Message { modality, truncated, recalled, files_of, lore, ..statement(&companion, text, &self.channel) };
+        // Perhaps only a part was posted.
+        let versions = versions.filter(|_| !keeps_former).map(|mut versions| {
+            versions.texts.iter_mut().skip(versions.standing).take(1).for_each(|standing| *standing = text.clone());
+            versions
+        });
+        let message =
+            Message { modality, truncated, recalled, files_of, lore, versions, ..statement(&companion, text, &self.channel) };
+        let replaces = self.again_of(ticket).filter(|_| !keeps_former);
+        let replaces = replaces.map(|statement| Replaces { statement, in_place: ids.iter().any(|id| former.contains(id)) });
         // A person may have been forgotten during the delivery.
         let answered = notices::answered(ticket, &self.conversation);
         let disclosed = disclosed.and_then(|(mut owed, part)| {
             owed.people.retain(|person| answered.contains(person));
             (!owed.people.is_empty()).then(|| self.disclosed(owed, ticket, Some(part)))
         });
-        self.journal_statement(ticket, message, disclosed, ids, used, waiter);
+        self.journal_statement(ticket, message, disclosed, ids, replaces, used, waiter);
     }
 
     /// Journals a statement with the ids of its parts on the platform. In a channel without a platform, journaling is posting. `used` is the usage of
     /// the calls that wrote it, unless that was recorded with its delivery. `waiter` waits for its number. `disclosed` is the notice that it carries.
+    #[expect(clippy::too_many_arguments, reason = "each is one part of what is journaled")]
     fn journal_statement(
         &self,
         ticket: Ticket,
         message: Message,
         disclosed: Option<Disclosed>,
         ids: Vec<Arc<str>>,
+        replaces: Option<Replaces>,
         used: Vec<Used>,
         waiter: Option<StatementWaiter>,
     ) {
@@ -205,6 +237,7 @@ impl State {
         let platform = platform_label(self.channel.context.platforms.name(&self.channel.key.channel));
         let instruments = self.channel.context.recorder.instruments().clone();
         let floor = self.conversation.turns().floor().filter(|floor| floor.ticket == ticket);
+        let here = self.channel.clone();
         self.channel.send_to_writer(WriterRequest::Post(Post {
             channel_key: self.channel.key.clone(),
             at: None,
@@ -212,9 +245,14 @@ impl State {
             disclosed: disclosed.map(|disclosed| Box::new(Event::Disclosed(Box::new(disclosed)))),
             turn: floor.and_then(|floor| floor.selection.turn),
             ids,
+            replaces,
             ticket,
             usage,
             reply: self.channel.reply(move |result| {
+                if let (Some(Replaces { statement, .. }), Ok(_)) = (replaces, &result) {
+                    // The record of the deletion is in the same batch.
+                    tokio::spawn(async move { finish_deletion(&here.context, &here.key, statement).await });
+                }
                 if let Some(sent) = sent {
                     instruments.sent(platform, if result.is_ok() { "posted" } else { "failed" }, sent.elapsed());
                 }

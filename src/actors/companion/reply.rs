@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
@@ -17,7 +16,7 @@ use crate::actors::companion::speaking::Speaking;
 use crate::actors::companion::writing::{View, Writing};
 use crate::actors::companion::{asker, character, in_force, repeated, search};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{self as messages, Begun, HistoryRange, Statement};
+use crate::actors::messages::companion::{self as messages, Begun, HistoryRange, Replaced, Statement};
 use crate::actors::recall::{Older, Question, Stretch};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
@@ -25,7 +24,7 @@ use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::card_macros::{self, People, User, expanded};
-use crate::domain::event::{Failure, MODERATED};
+use crate::domain::event::{Event, Failure, MODERATED};
 use crate::domain::filter::{Asked, Search};
 use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
 use crate::domain::lore::matching::{Fired, fired};
@@ -37,6 +36,8 @@ use crate::domain::prompt::{self, PromptInput, Said, Scene, StatementInput};
 use crate::domain::question_context::{Day, Earlier, Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Known, Nothing, Reading, Speakers};
 use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::Reader;
+use crate::journal::redaction::is_redacted;
 use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
@@ -46,7 +47,7 @@ use crate::telemetry::model_calls;
 use crate::telemetry::plain::Plain;
 
 /// The timeout of a moderation request.
-const MODERATION_TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const MODERATION_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub struct Reply;
 
@@ -61,8 +62,10 @@ pub struct Arguments {
     pub statement: messages::Source<Statement>,
     /// With `answer_or_pass`, the call that is already streaming the answer.
     pub begun: Option<Box<Begun>>,
-    /// Deletes the statement that this one replaces, once there is a text to post.
-    pub replacing: Mutex<Option<BoxFuture<'static, ()>>>,
+    /// The statement whose place this one takes.
+    pub again: Option<Seq>,
+    /// It extends that statement.
+    pub continues: bool,
     /// Receives [`ChannelMessage::ReplyEnded`].
     pub channel: ActorRef<ChannelMessage>,
     pub context: ActorContext,
@@ -190,19 +193,51 @@ impl Actor for Reply {
             Ok(words) => moderated(words, reply).await,
             Err(code) => Err(code.into()),
         };
-        let replacing = reply.replacing.lock().take().filter(|_| text.is_ok());
-        if let Some(replacing) = replacing {
-            replacing.await;
-        }
         if text.is_ok() {
             let now = reply.context.clock.now();
             reply.context.sent_prompts.keep(&reply.channel_key, reply.ticket, &request.newest(), now);
         }
-        let ended = ChannelMessage::ReplyEnded { ticket: reply.ticket, text, asked: request, outcome: Box::new(outcome) };
+        let (text, replaced) = in_place(text, reply).await;
+        let outcome = Box::new(outcome);
+        let ended = ChannelMessage::ReplyEnded { ticket: reply.ticket, text, replaced, asked: request, outcome };
         reply.channel.cast(ended)?;
         myself.stop(None);
         Ok(())
     }
+}
+
+/// The text of a statement that takes the place of another one, with what is known of that one. A text that continues it follows it.
+async fn in_place(text: Result<Arc<str>, Failure>, reply: &Arguments) -> (Result<Arc<str>, Failure>, Replaced) {
+    let (Ok(written), Some(statement)) = (&text, reply.again) else { return (text, Replaced::default()) };
+    let reader = Reader::new(&*reply.context.store);
+    let former = match reader.event(&reply.channel_key, statement).await.map(|recorded| recorded.map(|recorded| recorded.event)) {
+        Ok(Some(Event::Said { message, .. })) if !is_redacted(&message) => message,
+        // It was deleted.
+        Ok(_) => return (text, Replaced::default()),
+        Err(_) => return (Err("unreachable".into()), Replaced::default()),
+    };
+    let whole: Arc<str> = if reply.continues { continued(&former.text, written).into() } else { written.clone() };
+    let posted = match reply.context.platforms.of(&reply.channel_key.channel) {
+        Some(_) => reader.ids_of(&reply.channel_key, statement).await,
+        None => Ok(Vec::new()),
+    };
+    match posted {
+        Ok(former_ids) => {
+            let versions = former.versions_with(&whole, reply.continues);
+            (Ok(whole), Replaced { versions, former: former_ids })
+        }
+        Err(_) => (Err("unreachable".into()), Replaced::default()),
+    }
+}
+
+/// A text and its continuation. Models may repeat the text before they continue it.
+fn continued(text: &str, more: &str) -> String {
+    let more = more.strip_prefix(text).unwrap_or(more);
+    // Chinese and Japanese have no spaces.
+    let is_wide = |c: char| ('\u{3000}'..='\u{9fff}').contains(&c) || ('\u{ff00}'..='\u{ffef}').contains(&c);
+    let follows = |c: char| c.is_whitespace() || is_wide(c) || ",.;:!?)…'’”".contains(c);
+    let is_joined = text.ends_with(|c: char| c.is_whitespace() || is_wide(c)) || more.starts_with(follows);
+    [text, if is_joined { "" } else { " " }, more].concat()
 }
 
 /// Sends a statement to the moderation service. Returns its text, or why it is not posted.
@@ -471,4 +506,24 @@ fn show_typing(reply: &Arguments) -> Option<OwnedTask> {
         }
     });
     Some(signs.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::continued;
+
+    #[test]
+    fn a_continuation_is_joined_as_it_is_written() {
+        let cases = [
+            ("It is far.", "But nice.", "It is far. But nice."),
+            ("It is far.", "It is far. But nice.", "It is far. But nice."),
+            ("I think you", "'re right.", "I think you're right."),
+            ("It is far", "\n\nBut nice.", "It is far\n\nBut nice."),
+            ("遠いです。", "でも美しい。", "遠いです。でも美しい。"),
+        ];
+
+        for (text, more, whole) in cases {
+            assert_eq!(continued(text, more), whole);
+        }
+    }
 }

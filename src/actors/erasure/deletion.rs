@@ -69,16 +69,24 @@ pub async fn delete_messages(
 ) -> Result<(), RewriteError> {
     let (context, channel_key, messages) = (context.clone(), channel_key.clone(), messages.clone());
     let deletion = tokio::spawn(async move {
-        let deleted = delete_all_traces(&context, &channel_key, &messages).await;
+        let deleted = delete_all_traces(&context, &channel_key, &messages, false).await;
         deleted.map_err(|error| error.of(&channel_key))
     });
     deletion.await.unwrap_or_else(|_| Err(WriteError::Unknown.into()))
+}
+
+/// Redacts a statement whose deletion is on record, because another one took its place. If this fails, the next cleanup does it.
+pub async fn finish_deletion(context: &ActorContext, channel_key: &ChannelKey, statement: Seq) {
+    if let Err(error) = delete_all_traces(context, channel_key, &BTreeSet::from([statement]), true).await {
+        tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "a replaced statement is not redacted yet; it is retried");
+    }
 }
 
 async fn delete_all_traces(
     context: &ActorContext,
     channel_key: &ChannelKey,
     messages: &BTreeSet<Seq>,
+    is_on_record: bool,
 ) -> Result<(), RewriteError> {
     let _lock = context.rewrite_locks.lock(channel_key).await;
     let reader = Reader::new(&*context.store);
@@ -88,7 +96,10 @@ async fn delete_all_traces(
     let notes = messages.iter().map(|seq| Write::Put(key::index_removal(channel_key.ward(), no, *seq), encode(&())));
     write_meta(context, channel_key.ward(), notes.collect()).await?;
     let mut deleted: BTreeSet<Seq> = messages.iter().copied().collect();
-    accept_deletion(context, channel_key, Event::deleted(messages)).await?;
+    match is_on_record {
+        true => drained(context, channel_key).await?,
+        false => accept_deletion(context, channel_key, Event::deleted(messages)).await?,
+    }
     let traces = all_traces_of(context, channel_key, &mut deleted).await?;
     let messages: Vec<Seq> = deleted.iter().copied().collect();
     if !traces.illegible.is_empty() {
@@ -108,8 +119,8 @@ pub async fn append_deletion(
     messages: &BTreeSet<Seq>,
     unnamed: Vec<Seq>,
 ) -> Result<(), RewriteError> {
-    accept_deletion(context, channel_key, Event::Deleted { messages: messages.iter().copied().collect(), unnamed, again: false })
-        .await
+    let messages = messages.iter().copied().collect();
+    accept_deletion(context, channel_key, Event::Deleted { messages, unnamed, again: false, continues: false }).await
 }
 
 async fn accept_deletion(context: &ActorContext, channel_key: &ChannelKey, deletion: Event) -> Result<(), RewriteError> {
@@ -223,7 +234,7 @@ pub async fn edit_message(
     seq: Seq,
     text: Arc<str>,
 ) -> Result<bool, RewriteError> {
-    change_text(context, channel_key, seq, Vec::new(), |_| text).await
+    change_message(context, channel_key, seq, Vec::new(), |message| message.edit(text, &[])).await
 }
 
 /// Adds captions to the pictures of a message, and to its text. Returns false if it is not there.
@@ -231,19 +242,31 @@ pub async fn caption_message(
     context: &ActorContext,
     channel_key: &ChannelKey,
     seq: Seq,
-    mut captions: Vec<Caption>,
+    captions: Vec<Caption>,
 ) -> Result<bool, RewriteError> {
-    captions.retain(|caption| !caption.text.is_empty());
     let added = captions.clone();
-    change_text(context, channel_key, seq, captions, |message| message.captioned(&added)).await
+    change_message(context, channel_key, seq, captions, |message| message.edit(message.captioned(&added), &added)).await
 }
 
-async fn change_text(
+/// Makes another version of a statement stand. Returns false if there is none with this index.
+pub async fn stand_version(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    statement: Seq,
+    version: usize,
+) -> Result<bool, RewriteError> {
+    let mut is_known = false;
+    let exists = change_message(context, channel_key, statement, Vec::new(), |message| is_known = message.stand(version)).await?;
+    Ok(exists && is_known)
+}
+
+/// Changes a message. `captions`: those that are the only change.
+async fn change_message(
     context: &ActorContext,
     channel_key: &ChannelKey,
     seq: Seq,
     captions: Vec<Caption>,
-    text: impl FnOnce(&Message) -> Arc<str>,
+    change: impl FnOnce(&mut Message),
 ) -> Result<bool, RewriteError> {
     let _lock = context.rewrite_locks.lock(channel_key).await;
     let Some(Recorded { at, handled, turn, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
@@ -254,10 +277,13 @@ async fn change_text(
     if is_redacted(&message) {
         return Ok(false);
     }
-    let text = text(&message);
-    if message.text != text {
-        let edited = Event::Edited { message: seq, text: text.clone(), captions: captions.clone() };
-        Inbound::new(context.clone()).accept(channel_key, edited, None).await?;
+    let mut changed = message.clone();
+    change(&mut changed);
+    if changed.text != message.text || changed.versions != message.versions {
+        let text = changed.text.clone();
+        Inbound::new(context.clone())
+            .accept(channel_key, Event::Edited { message: seq, text, captions: captions.clone() }, None)
+            .await?;
         // The sentences and segments still contain the old text.
         let mut events: Vec<_> = sentences_of(&Reader::new(&*context.store), channel_key, seq).await?.into_values().collect();
         if captions.is_empty() {
@@ -266,9 +292,7 @@ async fn change_text(
         for segment in message.speech.iter().flat_map(|speech| &speech.segments) {
             events.extend(Reader::new(&*context.store).event(channel_key, *segment).await?.as_ref().map(redact));
         }
-        let mut message = message;
-        message.edit(text, &captions);
-        let event = Event::Said { message, reply_to, reply, said_at };
+        let event = Event::Said { message: changed, reply_to, reply, said_at };
         context.forget_words(channel_key);
         events.push(Recorded { seq, at, handled, turn, event });
         redact_events(context, channel_key, events, Vec::new()).await?;
@@ -397,6 +421,7 @@ async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTr
                 found.push(*seq);
             }
             Ok(Some(Recorded { event: Event::Segment(segment), .. })) if !segment.is_redacted() => found.push(*seq),
+            Ok(Some(Recorded { event: Event::Chosen { by: Some(_), .. }, .. })) => found.push(*seq),
             Ok(Some(Recorded { event: Event::Reacted { by, .. }, .. })) if !by.as_str().is_empty() => found.push(*seq),
             Ok(_) => {}
             Err(error @ (ReadError::Record(_) | ReadError::Illegible { .. })) => {
@@ -592,14 +617,24 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     if is_gone && reply.is_some() {
                         sentences.extend(sentences_of(reader, channel_key, recorded.seq).await?);
                     }
+                    if !is_gone && message.versions.is_some() && reply.is_some_and(|ticket| about_gone.contains(&ticket)) {
+                        // Only the text that stands remains of an answer to a deleted message.
+                        let mut standing = recorded.clone();
+                        if let Event::Said { message, .. } = &mut standing.event {
+                            message.versions = None;
+                        }
+                        redacted.push(standing);
+                    }
                     if !is_gone && !is_redacted(message) && message.sources().any(|source| gone.contains(&source)) {
                         handed_over.insert(recorded.seq);
                     }
                     is_gone
                 }
-                Event::Segment(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Disclosed(_) => {
-                    gone.contains(&recorded.seq)
-                }
+                Event::Segment(_)
+                | Event::VoiceJoined { .. }
+                | Event::VoiceLeft { .. }
+                | Event::Chosen { .. }
+                | Event::Disclosed(_) => gone.contains(&recorded.seq),
                 Event::Reacted { message, .. } => gone.contains(message) || gone.contains(&recorded.seq),
                 Event::Edited { message, .. } => gone.contains(message),
                 Event::Interrupted { .. } => gone.contains(&recorded.seq),

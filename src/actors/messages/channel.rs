@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ractor::{ActorId, RpcReplyPort};
 
-use super::companion::Begun;
+use super::companion::{Begun, Replaced};
 use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
@@ -65,7 +65,15 @@ pub enum ChannelMessage {
     /// A sentence of a spoken reply is written. All sentences arrive before `ReplyEnded`.
     SentenceWritten { ticket: Ticket, text: Arc<str> },
     /// A reply was written, or failed.
-    ReplyEnded { ticket: Ticket, text: Result<Arc<str>, Failure>, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
+    ReplyEnded {
+        ticket: Ticket,
+        text: Result<Arc<str>, Failure>,
+        replaced: Replaced,
+        asked: Arc<LazyRequest>,
+        outcome: Box<Outcome>,
+    },
+    /// Write a draft of a message by this person. Nothing of it is on record but its usage. Answered with the text, or a stable error code.
+    Draft { companion: CompanionId, person: Arc<str>, reply: RpcReplyPort<Result<String, Arc<str>>> },
     /// A statement was posted on a platform, or could not be.
     Delivered { ticket: Ticket, delivered: Box<Delivered> },
     /// A delivery's actor has ended. All of its messages came before this one.
@@ -151,6 +159,8 @@ pub struct Inspection {
     pub conversation: Conversation,
     /// When each question and reply in flight began.
     pub since: HashMap<Ticket, Moment>,
+    /// Whether a budget of the guild forbids further statements. False if the channel is not running.
+    pub is_over_budget: bool,
 }
 
 /// Why a channel cannot continue from its journal.
@@ -183,4 +193,6 @@ pub struct Delivered {
     pub error: Option<&'static str>,
     /// The disclosure that was certainly posted with the statement, and the platform's id of the part that contained it.
     pub disclosed: Option<(Owed, Arc<str>)>,
+    /// The platform did not delete the statement that this one replaces. It stays on record.
+    pub keeps_former: bool,
 }

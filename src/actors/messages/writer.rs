@@ -144,10 +144,21 @@ pub struct Post {
     /// The platform's ids of the statement's parts. The first is used as in [`Accept`]; the others refer to the statement as
     /// well.
     pub ids: Vec<Arc<str>>,
+    /// The statement whose place it takes.
+    pub replaces: Option<Replaces>,
     /// The reply that it fulfils.
     pub ticket: Ticket,
     pub usage: Vec<Used>,
     pub reply: Reply<Accepted>,
+}
+
+/// A statement whose deletion is recorded in the batch of the one that takes its place. Its words are redacted afterwards, at the
+/// latest by the next cleanup.
+#[derive(Clone, Copy)]
+pub struct Replaces {
+    pub statement: Seq,
+    /// Its post on the platform was edited, and is now that of the new statement.
+    pub in_place: bool,
 }
 
 /// Appends the messages of a voice call, in one atomic batch. The channel receives them in one actor message.

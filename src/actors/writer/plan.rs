@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::actors::messages::writer::{
     Accept, DeleteChannel, DeleteExpired, HandOver, Held, OutboxWrite, Post, Quiet, Record, RedactEvents, RemoveFromIndex,
-    Request, WriteError, WriteMeta,
+    Replaces, Request, WriteError, WriteMeta,
 };
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, TurnId, Ward};
@@ -78,10 +78,17 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
             files.iter().zip(0..).for_each(|(file, number)| draft.put_file(file, number));
             Ok(draft.finish())
         }
-        Request::Post(Post { channel_key, at, event, disclosed, turn, ids, ticket, usage, .. }) => {
+        Request::Post(Post { channel_key, at, event, disclosed, turn, ids, replaces, ticket, usage, .. }) => {
             let mut draft = Draft::of(channel_key, ward, position);
-            draft.append_inbound(at.unwrap_or_default(), event, *turn, ids.first())?;
-            ids.iter().skip(1).for_each(|id| draft.add_message_id(id));
+            if let Some(Replaces { statement, .. }) = replaces {
+                draft.append_inbound(at.unwrap_or_default(), &Event::deleted(vec![*statement]), None, None)?;
+                // Until its words are redacted.
+                let note = key::index_removal(draft.batch.ward, draft.no, *statement);
+                draft.batch.writes.push(Write::Put(note, encode(&())));
+            }
+            let is_known = replaces.is_some_and(|replaces| replaces.in_place);
+            draft.append_inbound(at.unwrap_or_default(), event, *turn, ids.first().filter(|_| !is_known))?;
+            ids.iter().skip(usize::from(!is_known)).for_each(|id| draft.add_message_id(id));
             if let Some(disclosed) = disclosed {
                 draft.append_inbound(at.unwrap_or_default(), disclosed, *turn, None)?;
             }

@@ -416,7 +416,9 @@ impl WriteQueue {
         };
         self.journal_cache.advance(&channel_key, position.clone());
         let mut handed_over = Vec::new();
-        let first = events.first().map(|recorded| recorded.seq);
+        // The deletion of a replaced statement precedes the new one.
+        let said = events.iter().find(|recorded| matches!(recorded.event, Event::Said { .. }));
+        let first = said.or(events.first()).map(|recorded| recorded.seq);
         for recorded in events {
             if let Event::Disclosed(disclosed) = &recorded.event {
                 self.arguments.context.told.insert(&channel_key.guild, &disclosed.owed.people, recorded.at);

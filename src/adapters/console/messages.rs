@@ -21,7 +21,8 @@ use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::ports::backend::guest_service::{Amount, Visit};
 use crate::ports::backend::messages::{
-    Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, Imported, ImportedMessage, NewScene, PromptText, SearchQuery,
+    Choice, Chosen, Drafted, Drafting, Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, Imported, ImportedMessage,
+    NewScene, PromptText, SearchQuery, Standing,
 };
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Why};
@@ -179,6 +180,50 @@ async fn check_own(console: &Shared, visit: Option<&Visit>, room: &RoomId, seq: 
 pub(super) async fn try_again(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
     console.backend()?.messages.try_again(&room, seq, None).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/rooms/{room}/messages/{seq}/continue`
+pub(super) async fn extend(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
+    console.backend()?.messages.extend(&room, seq, None).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `PUT /api/rooms/{room}/messages/{seq}/version`
+pub(super) async fn stand(
+    State(console): State<Shared>,
+    MessagePath(room, seq): MessagePath,
+    Json(standing): Json<Standing>,
+) -> Result<StatusCode, Problem> {
+    console.backend()?.messages.stand(&room, seq, standing.version).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/rooms/{room}/next`
+pub(super) async fn choose(
+    State(console): State<Shared>,
+    RoomPath(room): RoomPath,
+    Json(mut choice): Json<Choice>,
+) -> Result<(StatusCode, Answer<Chosen>), Problem> {
+    if let Some(companion) = &choice.companion {
+        validation::companion_id("companion", companion.as_str())?;
+    }
+    choice.by = choice.by.map(|by| validation::name("by", &by)).transpose()?.map(|by| Author::of_name(by).id);
+    Ok((StatusCode::ACCEPTED, Answer(console.backend()?.messages.choose(&room, choice).await?)))
+}
+
+/// `POST /api/rooms/{room}/drafts`
+pub(super) async fn draft(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    RoomPath(room): RoomPath,
+    Json(mut drafting): Json<Drafting>,
+) -> Result<Answer<Drafted>, Problem> {
+    validation::companion_id("companion", drafting.companion.as_str())?;
+    drafting.from = caller.speaker(&room, validation::name("from", &drafting.from)?, &console)?;
+    if let Some(visit) = caller.in_room(&room, &console)? {
+        console.backend()?.guests.consume_quota(visit, Amount::Message).await?;
+    }
+    Ok(Answer(console.backend()?.messages.draft(&room, drafting).await?))
 }
 
 /// `POST /api/rooms/{room}/greeting`

@@ -145,6 +145,7 @@ const FILES: &[(&str, &[u8])] = files![
     "unavailable.js",
     "unread.js",
     "used-up.js",
+    "versions.js",
     "visit.js",
     "voice-call.js",
     "voice-dialogs.js",

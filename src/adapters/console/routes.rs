@@ -14,8 +14,8 @@ use super::openapi::{self, Api};
 use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
-    Shared, addresses, cards, check, companions, external, guard, health, invitations, keeping, live, lore, memory, messages, metrics,
-    models, overview, page, page_settings, polling, records, rooms, tokens, uploads, usage, voice,
+    Shared, addresses, cards, check, companions, external, guard, health, invitations, keeping, live, lore, memory, messages,
+    metrics, models, overview, page, page_settings, polling, records, rooms, tokens, uploads, usage, voice,
 };
 use crate::ports::backend::Detail;
 use crate::ports::backend::keeping::BackedUp;
@@ -62,10 +62,39 @@ pub(super) fn api() -> Api {
         .post(
             "/api/rooms/{room}/messages/{seq}/again",
             messages::try_again,
-            "Delete the newest message, a companion's, and have it answer again",
+            "Have a companion answer again in the place of the newest message; the former answers stay as versions",
             &[204],
             &[404, 409],
         )
+        .post(
+            "/api/rooms/{room}/messages/{seq}/continue",
+            messages::extend,
+            "Have a companion extend the newest message, which is its own",
+            &[204],
+            &[404, 409],
+        )
+        .put(
+            "/api/rooms/{room}/messages/{seq}/version",
+            messages::stand,
+            "Make another version of the newest message stand",
+            &[204],
+            &[404, 409],
+        )
+        .post(
+            "/api/rooms/{room}/next",
+            messages::choose,
+            "Have a companion speak next without a vote, or every companion once",
+            &[202],
+            &[404, 409],
+        )
+        .post(
+            "/api/rooms/{room}/drafts",
+            messages::draft,
+            "Have a companion draft a message for a person; it is not on record",
+            &[200],
+            &[404, 409, 503],
+        )
+        .for_guests()
         .post(
             "/api/rooms/{room}/greeting",
             messages::greet,

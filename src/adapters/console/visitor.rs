@@ -237,7 +237,7 @@ pub(super) fn history(history: History, visit: &Visit) -> History {
             (*provider, *confidence) = (Arc::default(), None);
         }
         let id = message.id.as_ref().and_then(|id| own_id(id, visit));
-        HistoryMessage { id, quoted: None, cut: None, recalled: Vec::new(), lore: Vec::new(), ..message }
+        HistoryMessage { id, quoted: None, cut: None, recalled: Vec::new(), lore: Vec::new(), versions: None, ..message }
     };
     let messages = messages.map(as_seen).collect();
     History { messages, deleted: history.deleted.into_iter().filter(|seq| *seq > visit.from).collect() }

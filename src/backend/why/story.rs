@@ -10,6 +10,7 @@ use crate::domain::id::Seq;
 use crate::domain::message::Recalled;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
+use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError};
 use crate::journal::redaction::is_redacted;
@@ -120,9 +121,14 @@ impl Scene<'_> {
                 Event::ReplyFailed { ticket, error, category, .. } if again.contains(ticket) => {
                     tried.push(statement_failed(who, error, category.as_deref()).line(recorded, "failed"));
                 }
-                Event::ReplyOwed { companion, ticket, again: Some(_), .. } if *companion == who.id => {
+                Event::ReplyOwed { companion, ticket, again: Some(_), continues, .. } if *companion == who.id => {
                     again.push(*ticket);
-                    tried.push(who.sentence("why.again", &[]).line(recorded, "respond"));
+                    let key = if *continues { "why.continued" } else { "why.again" };
+                    tried.push(who.sentence(key, &[]).line(recorded, "respond"));
+                }
+                Event::ReplyOwed { companion, ticket, trigger: Trigger::Chosen, .. } if *companion == who.id => {
+                    again.push(*ticket);
+                    tried.push(chosen(recorded, who, &events).line(recorded, "respond"));
                 }
                 event if event.cancels(&who.id) || event.pauses(&who.id) => {
                     dropped = newest.take().filter(|_| is_open).or(dropped);
@@ -306,4 +312,18 @@ pub(super) fn question<'a>(before: &'a [Recorded], decided: &Decided) -> Option<
         let Event::Evaluated(evaluated) = &recorded.event else { return None };
         (Some(evaluated.ticket) == decided.ticket).then_some((recorded, evaluated))
     })
+}
+
+/// Who let this companion speak without a vote.
+fn chosen(owed: &Recorded, who: &Subject, events: &[Recorded]) -> Told {
+    let choice = events.iter().rev().filter(|earlier| earlier.seq < owed.seq).find_map(|earlier| match &earlier.event {
+        Event::Chosen { companions, everybody, by } if companions.contains(&who.id) => Some((*everybody, by.clone())),
+        _ => None,
+    });
+    match choice {
+        Some((true, Some(by))) => who.sentence("why.by_hand_all_of", &[("who", &by)]),
+        Some((true, None)) => who.sentence("why.by_hand_all", &[]),
+        Some((false, Some(by))) => who.sentence("why.by_hand_of", &[("who", &by)]),
+        Some((false, None)) | None => who.sentence("why.by_hand", &[]),
+    }
 }

@@ -9,6 +9,7 @@ use super::super::message::{Message, Modality, Role};
 use super::super::relevance::Estimate;
 use super::super::trigger::Counters;
 use super::super::vote::USUAL_IMPORTANCE;
+use super::again::Again;
 use super::asking::Attendance;
 use super::ending::reopening_cause;
 use super::inbound::is_too_late;
@@ -418,7 +419,7 @@ impl Step<'_, '_> {
     }
 
     /// Gives the floor to a candidate. It then owes a statement that answers these messages, and replaces the statement `again` if that is given.
-    pub(super) fn owe_reply(&mut self, candidate: &Candidate, messages: Vec<Seq>, again: Option<Seq>) {
+    pub(super) fn owe_reply(&mut self, candidate: &Candidate, messages: Vec<Seq>, again: Option<Again>) {
         let companion = &candidate.companion;
         let next_interjection_at = self.world.policies.get(companion).map(|policy| policy.interval(0, (self.world.jitter)()));
         let gate = &self.state.gates[companion];
@@ -439,7 +440,8 @@ impl Step<'_, '_> {
             is_unjudged: self.world.policies.get(companion).is_some_and(|policy| !policy.repetition),
             message: candidate.message,
             modality,
-            again,
+            again: again.map(|again| again.statement),
+            continues: again.is_some_and(|again| again.continues),
             companion: companion.clone(),
         };
         self.record(owed);
@@ -447,11 +449,13 @@ impl Step<'_, '_> {
         let is_empty = |floor: &OwedReply| floor.messages.is_empty() && floor.trigger.needs_a_message();
         let has_no_messages = self.state.turns.floor.as_deref().is_some_and(is_empty);
         // For other replies, the budget was checked with the votes.
-        let is_over_budget = again.is_some() && self.world.exhausted_statement_budget(self.state.position.clock).is_some();
+        let is_by_hand = candidate.trigger == Trigger::Chosen;
+        let is_over_budget =
+            (again.is_some() || is_by_hand) && self.world.exhausted_statement_budget(self.state.position.clock).is_some();
         let is_at_risk = self.state.turns.floor.as_deref().is_some_and(|floor| {
             let message = floor.message.unwrap_or_default();
             self.state.at_risk_among(floor.trigger, message, floor.messages.iter().copied()).is_some()
-        });
+        }) || is_by_hand && self.world.rules.helps_at_risk && self.state.is_newest_at_risk();
         if has_no_messages || is_over_budget || is_at_risk {
             let error = match has_no_messages {
                 true => DELETED,

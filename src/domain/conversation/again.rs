@@ -18,24 +18,44 @@ pub(super) struct Replaceable {
     /// A user requested a replacement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_due: bool,
+    /// That user wants it extended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    continues: bool,
 }
 
 impl Replaceable {
     pub(super) fn new(statement: Seq, floor: &OwedReply) -> Box<Self> {
         let OwedReply { companion, trigger, messages, message, tries, .. } = floor;
         let (companion, messages) = (companion.clone(), messages.clone());
-        Box::new(Self { companion, statement, trigger: *trigger, messages, message: *message, tries: *tries, is_due: false })
+        Box::new(Self {
+            companion,
+            statement,
+            trigger: *trigger,
+            messages,
+            message: *message,
+            tries: *tries,
+            is_due: false,
+            continues: false,
+        })
     }
 
     /// The state after messages were deleted. `again`: a replacement was requested, before which older versions deleted the statement. None if the
     /// statement was deleted without such a request.
-    pub(super) fn without(mut self: Box<Self>, deleted: &[Seq], again: bool) -> Option<Box<Self>> {
+    pub(super) fn without(mut self: Box<Self>, deleted: &[Seq], again: bool, continues: bool) -> Option<Box<Self>> {
         self.messages.retain(|seq| !deleted.contains(seq));
         self.message.take_if(|seq| deleted.contains(seq));
         let is_deleted = deleted.contains(&self.statement);
         self.is_due |= again && (is_deleted || deleted.is_empty());
+        self.continues |= again && continues;
         (!is_deleted || self.is_due).then_some(self)
     }
+}
+
+/// The statement that an owed reply replaces.
+#[derive(Clone, Copy)]
+pub(super) struct Again {
+    pub(super) statement: Seq,
+    pub(super) continues: bool,
 }
 
 /// Why a message cannot be replaced. The text for each variant says what to do instead.
@@ -79,6 +99,11 @@ impl Conversation {
         if self.is_busy() || !self.turns.late.is_empty() { Err(NotAgain::Busy) } else { Ok(()) }
     }
 
+    /// Whether this statement is the newest message, so that another version of it may stand.
+    pub fn is_newest_statement(&self, statement: Seq) -> bool {
+        self.replaceable.as_ref().is_some_and(|newest| newest.statement == statement)
+    }
+
     /// The messages that this statement answers, if it is the newest message.
     pub fn answered_by(&self, statement: Seq) -> &[Seq] {
         let newest = self.replaceable.as_deref().filter(|newest| newest.statement == statement);
@@ -104,7 +129,7 @@ impl Conversation {
     /// Begins a requested replacement. Returns the number of statements that the new one replaces.
     pub(super) fn begin_replacement(&mut self) -> u32 {
         let Some(newest) = &mut self.replaceable else { return 0 };
-        newest.is_due = false;
+        (newest.is_due, newest.continues) = (false, false);
         newest.tries.saturating_add(1)
     }
 
@@ -127,10 +152,11 @@ impl Step<'_, '_> {
             return;
         }
         let companion = newest.companion.clone();
-        let (trigger, message, statement) = (newest.trigger, newest.message, newest.statement);
+        let (trigger, message) = (newest.trigger, newest.message);
+        let again = Again { statement: newest.statement, continues: newest.continues };
         let mut messages = newest.messages.clone();
         messages.extend(self.state.window.unsettled(&companion, &self.state.gates[&companion], self.state.position.handled));
         let candidate = Candidate { companion, trigger, why: None, message, is_farewell: false };
-        self.owe_reply(&candidate, messages, Some(statement));
+        self.owe_reply(&candidate, messages, Some(again));
     }
 }

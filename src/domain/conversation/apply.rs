@@ -37,12 +37,12 @@ impl Conversation {
                 self.noting.change(&[*message]);
                 self.closing.edit_recent_statement(*message, text);
             }
-            Event::Deleted { messages, unnamed, again } => {
+            Event::Deleted { messages, unnamed, again, continues } => {
                 self.forget_talk();
                 self.forget_named(unnamed);
                 self.filtered.forget(messages);
                 self.noting.change(messages);
-                self.apply_deleted(messages, *again, notes);
+                self.apply_deleted(messages, *again, *continues, notes);
             }
             Event::Joined { companion, external } => {
                 self.gates.get_or_insert(companion, Gate::new(self.position.handled)).external = *external;
@@ -57,6 +57,7 @@ impl Conversation {
                 self.turns.rounds.iter_mut().for_each(|round| round.withdraw(companion));
                 self.fire_remaining_events(orphaned.as_slice(), notes);
             }
+            Event::Chosen { companions, everybody, .. } => self.apply_chosen(companions, *everybody),
             Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
             Event::Cleared { anew } => {
                 self.forget_talk();
@@ -66,7 +67,7 @@ impl Conversation {
                 self.awaited_notes.clear();
                 self.closing.opened_again.clear();
                 self.acknowledgements.release();
-                self.replaceable = None;
+                (self.replaceable, self.by_hand) = (None, ByHand::default());
                 // Prompts do not show earlier messages any more.
                 if *anew {
                     self.window.entries().for_each(|entry| self.summary.count(entry));
@@ -148,10 +149,12 @@ impl Conversation {
                 message,
                 modality,
                 again,
+                continues,
             } => {
                 let tries = again.map_or(0, |_| self.begin_replacement());
                 self.position.tickets = self.position.tickets.max(*ticket);
-                if !trigger.needs_a_message() {
+                self.by_hand.note_owed(companion);
+                if *trigger == Trigger::Silence {
                     self.gates.apply_started();
                 }
                 let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());
@@ -179,6 +182,7 @@ impl Conversation {
                     replans: 0,
                     tries,
                     again: *again,
+                    continues: *continues,
                     replan_at: None,
                     was_late: false,
                     is_farewell: *is_farewell,
@@ -259,6 +263,7 @@ impl Conversation {
         if !self.turns.held.is_empty() {
             self.drop_settled_held();
         }
+        self.drop_unable();
         if !self.is_busy() {
             let is_any_next = self.recheck_waiting(world);
             self.arm_lulls(!is_any_next, world, notes);
@@ -479,6 +484,7 @@ impl Conversation {
 fn leaves_statements_alone(event: &Event) -> bool {
     match event {
         Event::CaughtUp { .. }
+        | Event::Chosen { .. }
         | Event::Disclosed(_)
         | Event::Reacted { .. }
         | Event::VoiceJoined { .. }

@@ -157,7 +157,7 @@ impl Step<'_, '_> {
         if !waiting.trigger.is_call() && self.lacks_initiative(companion) {
             return for_reason(Reason::NoInitiative);
         }
-        if self.state.streak() >= self.world.rules.turn_taking.max_companion_streak {
+        if self.is_guarded() {
             return for_reason(Reason::LoopGuard);
         }
         let skips = self.world.rules.gate.skip_when_other_addressed;

@@ -148,11 +148,7 @@ impl Step<'_, '_> {
         // One statement of the held votes is already promised.
         self.world.ledger.promise_statements(self.world.channel, self.state.turns.expected_statements() - 1);
         let used_up = self.world.exhausted_statement_budget(self.state.position.clock);
-        let refusal = if self.state.streak() >= self.world.rules.turn_taking.max_companion_streak {
-            Some(Reason::LoopGuard)
-        } else {
-            used_up.map(|_| Reason::Budget)
-        };
+        let refusal = if self.is_guarded() { Some(Reason::LoopGuard) } else { used_up.map(|_| Reason::Budget) };
         let ranking = self.state.held_ranking();
         if let Some(reason) = refusal {
             for companion in ranking {

@@ -66,6 +66,7 @@ impl Conversation {
         if message.from.role == Role::Person {
             self.closing.tally.streak = 0;
             self.closing.tally.newest_human = seq;
+            self.by_hand.note_person();
         }
         self.restart_silence(message.from.role == Role::Person, world);
         self.remember_talk(message, world.rules.gate);
@@ -74,6 +75,9 @@ impl Conversation {
         let stopped = self.announced.stopped.take().filter(|(message, _)| *message == seq).map(|(_, companions)| companions);
         let retracted_alone = std::mem::take(&mut self.announced.retracted_alone);
         let mut declined_by: Vec<_> = retracted_alone.into_iter().filter(|_| stopped.is_some()).collect();
+        if message.cut.is_some() {
+            self.by_hand.stop();
+        }
         let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message.clone(), reply)));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
             if gate.is_closed() && message.from.role == Role::Person {
@@ -264,7 +268,7 @@ impl Conversation {
         answers
     }
 
-    pub(super) fn apply_deleted(&mut self, deleted: &[Seq], again: bool, notes: &mut Vec<Output>) {
+    pub(super) fn apply_deleted(&mut self, deleted: &[Seq], again: bool, continues: bool, notes: &mut Vec<Output>) {
         // Messages that were deleted before have no further effect.
         let present: Vec<_> = deleted.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
         self.window.delete(deleted);
@@ -273,7 +277,7 @@ impl Conversation {
         self.closing.delete_recent_statements(deleted);
         // Of two requests at once, the first one counts.
         let again = again && !self.is_busy();
-        self.replaceable = self.replaceable.take().and_then(|replaceable| replaceable.without(deleted, again));
+        self.replaceable = self.replaceable.take().and_then(|replaceable| replaceable.without(deleted, again, continues));
         self.cancel_replies_to_deleted(deleted, &present, notes);
         self.summary.delete(deleted);
         // Stored reasons are removed, too. The answers of questions in flight will be removed when they arrive.

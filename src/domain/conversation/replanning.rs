@@ -51,6 +51,7 @@ impl Conversation {
 
     /// Ends a spoken reply that was stopped before anything was heard. The candidates that lost the floor to it get no turn.
     pub(super) fn drop_interrupted(&mut self, ticket: Ticket) {
+        self.by_hand.stop();
         if let Some(OwedReply { selection, messages, companion, .. }) = self.turns.take_owed(ticket) {
             self.drop_losers(&companion, selection, &messages);
         }
@@ -77,6 +78,7 @@ impl Conversation {
     }
 
     pub(super) fn apply_cancelled(&mut self, companion: &CompanionId, ticket: Option<Ticket>, message: Option<Seq>) {
+        self.by_hand.stop();
         let stopped = match ticket {
             Some(ticket) => self.turns.take_owed(ticket).map(|floor| (floor.selection, floor.messages)),
             None => self.turns.selected.take_if(|turn| turn.candidate.companion == *companion).map(|turn| {

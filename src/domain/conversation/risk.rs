@@ -40,6 +40,13 @@ impl Conversation {
         Some(message).filter(is_known).or_else(among)
     }
 
+    /// Whether the newest message of a person is known to be by somebody at risk, or shows a clear sign of it.
+    pub(super) fn is_newest_at_risk(&self) -> bool {
+        let newest = self.closing.tally.newest_human;
+        let is_clear = |entry: &Entry| sign(&entry.message.text) == Some(Sign::Clear);
+        self.at_risk.contains(&newest) || self.window.get(newest).is_some_and(is_clear)
+    }
+
     pub(super) fn note_at_risk(&mut self, message: Seq) {
         self.at_risk.insert(message);
         if self.at_risk.len() > MOST_KNOWN {

@@ -42,6 +42,7 @@ impl Conversation {
 
     pub(super) fn apply_round_closed(&mut self, closed: &RoundClosed) {
         let turn = self.turns.close_round(closed);
+        self.by_hand.note_votes(&closed.states);
         if closed.held.is_empty() {
             self.begin_turn(closed.selected.as_ref(), &closed.others, closed.message, turn, closed.speak_at);
         }
@@ -219,8 +220,11 @@ impl Step<'_, '_> {
         let ranking = round.ranking(|companion| self.state.spoke.get(companion).copied()).into_iter();
         let mut ranking = ranking.filter(|companion| self.state.gates.contains_key(companion));
         // While the loop guard applies, votes are held. They are selected once the floor is free and the loop guard allows it.
-        let is_guarded = self.state.streak() >= self.world.rules.turn_taking.max_companion_streak;
-        let must_wait = self.state.turns.is_floor_taken() || self.state.turns.is_being_judged() || self.awaits_last_statement();
+        let is_guarded = self.is_guarded();
+        let must_wait = self.state.by_hand.is_waiting()
+            || self.state.turns.is_floor_taken()
+            || self.state.turns.is_being_judged()
+            || self.awaits_last_statement();
         let (selected, held) =
             if must_wait || is_guarded { (None, ranking.by_ref().collect()) } else { (ranking.next(), Vec::new()) };
         let message_of = |companion: &CompanionId| self.state.gates.get(companion)?.wish.as_ref().map(|wish| wish.message);

@@ -172,6 +172,7 @@ impl Step<'_, '_> {
         self.close_newcomers();
         // Give the floor.
         self.answer_again();
+        self.speak_by_hand();
         self.use_free_floor();
         // Ask companions, in the order of ids.
         let left_out = self.speaker_left_out();

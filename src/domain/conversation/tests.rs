@@ -4,6 +4,7 @@
 
 mod acknowledging;
 mod alone;
+mod by_hand;
 mod closing;
 mod late;
 mod lost;

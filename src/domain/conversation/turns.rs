@@ -60,7 +60,7 @@ impl Step<'_, '_> {
             Event::StageChanged { cause: Cause::MaxTurns | Cause::Repetition, .. }
             | Event::RepetitionAsked { .. }
             | Event::RepetitionJudged { .. } => of_posted(),
-            Event::ReplyOwed { again: Some(_), .. } => Some(self.begin()),
+            Event::ReplyOwed { again: Some(_), .. } | Event::ReplyOwed { trigger: Trigger::Chosen, .. } => Some(self.begin()),
             Event::ReplyOwed { companion, .. } => of_selected().unwrap_or_else(|| wished(companion)),
             Event::Cancelled { ticket: None, .. } => of_selected().flatten(),
             _ if event.group() == Group::Reply => turns.owed_reply(event.reply()?)?.selection.turn,

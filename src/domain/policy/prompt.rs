@@ -24,6 +24,8 @@ pub struct Prompt {
     pub turn: String,
     /// For a decision and a statement after a long silence. `{minutes}` is replaced by its duration in minutes.
     pub silence: String,
+    /// For a statement of a companion that a person chose to speak next.
+    pub chosen: String,
     /// For a statement that acknowledges an event.
     pub event: String,
     /// The question at the end of a decision's prompt after a lull, a long silence or another companion's statement. The answer format is appended.
@@ -158,7 +160,7 @@ impl Prompt {
         match trigger {
             Trigger::DirectAddress => &self.direct_address_question,
             Trigger::Interjection => &self.interjection_question,
-            Trigger::Turn | Trigger::Lull | Trigger::Silence | Trigger::Event => &self.question,
+            Trigger::Turn | Trigger::Lull | Trigger::Silence | Trigger::Chosen | Trigger::Event => &self.question,
         }
     }
 
@@ -167,7 +169,7 @@ impl Prompt {
     pub fn manner_for(&self, trigger: Trigger) -> &str {
         match trigger {
             Trigger::Interjection => &self.unsolicited,
-            Trigger::DirectAddress | Trigger::Turn | Trigger::Event => &self.solicited,
+            Trigger::DirectAddress | Trigger::Turn | Trigger::Chosen | Trigger::Event => &self.solicited,
             Trigger::Lull | Trigger::Silence => "",
         }
     }
@@ -178,6 +180,7 @@ impl Prompt {
         check_sentence("interjection", &self.interjection, "{count}")?;
         check_sentence("turn", &self.turn, "{name}")?;
         check_sentence("silence", &self.silence, "{minutes}")?;
+        check_sentence("chosen", &self.chosen, "")?;
         check_sentence("event", &self.event, "")?;
         for (key, question) in [
             ("question", &self.question),

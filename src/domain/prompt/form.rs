@@ -126,6 +126,18 @@ pub(super) fn pass_form(name: &str) -> String {
     )
 }
 
+/// The form of a continuation.
+pub(super) const CONTINUATION_FORM: &str = "Your last message is not finished. Write only what follows it, from where it ends, in the same tone and \
+                                            language: no repetition, no name before it, no quotation marks around it, no JSON.";
+
+/// The form of a draft of a person's message.
+pub(super) fn draft_form(person: &str) -> String {
+    format!(
+        "This time, write what {person} could say next, in the tone and language of their own messages. They will edit and send it. Write only \
+         the words: no name before them, no quotation marks around them, no JSON."
+    )
+}
+
 pub(super) fn statement_form(name: &str, is_spoken: bool, room: &RoomWords) -> String {
     let form = if is_spoken {
         format!(

@@ -140,6 +140,7 @@ pub(super) fn context(trigger: Trigger, count: u64, speaker: Option<&str>, words
         Trigger::DirectAddress => words.direct_address.clone(),
         Trigger::Interjection => words.interjection.replace("{count}", &count.to_string()),
         Trigger::Turn => words.turn.replace("{name}", &unmarked_name(speaker.unwrap_or_default())),
+        Trigger::Chosen => words.chosen.clone(),
         Trigger::Lull | Trigger::Silence | Trigger::Event => String::new(),
     };
     // A sentence may repeat a placeholder many times.

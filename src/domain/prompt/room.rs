@@ -78,7 +78,7 @@ pub(super) fn statement_ending_weight(words: &Words, name: usize) -> usize {
 
 fn longest_context(words: &Words, name: usize) -> usize {
     let weight = |sentence: &String| (weight(sentence) + name * sentence.matches('{').count()).min(MAX_SENTENCE_WEIGHT);
-    [&words.direct_address, &words.interjection, &words.turn].map(weight).into_iter().max().unwrap_or_default()
+    [&words.direct_address, &words.interjection, &words.turn, &words.chosen].map(weight).into_iter().max().unwrap_or_default()
 }
 
 fn longest(texts: &[&str]) -> usize {

@@ -2,6 +2,7 @@
 //! next (docs/adr/0013-statements-as-turns.md).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 

@@ -101,6 +101,7 @@ fn speaking(input: PromptInput) -> StatementInput {
         tries: 0,
         is_spoken: false,
         may_pass: false,
+        goal: Goal::Statement,
         summary_upto: Seq::NONE,
         left_out: 0,
         recalled: Vec::new(),

@@ -46,6 +46,9 @@ pub struct OwedReply {
     /// The newest of them. It stays until this one is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Seq>,
+    /// It extends that statement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continues: bool,
     /// When the next attempt starts. Until then, no call is made. None: no restart is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replan_at: Option<Moment>,

@@ -27,8 +27,8 @@ use crate::backend::maintenance_service::MaintenanceService;
 use crate::backend::memory_service::{MemoryService, Notes, NotesAbout};
 use crate::backend::message_service::MessageService;
 use crate::backend::messages::{
-    Edit, FileContent, Found, Greeting, History, HistoryMessage, HistoryQuery, ImportedMessage, MessageFile, PromptText, RunBy,
-    SearchQuery, Words,
+    Choice, Chosen, Drafted, Drafting, Edit, FileContent, Found, Greeting, History, HistoryMessage, HistoryQuery,
+    ImportedMessage, MessageFile, PromptText, RunBy, SearchQuery, Words,
 };
 use crate::backend::record_service::RecordService;
 use crate::backend::room::{
@@ -200,6 +200,7 @@ impl FakeRoom {
             voice_note: None,
             cut,
             truncated: false,
+            versions: None,
             recalled: Vec::new(),
             lore: Vec::new(),
             notice: None,
@@ -720,6 +721,31 @@ impl MessageService for FakeBackend {
 
     async fn try_again(&self, id: &RoomId, statement: Seq, _: Option<&PersonId>) -> Result<(), Refused> {
         self.with_room(id, |room| room.message(statement).map(drop))
+    }
+
+    async fn extend(&self, id: &RoomId, statement: Seq, _: Option<&PersonId>) -> Result<(), Refused> {
+        self.with_room(id, |room| room.message(statement).map(drop))
+    }
+
+    async fn stand(&self, id: &RoomId, statement: Seq, _: usize) -> Result<(), Refused> {
+        self.with_room(id, |room| room.message(statement).map(drop))
+    }
+
+    async fn choose(&self, id: &RoomId, choice: Choice) -> Result<Chosen, Refused> {
+        self.with_room(id, |room| match choice.companion {
+            Some(companion) if !room.companions.contains_key(&companion) => {
+                Err(Refused::not_found(format!("{companion} is not in room {id}")))
+            }
+            Some(companion) => Ok(Chosen { seq: Seq(1), companions: vec![companion], left_out: Vec::new() }),
+            None => Ok(Chosen { seq: Seq(1), companions: room.companions.keys().cloned().collect(), left_out: Vec::new() }),
+        })
+    }
+
+    async fn draft(&self, id: &RoomId, drafting: Drafting) -> Result<Drafted, Refused> {
+        self.with_room(id, |room| match room.companions.contains_key(&drafting.companion) {
+            true => Ok(Drafted { text: format!("{} could say this.", drafting.from) }),
+            false => Err(Refused::not_found(format!("{} is not in room {id}", drafting.companion))),
+        })
     }
 
     async fn greet(&self, id: &RoomId, greeting: Greeting) -> Result<Seq, Refused> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::messages::{Edit, Greeting, ImportedMessage, Words};
+use super::messages::{Choice, Chosen, Drafted, Drafting, Edit, Greeting, ImportedMessage, Words};
 use super::refused::Refused;
 use super::room::RoomId;
 use crate::domain::id::{CompanionId, PersonId, Seq};
@@ -37,6 +37,21 @@ pub trait MessageService: Send + Sync + 'static {
     /// (docs/design/speaking.md S-17). `by`: a person who may request it only if the statement answers that person. Returns [`Refused::Conflict`] if
     /// that is impossible.
     async fn try_again(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused>;
+
+    /// Has the newest message of a room, a companion's statement, extended by its companion (docs/design/speaking.md S-22). Otherwise like
+    /// [`try_again`](Self::try_again).
+    async fn extend(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused>;
+
+    /// Makes another version of the newest statement stand, by its index (docs/design/speaking.md S-21). Returns [`Refused::Conflict`] if the statement
+    /// is not the newest message.
+    async fn stand(&self, room: &RoomId, statement: Seq, version: usize) -> Result<(), Refused>;
+
+    /// Lets a companion speak next without a vote, or everybody once (docs/design/turn-taking.md T-24, T-25). It is committed when this returns.
+    /// Returns [`Refused::Conflict`] if none of them can speak now.
+    async fn choose(&self, room: &RoomId, choice: Choice) -> Result<Chosen, Refused>;
+
+    /// Has a companion draft a message for a person (docs/design/speaking.md S-23). Nothing of it is on record but the usage of the model.
+    async fn draft(&self, room: &RoomId, drafting: Drafting) -> Result<Drafted, Refused>;
 
     /// Posts one of a companion's greetings, word for word, in a room without readable messages, or `anyway`. It is committed when this returns.
     /// Returns [`Refused::Conflict`] if the room has messages, or if the companion is paused.

@@ -7,6 +7,7 @@ use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::refused::Why;
 use super::stamp::Stamp;
 use crate::domain::attachment::{self, Attachment};
 use crate::domain::event::Disclosed;
@@ -106,6 +107,41 @@ pub struct PromptMessage {
     pub text: Arc<str>,
 }
 
+/// Who speaks next, without a vote: one companion, or everybody once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// The companion that speaks next.
+    pub companion: Option<CompanionId>,
+    /// Each companion that can speak does so once. Then all wait for people.
+    #[serde(default)]
+    pub everybody: bool,
+    /// The person who chooses, as `from` of a message. Forgetting that person removes the name.
+    #[schemars(length(min = 1, max = 64))]
+    pub by: Option<Arc<str>>,
+}
+
+/// The companions that were chosen to speak next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Chosen {
+    /// The number of the choice on record.
+    pub seq: Seq,
+    pub companions: Vec<CompanionId>,
+    /// With `everybody`, the companions that cannot speak now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A companion that cannot speak now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct LeftOut {
+    pub companion: CompanionId,
+    /// The reason.
+    pub detail: String,
+    /// The same for programs that word it themselves.
+    pub why: Why,
+}
+
 /// The range of a room's history to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryQuery {
@@ -177,6 +213,9 @@ pub struct HistoryMessage {
     /// Whether this is a statement without its end, because the model reached its token limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// The texts of a statement's place, if people requested other answers. Guests get none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versions: Option<HistoryVersions>,
     /// The length of the voice note that this message is or has the words of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice_note: Option<HistoryVoiceNote>,
@@ -192,6 +231,40 @@ pub struct HistoryMessage {
     /// The files that were uploaded with the message. `text` ends in a line for each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<MessageFile>,
+}
+
+/// The versions of a statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HistoryVersions {
+    /// The texts, oldest first, with the one that stands.
+    pub texts: Vec<Arc<str>>,
+    /// The index of the text that stands.
+    pub standing: usize,
+}
+
+/// The version of the newest statement that stands from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Standing {
+    /// Its index in `versions.texts`.
+    pub version: usize,
+}
+
+/// The request for a draft of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drafting {
+    /// The companion that writes it.
+    pub companion: CompanionId,
+    /// The person for whom it writes, as `from` of a message.
+    #[schemars(length(min = 1, max = 64))]
+    pub from: Arc<str>,
+}
+
+/// A draft of a message. It is not on record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Drafted {
+    pub text: String,
 }
 
 /// A file of a message.

@@ -230,6 +230,7 @@ impl<'a> Record<'a> {
             }
             Event::Edited { message, .. } => self.note_change(recorded.seq, self.clock, &[*message]),
             Event::CaughtUp { .. }
+            | Event::Chosen { .. }
             | Event::Disclosed(_)
             | Event::Reacted { .. }
             | Event::JitterDrawn { .. }

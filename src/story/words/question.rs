@@ -28,6 +28,8 @@ pub(crate) fn question_line(who: &Subject, asked: &Recorded, evaluated: &Evaluat
     let key = match evaluated.trigger {
         Trigger::DirectAddress => addressed(who, message, before),
         Trigger::Event => "why.asked.event",
+        // No question has this trigger.
+        Trigger::Chosen => "why.by_hand",
         Trigger::Interjection => "why.asked.interjection",
         Trigger::Turn => "why.asked.turn",
         Trigger::Silence => "why.asked.silence",

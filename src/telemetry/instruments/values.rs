@@ -125,6 +125,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "roles",
     "own",
     "stop",
+    "next",
     "again",
     "clear",
     "why_of",

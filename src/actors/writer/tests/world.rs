@@ -153,6 +153,7 @@ impl World {
             event,
             disclosed: None,
             ids: Vec::new(),
+            replaces: None,
             ticket,
             usage: Vec::new(),
             reply,

@@ -95,6 +95,13 @@ export const deletion = room => call('GET', roomPath(room, '/deletion'));
 export const deleteRoom = room => call('DELETE', roomPath(room));
 export const undeleteRoom = room => call('POST', roomPath(room, '/undelete'), {});
 export const clearRoom = room => call('POST', roomPath(room, '/clear'), {});
+// The newest answer: more of it, or another version of it.
+export const extend = (room, seq) => call('POST', roomPath(room, `/messages/${seq}/continue`), {});
+export const stand = (room, seq, version) => call('PUT', roomPath(room, `/messages/${seq}/version`), { version });
+// A message that a companion drafts for a person.
+export const draft = (room, companion, from) => call('POST', roomPath(room, '/drafts'), { companion, from });
+// Lets a companion speak next without a vote, or everybody once.
+export const speakNext = (room, choice) => call('POST', roomPath(room, '/next'), choice);
 export const postMessage = (room, message) => call('POST', roomPath(room, '/messages'), message);
 export const editMessage = (room, seq, text) => call('PATCH', roomPath(room, `/messages/${seq}`), { text });
 export const messagePath = (room, seq) => roomPath(room, `/messages/${seq}`);

@@ -91,6 +91,8 @@ function card(id, act) {
     words.INTERJECTION_LEVELS.map(code => el('option', { value: code }, words.interjectionLevel(code))),
   );
   const pause = el('button', { class: 'quiet-button', onclick: () => act.pause(id, pause.getAttribute('aria-pressed') !== 'true') });
+  const speak = el('button', { class: 'quiet-button', onclick: () => act.next(id) }, t('cards.next'));
+  const draft = el('button', { class: 'quiet-button', title: t('cards.draft_about'), onclick: () => act.draft(id, draft) }, t('cards.draft'));
   const withRoom = el('span', { class: 'muted', hidden: true }, t('cards.paused_with_room'));
   const address = el('button', { class: 'quiet-button call', hidden: true, onclick: () => act.address(id) }, t('cards.address'));
   const profile = el('button', { class: 'quiet-button', onclick: () => act.profile(id) }, t('profile.open'));
@@ -132,7 +134,7 @@ function card(id, act) {
     { class: 'card' },
     head,
     el('div', { class: 'card-now' }, el('div', { class: 'doings' }, doing, stage.node, external), el('div', { class: 'lull' }, bar, left)),
-    el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', null, `${t('cards.speaks')} `), level), address, pause, withRoom, why, profile), explanation),
+    el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', null, `${t('cards.speaks')} `), level), address, speak, draft, pause, withRoom, why, profile), explanation),
   );
   return { node, head, whoNode, profile, circle, title, about, doing, bar, left, next, settings, decisions, level, pause, withRoom, stage, address, external, stateChanged, shown: '' };
 }
@@ -185,7 +187,7 @@ function doingWords(companion, now) {
   }
 }
 
-// `act` has `setLevel`, `pause`, `why`, `open`, `profile` and `address`.
+// `act` has `setLevel`, `pause`, `next`, `draft`, `why`, `open`, `profile` and `address`.
 export function companionCards(root, { tone, act }) {
   const cards = new Map();
 

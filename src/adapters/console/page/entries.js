@@ -27,6 +27,8 @@ export function messageEntry(m) {
     quoted: m.quoted && typeof m.quoted === 'object' ? { from: text(m.quoted.from), text: text(m.quoted.text) } : null,
     cut: m.cut && typeof m.cut === 'object' ? { full: text(m.cut.full), by: text(m.cut.by) } : null,
     truncated: m.truncated === true,
+    // The texts of its place, if there are several, and which one stands.
+    versions: m.versions && Array.isArray(m.versions.texts) ? { texts: m.versions.texts, standing: number(m.versions.standing) ?? 0 } : null,
     // A voice note, or what takes its place: `note` is then the number of the note.
     voiceNote: m.voice_note && typeof m.voice_note === 'object' ? { secs: number(m.voice_note.secs) ?? 0, state: text(m.voice_note.words?.state), note: number(m.voice_note.words?.note) } : null,
     notice: noticeOf(m.notice),

@@ -224,6 +224,7 @@ function message(view, { entry, follows, canBeReplaced }) {
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.voiceNote ? voiceNote(room, entry) : null,
       entry.cut ? cutOff(entry) : null,
+      entry.versions && canBeReplaced && view.act.stand ? el('span', { class: 'aside versions' }) : null,
       entry.truncated ? el('span', { class: 'aside' }, t('messages.truncated')) : null,
       entry.help ? helpFor(entry, view.me()) : null,
       entry.notice ? el('p', { class: 'aside of-server' }, notice(entry.notice)) : null,
@@ -234,12 +235,15 @@ function message(view, { entry, follows, canBeReplaced }) {
         view.act.open && el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: t('messages.why_about'), 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, whyOrClose(story)),
         room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, t('messages.reply')),
         canBeReplaced && view.act.replace ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: t('messages.try_again_about'), onclick: event => view.act.replace(entry, event.currentTarget) }, t('messages.answer_again')) : null,
+        canBeReplaced && view.act.extend ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'extend', onclick: event => view.act.extend(entry, event.currentTarget) }, t('messages.continue')) : null,
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, t('base.edit')) : null,
         mayChange ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: () => view.act.remove(entry) }, t('base.delete')) : null,
       ),
       story ? el('div', { id: body }, drawOutcomes(entry, story, view.tone, beforehand(view, entry))) : null,
     ],
   });
+  const place = node.querySelector('.versions');
+  if (place) import('./versions.js').then(({ versions }) => versions(place, node, entry, version => view.act.stand(entry, version)), () => {});
   if (entry.replyTo || entry.quoted) {
     const beginning = (who, words) => [name(who), `: ${words.slice(0, 120)}`];
     const ofRoom = () => (original ? beginning(original.role === 'companion' ? nameOf(room, original.from) : original.from, original.text) : [t(room.deleted.has(entry.replyTo) ? 'messages.quote_deleted' : 'messages.quote_earlier')]);

@@ -104,6 +104,14 @@ const view = {
         notice.show(t('messages.not_tried', { problem: (problem.about ?? problem.message).replace(/[.]$/u, '') }), 'problem');
       });
     },
+    extend(entry, button) {
+      button.disabled = true;
+      api.extend(current.room.id, entry.seq).catch(problem => {
+        button.disabled = false;
+        showProblem(problem);
+      });
+    },
+    stand: (entry, version) => api.stand(current.room.id, entry.seq, version).catch(showProblem),
     stop(companion, button) {
       button.disabled = true;
       // 409: it has just ended by itself.
@@ -181,6 +189,15 @@ const cards = companionCards(byId('companions'), {
   act: {
     setLevel: (id, level) => api.patchRoom(current.room.id, { companions: { [id]: level === 'spoken_to' ? { quiet_hours: 'always' } : { interjection: level, ...(view.room.companions.get(id)?.quietHours === 'always' ? { quiet_hours: 'never' } : {}) } } }).then(() => current.refresh()).catch(showProblem),
     pause: (id, paused) => api.patchRoom(current.room.id, { companions: { [id]: { paused } } }).then(() => current.refresh()).catch(showProblem),
+    next: companion => api.speakNext(current.room.id, { companion, by: speaker.me() || undefined }).catch(showProblem),
+    draft(id, button) {
+      button.disabled = true;
+      const { room } = current;
+      api
+        .draft(room.id, id, speaker.me())
+        .then(({ text }) => current.room === room && composer.write(text), showProblem)
+        .finally(() => (button.disabled = false));
+    },
     why: id => api.why(current.room.id, id),
     open: goTo,
     profile: id => desk.open(id),

@@ -302,7 +302,9 @@ const RULES = {
     // A model has described its pictures. Nobody edited it.
     const captions = new Map((e.captions ?? []).map(({ file, text: caption }) => [Number(file), caption]));
     const files = entry.files.map(file => ({ ...file, description: captions.get(file.id) ?? file.description }));
-    Object.assign(entry, { text: wordsOf(e.text, files), files, edited: entry.edited || !captions.size, version: entry.version + 1 });
+    const standing = entry.versions ? entry.versions.texts.indexOf(e.text) : -1;
+    if (standing >= 0) entry.versions = { ...entry.versions, standing };
+    Object.assign(entry, { text: wordsOf(e.text, files), files, edited: entry.edited || (!captions.size && standing < 0), version: entry.version + 1 });
     if (!captions.size) Object.assign(entry, { cut: null, truncated: false });
     redrawQuotes(room, new Set([e.message]));
     return TALK;
@@ -331,6 +333,10 @@ const RULES = {
     if (now) companionIn(room, e.companion).isExternal = Boolean(e.external);
     insert(room, noteEntry(e, 'joined'));
     return BOTH;
+  },
+  chosen(room, e) {
+    insert(room, noteEntry({ ...e, companion: e.everybody ? null : e.companions[0] }, 'chosen'));
+    return TALK;
   },
   left(room, e, now) {
     insert(room, noteEntry(e, 'left'));

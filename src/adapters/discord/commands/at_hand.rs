@@ -1,4 +1,4 @@
-//! `/tertulia stop`, `again` and `clear`, and the entries *Why?*, *Forget this* and *Answer again* in the menu of a message.
+//! `/tertulia stop`, `next`, `again` and `clear`, and the entries *Why?*, *Forget this* and *Answer again* in the menu of a message.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Outcome, Why, WhyAt, WhyQuery};
-use crate::ports::backend::messages::HistoryQuery;
+use crate::ports::backend::messages::{Choice, HistoryQuery};
 use crate::ports::backend::room::Room;
 use crate::ports::inbound_events::InboundError;
 use crate::snowflake::Snowflake;
@@ -46,6 +46,23 @@ impl CommandHandler {
         Ok(say!("Stopped: {names}.", names = listed(stopped)))
     }
 
+    /// Lets a companion speak next without a vote, or all of them once.
+    pub(super) async fn next(&self, typed: Option<&str>, here: &ChannelContext, person: &Person) -> Result<Text, Answer> {
+        may_write(here)?;
+        self.may_address(here, person).await?;
+        let room = self.room(here).await?.ok_or_else(nobody)?;
+        let companion = typed.map(|typed| member(&room, typed)).transpose()?.map(|companion| companion.id.clone());
+        let everybody = companion.is_none();
+        let choice = Choice { companion, everybody, by: Some(person.id.person().as_shared().clone()) };
+        let chosen = self.backend.messages.choose(&room.id, choice).await?.companions;
+        let names = room.companions.iter().filter(|companion| chosen.contains(&companion.id)).map(|companion| &companion.name);
+        let names = listed(names);
+        Ok(match everybody {
+            true => say!("Each speaks once: {names}. Then they wait for you.", names = names),
+            false => say!("{names} speaks next.", names = names),
+        })
+    }
+
     /// Requests another answer in place of the newest one, or of `message` if that is the newest. Those whom it answers may, and managers.
     pub(super) async fn again(&self, message: Option<Snowflake>, here: &ChannelContext, person: &Person) -> Result<Text, Answer> {
         may_write(here)?;
@@ -68,7 +85,7 @@ impl CommandHandler {
         };
         let by = (!here.user_may_change()).then(|| person.id.person());
         self.backend.messages.try_again(&room.id, statement, by.as_ref()).await?;
-        Ok(say!("Another answer is on its way. The former one is deleted once it is written; if none can be written, it stays."))
+        Ok(say!("Another answer is on its way, in the place of the former one. If none can be written, that one stays."))
     }
 
     /// Clears a channel: prompts contain only messages from now on. Asks for confirmation first.

@@ -126,6 +126,10 @@ pub(super) enum Command {
     Stop {
         companion: Option<String>,
     },
+    /// Lets a companion speak next. `None`: everybody once.
+    Next {
+        companion: Option<String>,
+    },
     Clear {
         sure: bool,
     },
@@ -235,6 +239,7 @@ impl Command {
             Self::Roles(_) => name::ROLES,
             Self::Own(_) => name::OWN,
             Self::ForgetMe { .. } => "forget_me",
+            Self::Next { .. } => name::NEXT,
             Self::Stop { .. } => name::STOP,
             Self::Clear { .. } => name::CLEAR,
             Self::Again { .. } => name::AGAIN,
@@ -595,6 +600,7 @@ fn parse_command(
             on: options.switch()?,
         }),
         name::FORGET => Command::ForgetMe { sure: false },
+        name::NEXT => Command::Next { companion },
         name::STOP => Command::Stop { companion },
         name::CLEAR => Command::Clear { sure: false },
         name::AGAIN => Command::Again { message: None },

@@ -58,6 +58,7 @@ pub(super) const ROLE: &str = "role";
 pub(super) const MAY_ADDRESS: &str = "may_address";
 pub(super) const NEVER_ANSWERED: &str = "never_answered";
 pub(super) const STOP: &str = "stop";
+pub(super) const NEXT: &str = "next";
 pub(super) const CLEAR: &str = "clear";
 pub(super) const AGAIN: &str = "again";
 /// The beginnings of the ids of buttons that confirm a command.
@@ -70,7 +71,7 @@ pub(super) const NOTES: &str = "notes";
 pub(super) const SERVER: &str = "server";
 pub(super) const ACROSS: &str = "across";
 /// All subcommands and groups of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 22] = [
+pub(super) const SUBCOMMANDS: [&str; 23] = [
     STATUS,
     JOIN,
     LEAVE,
@@ -93,6 +94,7 @@ pub(super) const SUBCOMMANDS: [&str; 22] = [
     ROLES,
     OWN,
     AGAIN,
+    NEXT,
 ];
 /// The length limit of `/tertulia say`. The text and both names must fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
@@ -336,6 +338,7 @@ pub(super) fn command() -> Value {
                 ],
             ),
             subcommand(AGAIN, "Have the newest answer here replaced by another one", Vec::new()),
+            subcommand(NEXT, "Let a companion speak next, or all of them once", vec![only("Only this companion")]),
         ],
     )
 }

@@ -162,6 +162,7 @@ fn occasion(trigger: Trigger) -> Text {
         Trigger::Interjection => say!("enough was said without it"),
         Trigger::Lull => say!("it was quiet"),
         Trigger::Silence => say!("nobody had said anything for long"),
+        Trigger::Chosen => say!("somebody chose it to speak next"),
         Trigger::Event => say!("something happened"),
     }
 }

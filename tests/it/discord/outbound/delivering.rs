@@ -47,7 +47,10 @@ async fn a_statement_whose_responses_are_lost_is_posted_once_and_reported_with_i
 
     let posts = discord.posts();
     let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
-    assert_eq!(delivered, Delivered { text: text.as_str().into(), ids, is_unconfirmed: false, error: None, disclosed: None });
+    assert_eq!(
+        delivered,
+        Delivered { text: text.as_str().into(), ids, is_unconfirmed: false, error: None, disclosed: None, keeps_former: false }
+    );
     assert_eq!(discord.requests("execute_webhook"), 4);
     let contents: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
     assert_eq!(contents, text.split("\n\n").collect::<Vec<_>>());
@@ -80,7 +83,17 @@ async fn without_the_content_intent_a_statement_whose_response_is_lost_is_posted
     let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
     assert_eq!(
         (posts.len(), delivered),
-        (1, Delivered { text: "Here I am.".into(), ids, is_unconfirmed: false, error: None, disclosed: None })
+        (
+            1,
+            Delivered {
+                text: "Here I am.".into(),
+                ids,
+                is_unconfirmed: false,
+                error: None,
+                disclosed: None,
+                keeps_former: false
+            }
+        )
     );
 }
 
@@ -126,6 +139,8 @@ async fn deliver(platform: Arc<Discord>, part: &Part) -> Delivered {
         recalled: Vec::new(),
         files_of: Vec::new(),
         lore: Vec::new(),
+        versions: None,
+        former: Vec::new(),
         notice: part.notice.clone().map(|text| NoticeRecord { owed: told(), text }),
     };
     let arguments = Arguments {
