@@ -6,6 +6,7 @@ pub mod backend;
 pub use tertulia_cards as cards;
 pub mod cli;
 pub use tertulia_domain as domain;
+pub mod evaluation;
 #[cfg(test)]
 mod fuzzing;
 pub use tertulia_http_client as http_client;

@@ -46,7 +46,7 @@ impl LanguageModel for Instant {
             }
             Some(Purpose::Votes { .. }) => "{}",
             Some(Purpose::Notes) => "",
-            Some(Purpose::Summary | Purpose::Brief) => "They talked about buses, bread and bicycles.",
+            Some(Purpose::Summary | Purpose::Brief | Purpose::Caption) => "They talked about buses, bread and bicycles.",
             Some(Purpose::Judgement) | None => "They say different things.\n0.1",
         };
         let text = text.to_owned();

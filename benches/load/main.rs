@@ -21,7 +21,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use clap::Parser;
 use tempfile::TempDir;
-use tertulia::cli::Cli;
+use tertulia::cli::Place;
 use tertulia::ports::backend::room::MOST_IN_A_ROOM;
 use tertulia::settings::{self, Loaded};
 use tertulia::telemetry::{self, Plans};
@@ -97,8 +97,9 @@ fn main() -> anyhow::Result<()> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     // Cargo passes `--bench`.
     let load = Load::parse_from(std::env::args_os().filter(|argument| argument != "--bench"));
-    let cli = Cli { config: load.config.clone(), profile: load.profile.clone(), command: None };
-    let loaded = cli.sources().and_then(|sources| settings::load(&sources)).map_err(|problems| anyhow::anyhow!("{problems}"))?;
+    let place = Place { config: load.config.clone(), profile: load.profile.clone() };
+    let loaded =
+        place.sources().and_then(|sources| settings::load(&sources)).map_err(|problems| anyhow::anyhow!("{problems}"))?;
     if load.http || load.server.is_some() {
         Runtime::new()?.block_on(load.over_http(&loaded))
     } else {

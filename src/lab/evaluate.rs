@@ -17,18 +17,18 @@ use parking_lot::Mutex;
 use self::asking::{Chat, Side, Stop};
 use self::cap::Cap;
 use self::progress::Progress;
-use crate::evaluation::answers::{Answers, regular};
-use crate::evaluation::comparison::compare;
-use crate::evaluation::decisions::{Decision, decisions};
-use crate::evaluation::excerpts::{self, Excerpt, Label};
-use crate::evaluation::page::page;
-use crate::evaluation::questions::Judged;
-use crate::evaluation::report::{Report, Setting, companions, rows};
-use crate::evaluation::{sample, shuffled};
 use tertulia::cli::client::block_on;
 use tertulia::cli::command_io::{print, print_json, run_with_settings};
 use tertulia::cli::failure::Failure;
 use tertulia::cli::visible;
+use tertulia::evaluation::answers::{Answers, regular};
+use tertulia::evaluation::comparison::compare;
+use tertulia::evaluation::decisions::{Decision, decisions};
+use tertulia::evaluation::excerpts::{self, Excerpt, Label};
+use tertulia::evaluation::page::page;
+use tertulia::evaluation::questions::Judged;
+use tertulia::evaluation::report::{Report, Setting, companions, rows};
+use tertulia::evaluation::{sample, shuffled};
 use tertulia::settings::{self, Loaded, Overlay, Sources};
 
 /// With two settings, the number of decisions that one is asked about before the other.

@@ -1,7 +1,6 @@
 //! The laboratory: measures decisions against recorded group chat. It is a program of its own, so that the server is without it.
 
 mod evaluate;
-mod evaluation;
 
 use std::process::ExitCode;
 

@@ -30,6 +30,7 @@ const EVERYTHING: &[&str] = &[
     "cards",
     "cli",
     "domain",
+    "evaluation",
     "http_client",
     "journal",
     "ports",
@@ -123,6 +124,13 @@ const ARROWS: &[Arrow] = &[
         to: &["domain", "settings"],
         never: IMPURE_EXCEPT_FILES,
         advice: "a replay drives the domain alone, in virtual time",
+    },
+    Arrow {
+        from: "evaluation",
+        // Of actors: the questions that companions ask.
+        to: &["actors::companion::question", "domain", "ports", "replay", "settings"],
+        never: IMPURE_EXCEPT_FILES,
+        advice: "an evaluation makes requests and takes answers: let src/lab ask the models",
     },
     Arrow {
         from: "story",

@@ -9,14 +9,14 @@ use tokio::runtime::Handle;
 use super::asking::{Side, Stop};
 use super::progress::Progress;
 use super::{Evaluate, stopped};
-use crate::evaluation::decisions::Decision;
-use crate::evaluation::excerpts::Excerpt;
-use crate::evaluation::free_run::{Played, play};
-use crate::evaluation::report::FreeReport;
-use crate::evaluation::sample;
 use tertulia::cli::command_io::{print, print_json};
 use tertulia::cli::failure::Failure;
 use tertulia::cli::visible;
+use tertulia::evaluation::decisions::Decision;
+use tertulia::evaluation::excerpts::Excerpt;
+use tertulia::evaluation::free_run::{Played, play};
+use tertulia::evaluation::report::FreeReport;
+use tertulia::evaluation::sample;
 
 /// Replays each excerpt once for each author in the companion's role, and prints the counts. Unfinished runs are left out.
 pub(super) async fn run(

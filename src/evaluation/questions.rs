@@ -4,22 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::excerpts::{self, Excerpt};
-use tertulia::actors::companion::question;
-use tertulia::domain::address::{self, Incoming};
-use tertulia::domain::answer::Verdict;
-use tertulia::domain::closing::Stage;
-use tertulia::domain::filter::Filtered;
-use tertulia::domain::id::{CompanionId, GuildId, Seq};
-use tertulia::domain::message::{Author, Message, Modality, Role};
-use tertulia::domain::moment::Moment;
-use tertulia::domain::names::Names;
-use tertulia::domain::policy::names::CommonNames;
-use tertulia::domain::prompt::{Other, PromptInput, RECENT_TURNS, Said, Scene};
-use tertulia::domain::trigger::Trigger;
-use tertulia::domain::vote::{self, MOST_IMPORTANCE};
-use tertulia::ports::language_model::Request;
-use tertulia::settings::Settings;
-use tertulia::settings::companion::{Companion, CompanionFile};
+use crate::actors::companion::question;
+use crate::domain::address::{self, Incoming};
+use crate::domain::answer::Verdict;
+use crate::domain::closing::Stage;
+use crate::domain::filter::Filtered;
+use crate::domain::id::{CompanionId, GuildId, Seq};
+use crate::domain::message::{Author, Message, Modality, Role};
+use crate::domain::moment::Moment;
+use crate::domain::names::Names;
+use crate::domain::policy::names::CommonNames;
+use crate::domain::prompt::{Other, PromptInput, RECENT_TURNS, Said, Scene};
+use crate::domain::trigger::Trigger;
+use crate::domain::vote::{self, MOST_IMPORTANCE};
+use crate::ports::language_model::Request;
+use crate::settings::Settings;
+use crate::settings::companion::{Companion, CompanionFile};
 
 /// The guild of all requests.
 const GUILD: &str = "evaluation";
@@ -152,7 +152,7 @@ pub fn judged(answer: &str, settings: &Settings) -> Judged {
 mod tests {
     use super::*;
     use crate::evaluation::decisions::tests::excerpt;
-    use tertulia::settings::samples::defaults;
+    use crate::samples::defaults;
 
     #[test]
     fn the_prompt_shows_the_messages_up_to_n_and_the_authors_own_as_the_companions() {

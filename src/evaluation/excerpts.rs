@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
-use tertulia::domain::named::named;
+use crate::domain::named::named;
 
 /// A part of a conversation.
 #[derive(Clone, Debug, Deserialize)]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::decisions::Kind;
 use super::figures::{Figures, Interval};
 use super::report::{Report, Row, SHARES, counted, shown};
-use tertulia::domain::text::{in_html, is_invisible};
+use crate::domain::text::{in_html, is_invisible};
 
 const STYLE: &str = "body{font:1rem/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}\
 h2{font-size:1.1rem;margin-top:2rem}table{border-collapse:collapse;font-variant-numeric:tabular-nums}\

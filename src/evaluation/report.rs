@@ -12,7 +12,7 @@ use super::figures::{Figures, Interval, Measured, Scored, kept_at, measure};
 use super::free_run::Played;
 use super::questions::Judged;
 use super::rules::{RULES, Talk};
-use tertulia::domain::token_usage::TokenUsage;
+use crate::domain::token_usage::TokenUsage;
 
 /// The shares of calls for which the report states the share of kept replies.
 pub const SHARES: [f64; 4] = [0.1, 0.2, 0.3, 0.5];
@@ -298,7 +298,7 @@ impl fmt::Display for FreeReport {
             let each = counts.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ");
             if each.is_empty() { "none".to_owned() } else { each }
         };
-        let by_trigger = |by: &BTreeMap<tertulia::domain::trigger::Trigger, u64>| {
+        let by_trigger = |by: &BTreeMap<crate::domain::trigger::Trigger, u64>| {
             counts(&by.iter().map(|(trigger, count)| (trigger.as_str(), *count)).collect::<Vec<_>>())
         };
         let by_reason: Vec<_> = played.unasked.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();

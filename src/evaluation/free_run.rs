@@ -8,21 +8,21 @@ use serde::Serialize;
 
 use super::excerpts::Excerpt;
 use super::questions::{BEGAN, moment, named_as};
-use tertulia::actors::companion::question;
-use tertulia::domain::conversation::Conversation;
-use tertulia::domain::decision::{Decision, Reason};
-use tertulia::domain::event::Evaluated;
-use tertulia::domain::id::{GuildId, Ticket};
-use tertulia::domain::message::Modality;
-use tertulia::domain::moment::Moment;
-use tertulia::domain::prompt::Scene;
-use tertulia::domain::trigger::Trigger;
-use tertulia::ports::language_model::Request;
-use tertulia::replay::{
+use crate::actors::companion::question;
+use crate::domain::conversation::Conversation;
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::event::Evaluated;
+use crate::domain::id::{GuildId, Ticket};
+use crate::domain::message::Modality;
+use crate::domain::moment::Moment;
+use crate::domain::prompt::Scene;
+use crate::domain::trigger::Trigger;
+use crate::ports::language_model::Request;
+use crate::replay::{
     self, Action, Answer, Answers, Question, ReplayEventKind, Responder, Script, ScriptedEvent, ScriptedMessage,
 };
-use tertulia::settings::Settings;
-use tertulia::settings::companion::Companion;
+use crate::settings::Settings;
+use crate::settings::companion::Companion;
 
 /// The response times of the model in the run.
 const DECISION: Duration = Duration::from_millis(650);
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::evaluation::decisions::tests::excerpt;
     use crate::evaluation::questions::neutral;
-    use tertulia::settings::samples::defaults;
+    use crate::samples::defaults;
 
     #[test]
     fn the_gate_decides_when_to_ask_and_the_author_lends_its_words() {

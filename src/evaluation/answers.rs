@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use aws_lc_rs::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use tertulia::domain::question_context::QuestionContext;
-use tertulia::ports::language_model::{AnswerFormat, Identity, Request, TokenUsage};
+use crate::domain::question_context::QuestionContext;
+use crate::ports::language_model::{AnswerFormat, Identity, Request, TokenUsage};
 
 /// A model's answer to one question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -137,7 +137,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use tertulia::ports::language_model::{Message, ModelRole};
+    use crate::ports::language_model::{Message, ModelRole};
 
     #[test]
     fn no_link_is_followed() {

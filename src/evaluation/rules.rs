@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::cast::{addressee, is_named};
 use super::excerpts::{Excerpt, Message};
-use tertulia::domain::relevance::{Features, Heard, Named, Relevance, THRESHOLD};
+use crate::domain::relevance::{Features, Heard, Named, Relevance, THRESHOLD};
 
 /// A rule that decides without a model. For message n it may use the time, author and text of messages 0 to n, but never
 /// `replies_to`.
