@@ -133,6 +133,7 @@ impl Reader {
         let is_over = self.said().is_over() || self.chain.stage.is_over();
         let Chain { stage: visible, mut trimmed, next: Chain { next: echo, .. }, .. } = self.chain;
         trimmed.extend(echo.trimmed.iter().chain(&echo.next.trimmed));
+        let is_over = is_over || trimmed.contains(&Trimmed::EndOfTurn);
         let words = Some(echo.next.finish()).filter(|words| !words.is_empty()).ok_or_else(|| Nothing::of(&trimmed));
         Reading { words, trimmed, began_in_thought: visible.unopened.is_some(), is_over }
     }

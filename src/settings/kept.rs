@@ -117,6 +117,8 @@ impl Kept {
         let path = path(data);
         let read = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
+            // What is wrong with the folder itself is reported with the store.
+            Err(_) if fs::read_dir(data).is_err() => Ok(Self::default()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(error.to_string()),
         };

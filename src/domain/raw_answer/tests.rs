@@ -627,6 +627,8 @@ fn answers_of_weak_templates_are_read_as_they_are_meant() {
     }
     check_whole(&["{\"role\":\"wizard\",\"level\":3}"]);
     assert_eq!(["[PASS]", "*skip*"].map(said), [Err(Nothing::Silence), Err(Nothing::Silence)]);
+    // In one piece or in many, a turn that ended has ended.
+    assert!(read("</think>[/THINK]\n <|message|>").is_over);
     assert!(read("Bye.<|im_end|>\n<|im_start|>user\nand").is_over && !read("Bye, and").is_over);
 }
 

@@ -246,7 +246,7 @@ pub struct HistoryVersions {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Standing {
-    /// Its index in `versions.texts`.
+    /// Its index among the texts of the versions.
     pub version: usize,
 }
 

@@ -241,6 +241,8 @@ pub(super) const STATUSES: &[&str] = &[
 /// Whether a combination of label values is possible. Only possible combinations begin at zero.
 pub(super) fn is_possible(instrument: &str, values: &[&str]) -> bool {
     match (instrument, values) {
+        // A companion that a person chooses speaks without a decision.
+        ("tertulia.decisions", ["chosen", ..]) => false,
         // An event is acknowledged without a question.
         ("tertulia.decisions", ["event", "YES", reason]) => *reason == "event",
         ("tertulia.decisions", [_, "YES", reason]) => matches!(*reason, "model_yes" | "external"),

@@ -37,6 +37,7 @@ impl World {
     async fn as_guest(&self, cookie: &str, method: Method, path: &str) -> u16 {
         let body = match path.rsplit_once('/').unwrap().1 {
             "messages" => json!({ "from": "Ben", "text": "hi" }),
+            "drafts" => json!({ "companion": "aria", "from": "Ben" }),
             "typing" => json!({ "from": "Ben", "typing": true }),
             "me?from=Ben" => json!({ "from": "Ben", "text": "hi" }),
             _ if method == Method::PATCH => json!({ "text": "hi" }),

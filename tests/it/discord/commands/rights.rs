@@ -48,6 +48,7 @@ fn table() -> Vec<(Needs, &'static str, Value)> {
         of(Nothing, plain("help")),
         of(Nothing, plain("stop")),
         of(Nothing, plain("again")),
+        of(Nothing, plain("next")),
         of(Channels, plain("clear")),
         of(Nothing, plain("companion")),
         of(Either, plain("setup")),
