@@ -11,18 +11,8 @@ use serde_json::Value;
 
 /// The part of a language's file that only the server needs: the sentences of *Why?*.
 const SERVERS_PART: &str = "why";
-/// The parts that a page loads on demand: the texts of refusals, and of dialogs that few visits need.
-const LATER_PARTS: [&str; 9] = [
-    "elsewhere",
-    "faults",
-    "lore",
-    "prompt_roles",
-    "refusals",
-    "room_styles",
-    "room_words",
-    "server_settings",
-    "tunnel_problems",
-];
+/// The part that modules of a page use which are loaded at once, and that few visits need: the texts of refusals.
+const LATER_PART: &str = "refusals";
 
 /// A language that people can choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,22 +63,21 @@ impl Language {
     }
 
     /// The sections with a key that is quoted in `modules`, the source code of a page's modules, as JSON. Leaves out the sections that only the server
-    /// needs, and those that the page loads later.
+    /// needs, and that of refusals.
     pub fn of_page(self, modules: &str) -> String {
         let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
         let is_named = |section: &str| ["'", "`"].iter().any(|quote| modules.contains(&format!("{quote}{section}.")));
         if let Some(sections) = texts.as_object_mut() {
-            let is_later = |section: &str| section == SERVERS_PART || LATER_PARTS.contains(&section);
-            sections.retain(|section, _| !is_later(section) && is_named(section));
+            sections.retain(|section, _| section != SERVERS_PART && section != LATER_PART && is_named(section));
         }
         texts.to_string()
     }
 
-    /// The texts that a page loads on demand, as JSON.
+    /// All texts of pages, as JSON. A page loads them with its first module or refusal that needs more than [`of_page`](Self::of_page) has.
     pub fn of_page_later(self) -> String {
         let mut texts: Value = serde_json::from_str(self.file()).unwrap_or_default();
         if let Some(sections) = texts.as_object_mut() {
-            sections.retain(|section, _| LATER_PARTS.contains(&section.as_str()));
+            sections.remove(SERVERS_PART);
         }
         texts.to_string()
     }

@@ -39,7 +39,10 @@ pub(super) fn script<'a>(first: &'a str, later: &str, source: impl Fn(&str) -> &
     // Some browsers cache the failure to load an address.
     let address = format!("\"{later}\"");
     let again = format!("import({address} + \"&again=\" + Date.now())");
-    let load = format!("const later = async name => (await import({address}).catch(() => {again}), modules[name]);\n");
+    // Modules that are loaded later may use all texts.
+    let load = format!(
+        "const later = async name => (await Promise.all([import({address}).catch(() => {again}), modules[\"texts.js\"].loadLater()]), modules[name]);\n"
+    );
     let load = if later.is_empty() { "" } else { &load };
     format!("const modules = globalThis.modules = {{}};\n{load}{}", linked_modules(&order(first, &source), source))
 }

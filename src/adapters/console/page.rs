@@ -249,7 +249,7 @@ impl Page {
             let later = File::new(format!("{bundle}-later.js"), bundle::later(first, source).into_bytes());
             let address = if later.bytes.is_empty() { String::new() } else { format!("/page/{}?v={}", later.name, later.tag) };
             let without_texts = |name: &str| if name == TEXTS { "{}" } else { source(name) };
-            let modules = bundle::script(first, &address, without_texts) + &String::from_utf8_lossy(&later.bytes);
+            let modules = bundle::script(first, &address, without_texts);
             for language in Language::ALL {
                 let texts: &str = &language.of_page(&modules);
                 let read = |name: &str| if name == TEXTS { texts } else { source(name) };

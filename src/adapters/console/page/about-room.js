@@ -5,7 +5,7 @@ import * as api from './api.js';
 import { confirmed, dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
 import { platformName, titleOf } from './platforms.js';
-import { loadLater, pieces, t } from './texts.js';
+import { pieces, t } from './texts.js';
 import * as words from './words.js';
 
 const LONGEST = { instructions: 4000, note: 1000, me: 1000 };
@@ -101,25 +101,21 @@ function importPart(room, me) {
 
 // `me` is the name under which one writes; `changed()` loads the list of rooms again.
 export async function showAbout(room, { me, changed }) {
-  await loadLater();
   const isHere = !platformName(room.id);
   dialog(t('room_words.title', { room: titleOf(room) }), companionsPart(room, changed), isHere && me ? [scenePart(room, me), mePart(room, me), importPart(room, me)] : []);
 }
 
 // What a guest says of themselves.
 export async function showMe(room, me) {
-  await loadLater();
   dialog(t('room_words.about_me'), mePart(room, me));
 }
 
 export async function beginAnew(room) {
-  await loadLater();
   if (await confirmed(t('room_words.anew'), t('room_words.anew_question'), t('room_words.anew'), t('base.cancel'))) await api.call('POST', api.roomPath(room.id, '/conversations'), {});
 }
 
 // The prompt with which an answer of the room shown was made, as it was sent.
 export async function showPrompt(seq) {
-  await loadLater();
   const body = el('div', { class: 'whole-prompt' }, el('p', { class: 'muted' }, t('base.loading')));
   dialog(t('outcomes.prompt'), body);
   const room = decodeURIComponent(location.hash.split('/')[1] ?? '');

@@ -3,7 +3,7 @@
 import * as api from './api.js';
 import { el, plain, svg } from './dom.js';
 import { copyButton } from './markdown.js';
-import { loadLater, pieces, t } from './texts.js';
+import { pieces, t } from './texts.js';
 import * as words from './words.js';
 
 const LOOK_MS = 1000;
@@ -46,7 +46,6 @@ const settings = host => `[server]\npublic_url = "https://${host}"\ntrusted_prox
 
 // `isOpen()` tells whether the dialog is open, and `changed(isNew)` is called when links begin with another address; `isNew` if one was opened.
 export async function elsewhere({ isOpen, changed }) {
-  await loadLater();
   const tunnel = el('div');
   const network = el('div');
   const domain = el('div');

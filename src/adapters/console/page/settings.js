@@ -3,7 +3,7 @@
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
-import { loadLater, pieces, t } from './texts.js';
+import { pieces, t } from './texts.js';
 import { forgetUsedUp, usageOfLimits } from './used-up.js';
 import * as words from './words.js';
 
@@ -33,7 +33,6 @@ async function play(base64) {
 
 // `models` are those in force, `openModels()` opens their dialog, and `section` is shown first.
 export async function showSettings({ models, openModels, section = 'voice' }) {
-  await loadLater();
   const body = el('div', { class: 'settings' }, el('p', { class: 'muted' }, t('base.loading')));
   const box = dialog(t('server_settings.title'), body);
   let view = null;

@@ -29,7 +29,7 @@ const conjunction = new Intl.ListFormat(LOCALE, { type: 'conjunction' });
 export const listed = items => conjunction.formatToParts(items.map(String)).map(({ type, value }, i) => (type === 'element' ? items[i / 2] : value));
 
 let later = null;
-// Few visits need the words of refusals and warnings, and of some dialogs: they are loaded with the first one. Without those of a refusal the server's own words are shown.
+// Few visits need the words of refusals and warnings, and of modules that are loaded later: they are loaded with the first one. Without those of a refusal the server's own words are shown.
 export const loadLater = () => (later ??= fetch(`/page/later.${LANGUAGE}.json`).then(response => response.ok && response.json().then(words => Object.assign(texts, words))).catch(() => (later = null)));
 
 // A sentence about these fields starts with a verb.

@@ -2,14 +2,13 @@
 
 import * as api from './api.js';
 import { byId, el, plain } from './dom.js';
-import { loadLater, t } from './texts.js';
+import { t } from './texts.js';
 import * as words from './words.js';
 
 let timer = null;
 
 // Says in the head of the page which limit is used up and until when. `change()` opens the settings.
 export async function sayUsedUp({ budget, free_at: freeAt }, change) {
-  await loadLater();
   const node = byId('used-up') ?? el('button', { class: 'quiet-button loud', id: 'used-up', type: 'button', onclick: () => change() });
   byId('attention').before(node);
   const limit = t(`server_settings.budgets.${budget}`);
