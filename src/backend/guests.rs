@@ -125,6 +125,9 @@ impl GuestService for ActorBackend {
             (is_known, BTreeSet::from_iter(is_known.then_some(id)))
         });
         let is_known = removed.await?;
+        if is_known {
+            self.describe(room, &PersonId::from(name), None).await?;
+        }
         let gone =
             || Refused::not_found(Detail::of("refusals.no_such_guest", json!({ "name": name, "room": self.name_of(room) })));
         is_known.then_some(()).ok_or_else(gone)

@@ -140,7 +140,7 @@ impl MessageService for ActorBackend {
         self.check_writable(room)?;
         let Choice { companion, everybody, by } = choice;
         let Inspection { conversation, is_over_budget, .. } = self.current_state(&channel_key).await?.inspection;
-        let helps_at_risk = self.context.settings.safety.crisis;
+        let helps_at_risk = self.context.in_force().safety.crisis;
         let check = |companion: &CompanionId| {
             if self.context.memberships.excludes(&membership, companion) {
                 return Err(self.adults_only(companion));
@@ -192,7 +192,7 @@ impl MessageService for ActorBackend {
         }
         let channel = self.running(&channel_key).await?;
         let Inspection { conversation, is_over_budget, .. } = self.current_state(&channel_key).await?.inspection;
-        if conversation.check_chosen(&companion, self.context.settings.safety.crisis) == Err(NotChosen::AtRisk) {
+        if conversation.check_chosen(&companion, self.context.in_force().safety.crisis) == Err(NotChosen::AtRisk) {
             return Err(Refused::conflict(Detail::key(NotChosen::AtRisk.text())));
         }
         if is_over_budget {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::file::{MAX_JSON_BYTES, json as parsed, utf8};
 use super::salvage::Salvages;
 use super::{NotACard, NotRead, png};
-use crate::domain::lore::{Book, Entry, Logic, MAX_DEPTH};
+use crate::domain::lore::{Book, Entry, Logic, MAX_DEPTH, MAX_NAME_BYTES};
 use crate::domain::named::named;
 
 /// NovelAI searches characters, not messages.
@@ -103,7 +103,7 @@ fn book(form: Form, object: &Map<String, Value>, entries: &Value) -> Read {
     let number = |keys: &[&str]| keys.iter().find_map(|key| whole(&of, key)).and_then(|number| u32::try_from(number).ok());
     let mut lost = BTreeMap::new();
     let mut read = Book {
-        name: text(&of, &["name"]),
+        name: text(&of, &["name"]).chars().take(MAX_NAME_BYTES / 4).collect::<String>().into(),
         scan_depth: number(&["scan_depth", "scanDepth"]).map(|depth| depth.clamp(1, MAX_DEPTH)).or(usual_depth(form)),
         token_budget: number(&["token_budget", "tokenBudget"]).filter(|budget| *budget > 0),
         recursive_scanning: flag(&of, &["recursive_scanning", "recursiveScanning"]).unwrap_or_default(),

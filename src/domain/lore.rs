@@ -18,6 +18,8 @@ use crate::policy::Problem;
 pub const MAX_ENTRIES: usize = 2_000;
 pub const MAX_KEYS: usize = 100;
 pub const MAX_PATTERNS: usize = 100;
+/// The maximum number of keys in a book. Each is searched for in the newest messages.
+pub const MAX_BOOK_KEYS: usize = 5_000;
 /// The longest key, name and text of an entry, and all of a book's texts and keys together, in bytes.
 pub const MAX_KEY_BYTES: usize = 500;
 pub const MAX_NAME_BYTES: usize = 200;
@@ -150,9 +152,13 @@ impl Entry {
         let longest = self.keys.iter().chain(&self.secondary_keys).map(|key| key.len()).max();
         within(&key("name"), self.name.len(), 0..=MAX_NAME_BYTES, "bytes")?;
         within(&key("content"), self.content.len(), 0..=MAX_TEXT_BYTES, "bytes")?;
-        within(&key("keys"), self.keys.len() + self.secondary_keys.len(), 0..=MAX_KEYS, "keys")?;
+        within(&key("keys"), self.key_count(), 0..=MAX_KEYS, "keys")?;
         within(&key("keys"), longest.unwrap_or_default(), 0..=MAX_KEY_BYTES, "bytes")?;
         check_depth(&key("scan_depth"), self.scan_depth)
+    }
+
+    const fn key_count(&self) -> usize {
+        self.keys.len() + self.secondary_keys.len()
     }
 
     fn bytes(&self) -> usize {
@@ -168,16 +174,20 @@ impl Book {
         check_depth("scan_depth", self.scan_depth)?;
         self.entries.iter().enumerate().try_for_each(|(index, entry)| entry.check(index))?;
         within("entries", self.entries.len(), 0..=MAX_ENTRIES, "entries")?;
+        within("entries", self.entries.iter().map(Entry::key_count).sum(), 0..=MAX_BOOK_KEYS, "keys")?;
         within("entries", self.entries.iter().map(Entry::bytes).sum(), 0..=MAX_BOOK_BYTES, "bytes")
     }
 
     /// Leaves out the entries that exceed a limit, and returns how many.
     pub fn drop_too_large(&mut self) -> usize {
-        let (before, mut bytes, mut kept) = (self.entries.len(), 0, 0);
+        let (before, mut bytes, mut kept, mut keys) = (self.entries.len(), 0, 0, 0);
         self.entries.retain(|entry| {
-            let fits = kept < MAX_ENTRIES && bytes + entry.bytes() <= MAX_BOOK_BYTES && entry.check(0).is_ok();
+            let fits = kept < MAX_ENTRIES
+                && bytes + entry.bytes() <= MAX_BOOK_BYTES
+                && keys + entry.key_count() <= MAX_BOOK_KEYS
+                && entry.check(0).is_ok();
             if fits {
-                (bytes, kept) = (bytes + entry.bytes(), kept + 1);
+                (bytes, kept, keys) = (bytes + entry.bytes(), kept + 1, keys + entry.key_count());
             }
             fits
         });

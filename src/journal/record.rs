@@ -322,6 +322,9 @@ pub struct OutboxRecord {
     /// The entries of lorebooks that were in its prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lore: Vec<Arc<str>>,
+    /// The statement whose place it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Seq>,
     /// The versions of the statement, if it takes the place of another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions: Option<Box<Versions>>,
@@ -358,6 +361,7 @@ impl OutboxRecord {
             recalled: Vec::new(),
             files_of: Vec::new(),
             lore: Vec::new(),
+            again: None,
             versions: None,
             former: Vec::new(),
             notice: None,

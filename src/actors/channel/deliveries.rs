@@ -62,6 +62,7 @@ impl Deliveries {
             recalled: owed.recalled.clone(),
             files_of: owed.files_of.clone(),
             lore: owed.lore.clone(),
+            again: owed.again,
             versions: owed.versions.clone(),
             former: owed.former.clone(),
         };
@@ -110,8 +111,8 @@ impl Deliveries {
         let interrupted = self.interrupted.take_if(|known| known.0 == floor.ticket).map(|known| known.1);
         interrupted.unwrap_or_else(|| {
             let owed = OutboxRecord::new(floor.companion.clone(), floor.trigger, floor.messages.clone(), floor.upto);
-            let Written { truncated, recalled, files_of, lore, versions, former } = written;
-            OutboxRecord { text: Some(text), truncated, recalled, files_of, lore, versions, former, notice, ..owed }
+            let Written { truncated, recalled, files_of, lore, again, versions, former } = written;
+            OutboxRecord { text: Some(text), truncated, recalled, files_of, lore, again, versions, former, notice, ..owed }
         })
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Written {
     pub(super) files_of: Vec<Seq>,
     /// The entries of lorebooks that were in its prompt.
     pub(super) lore: Vec<Arc<str>>,
+    /// The statement whose place it takes.
+    pub(super) again: Option<Seq>,
     /// Its versions, if it takes the place of another statement.
     pub(super) versions: Option<Box<Versions>>,
     /// The platform's ids of the parts of that statement.

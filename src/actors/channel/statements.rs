@@ -21,7 +21,7 @@ use crate::actors::runtime::directory::Sort;
 use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::{Conversation, Input, Posting};
 use crate::domain::event::{Disclosed, Event, Failure};
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::notice::Owed;
 use crate::domain::turn::OwedReply;
@@ -70,7 +70,7 @@ impl State {
         &mut self,
         ticket: Ticket,
         text: Result<Arc<str>, Failure>,
-        Replaced { versions, former }: Replaced,
+        Replaced { statement: again, versions, former }: Replaced,
         asked: &Request,
         outcome: &Outcome,
     ) {
@@ -81,7 +81,7 @@ impl State {
         };
         let truncated = outcome.result.as_ref().is_ok_and(Answer::is_cut);
         let (recalled, files_of, lore) = (asked.recalled.clone(), asked.files_of.clone(), asked.lore.clone());
-        self.replies.note_written(ticket, Written { truncated, recalled, files_of, lore, versions, former });
+        self.replies.note_written(ticket, Written { truncated, recalled, files_of, lore, again, versions, former });
         self.traces.called(&[ticket], asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         match text {
@@ -113,7 +113,7 @@ impl State {
         let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
         let cut = spoken.and_then(|spoken| spoken.cut);
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
-        let Written { truncated, recalled, files_of, lore, versions, .. } = self.replies.take_written(ticket);
+        let Written { truncated, recalled, files_of, lore, again, versions, .. } = self.replies.take_written(ticket);
         let message = Message {
             modality,
             cut,
@@ -126,13 +126,8 @@ impl State {
         };
         let owed = self.channel.platform().is_none().then(owed).flatten();
         let disclosed = owed.map(|owed| self.disclosed(owed, ticket, None));
-        let replaces = self.again_of(ticket).map(|statement| Replaces { statement, in_place: false });
+        let replaces = again.map(|statement| Replaces { statement, in_place: false });
         self.journal_statement(ticket, message, disclosed, Vec::new(), replaces, used, waiter);
-    }
-
-    /// The statement that this reply replaces.
-    fn again_of(&self, ticket: Ticket) -> Option<Seq> {
-        self.conversation.turns().owed_reply(ticket)?.again
     }
 
     /// Builds the disclosure that this part of the reply carries.
@@ -182,7 +177,7 @@ impl State {
         let Some(RunningDelivery { companion, began, written, waiter, .. }) = self.deliveries.remove_ended(ticket) else {
             return;
         };
-        let Written { truncated, recalled, files_of, lore, versions, former } = written;
+        let Written { truncated, recalled, files_of, lore, again, versions, former } = written;
         self.traces.sent(ticket, began, self.channel.machine_time());
         let Delivered { text, ids, is_unconfirmed, error, disclosed, keeps_former } = delivered;
         // The words that were already spoken come first.
@@ -205,7 +200,7 @@ impl State {
         });
         let message =
             Message { modality, truncated, recalled, files_of, lore, versions, ..statement(&companion, text, &self.channel) };
-        let replaces = self.again_of(ticket).filter(|_| !keeps_former);
+        let replaces = again.filter(|_| !keeps_former);
         let replaces = replaces.map(|statement| Replaces { statement, in_place: ids.iter().any(|id| former.contains(id)) });
         // A person may have been forgotten during the delivery.
         let answered = notices::answered(ticket, &self.conversation);

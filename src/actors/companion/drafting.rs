@@ -49,7 +49,7 @@ pub async fn draft(
     let text = match (text, &context.moderation) {
         (Ok(words), Some(moderation)) => match moderation.refusal_of(&words, MODERATION_TIMEOUT).await {
             Ok(None) => Ok(words),
-            Err(_) if matches!(context.settings.safety.moderation_fails, ModerationFails::Open) => Ok(words),
+            Err(_) if matches!(context.in_force().safety.moderation_fails, ModerationFails::Open) => Ok(words),
             _ => Err(MODERATED),
         },
         (text, _) => text,

@@ -224,7 +224,7 @@ async fn in_place(text: Result<Arc<str>, Failure>, reply: &Arguments) -> (Result
     match posted {
         Ok(former_ids) => {
             let versions = former.versions_with(&whole, reply.continues);
-            (Ok(whole), Replaced { versions, former: former_ids })
+            (Ok(whole), Replaced { statement: Some(statement), versions, former: former_ids })
         }
         Err(_) => (Err("unreachable".into()), Replaced::default()),
     }

@@ -131,6 +131,7 @@ async fn is_clock_trusted(context: &ActorContext) -> bool {
 /// Deletes the expired events of every guild according to the settings. If the pass is large, this is recorded first, so that the
 /// last backup from before it is kept for a while.
 pub async fn pass(context: &ActorContext) -> PassReport {
+    context.sent_prompts.expire(context.clock.now());
     if is_large(context, &|guild| cutoff(context, guild)).await {
         let noted = vec![Write::Put(erased::large_expiry_key(), encode(&context.clock.now()))];
         if let Err(error) = write_meta(context, Ward(0), noted).await {

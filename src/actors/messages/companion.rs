@@ -91,6 +91,8 @@ pub struct DecisionRequest {
 /// The statement whose place another one takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replaced {
+    /// Its number. `None`: the statement takes no other one's place.
+    pub statement: Option<Seq>,
     /// The versions, with the new text.
     pub versions: Option<Box<Versions>>,
     /// The platform's ids of its parts.

@@ -146,7 +146,8 @@ impl ActorContext {
     /// Drops what is kept in memory of a room's messages, because some of them are changed or erased.
     pub fn forget_words(&self, channel_key: &ChannelKey) {
         self.recall.forget(channel_key);
-        self.sent_prompts.forget(channel_key);
+        // Prompts of other rooms of the guild may have notes of this one.
+        self.sent_prompts.forget_guild(&channel_key.guild);
     }
 
     /// The words of a room itself. Where nothing is set at run time, those of `console.rooms`.

@@ -100,7 +100,12 @@ impl SentPrompts {
         self.drop_where(|of| of == channel_key);
     }
 
-    /// Drops the prompts of a guild, because a person in it has opted out.
+    /// Drops the prompts that were kept for long enough.
+    pub fn expire(&self, now: Moment) {
+        self.kept.lock().retain(|one| now.since(one.prompt.at) < KEPT);
+    }
+
+    /// Drops the prompts of a guild, because words in it are erased or a person has opted out.
     pub fn forget_guild(&self, guild: &GuildId) {
         self.drop_where(|of| of.guild == *guild);
     }

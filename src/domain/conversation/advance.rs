@@ -425,7 +425,8 @@ impl Step<'_, '_> {
         let gate = &self.state.gates[companion];
         let is_external = gate.external;
         let answered = candidate.message.or_else(|| self.state.window.newest_event(&messages));
-        let modality = if is_external { Modality::Text } else { self.modality_of_reply(answered) };
+        // An answer in the place of another one is written as that one was.
+        let modality = if is_external || again.is_some() { Modality::Text } else { self.modality_of_reply(answered) };
         // A spoken reply has deadlines of its own. If there is only one companion, no other could use the floor.
         let may_expire = !is_external && self.state.gates.holds_rounds() && modality.is_text();
         let owed = Event::ReplyOwed {

@@ -27,7 +27,10 @@ impl Conversation {
         }
         match event {
             Event::Said { message, reply_to, reply, said_at } => {
-                let entry = Entry::new(seq, self.when_said(*said_at), Arc::new(message.clone()));
+                // Former versions are only on record.
+                let mut message = message.clone();
+                message.versions = None;
+                let entry = Entry::new(seq, self.when_said(*said_at), Arc::new(message));
                 let entry = Entry { reply_to: *reply_to, ..entry };
                 self.apply_said(entry, *reply, world, notes);
             }
@@ -491,6 +494,7 @@ fn leaves_statements_alone(event: &Event) -> bool {
         | Event::VoiceLeft { .. }
         | Event::Segment(_) => true,
         Event::Said { message, .. } => message.awaits_words() || message.background,
+        Event::Edited { captions, .. } => !captions.is_empty(),
         _ => false,
     }
 }

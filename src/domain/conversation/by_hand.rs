@@ -41,7 +41,7 @@ impl ByHand {
 
     /// A person stopped a companion.
     pub(super) fn stop(&mut self) {
-        self.next.clear();
+        *self = Self::default();
     }
 
     /// Companions that voted to speak come first, by the importance of their votes.

@@ -18,7 +18,7 @@ const MAX_SEARCHED: usize = 32 << 10;
 /// How often the texts of entries are searched for further entries.
 const MAX_ROUNDS: usize = 5;
 /// The maximum size of a compiled regular expression, in bytes.
-const MAX_PATTERN_BYTES: usize = 256 << 10;
+const MAX_PATTERN_BYTES: usize = 64 << 10;
 
 /// A book whose keys are ready to be searched for.
 #[derive(Debug)]

@@ -50,6 +50,9 @@ impl CommandHandler {
     pub(super) async fn next(&self, typed: Option<&str>, here: &ChannelContext, person: &Person) -> Result<Text, Answer> {
         may_write(here)?;
         self.may_address(here, person).await?;
+        if self.opt_outs.is_ignored(&here.guild_id(), &person.id.person()) {
+            return Err(Answer::Refused(words::opted_out()));
+        }
         let room = self.room(here).await?.ok_or_else(nobody)?;
         let companion = typed.map(|typed| member(&room, typed)).transpose()?.map(|companion| companion.id.clone());
         let everybody = companion.is_none();

@@ -264,7 +264,7 @@ async fn an_answer_is_made_anew_in_the_place_of_the_former_one() {
 
     assert!(again(bob).await.contains("that answer is to others"));
     assert!(on(ana, asked).await.contains("can be replaced"), "not her own message");
-    let words = || discord.look(|state| state.world.message(general, first).map(|message| message.content.clone()));
+    let words = || discord.look(|state| state.world.message(general, first).map(|message| message.edited_ms));
     let former = words();
     assert!(again(ana).await.starts_with("Another answer is on its way"));
     until("the second answer", async || words() != former).await;

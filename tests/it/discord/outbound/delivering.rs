@@ -139,6 +139,7 @@ async fn deliver(platform: Arc<Discord>, part: &Part) -> Delivered {
         recalled: Vec::new(),
         files_of: Vec::new(),
         lore: Vec::new(),
+        again: None,
         versions: None,
         former: Vec::new(),
         notice: part.notice.clone().map(|text| NoticeRecord { owed: told(), text }),
