@@ -54,6 +54,7 @@ export async function elsewhere({ isOpen, changed }) {
   let shown = ''; // the answer
   let timer = null;
   let isRunning = false;
+  let cut = null; // why the last look failed
 
   // Sends a request, and shows what is open then.
   const change = (method, path, body) => async event => {
@@ -114,6 +115,7 @@ export async function elsewhere({ isOpen, changed }) {
   function draw(answer) {
     isRunning = Boolean(answer.tunnel && !answer.tunnel.problem);
     lookAgain();
+    if (problem.textContent === cut) problem.textContent = '';
     if (shown === JSON.stringify(answer)) return;
     shown = JSON.stringify(answer);
     const opened = [answer.tunnel?.url, answer.network].filter(Boolean);
@@ -125,7 +127,7 @@ export async function elsewhere({ isOpen, changed }) {
 
   const look = () =>
     api.ask('GET', '/api/addresses').then(draw, refusal => {
-      problem.textContent = words.upper(refusal.message);
+      cut = problem.textContent = words.upper(refusal.message);
       shown = '';
       lookAgain();
     });

@@ -20,7 +20,7 @@ const PRICES = ['input_price', 'output_price', 'cache_read_price'];
 const button = (label, act, look = 'outlined') => el('button', { type: 'button', class: look, onclick: act }, label);
 // What is no number is sent as it is, so that the server says what is wrong. In “5,000” a comma or a point may divide thousands, or a fraction.
 const WHOLE = /^\d+$/u;
-const FRACTION = /^(?![1-9]\d{0,2}[.,]\d{3}$)\d+(?:[.,]\d+)?$/u;
+const FRACTION = /^(?![1-9]\d{0,2}[.,]\d{3}$)\d*[.,]?\d+$/u;
 const asNumber = (text, form) => (text === '' ? null : form.test(text) ? Number(text.replace(',', '.')) : text);
 
 // Plays a sentence once. The page may not load audio of its own making otherwise.
