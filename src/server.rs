@@ -321,6 +321,7 @@ async fn serve(
     *context.failed_reload.lock() =
         (!left_out.is_empty()).then(|| FailedReload { at: context.clock.now().into(), problems: left_out });
     let maintenance = store.maintenance();
+    let token = configured.discord.token().ok().flatten();
     let joined = discord::join(&context, &context.settings, &maintenance).map_err(Ended::Discord)?;
     joined.begin(&context);
     let (root, tree) = Actor::spawn(None, Root, context.clone())
@@ -360,7 +361,7 @@ async fn serve(
     if let Some(commands) = joined.commands {
         commands.set_companions(companions.clone());
     }
-    let state = State { configured, connection, kept, fields };
+    let state = State { configured, connection, kept, fields, token };
     let in_force = InForce::new(context.clone(), dialects.clone(), data.clone(), copies.clone(), maintenance, reloading, state);
     let in_force = Arc::new(in_force);
     in_force.set_companions(companions.clone());

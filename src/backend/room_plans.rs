@@ -121,7 +121,7 @@ impl ActorBackend {
 
     fn check_external(&self, field: &str, invited: &Invited) -> Result<(), Refused> {
         let Some((id, external)) = as_external(invited.clone()) else { return Ok(()) };
-        let problems = match external_companion(&id, &external, &self.context.settings.companion_defaults) {
+        let problems = match external_companion(&id, &external, &self.context.in_force().companion_defaults) {
             Ok(companion) => return self.check_looks(field, &companion),
             Err(problems) => problems,
         };

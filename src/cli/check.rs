@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io::{self, ErrorKind, Write as _};
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -65,6 +66,13 @@ fn with_kept(sources: &Sources) -> Result<Loaded, Problems> {
 /// Replaces the models of the settings by the model that was connected on the page, as the server does.
 pub(super) fn use_connection(loaded: &mut Loaded) -> Result<(), Problem> {
     let data = &loaded.settings.storage.path;
+    if fs::read_dir(data).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied) {
+        let data = data.display();
+        loaded.notes.push(format!(
+            "what was set on the page is not shown, because this user may not read {data}: run this as the server's user"
+        ));
+        return Ok(());
+    }
     let Some(connection) = Connection::read(data)? else { return Ok(()) };
     let file = data.join("connection.json");
     loaded.notes.push(format!(

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use tokio::sync::{Mutex, watch};
 
@@ -21,6 +21,7 @@ use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::store::maintenance::StoreMaintenance;
 use crate::settings::connection::Connection;
 use crate::settings::kept::{Kept, KeptFields, is_secret};
+use crate::settings::safety::Safety;
 use crate::settings::storage::Engine;
 use crate::settings::{Loaded, Problem, Settings};
 
@@ -48,6 +49,8 @@ pub(super) struct State {
     /// What was set on the page.
     pub(super) kept: Kept,
     pub(super) fields: KeptFields,
+    /// The token with which Discord was set up. Its file may have another one meanwhile.
+    pub(super) token: Option<SecretString>,
 }
 
 impl State {
@@ -91,16 +94,20 @@ impl InForce {
             secrets.into_iter().find_map(|(field, is_set)| is_set.then_some(field))
         });
         self.check_shared(secret)?;
+        let _turn = self.reloading.turn().await;
         let state = State { connection: connection.clone(), ..self.state().await };
         let settings = state.settings();
         settings.models.check().map_err(super::model_setup::refused)?;
         let models = super::models(&settings.models, &self.dialects).map_err(super::model_setup::refused)?;
         let (kept, context) = (connection.clone(), self.context.clone());
-        let write = move |data: &Path| kept.map_or_else(|| Connection::remove(data), |connection| connection.write(data));
-        self.change(write, move |state| {
-            state.connection = connection;
-            replace_models(settings, models, &context);
-        })
+        self.change(
+            move |data| write(kept.as_ref(), data),
+            |data, before| write(before.connection.as_ref(), data),
+            move |state| {
+                state.connection = connection;
+                replace_models(settings, models, &context);
+            },
+        )
         .await
     }
 
@@ -111,9 +118,12 @@ impl InForce {
         let before = self.state().await;
         let configured = Arc::new(before.configured.with_live(&loaded.settings));
         let (kept, fields) = (new.clone().unwrap_or_else(|| loaded.kept.clone()), loaded.fields.clone());
-        let is_same_discord = token(&before.configured).ok()
-            == Some(token(&configured).map_err(|problem| refused("discord.", problem))?)
-            && before.configured.safety == configured.safety;
+        let token = configured.discord.token().map_err(|problem| refused("discord.", problem))?;
+        let is_same_token =
+            token.as_ref().map(|token| token.expose_secret()) == before.token.as_ref().map(|token| token.expose_secret());
+        let introduction =
+            |Safety { operator, privacy, crisis_text, .. }: &Safety| (operator.clone(), privacy.clone(), crisis_text.clone());
+        let is_same_discord = is_same_token && introduction(&before.configured.safety) == introduction(&configured.safety);
         let has_same_languages = before.configured.memory == configured.memory;
         let settings = State { configured: configured.clone(), ..before }.settings();
         let models = super::models(&settings.models, &self.dialects).map_err(|problem| refused("models.", problem))?;
@@ -129,19 +139,21 @@ impl InForce {
         {
             commands.set_companions(companions.clone());
         }
-        let context = self.context.clone();
+        let (context, is_written) = (self.context.clone(), new.is_some());
         self.change(
             move |data| new.map_or(Ok(()), |kept| kept.write(data)),
+            move |data, before| if is_written { before.kept.write(data) } else { Ok(()) },
             move |state| {
                 if !has_same_languages {
                     context.recall.use_languages(&settings.memory);
                 }
                 context.speech.replace(&speech);
+                context.memberships.use_defaults(settings.companion_defaults.clone());
                 replace_models(settings, models, &context);
                 if let Some(joined) = joined {
                     joined.put_in_force(&context);
                 }
-                (state.configured, state.kept, state.fields) = (configured, kept, fields);
+                (state.configured, state.kept, state.fields, state.token) = (configured, kept, fields, token);
             },
         )
         .await
@@ -188,19 +200,27 @@ impl InForce {
         }
     }
 
-    /// Keeps a change, copies it, and puts it into force: as a whole or not at all, even if the client disconnects meanwhile.
+    /// Keeps a change, copies it, and puts it into force: as a whole or not at all, even if the client disconnects meanwhile. `undo` writes the
+    /// file as it was before.
     async fn change(
         &self,
         write: impl FnOnce(&Path) -> io::Result<()> + Send + 'static,
+        undo: impl FnOnce(&Path, &State) -> io::Result<()> + Send + 'static,
         put_in_force: impl FnOnce(&mut State) + Send + 'static,
     ) -> Result<(), Refused> {
         let (data, state, copies) = (self.data.clone(), self.state.clone(), self.copies.clone());
         let changing = tokio::spawn(async move {
             let mut state = state.lock().await;
-            let keeping = tokio::task::spawn_blocking(move || write(&data));
+            let folder = data.clone();
+            let keeping = tokio::task::spawn_blocking(move || write(&folder));
             keeping.await.map_err(io::Error::other).flatten()?;
-            if let Some(copies) = copies {
-                copies.update().await.map_err(io::Error::other)?;
+            if let Some(copies) = copies
+                && let Err(error) = copies.update().await
+            {
+                let before = state.clone();
+                let undoing = tokio::task::spawn_blocking(move || undo(&data, &before));
+                undoing.await.map_err(io::Error::other).flatten()?;
+                return Err(io::Error::other(error));
             }
             put_in_force(&mut state);
             Ok(())
@@ -213,9 +233,9 @@ impl InForce {
     }
 }
 
-/// The token of Discord, to compare it. `None`: Discord is off.
-fn token(settings: &Settings) -> Result<Option<String>, Problem> {
-    Ok(settings.discord.token()?.map(|token| token.expose_secret().to_owned()))
+/// Writes the connected models to the data folder, or removes them from it.
+fn write(connection: Option<&Connection>, data: &Path) -> io::Result<()> {
+    connection.map_or_else(|| Connection::remove(data), |connection| connection.write(data))
 }
 
 /// An error of the settings, named by its key.

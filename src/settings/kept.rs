@@ -91,6 +91,9 @@ pub struct KeptField {
     /// The value in force. Absent: nothing is set, or it is secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<Json>,
+    /// The value without anything set. Absent: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<Json>,
     /// Whether a value is set, also if it is secret.
     pub is_set: bool,
     /// Whether the page has set it.
@@ -175,13 +178,17 @@ impl Kept {
 
     /// The state of each key.
     pub(super) fn fields(&self, layers: &[Layer], files: &Files<'_>) -> KeptFields {
+        let json = |tree: &Option<Value>, key| {
+            let value = tree.as_ref().and_then(|tree| Path::of(key).value_in(tree)).cloned();
+            value.and_then(|value| value.try_deserialize::<Json>().ok()).filter(|value| !value.is_null())
+        };
         let tree = merged(layers).ok();
         let field = |key: &'static str| {
-            let value = tree.as_ref().and_then(|tree| Path::of(key).value_in(tree)).cloned();
-            let value = value.and_then(|value| value.try_deserialize::<Json>().ok()).filter(|value| !value.is_null());
+            let value = json(&tree, key);
             let place = files.place_of(key);
             let is_set = value.is_some() || key == TOKEN && place.is_some();
-            (key, KeptField { is_set, value: value.filter(|_| !is_secret(key)), on_page: self.0.contains_key(key), place })
+            let (value, default) = (value.filter(|_| !is_secret(key)), json(&files.built_in, key));
+            (key, KeptField { value, default, is_set, on_page: self.0.contains_key(key), place })
         };
         KEYS.into_iter().map(field).collect()
     }
@@ -278,6 +285,8 @@ mod tests {
         let settings = &loaded.settings;
         assert_eq!((settings.safety.operator.as_deref(), settings.gate.guild_statements_per_day), (Some("The Book Club"), 7));
         assert_eq!(settings.speech.recognition, [EARS.into()]);
+        let limit = &loaded.fields["gate.guild_statements_per_day"];
+        assert_eq!((&limit.value, &limit.default), (&Some(json!(7)), &Some(json!(5000))));
         let operator = &loaded.fields["safety.operator"];
         assert!(operator.place.as_deref().is_some_and(|place| place.ends_with("default.toml:2")), "{operator:?}");
         let key = &loaded.fields["speech.services.page_ears.api_key"];

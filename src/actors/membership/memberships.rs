@@ -143,6 +143,11 @@ impl Memberships {
         Ok(())
     }
 
+    /// Gives external companions these settings from now on.
+    pub fn use_defaults(&self, defaults: CompanionDefaults) {
+        self.write().defaults = defaults;
+    }
+
     /// Checks whether the configured companions could be replaced by these.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::body::{Json, QueryParams};
+use super::body::{self, Json, QueryParams};
 use super::check::{self, Checked, Here};
 use super::door::Door;
 use super::forwarded::Proxies;
@@ -211,9 +211,12 @@ async fn serve_tunnel(
     };
     tracing::info!(url, "guests can reach this server through a tunnel");
     let door = Arc::new(Door::for_guests(bound, &url, Door::proxies_on_this_machine()));
-    let stop = async { drop(progress.wait_for(|progress| progress.has_ended).await) };
+    let stop = async {
+        drop(progress.wait_for(|progress| progress.has_ended).await);
+        // Requests in flight may take long to finish.
+        *problem.lock() = Some(TunnelProblem::Ended);
+    };
     listening::serve(listener, door, (console.routes)(console.clone()), console, stop).await;
-    *problem.lock() = Some(TunnelProblem::Ended);
     tracing::info!(url, "the tunnel has ended");
 }
 
@@ -275,13 +278,22 @@ pub(super) async fn close_network(State(console): State<Shared>) -> Answer<Addre
     Answer(view(&console))
 }
 
-/// The machine's address in its network: that of the interface by which it reaches others.
+/// The machine's address in its network: that of the interface by which it reaches others. `None`: it has none, or a public one, at which everybody
+/// would reach the server without encryption.
 fn machine_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     // An address for documentation. Connecting a datagram socket sends nothing.
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
     let address = socket.local_addr().ok()?.ip();
-    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+    is_of_private_network(address).then_some(address)
+}
+
+/// Also addresses that providers and private overlay networks share (100.64.0.0/10) belong to no public network.
+const fn is_of_private_network(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_private() || v4.is_link_local() || matches!(v4.octets(), [100, 64..=127, ..]),
+        IpAddr::V6(v6) => v6.is_unique_local() || v6.is_unicast_link_local(),
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -297,9 +309,17 @@ pub(super) async fn check(State(console): State<Shared>, Json(Check { url }): Js
     let _held = console.addresses.checking.lock().await;
     let secret = console.auth.secret();
     *console.addresses.sought.lock() = Some(secret.clone());
-    let checked = check::check(&url, &secret).await;
-    *console.addresses.sought.lock() = None;
-    Answer(checked)
+    let _forgets = Forgets(&console.addresses);
+    Answer(check::check(&url, &secret).await)
+}
+
+/// Forgets the secret of a check, also if its client disconnects before the end.
+struct Forgets<'a>(&'a Addresses);
+
+impl Drop for Forgets<'_> {
+    fn drop(&mut self) {
+        *self.0.sought.lock() = None;
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -330,12 +350,16 @@ pub(super) async fn here(
     Ok(Answer(Here { untrusted_proxy: peer.map(|peer| peer.address) }).into_response())
 }
 
-/// `POST /api/addresses/here`: whether the proxies in between pass on a body as large as a card or a picture. It is not read.
+/// `POST /api/addresses/here`: whether the proxies in between pass on a body as large as a card or a picture. It is read to its end, because proxies
+/// take an early answer for a failure.
 pub(super) async fn here_large(
     State(console): State<Shared>,
     QueryParams(Sought { secret }): QueryParams<Sought>,
+    request: Request,
 ) -> Result<StatusCode, Problem> {
-    is_sought(&console, &secret).map(|()| StatusCode::NO_CONTENT)
+    is_sought(&console, &secret)?;
+    body::read(request.into_body(), &console, check::LARGE_BYTES).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 #[cfg(test)]
@@ -345,6 +369,21 @@ mod tests {
     use super::*;
     use crate::ports::backend::fake::FakeBackend;
     use crate::telemetry::metrics::Metrics;
+
+    #[test]
+    fn an_address_on_the_internet_is_not_opened_as_one_of_the_network() {
+        let is_private = |address: &str| is_of_private_network(address.parse().unwrap());
+        assert!(
+            ["10.1.2.3", "192.168.0.9", "169.254.1.1", "100.64.0.1", "100.127.9.9", "fd12::1", "fe80::1"]
+                .into_iter()
+                .all(is_private)
+        );
+        assert!(
+            !["203.0.113.9", "100.128.0.1", "172.32.0.1", "127.0.0.1", "0.0.0.0", "2001:db8::1", "::1"]
+                .into_iter()
+                .any(is_private)
+        );
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_tunnel_that_tells_no_address_in_a_minute_is_ended() {

@@ -34,7 +34,33 @@ struct Room {
     /// One entry per connection, oldest first.
     people: Vec<Connected>,
     next: u64,
+    /// The people of which the watchers were last told.
+    told: Vec<PersonHere>,
     changed: watch::Sender<()>,
+}
+
+impl Room {
+    /// The people here, without duplicates.
+    fn people(&self) -> Vec<PersonHere> {
+        let (now, mut people) = (Instant::now(), Vec::<PersonHere>::new());
+        for one in &self.people {
+            let is_typing = one.typing_until.is_some_and(|until| now < until);
+            match people.iter_mut().find(|known| known.name == one.name) {
+                Some(known) => known.typing |= is_typing,
+                None => people.push(PersonHere { name: one.name.clone(), guest: one.is_guest, typing: is_typing }),
+            }
+        }
+        people
+    }
+
+    /// Tells the watchers of a change. Another connection of the same person is none.
+    fn tell(&mut self) {
+        let people = self.people();
+        if self.told != people {
+            self.told = people;
+            self.changed.send_replace(());
+        }
+    }
 }
 
 struct Connected {
@@ -61,7 +87,7 @@ impl Presence {
         there.next += 1;
         if let Some((name, is_guest)) = person {
             there.people.push(Connected { connection, name, is_guest, typing_until: None });
-            there.changed.send_replace(());
+            there.tell();
         }
         let mut changed = there.changed.subscribe();
         // A new connection gets the list of people at once.
@@ -73,16 +99,7 @@ impl Presence {
 
     /// The people in a room, without duplicates.
     pub(super) fn people(&self, room: &RoomId) -> Vec<PersonHere> {
-        let (now, mut people) = (Instant::now(), Vec::<PersonHere>::new());
-        let rooms = self.0.lock();
-        for one in rooms.get(room).into_iter().flat_map(|room| &room.people) {
-            let is_typing = one.typing_until.is_some_and(|until| now < until);
-            match people.iter_mut().find(|known| known.name == one.name) {
-                Some(known) => known.typing |= is_typing,
-                None => people.push(PersonHere { name: one.name.clone(), guest: one.is_guest, typing: is_typing }),
-            }
-        }
-        people
+        self.0.lock().get(room).map(Room::people).unwrap_or_default()
     }
 
     /// Whether a guest of this name has the room open.
@@ -116,7 +133,7 @@ impl Presence {
         let mut rooms = self.0.lock();
         let Some(there) = rooms.get_mut(room) else { return };
         change(there);
-        there.changed.send_replace(());
+        there.tell();
         // Removes a room without people and watchers.
         if there.people.is_empty() && there.changed.is_closed() {
             rooms.remove(room);
@@ -146,6 +163,8 @@ impl Drop for Here {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     fn names(presence: &Presence, room: &RoomId) -> Vec<String> {
@@ -169,6 +188,9 @@ mod tests {
         // It lapses by itself.
         watcher.changed().await;
         assert_eq!(names(&presence, &room), ["Ana", "Ben"]);
+        // Long polling reconnects over and over.
+        drop(presence.enter(&room, Some(("Ben".into(), true))));
+        assert_eq!(watcher.changed().now_or_never(), None);
         drop(guest);
         watcher.changed().await;
         assert_eq!(names(&presence, &room), ["Ana"]);

@@ -238,7 +238,7 @@ pub(super) fn api() -> Api {
         .get("/api/addresses/here", addresses::here, "Answer a check of this server (also as a WebSocket)", &[101, 200], &[404])
         .producing::<check::Here>("application/json")
         .for_everybody()
-        .post("/api/addresses/here", addresses::here_large, "Answer a check with a large body, unread", &[204], &[404])
+        .post("/api/addresses/here", addresses::here_large, "Answer a check with a large body", &[204], &[404])
         .for_everybody()
         .post("/api/invitations/look", invitations::look, "Tell what an invitation is for", &[200], &[404])
         .for_everybody()

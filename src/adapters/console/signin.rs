@@ -54,11 +54,12 @@ pub(super) async fn sign_out(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     invitations::leave(&console, &caller).await?;
-    let cookie = console.auth.sign_out(&headers);
+    // A browser sends the cookie of an operator's session also to other ports of the host.
+    let cookie = (!caller.door.is_for_guests).then(|| [(SET_COOKIE, console.auth.sign_out(&headers))]);
     Ok(if is_form(&headers) {
-        (StatusCode::SEE_OTHER, [(LOCATION, "/signin".to_owned()), (SET_COOKIE, cookie)]).into_response()
+        (StatusCode::SEE_OTHER, cookie, [(LOCATION, "/signin")]).into_response()
     } else {
-        (StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response()
+        (StatusCode::NO_CONTENT, cookie, ()).into_response()
     })
 }
 

@@ -28,8 +28,7 @@ const LINE_CHARS: usize = 240;
 const LINE_BYTES: usize = 2_048;
 
 /// Runs the program in `"$@"`, and kills it when standard input ends. The errors of the program are lines of the log, too.
-const SHELL: &str =
-    r#"exec 2>&1 3<&0; "$@" </dev/null 3<&- & tunnel=$!; { cat <&3; kill -9 0; } >/dev/null 2>&1 & wait "$tunnel""#;
+const SHELL: &str = r#"exec 2>&1 3<&0; "$@" </dev/null 3<&- & tunnel=$!; { while read -r _ <&3; do :; done; kill -9 0; } >/dev/null 2>&1 & wait "$tunnel""#;
 
 /// A program that makes tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -14,7 +14,7 @@ impl FakeSettings {
         let field = |key: &'static str| {
             let value = kept.get(key).cloned().filter(|value| !value.is_null());
             let (is_set, on_page) = (value.is_some(), value.is_some());
-            (key, KeptField { value: value.filter(|_| !is_secret(key)), is_set, on_page, place: None })
+            (key, KeptField { value: value.filter(|_| !is_secret(key)), default: None, is_set, on_page, place: None })
         };
         let fields = KEYS.into_iter().map(field).collect();
         let [speech_languages, memory_languages, problems] = [(); 3].map(|()| Vec::new());

@@ -51,11 +51,16 @@ export async function elsewhere({ isOpen, changed }) {
   const domain = el('div');
   const problem = el('p', { class: 'form-problem', role: 'alert' });
   let urls = null; // the open ones, as shown
+  let shown = ''; // the answer
+  let timer = null;
+  let isRunning = false;
+  let cut = null; // why the last look failed
 
   // Sends a request, and shows what is open then.
   const change = (method, path, body) => async event => {
     event.currentTarget.disabled = true;
     problem.textContent = '';
+    shown = '';
     await api.ask(method, `/api/addresses${path}`, body).then(draw, refusal => {
       problem.textContent = words.upper(refusal.message);
       return look();
@@ -101,17 +106,31 @@ export async function elsewhere({ isOpen, changed }) {
     return [paragraph(t('elsewhere.domain_about')), el('p', { class: 'link' }, el('label', { for: field.id, class: 'visually-hidden' }, t('elsewhere.host')), field, button(t('elsewhere.check'), check)), found, lines];
   }
 
+  // A tunnel opens, and may end, by itself.
+  function lookAgain() {
+    clearTimeout(timer);
+    if (isRunning) timer = setTimeout(() => isOpen() && look(), LOOK_MS);
+  }
+
   function draw(answer) {
+    isRunning = Boolean(answer.tunnel && !answer.tunnel.problem);
+    lookAgain();
+    if (problem.textContent === cut) problem.textContent = '';
+    if (shown === JSON.stringify(answer)) return;
+    shown = JSON.stringify(answer);
     const opened = [answer.tunnel?.url, answer.network].filter(Boolean);
     for (const [node, nodes] of [[tunnel, tunnelNodes], [network, networkNodes]]) node.replaceChildren(...nodes(answer).filter(Boolean));
     if (!domain.firstChild) domain.replaceChildren(...domainNodes(answer));
     if (urls && urls.join() !== opened.join()) changed(opened.some(url => !urls.includes(url)));
     urls = opened;
-    // A tunnel opens, and may end, by itself.
-    if (answer.tunnel && !answer.tunnel.problem) setTimeout(() => isOpen() && look(), LOOK_MS);
   }
 
-  const look = () => api.ask('GET', '/api/addresses').then(draw, refusal => (problem.textContent = words.upper(refusal.message)));
+  const look = () =>
+    api.ask('GET', '/api/addresses').then(draw, refusal => {
+      cut = problem.textContent = words.upper(refusal.message);
+      shown = '';
+      lookAgain();
+    });
   await look();
   const part = (title, node, open) => el('details', { class: 'way', open }, el('summary', null, el('strong', null, t(title))), node);
   return el('div', { class: 'elsewhere' }, el('h3', null, t('elsewhere.title')), problem, part('elsewhere.tunnel', tunnel, true), part('elsewhere.network', network), part('elsewhere.domain', domain));

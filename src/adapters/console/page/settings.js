@@ -18,8 +18,10 @@ const OF_GUESTS = ['messages_per_day', 'voice_minutes_per_day', 'tokens_per_day'
 const PRICES = ['input_price', 'output_price', 'cache_read_price'];
 
 const button = (label, act, look = 'outlined') => el('button', { type: 'button', class: look, onclick: act }, label);
-// What is no number is sent as it is, so that the server says what is wrong.
-const asNumber = text => (text.trim() === '' ? null : Number.isNaN(Number(text.replace(',', '.'))) ? text.trim() : Number(text.replace(',', '.')));
+// What is no number is sent as it is, so that the server says what is wrong. In “5,000” a comma or a point may divide thousands, or a fraction.
+const WHOLE = /^\d+$/u;
+const FRACTION = /^(?![1-9]\d{0,2}[.,]\d{3}$)\d*[.,]?\d+$/u;
+const asNumber = (text, form) => (text === '' ? null : form.test(text) ? Number(text.replace(',', '.')) : text);
 
 // Plays a sentence once. The page may not load audio of its own making otherwise.
 async function play(base64) {
@@ -52,8 +54,9 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
   const text = (key, { placeholder = '', ...options } = {}) => field(key, el('input', { value: String(valueOf(key)), autocomplete: 'off', spellcheck: 'false', placeholder }), options);
   const secret = (key, label) => field(key, el('input', { type: 'password', autocomplete: 'new-password', placeholder: view.fields[key].is_set ? t('ai.key_kept') : '' }), { label });
   function amount(key, options = {}) {
-    const input = el('input', { inputmode: 'decimal', value: String(valueOf(key)), autocomplete: 'off', placeholder: t('server_settings.no_limit') });
-    return field(key, input, { read: () => asNumber(input.value), ...options });
+    const form = /price|guild_minutes/u.test(key) ? FRACTION : WHOLE;
+    const input = el('input', { inputmode: form === WHOLE ? 'numeric' : 'decimal', value: String(valueOf(key)), autocomplete: 'off', placeholder: String(view.fields[key].default ?? (key.includes('price') ? '' : t('server_settings.no_limit'))) });
+    return field(key, input, { read: () => asNumber(input.value.trim(), form), ...options });
   }
   const choice = (key, values, options = {}) => {
     const input = el('select', null, values.map(([value, label]) => el('option', { value, selected: String(valueOf(key)) === value }, label)));

@@ -74,6 +74,23 @@ async fn a_guest_comes_in_through_a_tunnel_with_a_secure_cookie_and_only_at_its_
         .header("host", host)
         .header("cookie", cookie.split(';').next().unwrap().replace("__Host-", ""));
     assert_eq!(through_tunnel(&console, forged, "").await.status(), 401);
+
+    // The guest may be an operator who tries the invitation. Leaving ends the visit alone.
+    let at_main_door = async |request: axum::http::request::Builder, body: String| {
+        let door = Door::main("127.0.0.1:9".parse().unwrap(), &with_token()).unwrap();
+        let mut request: Request = request.header("host", "127.0.0.1:9").body(Body::from(body)).unwrap();
+        request.extensions_mut().insert(Peer { address: [127, 0, 0, 1].into(), door: Arc::new(door) });
+        console.router.clone().oneshot(request).await.unwrap()
+    };
+    let sign_in = Request::post("/signin").header("content-type", "application/json");
+    let signed_in = at_main_door(sign_in, json!({ "token": TOKEN }).to_string()).await;
+    let session = signed_in.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let cookies = format!("{}; {session}", cookie.split(';').next().unwrap());
+    let leave = Request::post("/signout").header("host", host).header("origin", ORIGIN).header("cookie", cookies);
+    let left = through_tunnel(&console, leave.header("x-forwarded-for", "192.0.2.7"), "").await;
+    assert!(left.status() == 204 && !left.headers().contains_key("set-cookie"), "{left:?}");
+    let rooms = at_main_door(Request::get("/api/rooms").header("cookie", session), String::new()).await;
+    assert_eq!(rooms.status(), 200);
 }
 
 /// A proxy that passes on requests to a server, but no WebSockets and no large bodies, and breaks when told to.
