@@ -169,8 +169,7 @@ mod tests {
         let names = |text: &str| text.matches("modules[\"").count() - text.matches("= modules[\"").count();
         assert!(later.starts_with("modules[\"form.js\"] = (() => {") && later.contains("modules[\"dialog.js\"] = "), "{later}");
         assert!(
-            script.contains("await import(\"/page/later.js?v=1\").catch(")
-                && script.contains("(await later('dialog.js')).open(el)")
+            script.contains("import(\"/page/later.js?v=1\").catch(") && script.contains("(await later('dialog.js')).open(el)")
         );
         assert_eq!((names(&later), names(&script)), (2, 2), "{script}");
         assert_eq!(super::later("dom.js", source), "");

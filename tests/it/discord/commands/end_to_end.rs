@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::counterpart::journal::Post;
-use super::super::counterpart::{Author, Id, Intents, Permissions, Rules};
+use super::super::counterpart::{Author, Id, Intents, Permissions, Rules, State};
 use super::super::home::Home;
 use super::{companion, final_answer, me, rules, sub, switch, until};
 use crate::harness::Premises;
@@ -264,13 +264,15 @@ async fn an_answer_is_made_anew_in_the_place_of_the_former_one() {
 
     assert!(again(bob).await.contains("that answer is to others"));
     assert!(on(ana, asked).await.contains("can be replaced"), "not her own message");
-    let words = || discord.look(|state| state.world.message(general, first).map(|message| message.edited_ms));
-    let former = words();
+    let edited = async |before| {
+        let at = |state: &State| state.world.message(general, first).and_then(|message| message.edited_ms);
+        discord.wait_for("another answer", |state| at(state) != before).await;
+        discord.look(at)
+    };
     assert!(again(ana).await.starts_with("Another answer is on its way"));
-    until("the second answer", async || words() != former).await;
-    let second = words();
+    let second = edited(None).await;
     until("its record", async || on(kim, first).await.starts_with("Another answer is on its way")).await;
-    until("the third answer", async || words() != second).await;
+    edited(second).await;
     until("its record", async || answers().await == 1).await;
     assert!(is_there(first) && discord.requests("delete_webhook_message") == 0, "the post was edited in place");
 
