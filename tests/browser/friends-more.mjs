@@ -84,6 +84,7 @@ test('a guest says what companions shall know, and it goes when the guest leaves
   assert.match(await exported(), /"described":\{"console:[^"]+":"I am the cook\."\}/u);
 
   await ben.keyboard.press('Escape');
+  await ben.locator('#more').click();
   await ben.locator('#leave').click();
   await dialog(ben).locator('button.danger:enabled').click();
   await ben.waitForURL(/\/join/u);

@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { confirmed, dialog } from './dialogs.js';
 import { el, name, plain } from './dom.js';
 import { fileButton, takesFiles } from './pictures.js';
-import { inWords, listed, loadRefusals, t } from './texts.js';
+import { inWords, listed, t } from './texts.js';
 import * as words from './words.js';
 
 const FILES = '.json,.lorebook,.png';
@@ -148,7 +148,6 @@ function bookEditor({ view = null, made = null, around, saved }) {
 
 // `room` is the one shown, or null.
 export async function showLore(room) {
-  await loadRefusals();
   const problem = el('p', { class: 'form-problem', role: 'alert' });
   const list = el('ul', { class: 'entries' }, el('li', { class: 'muted' }, t('base.loading')));
   const refused = refusal => (problem.textContent = plain(words.upper(refusal.message)));
