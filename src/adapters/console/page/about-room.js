@@ -85,8 +85,11 @@ function mePart(room, me) {
     await api.call('PUT', path, { from: me, text: valueOf(text) || null });
     return t('room_words.saved');
   });
+  // Nobody types before it is there, because it would replace what was typed.
+  text[1].disabled = true;
   doing(async () => {
     text[1].value = (await api.call('GET', `${path}?${new URLSearchParams({ from: me })}`)).text ?? '';
+    text[1].disabled = false;
   })();
   return form;
 }
