@@ -72,7 +72,7 @@ pub struct Found {
     pub hidden: usize,
 }
 
-/// Expands the macros of a text to at most [`MAX_TEXT_BYTES`], and removes comments, `<START>` and invisible characters.
+/// Expands the macros of a text to at most `MAX_TEXT_BYTES`, and removes comments, `<START>` and invisible characters.
 ///
 /// A removal may leave behind another macro, so the result is expanded again. Otherwise, an import of an exported card would
 /// expand it once more.

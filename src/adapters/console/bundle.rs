@@ -171,7 +171,9 @@ mod tests {
         assert!(
             script.contains("import(\"/page/later.js?v=1\").catch(") && script.contains("(await later('dialog.js')).open(el)")
         );
-        assert_eq!((names(&later), names(&script)), (2, 2), "{script}");
+        // The texts for them are loaded with them.
+        assert!(script.contains("modules[\"texts.js\"].loadLater()"), "{script}");
+        assert_eq!((names(&later), names(&script)), (2, 3), "{script}");
         assert_eq!(super::later("dom.js", source), "");
     }
 
