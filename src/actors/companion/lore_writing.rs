@@ -15,7 +15,7 @@ use crate::ports::backend::lore_service::KeptBook;
 use crate::ports::backend::room::RoomId;
 use crate::ports::store::Write;
 
-/// Stores a book, or removes its record, and puts that into force. The caller holds [`Lore::changes`]. `fixed` is what counts without a record.
+/// Stores a book, or removes its record, and puts that into force. The caller holds `Lore::changes`. `fixed` is what counts without a record.
 ///
 /// # Errors
 /// Returns an error if it is not known to be stored.
