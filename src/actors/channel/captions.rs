@@ -17,7 +17,7 @@ use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::ports::language_model::{LazyRequest, ModelRole, Part, Request};
 use crate::telemetry::plain::Plain;
 
-/// Begins with the pictures of a new message of a person that nobody described, if that is turned on. What is not described until the server ends stays so.
+/// Begins with the pictures of a new message of a person that nobody described, if that is turned on. Pictures that are not described when the server stops stay without a description.
 pub(super) fn describe(recorded: &Recorded, channel: &ChannelContext) {
     let Event::Said { message, .. } = &recorded.event else { return };
     let context = &channel.context;

@@ -143,7 +143,7 @@ impl ActorContext {
         title.map(Arc::from).or_else(|| membership.title.clone())
     }
 
-    /// Drops what is kept in memory of a room's messages, because some of them are changed or erased.
+    /// Drops cached data of a room's messages, because some of them are changed or erased.
     pub fn forget_words(&self, channel_key: &ChannelKey) {
         self.recall.forget(channel_key);
         // Prompts of other rooms of the guild may have notes of this one.

@@ -29,7 +29,7 @@ use super::web_socket::{self, Requested};
 use super::{Shared, listening};
 use crate::ports::backend::Detail;
 
-/// How long a tunnel may take to tell its address. Connecting takes cloudflared up to half a minute.
+/// The time limit until a tunnel prints its address. Connecting takes cloudflared up to half a minute.
 const ADDRESS_WITHIN: Duration = Duration::from_secs(60);
 
 /// The longest message of a WebSocket that is only tried, in bytes.
@@ -63,9 +63,9 @@ struct OpenDoor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum TunnelProblem {
-    /// The program ended before it told an address.
+    /// The program exited before it printed an address.
     NotOpened,
-    /// The program told no address in a minute, and was ended.
+    /// The program printed no address within a minute, and was stopped.
     NoAddress,
     /// The program ended after its address was open.
     Ended,

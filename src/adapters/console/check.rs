@@ -17,7 +17,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// The longest answer that is read, in bytes.
 const ANSWER_BYTES: usize = 4 << 10;
 
-/// About as much as a card or a picture has. Some proxies pass on at most a mebibyte unless told otherwise.
+/// About the size of a card or a picture. Some proxies pass on at most a mebibyte unless told otherwise.
 pub(super) const LARGE_BYTES: usize = 2 << 20;
 
 /// The result of a check.

@@ -67,7 +67,7 @@ impl LiveParams {
     }
 }
 
-/// What a caller may watch, and as whom.
+/// The room that a caller may watch, and the caller's identity.
 pub(super) struct Opening {
     pub(super) watched: Watched,
     /// The name of the watching person, and whether the person is a guest.

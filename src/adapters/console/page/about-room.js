@@ -77,7 +77,7 @@ function scenePart(room, me) {
   return form;
 }
 
-// What somebody says of themselves in a room.
+// A person's description of themselves in a room.
 function mePart(room, me) {
   const text = area('room-me', t('room_words.me', { who: me }), 3, { maxlength: LONGEST.me });
   const path = api.roomPath(room.id, '/me');
