@@ -23,6 +23,7 @@ pub mod settings_setup;
 pub mod speech_recognition;
 pub mod speech_synthesis;
 pub mod store;
+pub mod tools;
 pub mod voice_call;
 
 use tertulia_domain as domain;
