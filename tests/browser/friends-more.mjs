@@ -87,6 +87,6 @@ test('a guest says what companions shall know, and it goes when the guest leaves
   await ben.locator('#more').click();
   await ben.locator('#leave').click();
   await dialog(ben).locator('button.danger:enabled').click();
-  await ben.waitForURL(/\/join/u);
+  await ben.getByRole('heading', { name: 'You have left' }).waitFor();
   assert.doesNotMatch(await exported(), /cook/u);
 });
