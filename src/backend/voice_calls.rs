@@ -128,12 +128,13 @@ impl Inbound {
     /// The event of a segment. Its addressees and its classification are determined now.
     fn segment_event(&self, channel_ref: &ChannelRef, heard: InboundSegment) -> Event {
         let kind = self.kind_of_segment(channel_ref, &heard);
-        let InboundSegment { segment, from, provider, .. } = heard;
+        let InboundSegment { segment, from, standing, provider, .. } = heard;
         let (mut address, mut asks_to_stop) = self.resolve_speech(channel_ref, &from, &segment.text);
         let mut stop = self.stop_word(channel_ref, &segment.text, &self.word_lists(channel_ref));
         if !segment.is_verbatim {
             (address, asks_to_stop, stop) = Default::default();
         }
+        let address = address.by(standing);
         let (started, ended) = self.times_of(&segment);
         let recognition::Segment { text, confidence, is_last, .. } = segment;
         let segment = Segment { from, text, started, ended, confidence, provider, kind, address, asks_to_stop, stop, is_last };

@@ -21,7 +21,7 @@ use crate::actors::writer::requests::look;
 use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::{Event, Recorded, Segment};
 use crate::domain::id::{PersonId, Seq};
-use crate::domain::message::{Author, HandedOver, Modality, Role, Speech};
+use crate::domain::message::{Author, HandedOver, Modality, Role, Speech, Standing};
 use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
 use crate::domain::voice::interruption::Stop;
@@ -126,7 +126,7 @@ fn segment_until(ended: Moment, name: &str, text: &str) -> InboundSegment {
         is_answer: true,
     };
     let (provider, played) = ("rehearsal".into(), PlayedWords::default());
-    InboundSegment { segment, from: person(name), provider, is_during_reply: false, played }
+    InboundSegment { segment, from: person(name), standing: Standing::Free, provider, is_during_reply: false, played }
 }
 
 async fn says(world: &World, name: &str, text: &str) -> Seq {
@@ -231,6 +231,20 @@ async fn a_segment_is_recorded_once_and_noise_is_no_message() {
     assert_eq!(words(&world).await, ["the tide"]);
     let kinds: Vec<_> = segments(&world).await.iter().map(|segment| segment.kind).collect();
     assert_eq!(kinds, [Kind::Words, Kind::Noise]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_address_companions_may_not_in_a_call_either() {
+    let world = call(&["ana"]).await;
+
+    for standing in [Standing::Free, Standing::MayNotAddress, Standing::NeverAnswered] {
+        let text = format!("aria, what is {standing}?");
+        let heard = InboundSegment { standing, ..segment(&world, "ana", &text) };
+        inbound(&world).heard(&lobby(), heard).await.unwrap();
+    }
+
+    let addressed: Vec<_> = segments(&world).await.into_iter().map(|segment| segment.address.companions.len()).collect();
+    assert_eq!(addressed, [1, 0, 0]);
 }
 
 /// What recognition writes instead of a name is a name before a stop word, also of words that were just played.

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use super::backend::refused::Refused;
 use super::call_room::{Description, Line, Listener};
 use super::inbound_events::ChannelRef;
-use crate::domain::id::ChannelId;
-use crate::domain::message::Author;
+use crate::domain::id::{ChannelId, PersonId};
+use crate::domain::message::{Author, Standing};
 
 /// The server's interface for the calls of a platform.
 pub trait PlatformCalls: Send + Sync + 'static {
@@ -42,6 +42,11 @@ pub trait CallConnection: Send + Sync + 'static {
     /// Connects, reports people and their audio, and plays the companions' speech. Returns when the connection has ended. It is called again unless
     /// the call is [`Over`](Ended::Over). Dropping the future ends the connection.
     async fn live(&self, call: Arc<dyn PlatformCall>) -> Ended;
+
+    /// Whether a person in the call may address companions, by the rules of the platform.
+    async fn standing(&self, _person: &PersonId) -> Standing {
+        Standing::Free
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::speech_recognition::Segment;
 pub use crate::domain::call::CallEffect;
 use crate::domain::conversation::Notice;
 use crate::domain::id::ChannelId;
-use crate::domain::message::Author;
+use crate::domain::message::{Author, Standing};
 use crate::domain::voice::echo::PlayedWords;
 
 /// A final recognition result of a person's speech.
@@ -21,6 +21,8 @@ pub struct InboundSegment {
     /// segment without words is not journaled. Times in the future count as now.
     pub segment: Segment,
     pub from: Author,
+    /// Whether the speaker may address companions.
+    pub standing: Standing,
     /// The recogniser, as in the span attribute `gen_ai.provider.name`.
     pub provider: Arc<str>,
     /// Whether it was said during a spoken reply, or while one was being prepared.

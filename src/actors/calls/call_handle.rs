@@ -12,6 +12,7 @@ use crate::domain::call::playback::Patience;
 use crate::domain::call::{Effect, Input, View, World};
 use crate::domain::conversation::Notice;
 use crate::domain::id::{CompanionId, PersonId};
+use crate::domain::message::Standing;
 use crate::domain::moment::Moment;
 use crate::domain::service::Service;
 use crate::ports::inbound_events::InboundError;
@@ -99,6 +100,13 @@ impl CallHandle {
         self.call.read(|call| call.deafness(user)).1 || self.context().opt_outs.holds(&self.call.channel_ref().guild, user)
     }
 
+    async fn standing(&self, user: &PersonId) -> Standing {
+        match self.call.link() {
+            Some(link) => link.connection().standing(user).await,
+            None => Standing::Free,
+        }
+    }
+
     /// The language of the call: the name of a table of `speech.words`.
     pub fn language(&self) -> Arc<str> {
         let (memberships, settings) = (&self.context().memberships, self.context().in_force());
@@ -135,6 +143,7 @@ impl CallHandle {
         let inbound_segment = InboundSegment {
             segment: Segment { id: format!("{}/{}", self.call.id_prefix(user), segment.id).into(), ..segment.clone() },
             from: self.call.author_or_unnamed(user),
+            standing: self.standing(user).await,
             provider: provider.into(),
             is_during_reply,
             played,

@@ -31,6 +31,10 @@ impl Link {
         Self { state: Mutex::new(State { connection, next: None, task: None, begun: None, ended: None, is_over: false }) }
     }
 
+    pub fn connection(&self) -> Arc<dyn CallConnection> {
+        self.state.lock().connection.clone()
+    }
+
     /// Stores a connection to run if the current one ends with [`Ended::Over`]. Returns false if the call is over: the caller needs a new link.
     pub fn set_replacement(&self, connection: Arc<dyn CallConnection>) -> bool {
         let mut state = self.state.lock();

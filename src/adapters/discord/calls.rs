@@ -37,6 +37,7 @@ use super::rest::{Failed, Request};
 use super::snowflake::Snowflake;
 use super::voice::{Options, Server};
 use super::wire::{VoiceServer, VoiceState};
+use crate::domain::message::Standing;
 use crate::ports::audio::Audio;
 use crate::ports::backend::stamp::Stamp;
 use crate::ports::backend::{Backend, Refused};
@@ -435,6 +436,12 @@ impl Shared {
         let guilds = self.guilds.lock();
         let people = guilds.get(&guild).into_iter().flat_map(|entry| entry.voice.people(channel));
         people.map(|(user, present)| (user, present.clone())).collect()
+    }
+
+    /// Whether a user may address companions, by the roles in the user's newest voice state.
+    async fn standing(&self, guild: Snowflake, user: Snowflake) -> Standing {
+        let roles = self.guilds.lock().get(&guild).and_then(|entry| entry.voice.roles_of(user));
+        self.parts.discord.standing(guild, user, roles.as_deref()).await.unwrap_or(Standing::MayNotAddress)
     }
 
     /// Whether the bot cannot be heard in a channel, or cannot hear.

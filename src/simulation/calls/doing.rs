@@ -12,6 +12,7 @@ use super::{CallAct, FinalResult, HOP, Talk};
 use crate::actors::inbound::Inbound;
 use crate::domain::conversation::Notice;
 use crate::domain::id::{ChannelId, PersonId};
+use crate::domain::message::Standing;
 use crate::domain::voice::echo::PlayedWords;
 use crate::domain::voice::interruption::{self, Said, Stop, Words};
 use crate::domain::voice::utterance;
@@ -259,7 +260,7 @@ impl Life {
                     is_answer: true,
                 };
                 let (from, provider) = (samples::person(person), "rehearsal".into());
-                let segment = InboundSegment { segment, from, provider, is_during_reply, played };
+                let segment = InboundSegment { segment, from, standing: Standing::Free, provider, is_during_reply, played };
                 self.report_final(room, talk.number, segment.clone()).await;
                 if talk.result == FinalResult::ComesTwice {
                     stage.reach("final result comes twice");

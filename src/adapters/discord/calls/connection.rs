@@ -18,7 +18,8 @@ use super::super::wire::VoiceState;
 use super::guild::{Present, Way};
 use super::speaker::Speaker;
 use super::{Numbers, Shared};
-use crate::domain::message::{Author, Role};
+use crate::domain::id::PersonId;
+use crate::domain::message::{Author, Role, Standing};
 use crate::ports::backend::Refused;
 use crate::ports::call_room::{Line, PersonAction};
 use crate::ports::platform_call::{CallConnection, Ended, PlatformCall};
@@ -144,6 +145,13 @@ fn lost(detail: String) -> Ended {
 
 #[async_trait]
 impl CallConnection for Connection {
+    async fn standing(&self, person: &PersonId) -> Standing {
+        match Snowflake::of_person(person.as_str()) {
+            Some(person) => self.shared.standing(self.guild, person).await,
+            None => Standing::Free,
+        }
+    }
+
     async fn live(&self, call: Arc<dyn PlatformCall>) -> Ended {
         let Some(mut changes) = self.shared.subscribe(self.guild) else { return Ended::Over };
         let (shared, guild, channel) = (self.shared.clone(), self.guild, self.channel);

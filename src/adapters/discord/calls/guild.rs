@@ -39,6 +39,8 @@ pub struct GuildVoice {
 pub struct Present {
     pub channel: Snowflake,
     pub name: Arc<str>,
+    /// The roles, if Discord has sent them.
+    pub roles: Option<Arc<[Snowflake]>>,
     /// Whether the person's audio is off: muted by the person or a moderator, or suppressed in the audience of a stage.
     pub is_muted: bool,
 }
@@ -127,10 +129,13 @@ impl GuildVoice {
             match state.channel_id.filter(|_| !is_bot) {
                 Some(channel) => {
                     let user = state.member.user.as_ref();
-                    let before = self.people.get(&state.user_id).map(|present| present.name.clone());
-                    let name = user.map(|user| Arc::from(user.shown(state.member.nick.as_deref()))).or(before);
+                    let before = self.people.get(&state.user_id);
+                    let roles = state.member.roles.clone().or_else(|| before?.roles.clone());
+                    let name = user
+                        .map(|user| Arc::from(user.shown(state.member.nick.as_deref())))
+                        .or_else(|| Some(before?.name.clone()));
                     let name = name.unwrap_or_else(|| super::super::names::shown([], state.user_id).into());
-                    self.people.insert(state.user_id, Present { channel, name, is_muted: state.is_muted() });
+                    self.people.insert(state.user_id, Present { channel, name, roles, is_muted: state.is_muted() });
                 }
                 None => drop(self.people.remove(&state.user_id)),
             }
@@ -309,6 +314,11 @@ impl GuildVoice {
         self.people.get(&user).map(|present| present.channel)
     }
 
+    /// A user's roles, if Discord has sent them.
+    pub fn roles_of(&self, user: Snowflake) -> Option<Arc<[Snowflake]>> {
+        self.people.get(&user)?.roles.clone()
+    }
+
     /// Chooses a target channel if there is none, and updates since when the bot is alone.
     fn settle(&mut self, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
         if self.wanted.is_none() {
@@ -341,6 +351,22 @@ mod tests {
         let state = json!({ "guild_id": "5", "user_id": user.to_string(), "channel_id": channel, "session_id": "s",
             "member": { "nick": format!("user {user}"), "user": { "id": user.to_string(), "bot": user > 100 } } });
         serde_json::from_str(&state.to_string()).unwrap()
+    }
+
+    #[test]
+    fn roles_are_those_of_the_newest_voice_state_that_has_some() {
+        let mut voice = GuildVoice::default();
+        let mut enters = |roles: serde_json::Value| {
+            let member = json!({ "user": { "id": "1" }, "roles": roles });
+            let state = json!({ "guild_id": "5", "user_id": "1", "channel_id": "2", "session_id": "s", "member": member });
+            voice.update(&serde_json::from_str(&state.to_string()).unwrap(), Some(id(BOT)), |_| false, Instant::now());
+            voice.roles_of(id(1)).map(|roles| roles.to_vec())
+        };
+
+        assert_eq!(enters(json!(null)), None);
+        assert_eq!(enters(json!(["7"])), Some(vec![id(7)]));
+        assert_eq!(enters(json!(null)), Some(vec![id(7)]));
+        assert_eq!(enters(json!([])), Some(vec![]));
     }
 
     /// A guild in which the bot enters the harbour by itself.

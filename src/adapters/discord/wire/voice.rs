@@ -1,5 +1,7 @@
 //! Voice states, and the voice server of a call (Discord's documentation, "Voice Resource", "Gateway Events", "Voice").
 
+use std::sync::Arc;
+
 use secrecy::SecretString;
 use serde::Deserialize;
 
@@ -42,6 +44,8 @@ pub struct VoiceMember {
     /// The nickname in this guild.
     #[serde(default, deserialize_with = "maybe")]
     pub nick: Option<String>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub roles: Option<Arc<[Snowflake]>>,
 }
 
 impl VoiceState {
