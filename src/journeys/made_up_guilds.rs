@@ -14,6 +14,7 @@ use crate::domain::id::Seq;
 use crate::domain::question_context::Purpose;
 use crate::ports::chat_platform::fake::FakePlatform;
 use crate::ports::language_model::Request;
+use crate::simulation::rounds;
 
 /// Rooms, each with its guild. Rooms whose id begins with `public` are public; `narrowed` becomes private before the questions.
 const ROOMS: [(&str, &str); 5] =
@@ -308,7 +309,7 @@ impl Guild {
 
 /// Two tests share the seeds, because tests run beside each other.
 async fn check(first: u64, step: usize) {
-    let seeds = std::env::var("TERTULIA_GUILDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(20);
+    let seeds = std::env::var("TERTULIA_GUILDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or_else(|| rounds(10, 20));
     let mut all = Score::default();
     for seed in (first..seeds).step_by(step) {
         let guild = Guild::new(&mut StdRng::seed_from_u64(seed)).await;

@@ -7,6 +7,7 @@ use serde_json::json;
 use super::world::{World, purpose, room};
 use crate::domain::question_context::Purpose;
 use crate::ports::language_model::Request;
+use crate::simulation::rounds;
 
 /// The marks `m1x`, `m2x`, … in a text.
 fn marks(text: &str) -> BTreeSet<String> {
@@ -43,7 +44,7 @@ fn newest_prompt(world: &World) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn every_message_is_in_the_prompt_of_a_statement_or_in_its_summary() {
-    for talk in 0..12_u64 {
+    for talk in 0..rounds(4, 12) {
         let after = [1, 3, 12, 40][talk as usize % 4];
         let world = world_that_repeats_marks(after).await;
         let mut sent = BTreeSet::new();

@@ -17,6 +17,7 @@ use crate::ports::backend::keeping::ExportForm;
 use crate::ports::backend::usage::UsageQuery;
 use crate::ports::inbound_events::{Acceptance, InboundEvents, InboundMessage};
 use crate::ports::language_model::Request;
+use crate::simulation::rounds;
 use crate::texts::Language;
 
 /// Guilds and their channels: two guilds of a platform, two direct messages of one person, and a room of the console.
@@ -118,7 +119,7 @@ async fn shown(world: &World, id: &str) -> Vec<(&'static str, String)> {
 
 #[tokio::test(start_paused = true)]
 async fn the_word_of_a_guild_is_in_no_question_and_no_answer_of_another() {
-    for seed in 0..4_usize {
+    for seed in 0..rounds(2, 4) as usize {
         let mut world = inhabited().await;
         for number in 0..30 {
             // A different order for each seed, which includes every place once: 5 and 6 have no common divisor but 1.

@@ -37,6 +37,7 @@ use crate::ports::language_model::NoAnswer;
 use crate::ports::opt_out::OptOut as _;
 use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
 use crate::replay::{ReplayEventKind, Script, run};
+use crate::simulation::rounds;
 
 const LENGTH: Duration = Duration::from_secs(2);
 const NOTE: &str = "[voice note, 2 s]";
@@ -323,7 +324,7 @@ async fn direct_messages_and_rooms_with_one_companion_have_their_notes_recognise
 
 #[tokio::test(start_paused = true)]
 async fn a_note_counts_once_whenever_the_server_dies() {
-    for kill in 0..20 {
+    for kill in (0..20_u32).step_by(rounds(3, 1) as usize) {
         let Setup { mut world, ears, .. } = setup("do you like tea?", on()).await;
         let note = send(&world, &general(), to_aria(&world, "1")).await;
         world.pass(f64::from(kill) * 0.1).await;

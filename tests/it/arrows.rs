@@ -433,25 +433,22 @@ fn source_files() -> Vec<SourceFile> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut paths = Vec::new();
     collect(&root, &mut paths);
-    paths.sort();
-    let files: Vec<_> = paths
-        .iter()
-        .map(|path| {
-            let inside = path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
-            let source = fs::read_to_string(path).expect("a source file can be read");
-            let module = module(&inside);
-            SourceFile { shown: format!("src/{inside}"), scanned: scan(&source, &module), module }
-        })
-        .collect();
-    let for_tests: BTreeSet<Vec<String>> = files
-        .iter()
-        .flat_map(|file| {
-            let within = if file.module == ["lib"] { &[][..] } else { &*file.module };
-            file.scanned.test_modules.iter().map(move |name| [within, std::slice::from_ref(name)].concat())
-        })
-        .collect();
-    let is_for_tests = |file: &SourceFile| (1..=file.module.len()).any(|length| for_tests.contains(&file.module[..length]));
-    files.into_iter().filter(|file| !is_for_tests(file)).collect()
+    let inside = |path: &PathBuf| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+    let mut found: Vec<_> = paths.iter().map(|path| (module(&inside(path)), inside(path), path)).collect();
+    // A module is read before those that it declares.
+    found.sort_by_key(|(module, inside, _)| (*module != ["lib"], module.len(), inside.clone()));
+    let (mut files, mut for_tests) = (Vec::new(), BTreeSet::new());
+    for (module, inside, path) in found {
+        if (1..=module.len()).any(|length| for_tests.contains(&module[..length])) {
+            continue;
+        }
+        let source = fs::read_to_string(path).expect("a source file can be read");
+        let scanned = scan(&source, &module);
+        let within = if module == ["lib"] { &[][..] } else { &*module };
+        for_tests.extend(scanned.test_modules.iter().map(|name| [within, std::slice::from_ref(name)].concat()));
+        files.push(SourceFile { shown: format!("src/{inside}"), module, scanned });
+    }
+    files
 }
 
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) {

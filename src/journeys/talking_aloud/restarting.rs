@@ -5,6 +5,7 @@ use super::*;
 use crate::actors::calls::shutdown::shut_down;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::id::Seq;
+use crate::simulation::rounds;
 
 const TEXT: &str = "Hello there. It is good to hear you.";
 /// What people and platforms need to be in a call again.
@@ -49,7 +50,7 @@ fn spoken(text: &str) -> Vec<(String, String)> {
 #[tokio::test(start_paused = true)]
 async fn a_restart_within_three_seconds_of_a_question_costs_no_answer() {
     for is_orderly in [true, false] {
-        for tenths in (0..30).step_by(3) {
+        for tenths in (0..30).step_by(rounds(6, 3) as usize) {
             let (world, ana) = asked().await;
             ana.listen(&world, f64::from(tenths) / 10.0).await;
 
