@@ -325,7 +325,7 @@ pub struct Conversation {
     filtered: Filtered,
     #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
     acknowledgements: Acknowledgements,
-    #[serde(default, skip_serializing_if = "ByHand::is_default")]
+    #[serde(default, skip_serializing_if = "ByHand::is_default", rename = "chosen")]
     by_hand: ByHand,
     #[serde(flatten)]
     announced: Announced,

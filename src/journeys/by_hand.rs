@@ -89,6 +89,23 @@ async fn everybody_once_goes_on_after_a_restart_in_its_middle() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_who_is_chosen_during_everybody_once_speaks_next_also_after_a_message_ends_that() {
+    let world = quiet_room(json!({})).await;
+    world.main.set_delay(Duration::from_secs(5));
+    world.say(SALON, "What do you all think?").await;
+    choose(&world, json!({ "everybody": true })).await.unwrap();
+    world.pass(2.0).await;
+
+    choose(&world, json!({ "companion": "cleo" })).await.unwrap();
+    world.say_with(SALON, json!({ "from": "Ben", "text": "Bruno is out." })).await;
+    world.pass(600.0).await;
+
+    let owed = world.recorded(SALON, "respond").await;
+    let speakers: Vec<_> = owed.iter().map(|reply| reply["companion"].as_str().unwrap()).collect();
+    assert_eq!(speakers, ["aria", "cleo"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_person_who_may_be_at_risk_is_not_answered_by_hand() {
     let world = quiet_room(json!({})).await;
     world.say(SALON, "I want to kill myself.").await;
