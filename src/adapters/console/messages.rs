@@ -264,7 +264,8 @@ pub(super) async fn import(
     let (most_chars, mut hasher) = (console.settings.max_text_chars, DefaultHasher::new());
     hasher.write(&file);
     let id = format!("{:016x}", hasher.finish());
-    let read = move || cards::read_chat(&file, most_chars, &TimeZone::UTC).map_err(not_a_chat);
+    let user = from.clone();
+    let read = move || cards::read_chat(&file, user.as_deref(), most_chars, &TimeZone::UTC).map_err(not_a_chat);
     let Chat { messages, left_out, unreadable, cut } = off_thread(read).await?;
     drop(place);
     let author = |by, name: String| match by {
