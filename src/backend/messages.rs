@@ -47,6 +47,8 @@ use crate::ports::store::Write;
 const WAKE_TRIES: u32 = 40;
 const WAKE_PAUSE: Duration = Duration::from_millis(50);
 /// The longest voice note that is recorded on the page. The browser ends it a little earlier.
+/// How often a message of an import is handed to a channel that is busy.
+const IMPORT_TRIES: u32 = 60;
 const LONGEST_RECORDED: Duration = Duration::from_secs(125);
 
 /// The kind of a message that nobody says.
@@ -257,6 +259,8 @@ impl MessageService for ActorBackend {
         let prefix = format!("import/{id}/");
         if newest.is_some_and(|newest| newest.id.is_none_or(|id| !id.starts_with(&prefix))) {
             return Err(Refused::conflict(Detail::of("refusals.not_empty", json!({ "room": self.name_of(room) }))));
+        // Of two imports at once, the second one finds the room not empty.
+        let _lock = self.context.rewrite_locks.lock(&channel_key).await;
         }
         let (memberships, channel) = (&self.context.memberships, &channel_key.channel);
         let names = memberships.names(&channel_key.guild);
@@ -274,8 +278,9 @@ impl MessageService for ActorBackend {
             let event = Event::Said { message, reply_to: None, reply: None, said_at };
             loop {
                 match self.accept(&channel_key, event.clone(), Some(id.clone())).await {
-                    // The channel reads them more slowly than they come.
-                    Err(Refused::TooMany { retry_after, .. }) => tokio::time::sleep(retry_after).await,
+                    // The channel reads them more slowly than they come. If it reads none for too long, the same import continues later.
+                    Err(Refused::TooMany { retry_after, .. }) if tries.next().is_some() => tokio::time::sleep(retry_after).await,
+            let mut tries = 1..IMPORT_TRIES;
                     accepted => break accepted.map(drop)?,
                 }
             }

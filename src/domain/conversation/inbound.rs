@@ -20,6 +20,7 @@ impl Conversation {
     /// Applies a message. A statement may fulfil an owed reply.
     pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
         if entry.message.background {
+            self.replaceable = None;
             drop(self.push_declined(entry, world));
             return;
         }
