@@ -32,6 +32,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::redaction::is_redacted;
 use crate::ports::audio::RecordingRefused;
+use crate::ports::backend::guest_service::{Amount, GuestService as _, Visit};
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{
     Choice, Chosen, Drafted, Drafting, Edit, Greeting, HistoryQuery, ImportedMessage, LeftOut, Words,
@@ -46,9 +47,9 @@ use crate::ports::store::Write;
 /// How often, and after which pause, a sleeping channel is looked for once it was woken.
 const WAKE_TRIES: u32 = 40;
 const WAKE_PAUSE: Duration = Duration::from_millis(50);
-/// The longest voice note that is recorded on the page. The browser ends it a little earlier.
 /// How often a message of an import is handed to a channel that is busy.
 const IMPORT_TRIES: u32 = 60;
+/// The longest voice note that is recorded on the page. The browser ends it a little earlier.
 const LONGEST_RECORDED: Duration = Duration::from_secs(125);
 
 /// The kind of a message that nobody says.
@@ -183,7 +184,7 @@ impl MessageService for ActorBackend {
         Ok(Chosen { seq, companions, left_out })
     }
 
-    async fn draft(&self, room: &RoomId, drafting: Drafting) -> Result<Drafted, Refused> {
+    async fn draft(&self, room: &RoomId, drafting: Drafting, visit: Option<&Visit>) -> Result<Drafted, Refused> {
         let (channel_key, membership) = self.room_of(room)?;
         let Drafting { companion, from } = drafting;
         if !membership.companions.contains(&companion) || membership.is_external(&companion) {
@@ -199,6 +200,9 @@ impl MessageService for ActorBackend {
         }
         if is_over_budget {
             return Err(Refused::conflict(Detail::key("refusals.chosen_over_limit")));
+        }
+        if let Some(visit) = visit {
+            self.consume_quota(visit, Amount::Message).await?;
         }
         let (sender, answer) = oneshot::channel();
         let draft = ChannelMessage::Draft { companion, person: from, reply: RpcReplyPort::from(sender) };
@@ -255,12 +259,12 @@ impl MessageService for ActorBackend {
     async fn import(&self, room: &RoomId, chat: Vec<ImportedMessage>, id: &str) -> Result<usize, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
+        // Of two imports at once, the second one finds the room not empty.
+        let _lock = self.context.rewrite_locks.lock(&channel_key).await;
         let newest = self.history(room, HistoryQuery { after: None, before: None, limit: 1 }).await?.messages.pop();
         let prefix = format!("import/{id}/");
         if newest.is_some_and(|newest| newest.id.is_none_or(|id| !id.starts_with(&prefix))) {
             return Err(Refused::conflict(Detail::of("refusals.not_empty", json!({ "room": self.name_of(room) }))));
-        // Of two imports at once, the second one finds the room not empty.
-        let _lock = self.context.rewrite_locks.lock(&channel_key).await;
         }
         let (memberships, channel) = (&self.context.memberships, &channel_key.channel);
         let names = memberships.names(&channel_key.guild);
@@ -276,11 +280,11 @@ impl MessageService for ActorBackend {
             let message = Message { id: Some(id.clone()), kind, background: true, ..Message::new(from, text) };
             let said_at = at.filter(|at| *at < now);
             let event = Event::Said { message, reply_to: None, reply: None, said_at };
+            let mut tries = 1..IMPORT_TRIES;
             loop {
                 match self.accept(&channel_key, event.clone(), Some(id.clone())).await {
                     // The channel reads them more slowly than they come. If it reads none for too long, the same import continues later.
                     Err(Refused::TooMany { retry_after, .. }) if tries.next().is_some() => tokio::time::sleep(retry_after).await,
-            let mut tries = 1..IMPORT_TRIES;
                     accepted => break accepted.map(drop)?,
                 }
             }

@@ -405,11 +405,11 @@ async fn a_draft_is_for_the_person_and_on_no_record() {
     let before = world.journal(&channel_key(LOBBY)).await;
     let drafting = |companion: &str| Drafting { companion: companion.into(), from: "Ana".into() };
 
-    let drafted = world.backend.messages.draft(&room(LOBBY), drafting("aria")).await.unwrap();
+    let drafted = world.backend.messages.draft(&room(LOBBY), drafting("aria"), None).await.unwrap();
     world.pass(1.0).await;
-    let unknown = world.backend.messages.draft(&room(LOBBY), drafting("bruno")).await;
+    let unknown = world.backend.messages.draft(&room(LOBBY), drafting("bruno"), None).await;
 
-    assert_eq!(drafted.text, "Is there a train?");
+    assert_eq!(&*drafted.text, "Is there a train?");
     assert_eq!(world.journal(&channel_key(LOBBY)).await, before);
     let prompt = newest_prompt(&world);
     assert!(prompt.contains("write what Ana could say next"), "{prompt}");

@@ -190,7 +190,7 @@ impl Actor for Reply {
             writing.finish(text, outcome.result.as_ref().is_ok_and(Answer::is_cut));
         }
         let text = match text {
-            Ok(words) => moderated(words, reply).await,
+            Ok(words) => moderated(words, &reply.companion, &reply.channel_key, &reply.context).await,
             Err(code) => Err(code.into()),
         };
         if text.is_ok() {
@@ -241,10 +241,15 @@ fn continued(text: &str, more: &str) -> String {
 }
 
 /// Sends a statement to the moderation service. Returns its text, or why it is not posted.
-async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure> {
-    let Some(moderation) = &reply.context.moderation else { return Ok(words.into()) };
-    let (guild, channel) = (Plain(reply.channel_key.guild.as_str()), Plain(reply.channel_key.channel.as_str()));
-    let companion = Plain(reply.companion.as_str());
+pub(super) async fn moderated(
+    words: String,
+    companion: &CompanionId,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) -> Result<Arc<str>, Failure> {
+    let Some(moderation) = &context.moderation else { return Ok(words.into()) };
+    let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
+    let companion = Plain(companion.as_str());
     match moderation.refusal_of(&words, MODERATION_TIMEOUT).await {
         Ok(None) => Ok(words.into()),
         Ok(Some(category)) => {
@@ -252,7 +257,7 @@ async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure
             Err(Failure { category: Some(category), ..MODERATED.into() })
         }
         Err(error) => {
-            let fails = reply.context.in_force().safety.moderation_fails;
+            let fails = context.in_force().safety.moderation_fails;
             // The full error may quote the statement.
             let error = error.code();
             tracing::warn!(%guild, %channel, %companion, error, ?fails, "the moderation request failed");

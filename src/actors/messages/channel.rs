@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ractor::{ActorId, RpcReplyPort};
 
-use super::companion::{Begun, Replaced};
+use super::companion::Begun;
 use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
@@ -73,7 +73,7 @@ pub enum ChannelMessage {
         outcome: Box<Outcome>,
     },
     /// Write a draft of a message by this person. Nothing of it is on record but its usage. Answered with the text, or a stable error code.
-    Draft { companion: CompanionId, person: Arc<str>, reply: RpcReplyPort<Result<String, Arc<str>>> },
+    Draft { companion: CompanionId, person: Arc<str>, reply: RpcReplyPort<Result<Arc<str>, Arc<str>>> },
     /// A statement was posted on a platform, or could not be.
     Delivered { ticket: Ticket, delivered: Box<Delivered> },
     /// A delivery's actor has ended. All of its messages came before this one.

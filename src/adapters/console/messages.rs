@@ -220,10 +220,8 @@ pub(super) async fn draft(
 ) -> Result<Answer<Drafted>, Problem> {
     validation::companion_id("companion", drafting.companion.as_str())?;
     drafting.from = caller.speaker(&room, validation::name("from", &drafting.from)?, &console)?;
-    if let Some(visit) = caller.in_room(&room, &console)? {
-        console.backend()?.guests.consume_quota(visit, Amount::Message).await?;
-    }
-    Ok(Answer(console.backend()?.messages.draft(&room, drafting).await?))
+    let visit = caller.in_room(&room, &console)?;
+    Ok(Answer(console.backend()?.messages.draft(&room, drafting, visit).await?))
 }
 
 /// `POST /api/rooms/{room}/greeting`
