@@ -240,9 +240,9 @@ impl Actor for Channel {
             ChannelMessage::Speak { from, message_id, text, reply } => state.external_statement(from, &message_id, text, reply),
             // Replies and their deliveries (`statements.rs`).
             ChannelMessage::SentenceWritten { ticket, text } => state.step(Input::SentenceWritten { ticket, text }),
-            ChannelMessage::ReplyEnded { ticket, text, replaced, asked, outcome } => {
+            ChannelMessage::ReplyEnded { ticket, text, written, asked, outcome } => {
                 state.note_filter(&asked, &outcome);
-                state.reply_ended(ticket, text, replaced, &asked.newest(), &outcome);
+                state.reply_ended(ticket, text, written, &asked.newest(), &outcome);
             }
             ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),

@@ -58,6 +58,8 @@ async fn another_statement_takes_the_place_of_the_newest_one() {
     assert_eq!((&responds[1]["again"], &responds[1]["messages"]), (&json!(statement), &json!([QUESTION])));
     let prompt = world.main.asked.lock()[1].user().into_owned();
     assert!(prompt.contains(QUESTION) && !prompt.contains("It is far."), "{prompt}");
+    let kept = world.backend.records.prompt(&room(LOBBY), newest(&world).await).await;
+    assert!(kept.is_ok_and(|kept| kept.messages.iter().any(|message| *message.text == *prompt)));
     let why = world.why(LOBBY, Some("aria"), None).await.unwrap();
     let story: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
     assert!(story.iter().any(|text| text.contains("pressed “Replace this answer”")), "{story:#?}");
@@ -143,8 +145,6 @@ async fn a_statement_that_the_platform_keeps_stays_on_record() {
     assert_eq!(platform.posted().len(), 3);
 }
 
-#[tokio::test(start_paused = true)]
-async fn only_who_was_answered_may_ask_for_another_answer() {
 /// The fates of two deletions that succeed, and of a part that is sent only half a minute later.
 fn sent_late() -> [Fate; 3] {
     let later = NotSent::Later { after: Some(Duration::from_secs(30)), detail: "for a test".into() };
@@ -260,6 +260,8 @@ async fn a_scene_after_a_statement_leaves_it_as_it_is() {
     assert!(detail.starts_with("only a companion’s message after which nobody has said more"), "{detail}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn only_who_was_answered_may_ask_for_another_answer() {
     let (world, statement) = answered(json!({})).await;
     let by = async |person: &str| world.backend.messages.try_again(&room(LOBBY), statement, Some(&person.into())).await;
 

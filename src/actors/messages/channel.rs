@@ -19,6 +19,7 @@ use crate::domain::note::Note;
 use crate::domain::notice::Owed;
 use crate::domain::vote::State as Ballot;
 use crate::journal::reader::{ReadError, Restored};
+use crate::journal::record::Written;
 use crate::ports::language_model::LazyRequest;
 
 pub enum ChannelMessage {
@@ -68,7 +69,8 @@ pub enum ChannelMessage {
     ReplyEnded {
         ticket: Ticket,
         text: Result<Arc<str>, Failure>,
-        replaced: Replaced,
+        /// Which statement's place it takes.
+        written: Written,
         asked: Arc<LazyRequest>,
         outcome: Box<Outcome>,
     },
@@ -193,6 +195,6 @@ pub struct Delivered {
     pub error: Option<&'static str>,
     /// The disclosure that was certainly posted with the statement, and the platform's id of the part that contained it.
     pub disclosed: Option<(Owed, Arc<str>)>,
-    /// The platform did not delete the statement that this one replaces. It stays on record.
-    pub keeps_former: bool,
+    /// How it was written. It takes no other statement's place if the platform did not delete that one, which stays on record.
+    pub written: Written,
 }
