@@ -819,8 +819,11 @@ impl State {
             return;
         }
         let now = self.channel.machine_time();
-        let is_over_budget = self.world.with(&self.channel, |world| world.is_over_budget(now));
-        let inspection = Inspection { conversation: self.conversation.clone(), since: self.traces.since(), is_over_budget };
+        let (used_up, over_addresses) = self.world.with(&self.channel, |world| {
+            (world.exhausted_statement_budget(now), world.ledger.over_addresses(now, world.rules.gate))
+        });
+        let (conversation, since) = (self.conversation.clone(), self.traces.since());
+        let inspection = Inspection { conversation, since, used_up, over_addresses };
         // The caller may have stopped waiting.
         let _ = reply.send(Box::new(inspection));
     }

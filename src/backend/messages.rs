@@ -142,7 +142,7 @@ impl MessageService for ActorBackend {
         let (channel_key, membership) = self.room_of(room)?;
         self.check_writable(room)?;
         let Choice { companion, everybody, by } = choice;
-        let Inspection { conversation, is_over_budget, .. } = self.current_state(&channel_key).await?.inspection;
+        let Inspection { conversation, used_up, over_addresses, .. } = self.current_state(&channel_key).await?.inspection;
         let helps_at_risk = self.context.in_force().safety.crisis;
         let check = |companion: &CompanionId| {
             if self.context.memberships.excludes(&membership, companion) {
@@ -175,10 +175,10 @@ impl MessageService for ActorBackend {
         if companions.is_empty() {
             return Err(Refused::conflict(Detail::key("refusals.nobody_chosen")));
         }
-        if is_over_budget {
+        let by = by.as_deref().map(PersonId::from);
+        if used_up.is_some() || by.as_ref().is_some_and(|by| over_addresses.contains(by)) {
             return Err(Refused::conflict(Detail::key("refusals.chosen_over_limit")));
         }
-        let by = by.as_deref().map(PersonId::from);
         let event = Event::Chosen { companions: companions.clone(), everybody, by };
         let seq = self.accept(&channel_key, event, None).await?.seq;
         Ok(Chosen { seq, companions, left_out })
@@ -194,11 +194,11 @@ impl MessageService for ActorBackend {
             return Err(Refused::conflict(self.adults_only(&companion)));
         }
         let channel = self.running(&channel_key).await?;
-        let Inspection { conversation, is_over_budget, .. } = self.current_state(&channel_key).await?.inspection;
+        let Inspection { conversation, used_up, .. } = self.current_state(&channel_key).await?.inspection;
         if conversation.check_chosen(&companion, self.context.in_force().safety.crisis) == Err(NotChosen::AtRisk) {
             return Err(Refused::conflict(Detail::key(NotChosen::AtRisk.text())));
         }
-        if is_over_budget {
+        if used_up.is_some() {
             return Err(Refused::conflict(Detail::key("refusals.chosen_over_limit")));
         }
         if let Some(visit) = visit {

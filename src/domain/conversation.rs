@@ -252,13 +252,8 @@ pub struct World<'a> {
 }
 
 impl World<'_> {
-    /// Whether a budget forbids further statements in the guild.
-    pub fn is_over_budget(&mut self, now: Moment) -> bool {
-        self.exhausted_statement_budget(now).is_some()
-    }
-
     /// The used-up budget that forbids further statements in the guild. None if there is budget left.
-    fn exhausted_statement_budget(&mut self, now: Moment) -> Option<UsedUp> {
+    pub fn exhausted_statement_budget(&mut self, now: Moment) -> Option<UsedUp> {
         let statements = self.ledger.refuses_statement(now, self.rules.gate);
         UsedUp::last_of(statements.into_iter().chain(self.exhausted_token_budget(now)))
     }

@@ -61,13 +61,34 @@ async fn what_forbids_a_companion_to_speak_is_said_and_holds() {
     let everybody = choose(&world, json!({ "everybody": true })).await.unwrap();
     world.pass(60.0).await;
     let over = conflict(&world, json!({ "companion": "bruno" })).await;
+    let used_up = world.state(SALON).await.used_up.map(|used_up| used_up.budget);
 
     assert!(paused.contains("is paused"), "{paused}");
     assert!(matches!(neither, Err(Refused::Invalid { .. })), "{neither:?}");
     assert!(matches!(unknown, Err(Refused::NotFound(_))), "{unknown:?}");
     assert_eq!(everybody.left_out.iter().map(|left| left.companion.as_str()).collect::<Vec<_>>(), ["cleo"]);
-    assert!(over.contains("used up a limit"), "{over}");
+    assert!(over.contains("used up a limit") && used_up == Some("guild_statements"), "{over} {used_up:?}");
     assert_eq!(world.history(SALON).await, lines(&[("Ana", "Hm."), ("aria", "I am aria.")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_choice_counts_as_an_address_of_the_person() {
+    let world = quiet_room(json!({ "gate": { "addresses_per_minute": 1 } })).await;
+    world.main.set_delay(Duration::from_secs(20));
+    world.say(SALON, "Hm.").await;
+    let choice = json!({ "companion": "bruno", "by": "Ana" });
+
+    let first = choose(&world, choice.clone()).await;
+    world.pass(5.0).await;
+    let second = choose(&world, json!({ "companion": "cleo", "by": "Ana" })).await;
+    let other = choose(&world, json!({ "companion": "cleo", "by": "Ben" })).await;
+    world.pass(100.0).await;
+    let later = choose(&world, choice).await;
+
+    assert!(
+        first.is_ok() && matches!(second, Err(Refused::Conflict(_))) && other.is_ok() && later.is_ok(),
+        "{second:?} {later:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Messages to a channel, and the answer to its inspection.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use ractor::{ActorId, RpcReplyPort};
@@ -9,10 +9,11 @@ use super::companion::Begun;
 use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
+use crate::domain::budget::UsedUp;
 use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::{Failure, NotesTaken, Recorded};
 use crate::domain::filter::Finding;
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
 use crate::domain::message::Untranscribed;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
@@ -161,8 +162,10 @@ pub struct Inspection {
     pub conversation: Conversation,
     /// When each question and reply in flight began.
     pub since: HashMap<Ticket, Moment>,
-    /// Whether a budget of the guild forbids further statements. False if the channel is not running.
-    pub is_over_budget: bool,
+    /// The used-up budget that forbids further statements in the guild. None if the channel is not running.
+    pub used_up: Option<UsedUp>,
+    /// The people of the guild who may not address companions for now. Empty if the channel is not running.
+    pub over_addresses: BTreeSet<PersonId>,
 }
 
 /// Why a channel cannot continue from its journal.
