@@ -240,9 +240,9 @@ impl Actor for Channel {
             ChannelMessage::Speak { from, message_id, text, reply } => state.external_statement(from, &message_id, text, reply),
             // Replies and their deliveries (`statements.rs`).
             ChannelMessage::SentenceWritten { ticket, text } => state.step(Input::SentenceWritten { ticket, text }),
-            ChannelMessage::ReplyEnded { ticket, text, replaced, asked, outcome } => {
+            ChannelMessage::ReplyEnded { ticket, text, written, asked, outcome } => {
                 state.note_filter(&asked, &outcome);
-                state.reply_ended(ticket, text, replaced, &asked.newest(), &outcome);
+                state.reply_ended(ticket, text, written, &asked.newest(), &outcome);
             }
             ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),
@@ -819,8 +819,11 @@ impl State {
             return;
         }
         let now = self.channel.machine_time();
-        let is_over_budget = self.world.with(&self.channel, |world| world.is_over_budget(now));
-        let inspection = Inspection { conversation: self.conversation.clone(), since: self.traces.since(), is_over_budget };
+        let (used_up, over_addresses) = self.world.with(&self.channel, |world| {
+            (world.exhausted_statement_budget(now), world.ledger.over_addresses(now, world.rules.gate))
+        });
+        let (conversation, since) = (self.conversation.clone(), self.traces.since());
+        let inspection = Inspection { conversation, since, used_up, over_addresses };
         // The caller may have stopped waiting.
         let _ = reply.send(Box::new(inspection));
     }

@@ -82,6 +82,7 @@ impl GuestService for ActorBackend {
             changed.insert(id);
             (view, changed)
         });
+        self.clear_descriptions(room).await?;
         let view = added.await?.ok_or_else(|| {
             Refused::conflict(Detail::of(
                 "refusals.too_many_invitations",
@@ -111,7 +112,7 @@ impl GuestService for ActorBackend {
             (is_known, BTreeSet::from_iter(is_known.then_some(id)))
         });
         if revoked.await? {
-            Ok(())
+            self.clear_descriptions(room).await
         } else {
             Err(Refused::not_found(Detail::of("refusals.no_such_invitation", json!({ "room": self.name_of(room) }))))
         }
@@ -125,9 +126,7 @@ impl GuestService for ActorBackend {
             (is_known, BTreeSet::from_iter(is_known.then_some(id)))
         });
         let is_known = removed.await?;
-        if is_known {
-            self.describe(room, &PersonId::from(name), None).await?;
-        }
+        self.clear_descriptions(room).await?;
         let gone =
             || Refused::not_found(Detail::of("refusals.no_such_guest", json!({ "name": name, "room": self.name_of(room) })));
         is_known.then_some(()).ok_or_else(gone)
@@ -210,7 +209,7 @@ impl GuestService for ActorBackend {
         let left = change(&self.context, move |all| ((), all.leave(&cookie, now).into_iter().collect()));
         left.await?;
         match RoomId::of(&visit.channel) {
-            Some(room) => self.describe(&room, &PersonId::from(&*visit.name), None).await,
+            Some(room) => self.clear_descriptions(&room).await,
             None => Ok(()),
         }
     }
@@ -257,6 +256,17 @@ impl ActorBackend {
             (!changed.is_empty(), changed)
         });
         forgotten.await.map_err(Refused::from)
+    }
+
+    /// Removes what guests whose visits have ended wrote of themselves.
+    async fn clear_descriptions(&self, room: &RoomId) -> Result<(), Refused> {
+        let (channel, now) = (room.channel(), self.context.clock.now());
+        let described = self.context.memberships.described(&channel);
+        let former = self.context.guests.read(|all| all.former(&channel, now));
+        for person in described.into_keys().filter(|person| former.contains(person.as_shared())) {
+            self.describe(room, &person, None).await?;
+        }
+        Ok(())
     }
 
     /// The models' usage, up to this moment, in the room of a visit for the guest who used something last.

@@ -100,6 +100,7 @@ impl MaintenanceService for ActorBackend {
                 self.accept(&channel_key, Event::deleted(vec![old.seq]), None).await?;
                 // Redacting the message closes its dead letter, too.
                 let redacted = vec![redact(&old)];
+                self.context.forget_words(&channel_key);
                 return redact_messages(&self.context, &channel_key, &[old.seq], redacted, Vec::new())
                     .await
                     .map_err(Refused::from);

@@ -32,6 +32,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::redaction::is_redacted;
 use crate::ports::audio::RecordingRefused;
+use crate::ports::backend::guest_service::{Amount, GuestService as _, Visit};
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{
     Choice, Chosen, Drafted, Drafting, Edit, Greeting, HistoryQuery, ImportedMessage, LeftOut, Words,
@@ -46,6 +47,8 @@ use crate::ports::store::Write;
 /// How often, and after which pause, a sleeping channel is looked for once it was woken.
 const WAKE_TRIES: u32 = 40;
 const WAKE_PAUSE: Duration = Duration::from_millis(50);
+/// How often a message of an import is handed to a channel that is busy.
+const IMPORT_TRIES: u32 = 60;
 /// The longest voice note that is recorded on the page. The browser ends it a little earlier.
 const LONGEST_RECORDED: Duration = Duration::from_secs(125);
 
@@ -139,7 +142,7 @@ impl MessageService for ActorBackend {
         let (channel_key, membership) = self.room_of(room)?;
         self.check_writable(room)?;
         let Choice { companion, everybody, by } = choice;
-        let Inspection { conversation, is_over_budget, .. } = self.current_state(&channel_key).await?.inspection;
+        let Inspection { conversation, used_up, over_addresses, .. } = self.current_state(&channel_key).await?.inspection;
         let helps_at_risk = self.context.in_force().safety.crisis;
         let check = |companion: &CompanionId| {
             if self.context.memberships.excludes(&membership, companion) {
@@ -172,16 +175,16 @@ impl MessageService for ActorBackend {
         if companions.is_empty() {
             return Err(Refused::conflict(Detail::key("refusals.nobody_chosen")));
         }
-        if is_over_budget {
+        let by = by.as_deref().map(PersonId::from);
+        if used_up.is_some() || by.as_ref().is_some_and(|by| over_addresses.contains(by)) {
             return Err(Refused::conflict(Detail::key("refusals.chosen_over_limit")));
         }
-        let by = by.as_deref().map(PersonId::from);
         let event = Event::Chosen { companions: companions.clone(), everybody, by };
         let seq = self.accept(&channel_key, event, None).await?.seq;
         Ok(Chosen { seq, companions, left_out })
     }
 
-    async fn draft(&self, room: &RoomId, drafting: Drafting) -> Result<Drafted, Refused> {
+    async fn draft(&self, room: &RoomId, drafting: Drafting, visit: Option<&Visit>) -> Result<Drafted, Refused> {
         let (channel_key, membership) = self.room_of(room)?;
         let Drafting { companion, from } = drafting;
         if !membership.companions.contains(&companion) || membership.is_external(&companion) {
@@ -191,12 +194,15 @@ impl MessageService for ActorBackend {
             return Err(Refused::conflict(self.adults_only(&companion)));
         }
         let channel = self.running(&channel_key).await?;
-        let Inspection { conversation, is_over_budget, .. } = self.current_state(&channel_key).await?.inspection;
+        let Inspection { conversation, used_up, .. } = self.current_state(&channel_key).await?.inspection;
         if conversation.check_chosen(&companion, self.context.in_force().safety.crisis) == Err(NotChosen::AtRisk) {
             return Err(Refused::conflict(Detail::key(NotChosen::AtRisk.text())));
         }
-        if is_over_budget {
+        if used_up.is_some() {
             return Err(Refused::conflict(Detail::key("refusals.chosen_over_limit")));
+        }
+        if let Some(visit) = visit {
+            self.consume_quota(visit, Amount::Message).await?;
         }
         let (sender, answer) = oneshot::channel();
         let draft = ChannelMessage::Draft { companion, person: from, reply: RpcReplyPort::from(sender) };
@@ -253,6 +259,8 @@ impl MessageService for ActorBackend {
     async fn import(&self, room: &RoomId, chat: Vec<ImportedMessage>, id: &str) -> Result<usize, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
+        // Of two imports at once, the second one finds the room not empty.
+        let _lock = self.context.rewrite_locks.lock(&channel_key).await;
         let newest = self.history(room, HistoryQuery { after: None, before: None, limit: 1 }).await?.messages.pop();
         let prefix = format!("import/{id}/");
         if newest.is_some_and(|newest| newest.id.is_none_or(|id| !id.starts_with(&prefix))) {
@@ -272,10 +280,11 @@ impl MessageService for ActorBackend {
             let message = Message { id: Some(id.clone()), kind, background: true, ..Message::new(from, text) };
             let said_at = at.filter(|at| *at < now);
             let event = Event::Said { message, reply_to: None, reply: None, said_at };
+            let mut tries = 1..IMPORT_TRIES;
             loop {
                 match self.accept(&channel_key, event.clone(), Some(id.clone())).await {
-                    // The channel reads them more slowly than they come.
-                    Err(Refused::TooMany { retry_after, .. }) => tokio::time::sleep(retry_after).await,
+                    // The channel reads them more slowly than they come. If it reads none for too long, the same import continues later.
+                    Err(Refused::TooMany { retry_after, .. }) if tries.next().is_some() => tokio::time::sleep(retry_after).await,
                     accepted => break accepted.map(drop)?,
                 }
             }

@@ -27,7 +27,7 @@ use crate::ports::backend::room::{
 };
 use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::stamp::{Stamp, rfc3339};
-use crate::ports::backend::state::{Episode, FilteredMessage, RepetitionState, RoomState};
+use crate::ports::backend::state::{Episode, FilteredMessage, RepetitionState, RoomState, UsedUpBudget};
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::inbound_events::ChannelRef;
 use crate::settings::companion::Overrides;
@@ -267,6 +267,7 @@ impl RoomService for ActorBackend {
             episode: episode.map(|episode| Episode { began_at: episode.began_at.into() }),
             filtered: filtered.collect(),
             kept_away: out_of_service,
+            used_up: inspection.used_up.map(UsedUpBudget::from),
             at: now.into(),
         })
     }

@@ -1,6 +1,6 @@
 //! The current state of a room.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::ActorBackend;
@@ -52,7 +52,7 @@ impl ActorBackend {
             // If the switchboard is being restarted, nothing is lost: accepted events are pending.
             let _ = switchboard.cast(SwitchboardMessage::Wake(channel_key.guild.clone(), channel_key.channel.clone()));
         }
-        let inspection = Inspection { conversation, since: HashMap::new(), is_over_budget: false };
+        let inspection = Inspection { conversation, since: HashMap::new(), used_up: None, over_addresses: BTreeSet::new() };
         Ok(CurrentState { inspection, out_of_service, is_incomplete: wrong.is_some() })
     }
 

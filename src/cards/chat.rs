@@ -64,11 +64,11 @@ pub enum NotAChat {
     TooMany,
 }
 
-/// Reads a chat. A text has at most `most_chars` characters. Times without a time zone are in `zone`.
+/// Reads a chat. `user` is the name for the person of the chat, instead of the one in the file. A text has at most `most_chars` characters. Times without a time zone are in `zone`.
 ///
 /// # Errors
 /// Returns an error if the file has no messages, or too many.
-pub fn read_chat(bytes: &[u8], most_chars: usize, zone: &TimeZone) -> Result<Chat, NotAChat> {
+pub fn read_chat(bytes: &[u8], user: Option<&str>, most_chars: usize, zone: &TimeZone) -> Result<Chat, NotAChat> {
     let text = std::str::from_utf8(bytes).map_err(|_| NotAChat::NotText)?;
     let (mut chat, mut names) = (Chat::default(), ["User".to_owned(), "Character".to_owned()]);
     for line in text.trim_start_matches('\u{feff}').lines().filter(|line| !line.trim().is_empty()) {
@@ -104,9 +104,10 @@ pub fn read_chat(bytes: &[u8], most_chars: usize, zone: &TimeZone) -> Result<Cha
             (false, true) => By::User,
             (false, false) => By::Character,
         };
-        let [user, character] = &names;
+        let [in_file, character] = &names;
+        let user = user.unwrap_or(in_file);
         let usual = if by == By::Character { character } else { user };
-        let name = Some(one_line(of("name"), MOST_NAME)).filter(|name| !name.is_empty()).unwrap_or_else(|| usual.clone());
+        let name = Some(one_line(of("name"), MOST_NAME)).filter(|name| !name.is_empty()).unwrap_or_else(|| usual.to_owned());
         let speaker = if by == By::Character { &name } else { character };
         let words = words.replace("\r\n", "\n").replace("{{user}}", user).replace("{{char}}", speaker);
         let words: String = words.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
@@ -142,7 +143,16 @@ mod tests {
     use super::*;
 
     fn read(lines: &str) -> Result<Chat, NotAChat> {
-        read_chat(lines.as_bytes(), 20, &TimeZone::UTC)
+        read_chat(lines.as_bytes(), None, 20, &TimeZone::UTC)
+    }
+
+    #[test]
+    fn another_name_for_the_person_counts_in_the_texts_too() {
+        let lines = "{\"user_name\":\"Ana\",\"character_name\":\"Mira\"}\n{\"mes\":\"Hi {{user}}.\"}";
+
+        let chat = read_chat(lines.as_bytes(), Some("Zoe"), 20, &TimeZone::UTC).unwrap();
+
+        assert_eq!(chat.messages[0].text, "Hi Zoe.");
     }
 
     #[test]
@@ -177,6 +187,6 @@ mod tests {
 
         assert_eq!(read("{\"user_name\":\"Ana\"}\nno\n"), Err(NotAChat::NoMessages));
         assert_eq!(read(&many), Err(NotAChat::TooMany));
-        assert_eq!(read_chat(&[0xff, 0xfe], 20, &TimeZone::UTC), Err(NotAChat::NotText));
+        assert_eq!(read_chat(&[0xff, 0xfe], None, 20, &TimeZone::UTC), Err(NotAChat::NotText));
     }
 }

@@ -70,7 +70,7 @@ pub fn chats() -> Vec<Vec<u8>> {
 }
 
 pub fn chat(bytes: &[u8]) {
-    match read_chat(bytes, 100, &TimeZone::UTC) {
+    match read_chat(bytes, None, 100, &TimeZone::UTC) {
         Ok(chat) => {
             assert!((1..=MOST_MESSAGES).contains(&chat.messages.len()));
             for message in &chat.messages {

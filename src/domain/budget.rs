@@ -3,7 +3,7 @@
 
 mod sliding;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -177,6 +177,12 @@ impl Ledger {
         let too_many = addresses.len().checked_sub(policy.addresses_per_minute as usize)?;
         let free_at = addresses.get(too_many).map(|(at, ..)| *at + MINUTE);
         Some(UsedUp { budget: Budget::Addresses, free_at })
+    }
+
+    /// The people who may not address companions for now.
+    pub fn over_addresses(&mut self, at: Moment, policy: &Policy) -> BTreeSet<PersonId> {
+        let people: Vec<_> = self.addresses.keys().cloned().collect();
+        people.into_iter().filter(|person| self.refuses_address(person, at, policy).is_some()).collect()
     }
 
     /// The budget that refuses one more statement. `None` if it is allowed. Promised statements count as made now.

@@ -252,13 +252,8 @@ pub struct World<'a> {
 }
 
 impl World<'_> {
-    /// Whether a budget forbids further statements in the guild.
-    pub fn is_over_budget(&mut self, now: Moment) -> bool {
-        self.exhausted_statement_budget(now).is_some()
-    }
-
     /// The used-up budget that forbids further statements in the guild. None if there is budget left.
-    fn exhausted_statement_budget(&mut self, now: Moment) -> Option<UsedUp> {
+    pub fn exhausted_statement_budget(&mut self, now: Moment) -> Option<UsedUp> {
         let statements = self.ledger.refuses_statement(now, self.rules.gate);
         UsedUp::last_of(statements.into_iter().chain(self.exhausted_token_budget(now)))
     }
@@ -325,7 +320,7 @@ pub struct Conversation {
     filtered: Filtered,
     #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
     acknowledgements: Acknowledgements,
-    #[serde(default, skip_serializing_if = "ByHand::is_default")]
+    #[serde(default, skip_serializing_if = "ByHand::is_default", rename = "chosen")]
     by_hand: ByHand,
     #[serde(flatten)]
     announced: Announced,

@@ -446,6 +446,16 @@ impl Invitations {
         Some(id.clone())
     }
 
+    /// The names of a room's guests whose visits have ended.
+    pub fn former(&self, channel: &ChannelId, now: Moment) -> BTreeSet<Arc<str>> {
+        let guests = |is_here: bool| {
+            let of_room = self.0.values().filter(|one| one.channel == *channel);
+            let all = of_room.flat_map(|one| one.guests.iter().map(|guest| (one.is_open(now) && guest.left_at.is_none(), guest)));
+            all.filter(move |(is_in, _)| *is_in == is_here).map(|(_, guest)| guest.name.clone()).collect::<BTreeSet<_>>()
+        };
+        &guests(false) - &guests(true)
+    }
+
     /// Ends an invitation to this room, and the visits of its guests. Returns false if there is no such invitation.
     pub fn revoke(&mut self, channel: &ChannelId, id: &str, now: Moment) -> bool {
         let Some(invitation) = self.0.get_mut(id).filter(|one| one.channel == *channel) else { return false };

@@ -465,11 +465,12 @@ impl Message {
         (texts.len() > 1).then(|| Box::new(Versions { texts, standing }))
     }
 
-    /// Makes another version stand. Returns false if there is none with this index.
+    /// Makes another version stand. How it was written is not known any more. Returns false if there is none with this index.
     pub fn stand(&mut self, version: usize) -> bool {
         let Some(text) = self.versions.as_ref().and_then(|versions| versions.texts.get(version).cloned()) else { return false };
         self.versions.iter_mut().for_each(|versions| versions.standing = version);
         self.edit(text, &[]);
+        (self.recalled, self.files_of, self.lore) = Default::default();
         true
     }
 

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use code::{Block, blocks};
 pub(crate) use graphemes::may_break;
-use marked::{LENGTH, Marked, marked};
+use marked::{Marked, marked};
 
 /// The smallest limit. A smaller one has no room for the fences of a code block.
 const MIN_LIMIT: usize = 32;
@@ -21,7 +21,7 @@ const MIN_LIMIT: usize = 32;
 ///
 /// No part exceeds the limit, counted in UTF-16 code units. A text never has fewer code units than characters, so the limit also holds on platforms
 /// that count characters (Discord: 2,000 characters). A limit under 32 is raised to 32. A code block that spans several parts is closed at the end of
-/// each part, and opened again in the next, with its language. So is bold, underlined or struck-through text, and a spoiler. Parts with only white
+/// each part, and opened again in the next, with its language. So is bold, italic, underlined or struck-through text, and a spoiler. Parts with only white
 /// space are omitted.
 pub fn split(text: &str, limit_chars: usize) -> Vec<String> {
     let limit = limit_chars.max(MIN_LIMIT);
@@ -38,7 +38,7 @@ pub fn split(text: &str, limit_chars: usize) -> Vec<String> {
         if units(&text[at..]) > room {
             let window = at..at + bytes_within(&text[at..], room);
             let may_be_cut = marked.iter().filter(|marked| marked.start < window.end && window.start < marked.end);
-            room -= LENGTH * may_be_cut.map(|marked| marked.mark).collect::<BTreeSet<_>>().len();
+            room -= may_be_cut.map(|marked| marked.mark).collect::<BTreeSet<_>>().into_iter().map(str::len).sum::<usize>();
         }
         let end = outside_marks(end_of_part(text, at, room, &blocks), at, &marked);
         let closing = block_at(&blocks, end).or_else(|| blocks.last().filter(|block| block.is_unclosed && block.body_end == end));
@@ -53,8 +53,9 @@ pub fn split(text: &str, limit_chars: usize) -> Vec<String> {
         }
         at = end + dropped_space(&text[end..], block_at(&blocks, end).is_some());
         // Skip texts of which only the closing marks are left.
-        while marked.iter().any(|marked| marked.start <= end && marked.end == at) {
-            at += LENGTH + dropped_space(&text[at + LENGTH..], false);
+        while let Some(closing) = marked.iter().find(|marked| marked.start <= end && marked.end == at) {
+            at += closing.mark.len();
+            at += dropped_space(&text[at..], false);
         }
         // Only the closing fence is left of this block, and the block is already closed.
         if !closing.is_empty()
@@ -114,9 +115,10 @@ fn outside_marks(end: usize, at: usize, marked: &[Marked]) -> usize {
     let mut moved = end;
     // Before one opening mark there may be another.
     while let Some(before) = marked.iter().find_map(|marked| {
-        let opening = marked.start - LENGTH;
+        let opening = marked.start - marked.mark.len();
         let is_opening = opening < moved && moved <= marked.start;
-        is_opening.then_some(opening).or_else(|| (moved == marked.end + 1).then_some(marked.end))
+        let is_in_closing = marked.end < moved && moved < marked.end + marked.mark.len();
+        is_opening.then_some(opening).or_else(|| is_in_closing.then_some(marked.end))
     }) {
         moved = before;
     }

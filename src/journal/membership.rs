@@ -119,33 +119,9 @@ impl Membership {
     /// Without another one, it has no members.
     #[must_use]
     pub fn like(&self, other: Option<&Self>) -> Self {
-        let empty = Self::empty(self.guild.clone(), self.created_at);
-        let Self {
-            companions,
-            externals,
-            overrides,
-            paused,
-            language,
-            quiet_hours,
-            minors,
-            voice_notes,
-            words,
-            moved_in_again,
-            ..
-        } = other.unwrap_or(&empty).clone();
-        Self {
-            companions,
-            externals,
-            overrides,
-            paused,
-            language,
-            quiet_hours,
-            minors,
-            voice_notes,
-            words,
-            moved_in_again,
-            ..self.clone()
-        }
+        let Self { guild, within, stands_alone, described, configured, title, deleted_at, created_at, .. } = self.clone();
+        let other = other.cloned().unwrap_or_else(|| Self::empty(guild.clone(), created_at));
+        Self { guild, within, stands_alone, described, configured, title, deleted_at, created_at, ..other }
     }
 
     /// Whether this companion is external here.

@@ -310,13 +310,24 @@ pub struct OutboxRecord {
     /// found by this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
+    /// How the text was written.
+    #[serde(flatten)]
+    pub written: Written,
+    /// The disclosure below its last part that companions are AI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<NoticeRecord>,
+}
+
+/// How a statement was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
     /// Whether the text is incomplete, because the model reached its token limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
     /// The older messages that recall added to its prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<Recalled>,
-    /// The messages whose files were in the statement's prompt.
+    /// The messages whose files were in its prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files_of: Vec<Seq>,
     /// The entries of lorebooks that were in its prompt.
@@ -325,15 +336,19 @@ pub struct OutboxRecord {
     /// The statement whose place it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Seq>,
-    /// The versions of the statement, if it takes the place of another one.
+    /// Its versions, if it takes the place of another statement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions: Option<Box<Versions>>,
-    /// The platform's ids of the parts of the statement that it replaces.
+    /// The platform's ids of the parts of that statement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former: Vec<Arc<str>>,
-    /// The disclosure below its last part that companions are AI.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub notice: Option<NoticeRecord>,
+}
+
+impl Written {
+    /// The same for a statement that takes no other one's place.
+    pub fn beside_former(self) -> Self {
+        Self { again: None, versions: None, former: Vec::new(), ..self }
+    }
 }
 
 /// A disclosure that is sent with a reply.
@@ -348,24 +363,8 @@ pub struct NoticeRecord {
 impl OutboxRecord {
     /// A reply whose text is not written yet.
     pub fn new(companion: CompanionId, trigger: Trigger, messages: Vec<Seq>, upto: Seq) -> Self {
-        let (text, parts, name, truncated) = (None, Vec::new(), None, false);
-        Self {
-            companion,
-            trigger,
-            messages,
-            upto,
-            text,
-            parts,
-            name,
-            truncated,
-            recalled: Vec::new(),
-            files_of: Vec::new(),
-            lore: Vec::new(),
-            again: None,
-            versions: None,
-            former: Vec::new(),
-            notice: None,
-        }
+        let (text, parts, name, written, notice) = (None, Vec::new(), None, Written::default(), None);
+        Self { companion, trigger, messages, upto, text, parts, name, written, notice }
     }
 }
 

@@ -58,6 +58,8 @@ async fn another_statement_takes_the_place_of_the_newest_one() {
     assert_eq!((&responds[1]["again"], &responds[1]["messages"]), (&json!(statement), &json!([QUESTION])));
     let prompt = world.main.asked.lock()[1].user().into_owned();
     assert!(prompt.contains(QUESTION) && !prompt.contains("It is far."), "{prompt}");
+    let kept = world.backend.records.prompt(&room(LOBBY), newest(&world).await).await;
+    assert!(kept.is_ok_and(|kept| kept.messages.iter().any(|message| *message.text == *prompt)));
     let why = world.why(LOBBY, Some("aria"), None).await.unwrap();
     let story: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
     assert!(story.iter().any(|text| text.contains("pressed “Replace this answer”")), "{story:#?}");
@@ -141,6 +143,121 @@ async fn a_statement_that_the_platform_keeps_stays_on_record() {
     let texts: Vec<_> = world.history(LOBBY).await.into_iter().map(|(_, text)| text).collect();
     assert_eq!(texts, [QUESTION, "It is very far. It takes a whole day.", "It is an hour by train."]);
     assert_eq!(platform.posted().len(), 3);
+}
+
+/// The fates of two deletions that succeed, and of a part that is sent only half a minute later.
+fn sent_late() -> [Fate; 3] {
+    let later = NotSent::Later { after: Some(Duration::from_secs(30)), detail: "for a test".into() };
+    [Fate::Silent, Fate::Silent, Fate::Fails(later)]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_after_the_former_parts_were_deleted_posts_the_new_statement_once() {
+    let (platform, world, statement) = answered_on_platform().await;
+    platform.takes_at_most(2_000);
+    platform.will(sent_late());
+    world.main.answers([Ok("It is an hour by train.")]);
+
+    try_again(&world, statement).await.unwrap();
+    world.pass(10.0).await;
+    let between = platform.posted();
+    let world = world.crash().await;
+    world.pass(600.0).await;
+
+    assert_eq!(between, []);
+    assert_eq!(platform.posted(), lines(&[("Aria", "It is an hour by train.")]));
+    assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION), ("aria", "It is an hour by train.")]));
+    assert_eq!(versions(&world).await.0.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stops_deletes_no_former_part_before_it_can_send_the_new_one() {
+    let (platform, world, statement) = answered_on_platform().await;
+    platform.takes_at_most(2_000);
+    world.main.answers([Ok("It is an hour by train.")]);
+    world.context.postings.close(Duration::ZERO).await;
+
+    try_again(&world, statement).await.unwrap();
+    world.pass(60.0).await;
+    let stopping = platform.posted().len();
+    let world = world.crash().await;
+    world.main.answers([Ok("It is an hour by train.")]);
+    world.pass(600.0).await;
+
+    assert_eq!(stopping, 2);
+    assert_eq!(platform.posted(), lines(&[("Aria", "It is an hour by train.")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_that_the_platform_keeps_stays_on_record_after_a_stop_too() {
+    let (platform, world, statement) = answered_on_platform().await;
+    platform.takes_at_most(2_000);
+    let [.., late] = sent_late();
+    platform.will([Fate::Fails(NotSent::Refused("for a test".into())), late]);
+    world.main.answers([Ok("It is an hour by train.")]);
+
+    try_again(&world, statement).await.unwrap();
+    world.pass(10.0).await;
+    let world = world.crash().await;
+    world.pass(600.0).await;
+
+    let texts: Vec<_> = world.history(LOBBY).await.into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, [QUESTION, "It is very far. It takes a whole day.", "It is an hour by train."]);
+    assert_eq!(platform.posted().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_former_answer_to_a_message_that_is_deleted_during_the_delivery_is_no_version() {
+    for crashes in [false, true] {
+        let platform = Arc::new(FakePlatform::default());
+        let world = World::with_platform(platform.clone()).await;
+        platform.takes_at_most(32);
+        world.side.answers([Ok(YES)]);
+        world.main.answers([Ok("It is very far. It takes a whole day."), Ok("It is an hour by train.")]);
+        world.say(LOBBY, "I want to travel.").await;
+        world.say_then_pass(LOBBY, QUESTION, 1_000.0).await;
+        let statement = newest(&world).await;
+        let first = Seq(world.recorded(LOBBY, "message").await[0]["seq"].as_u64().unwrap());
+        platform.takes_at_most(2_000);
+        platform.will(sent_late());
+
+        try_again(&world, statement).await.unwrap();
+        world.pass(10.0).await;
+        world.backend.messages.delete(&room(LOBBY), first).await.unwrap();
+        let world = if crashes { world.crash().await } else { world };
+        world.pass(600.0).await;
+
+        assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION), ("aria", "It is an hour by train.")]));
+        assert_eq!(left_of("very far", &world).await, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_continuation_that_only_repeats_what_stands_is_asked_for_once_more() {
+    for more in ["But a train goes there.", "It is far."] {
+        let (world, statement) = answered(json!({})).await;
+        world.main.answers([Ok("It is far."), Ok(more)]);
+
+        world.backend.messages.extend(&room(LOBBY), statement, None).await.unwrap();
+        world.pass(60.0).await;
+
+        let is_more = more != "It is far.";
+        let whole = if is_more { "It is far. But a train goes there." } else { "It is far." };
+        assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION), ("aria", whole)]));
+        assert_eq!(world.main.asked.lock().len(), 3);
+        assert_eq!(world.recorded(LOBBY, "failed").await.len(), usize::from(!is_more));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_scene_after_a_statement_leaves_it_as_it_is() {
+    let (world, statement) = answered(json!({})).await;
+
+    let narrator = crate::domain::message::Author::of_name("Ana".into());
+    world.backend.messages.set_scene(&room(LOBBY), narrator, "Night falls.".into()).await.unwrap();
+    let detail = refused(&world, statement).await;
+
+    assert!(detail.starts_with("only a companion’s message after which nobody has said more"), "{detail}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,11 +407,11 @@ async fn a_draft_is_for_the_person_and_on_no_record() {
     let before = world.journal(&channel_key(LOBBY)).await;
     let drafting = |companion: &str| Drafting { companion: companion.into(), from: "Ana".into() };
 
-    let drafted = world.backend.messages.draft(&room(LOBBY), drafting("aria")).await.unwrap();
+    let drafted = world.backend.messages.draft(&room(LOBBY), drafting("aria"), None).await.unwrap();
     world.pass(1.0).await;
-    let unknown = world.backend.messages.draft(&room(LOBBY), drafting("bruno")).await;
+    let unknown = world.backend.messages.draft(&room(LOBBY), drafting("bruno"), None).await;
 
-    assert_eq!(drafted.text, "Is there a train?");
+    assert_eq!(&*drafted.text, "Is there a train?");
     assert_eq!(world.journal(&channel_key(LOBBY)).await, before);
     let prompt = newest_prompt(&world);
     assert!(prompt.contains("write what Ana could say next"), "{prompt}");

@@ -61,13 +61,34 @@ async fn what_forbids_a_companion_to_speak_is_said_and_holds() {
     let everybody = choose(&world, json!({ "everybody": true })).await.unwrap();
     world.pass(60.0).await;
     let over = conflict(&world, json!({ "companion": "bruno" })).await;
+    let used_up = world.state(SALON).await.used_up.map(|used_up| used_up.budget);
 
     assert!(paused.contains("is paused"), "{paused}");
     assert!(matches!(neither, Err(Refused::Invalid { .. })), "{neither:?}");
     assert!(matches!(unknown, Err(Refused::NotFound(_))), "{unknown:?}");
     assert_eq!(everybody.left_out.iter().map(|left| left.companion.as_str()).collect::<Vec<_>>(), ["cleo"]);
-    assert!(over.contains("used up a limit"), "{over}");
+    assert!(over.contains("used up a limit") && used_up == Some("guild_statements"), "{over} {used_up:?}");
     assert_eq!(world.history(SALON).await, lines(&[("Ana", "Hm."), ("aria", "I am aria.")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_choice_counts_as_an_address_of_the_person() {
+    let world = quiet_room(json!({ "gate": { "addresses_per_minute": 1 } })).await;
+    world.main.set_delay(Duration::from_secs(20));
+    world.say(SALON, "Hm.").await;
+    let choice = json!({ "companion": "bruno", "by": "Ana" });
+
+    let first = choose(&world, choice.clone()).await;
+    world.pass(5.0).await;
+    let second = choose(&world, json!({ "companion": "cleo", "by": "Ana" })).await;
+    let other = choose(&world, json!({ "companion": "cleo", "by": "Ben" })).await;
+    world.pass(100.0).await;
+    let later = choose(&world, choice).await;
+
+    assert!(
+        first.is_ok() && matches!(second, Err(Refused::Conflict(_))) && other.is_ok() && later.is_ok(),
+        "{second:?} {later:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,6 +107,23 @@ async fn everybody_once_goes_on_after_a_restart_in_its_middle() {
     let said = [("Ana", "What do you all think?"), ("aria", "I am aria."), ("bruno", "I am bruno."), ("cleo", "I am cleo.")];
     assert_eq!(world.history(SALON).await, lines(&said), "each speaks once, and then they wait for people");
     assert_eq!(world.recorded(SALON, "respond").await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_who_is_chosen_during_everybody_once_speaks_next_also_after_a_message_ends_that() {
+    let world = quiet_room(json!({})).await;
+    world.main.set_delay(Duration::from_secs(5));
+    world.say(SALON, "What do you all think?").await;
+    choose(&world, json!({ "everybody": true })).await.unwrap();
+    world.pass(2.0).await;
+
+    choose(&world, json!({ "companion": "cleo" })).await.unwrap();
+    world.say_with(SALON, json!({ "from": "Ben", "text": "Bruno is out." })).await;
+    world.pass(600.0).await;
+
+    let owed = world.recorded(SALON, "respond").await;
+    let speakers: Vec<_> = owed.iter().map(|reply| reply["companion"].as_str().unwrap()).collect();
+    assert_eq!(speakers, ["aria", "cleo"]);
 }
 
 #[tokio::test(start_paused = true)]

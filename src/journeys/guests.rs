@@ -75,6 +75,34 @@ async fn visits_end_with_the_invitation_and_with_the_room() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_guests_wrote_of_themselves_ends_with_their_invitation() {
+    for is_revoked in [true, false] {
+        let world = World::with_lobby().await;
+        world.side.answers([Ok("They mean me.\nYES")]);
+        let (secret, id) = world.invite(LOBBY).await;
+        world.join(&secret, "Ben", &[]).await.unwrap();
+        let zebras = async || {
+            world.say_with(LOBBY, json!({ "from": "Ben", "text": "Aria, who am I?" })).await;
+            world.pass(60.0).await;
+            format!("{:?}", world.main.asked.lock().last().unwrap().messages).contains("zebras")
+        };
+        let rooms = &world.backend.rooms;
+        rooms.describe(&room(LOBBY), &"Ben".into(), Some("I paint zebras.".into())).await.unwrap();
+        assert!(zebras().await);
+
+        if is_revoked {
+            world.backend.guests.revoke(&room(LOBBY), &id).await.unwrap();
+        } else {
+            world.pass(24.0 * 60.0 * 60.0).await;
+        }
+
+        assert!(!zebras().await);
+        world.invite(LOBBY).await;
+        assert_eq!(rooms.description(&room(LOBBY), &"Ben".into()).await.unwrap(), None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn tokens_count_for_the_guest_who_wrote_last() {
     let guests = json!({
         "each": { "messages_per_day": 100, "voice_minutes_per_day": 1, "tokens_per_day": 1000 },

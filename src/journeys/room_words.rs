@@ -192,3 +192,19 @@ async fn an_imported_chat_is_history_with_its_own_times_and_nobody_answers_it() 
     world.forget("Ana", false).await.unwrap();
     assert_eq!(left_of("I saw", &world).await, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_two_chats_that_are_imported_at_once_one_is_refused() {
+    let world = willing().await;
+    let chat = |name: &str| {
+        let from = Author { id: name.into(), name: name.into(), role: Role::Person };
+        vec![ImportedMessage { from, text: "Hello.".into(), is_scene: false, at: None }; 3]
+    };
+    let messages = &world.backend.messages;
+    let lobby = room(LOBBY);
+
+    let (first, second) = tokio::join!(messages.import(&lobby, chat("Ana"), "a"), messages.import(&lobby, chat("Ben"), "b"));
+
+    assert!(first == Ok(3) && matches!(second, Err(Refused::Conflict(_))), "{first:?} {second:?}");
+    assert_eq!(world.history(LOBBY).await, lines(&[("Ana", "Hello."); 3]));
+}

@@ -116,6 +116,8 @@ impl Connection {
         };
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| problem(error.to_string())),
+            // What is wrong with the folder itself is reported with the store.
+            Err(_) if fs::read_dir(data).is_err() => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(problem(error.to_string())),
         }

@@ -9,13 +9,12 @@ use tokio::sync::{Mutex, watch};
 use super::channel_context::ChannelContext;
 use super::delivery::{Arguments, Delivery};
 use super::external_companions::StatementWaiter;
-use super::replies::Written;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::turn::OwedReply;
-use crate::journal::record::{NoticeRecord, OutboxRecord, Used};
+use crate::journal::record::{NoticeRecord, OutboxRecord, Used, Written};
 use crate::ports::chat_platform::ChatPlatform;
 
 #[derive(Default)]
@@ -32,8 +31,6 @@ pub(super) struct RunningDelivery {
     pub(super) companion: CompanionId,
     ticket: Ticket,
     pub(super) began: Moment,
-    /// How the statement was written.
-    pub(super) written: Written,
     stop: watch::Sender<bool>,
     /// The caller that waits for the statement's number.
     pub(super) waiter: Option<StatementWaiter>,
@@ -57,15 +54,6 @@ impl Deliveries {
     pub(super) fn start(&mut self, order: Order, conversation: &Conversation, channel: &ChannelContext) -> bool {
         let Order { ticket, mut owed, platform, used, waiter, is_stopped } = order;
         let companion = owed.companion.clone();
-        let written = Written {
-            truncated: owed.truncated,
-            recalled: owed.recalled.clone(),
-            files_of: owed.files_of.clone(),
-            lore: owed.lore.clone(),
-            again: owed.again,
-            versions: owed.versions.clone(),
-            former: owed.former.clone(),
-        };
         let known = channel.context.memberships.companion(&channel.key.channel, &companion);
         let (name, picture) = known.map_or_else(|| (companion.as_str().into(), None), |known| (known.name, known.picture));
         let name = owed.name.get_or_insert(name).clone();
@@ -90,7 +78,7 @@ impl Deliveries {
             context: ActorContext::clone(&channel.context),
         };
         let Some(actor) = channel.start(Delivery, arguments, "a statement could not be sent") else { return false };
-        let running = RunningDelivery { companion, ticket, began: channel.machine_time(), written, stop, waiter };
+        let running = RunningDelivery { companion, ticket, began: channel.machine_time(), stop, waiter };
         self.running.insert(actor.get_id(), running);
         true
     }
@@ -111,8 +99,7 @@ impl Deliveries {
         let interrupted = self.interrupted.take_if(|known| known.0 == floor.ticket).map(|known| known.1);
         interrupted.unwrap_or_else(|| {
             let owed = OutboxRecord::new(floor.companion.clone(), floor.trigger, floor.messages.clone(), floor.upto);
-            let Written { truncated, recalled, files_of, lore, again, versions, former } = written;
-            OutboxRecord { text: Some(text), truncated, recalled, files_of, lore, again, versions, former, notice, ..owed }
+            OutboxRecord { text: Some(text), written, notice, ..owed }
         })
     }
 
@@ -160,8 +147,7 @@ mod tests {
         let mut add = |pid, ticket| {
             let (stop, stopped) = watch::channel(false);
             let (companion, began) = ("aria".into(), Moment::ZERO);
-            let delivery =
-                RunningDelivery { companion, ticket: Ticket(ticket), began, written: Written::default(), stop, waiter: None };
+            let delivery = RunningDelivery { companion, ticket: Ticket(ticket), began, stop, waiter: None };
             deliveries.running.insert(ActorId::Local(pid), delivery);
             stopped
         };

@@ -108,12 +108,14 @@ impl Actor for Delivery {
         }
         delivery.recheck_parts_on_record().await;
         delivery.owed.parts.resize(texts.len(), PartRecord::Owed);
-        let keeps_former = !delivery.owed.former.is_empty() && delivery.replace_former(&texts).await?;
+        if !delivery.owed.written.former.is_empty() {
+            delivery.replace_former(&texts).await?;
+        }
         let error = match AssertUnwindSafe(delivery.send_all(&texts)).catch_unwind().await {
             Ok(error) => error?,
             Err(_panic) => delivery.handle_panic().await?,
         };
-        let delivered = Delivered { keeps_former, ..delivery.outcome(&texts, error) };
+        let delivered = delivery.outcome(&texts, error);
         delivery.channel.cast(ChannelMessage::Delivered { ticket: delivery.ticket, delivered: Box::new(delivered) })?;
         myself.stop(None);
         Ok(())
@@ -122,32 +124,34 @@ impl Actor for Delivery {
 
 impl Arguments {
     /// Edits the post of the statement that this one replaces, if both have one part. Otherwise deletes its parts, each until the platform confirms it
-    /// or refuses too often. Returns whether the platform keeps one of them. After a restart this is repeated, which changes nothing.
-    async fn replace_former(&mut self, texts: &[String]) -> Result<bool, WriteError> {
+    /// or refuses too often. If the platform keeps one of them, this statement takes no other one's place. After a restart this is repeated, which
+    /// changes nothing.
+    async fn replace_former(&mut self, texts: &[String]) -> Result<(), WriteError> {
         let is_begun = self.owed.parts.iter().any(|part| *part != PartRecord::Owed);
         if texts.is_empty() || is_begun || *self.stop.borrow() {
-            return Ok(false);
+            return Ok(());
         }
+        // A server that stops leaves the former statement until it can send this one.
+        let Some(_posting) = self.context.postings.begin() else { return Ok(()) };
         // From now on, a restart finds the text, the versions and the posts to change.
         self.journal_part(0, PartRecord::Owed).await?;
         let Self { platform, channel_key: ChannelKey { guild, channel }, owed, .. } = &*self;
-        let mut keeps_former = false;
-        if let ([id], [text], None) = (&owed.former[..], texts, &owed.notice) {
+        if let ([id], [text], None) = (&owed.written.former[..], texts, &owed.notice) {
             let id = id.clone();
             if insist(|| platform.change(guild, channel, &id, Some(text.as_str()))).await.is_ok() {
                 self.journal_part(0, PartRecord::Sent { id }).await?;
                 self.count("posted");
-                return Ok(false);
+                return Ok(());
             }
         }
-        for id in &owed.former {
+        for id in &owed.written.former {
             if let Err(error) = insist(|| platform.change(guild, channel, id, None)).await {
                 tracing::warn!(channel = %Plain(channel.as_str()), %error, "a replaced statement could not be deleted; delete it by hand");
-                keeps_former = true;
+                self.owed.written = owed.written.clone().beside_former();
                 break;
             }
         }
-        Ok(keeps_former)
+        Ok(())
     }
 
     /// Sends the parts that were not sent. Returns the error code if not all of them could be sent. If a part stays unconfirmed, the rest is not
@@ -304,7 +308,7 @@ impl Arguments {
         for index in 0..self.owed.parts.len() {
             if let PartRecord::Sent { id } = &self.owed.parts[index]
                 // The post of a replaced statement is on record as that one's.
-                && !self.owed.former.contains(id)
+                && !self.owed.written.former.contains(id)
                 // If the message cannot be read, the part keeps its id, and journaling it will be refused.
                 && self.is_on_record(id).await.unwrap_or(false)
             {
@@ -383,7 +387,7 @@ impl Arguments {
             is_unconfirmed: self.owed.parts.contains(&PartRecord::Unconfirmed),
             error,
             disclosed,
-            keeps_former: false,
+            written: self.owed.written.clone(),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::domain::id::CompanionId;
 pub(super) fn draft(
     companion: CompanionId,
     person: Arc<str>,
-    reply: RpcReplyPort<Result<String, Arc<str>>>,
+    reply: RpcReplyPort<Result<Arc<str>, Arc<str>>>,
     conversation: &Conversation,
     channel: &ChannelContext,
 ) {

@@ -12,31 +12,13 @@ use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::gate::Evaluation;
 use crate::domain::id::{CompanionId, Seq, Ticket};
-use crate::domain::message::{Modality, Recalled, Versions};
+use crate::domain::message::Modality;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{Goal, PromptInput, Said, StatementInput};
 use crate::domain::trigger::Trigger;
 use crate::domain::turn::OwedReply;
 use crate::domain::window;
-
-/// How a reply was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Written {
-    /// The model reached its token limit before the end.
-    pub(super) truncated: bool,
-    /// The older messages that were recalled for its prompt.
-    pub(super) recalled: Vec<Recalled>,
-    /// The messages whose files were in its prompt.
-    pub(super) files_of: Vec<Seq>,
-    /// The entries of lorebooks that were in its prompt.
-    pub(super) lore: Vec<Arc<str>>,
-    /// The statement whose place it takes.
-    pub(super) again: Option<Seq>,
-    /// Its versions, if it takes the place of another statement.
-    pub(super) versions: Option<Box<Versions>>,
-    /// The platform's ids of the parts of that statement.
-    pub(super) former: Vec<Arc<str>>,
-}
+use crate::journal::record::Written;
 
 #[derive(Default)]
 pub(super) struct Replies {

@@ -5,15 +5,12 @@ use std::sync::Arc;
 use ractor::{ActorId, ActorProcessingErr};
 use tokio::time::Instant;
 
-use super::channel_context::ChannelContext;
 use super::deliveries::{Order, RunningDelivery};
 use super::delivery;
 use super::external_companions::{StatementWaiter, is_external};
-use super::replies::Written;
 use super::{Inconsistent, State, notices};
 use crate::actors::erasure::deletion::finish_deletion;
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
-use crate::actors::messages::companion::Replaced;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::writer::{Accepted, Post, Replaces, Request as WriterRequest};
@@ -25,7 +22,7 @@ use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::notice::Owed;
 use crate::domain::turn::OwedReply;
-use crate::journal::record::{OutboxRecord, Used};
+use crate::journal::record::{OutboxRecord, Used, Written};
 use crate::ports::chat_platform::ChatPlatform;
 use crate::ports::language_model::{Answer, Request};
 use crate::settings::safety::Safety;
@@ -70,7 +67,7 @@ impl State {
         &mut self,
         ticket: Ticket,
         text: Result<Arc<str>, Failure>,
-        Replaced { statement: again, versions, former }: Replaced,
+        written: Written,
         asked: &Request,
         outcome: &Outcome,
     ) {
@@ -81,7 +78,7 @@ impl State {
         };
         let truncated = outcome.result.as_ref().is_ok_and(Answer::is_cut);
         let (recalled, files_of, lore) = (asked.recalled.clone(), asked.files_of.clone(), asked.lore.clone());
-        self.replies.note_written(ticket, Written { truncated, recalled, files_of, lore, again, versions, former });
+        self.replies.note_written(ticket, Written { truncated, recalled, files_of, lore, ..written });
         self.traces.called(&[ticket], asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         match text {
@@ -113,20 +110,11 @@ impl State {
         let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
         let cut = spoken.and_then(|spoken| spoken.cut);
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
-        let Written { truncated, recalled, files_of, lore, again, versions, .. } = self.replies.take_written(ticket);
-        let message = Message {
-            modality,
-            cut,
-            truncated,
-            recalled,
-            files_of,
-            lore,
-            versions,
-            ..statement(&companion, text, &self.channel)
-        };
+        let written = self.replies.take_written(ticket);
+        let replaces = written.again.map(|statement| Replaces { statement, in_place: false });
+        let message = Message { modality, cut, ..self.statement(ticket, &companion, text, written) };
         let owed = self.channel.platform().is_none().then(owed).flatten();
         let disclosed = owed.map(|owed| self.disclosed(owed, ticket, None));
-        let replaces = again.map(|statement| Replaces { statement, in_place: false });
         self.journal_statement(ticket, message, disclosed, Vec::new(), replaces, used, waiter);
     }
 
@@ -174,12 +162,9 @@ impl State {
 
     /// Handles the end of a delivery: the statement was posted in full, in part or not at all.
     pub(super) fn delivered(&mut self, ticket: Ticket, delivered: Delivered) {
-        let Some(RunningDelivery { companion, began, written, waiter, .. }) = self.deliveries.remove_ended(ticket) else {
-            return;
-        };
-        let Written { truncated, recalled, files_of, lore, again, versions, former } = written;
+        let Some(RunningDelivery { companion, began, waiter, .. }) = self.deliveries.remove_ended(ticket) else { return };
         self.traces.sent(ticket, began, self.channel.machine_time());
-        let Delivered { text, ids, is_unconfirmed, error, disclosed, keeps_former } = delivered;
+        let Delivered { text, ids, is_unconfirmed, error, disclosed, mut written } = delivered;
         // The words that were already spoken come first.
         let heard = self.conversation.turns().owed_reply(ticket).map(|floor| floor.heard()).unwrap_or_default();
         let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).trim().into() };
@@ -194,14 +179,12 @@ impl State {
         let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
         let used = self.spending.take_of_reply(ticket);
         // Perhaps only a part was posted.
-        let versions = versions.filter(|_| !keeps_former).map(|mut versions| {
+        if let Some(versions) = &mut written.versions {
             versions.texts.iter_mut().skip(versions.standing).take(1).for_each(|standing| *standing = text.clone());
-            versions
-        });
-        let message =
-            Message { modality, truncated, recalled, files_of, lore, versions, ..statement(&companion, text, &self.channel) };
-        let replaces = again.filter(|_| !keeps_former);
-        let replaces = replaces.map(|statement| Replaces { statement, in_place: ids.iter().any(|id| former.contains(id)) });
+        }
+        let in_place = ids.iter().any(|id| written.former.contains(id));
+        let replaces = written.again.map(|statement| Replaces { statement, in_place });
+        let message = Message { modality, ..self.statement(ticket, &companion, text, written) };
         // A person may have been forgotten during the delivery.
         let answered = notices::answered(ticket, &self.conversation);
         let disclosed = disclosed.and_then(|(mut owed, part)| {
@@ -286,6 +269,23 @@ impl State {
         }
     }
 
+    /// A companion's statement with this text.
+    fn statement(&self, ticket: Ticket, companion: &CompanionId, text: Arc<str>, written: Written) -> Message {
+        let memberships = &self.channel.context.memberships;
+        let known = memberships.companion(&self.channel.key.channel, companion);
+        let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
+        let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
+        let is_companion = |id: &str| memberships.is_in_guild(&self.channel.key.guild, id);
+        let names = memberships.names(&self.channel.key.guild);
+        let incoming = Incoming::new(&from, &text);
+        let address = names.map(|names| address::resolve(&names, is_companion, &incoming)).unwrap_or_default();
+        // The former answers to a message that was deleted meanwhile are erased.
+        let answers_all = self.conversation.turns().owed_reply(ticket).is_some_and(|owed| !owed.is_spoilt);
+        let Written { truncated, recalled, files_of, lore, versions, .. } = written;
+        let versions = versions.filter(|_| answers_all);
+        Message { address, truncated, recalled, files_of, lore, versions, ..Message::new(from, text) }
+    }
+
     fn is_owed(&self, ticket: Ticket) -> bool {
         self.conversation.turns().owed_reply(ticket).is_some()
     }
@@ -293,19 +293,6 @@ impl State {
     fn remove_from_outbox(&mut self, ticket: Ticket) {
         self.journal.remove_from_outbox(ticket, &self.conversation, &self.channel);
     }
-}
-
-/// A companion's statement with this text.
-fn statement(companion: &CompanionId, text: Arc<str>, channel: &ChannelContext) -> Message {
-    let memberships = &channel.context.memberships;
-    let known = memberships.companion(&channel.key.channel, companion);
-    let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
-    let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
-    let is_companion = |id: &str| memberships.is_in_guild(&channel.key.guild, id);
-    let names = memberships.names(&channel.key.guild);
-    let incoming = Incoming::new(&from, &text);
-    let address = names.map(|names| address::resolve(&names, is_companion, &incoming)).unwrap_or_default();
-    Message { address, ..Message::new(from, text) }
 }
 
 /// The reply with this ticket, if it is owed and its text has not arrived.

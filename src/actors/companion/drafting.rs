@@ -5,18 +5,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::reply::{MODERATION_TIMEOUT, Source, lazy_request};
+use super::reply::{Source, lazy_request, moderated};
 use crate::actors::messages::companion::Statement;
 use crate::actors::messages::models::Outcome;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Address;
-use crate::domain::event::MODERATED;
 use crate::domain::id::CompanionId;
 use crate::domain::priority::Priority;
 use crate::domain::raw_answer::{self, Nothing, Speakers};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{LazyRequest, ModelRole};
-use crate::settings::safety::ModerationFails;
 
 /// Asks the main model of a companion. Returns the request, its outcome, and the text or a stable error code. `None`: the companion is not there.
 pub async fn draft(
@@ -25,7 +23,7 @@ pub async fn draft(
     companion: &CompanionId,
     channel_key: &ChannelKey,
     context: &Arc<ActorContext>,
-) -> Option<(Arc<LazyRequest>, Outcome, Result<String, Arc<str>>)> {
+) -> Option<(Arc<LazyRequest>, Outcome, Result<Arc<str>, Arc<str>>)> {
     let (memberships, channel) = (&context.memberships, &channel_key.channel);
     let settings = memberships.companion(channel, companion)?;
     let present = memberships.present(channel).into_keys().filter_map(|id| memberships.companion(channel, &id));
@@ -46,13 +44,9 @@ pub async fn draft(
         Ok(answer) => raw_answer::statement(&answer.text(), speakers).words.map_err(Nothing::code),
         Err(error) => Err(error.code()),
     };
-    let text = match (text, &context.moderation) {
-        (Ok(words), Some(moderation)) => match moderation.refusal_of(&words, MODERATION_TIMEOUT).await {
-            Ok(None) => Ok(words),
-            Err(_) if matches!(context.in_force().safety.moderation_fails, ModerationFails::Open) => Ok(words),
-            _ => Err(MODERATED),
-        },
-        (text, _) => text,
+    let text = match text {
+        Ok(words) => moderated(words, companion, channel_key, context).await.map_err(|failure| failure.code),
+        Err(code) => Err(code.into()),
     };
-    Some((request, outcome, text.map_err(Arc::from)))
+    Some((request, outcome, text))
 }

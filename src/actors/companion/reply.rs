@@ -16,7 +16,7 @@ use crate::actors::companion::speaking::Speaking;
 use crate::actors::companion::writing::{View, Writing};
 use crate::actors::companion::{asker, character, in_force, repeated, search};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{self as messages, Begun, HistoryRange, Replaced, Statement};
+use crate::actors::messages::companion::{self as messages, Begun, HistoryRange, Statement};
 use crate::actors::recall::{Older, Question, Stretch};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
@@ -29,14 +29,15 @@ use crate::domain::filter::{Asked, Search};
 use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
 use crate::domain::lore::matching::{Fired, fired};
 use crate::domain::memory;
-use crate::domain::message::{Author, Modality, Recalled, Role};
+use crate::domain::message::{Author, Message, Modality, Recalled, Role};
 use crate::domain::note::Note;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, PromptInput, Said, Scene, StatementInput};
 use crate::domain::question_context::{Day, Earlier, Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Known, Nothing, Reading, Speakers};
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::Reader;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::record::Written;
 use crate::journal::redaction::is_redacted;
 use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request};
 use crate::settings;
@@ -132,6 +133,7 @@ impl Actor for Reply {
         let pool = &reply.context.pool;
         let mut writing = Writing::new(speakers, pool.begins_in_thought(request.base()), view);
         let (mut is_repeat, mut begun) = (false, begun);
+        let standing = if reply.continues { former(reply).await.ok().flatten().map(|former| former.text) } else { None };
         let (outcome, text) = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
             // The call of a killed reply has used tokens, too. A channel that has stopped does not count them.
@@ -168,7 +170,12 @@ impl Actor for Reply {
                 }
                 model_calls::record_trimmed(instruments, identity, &request.newest(), &reading.trimmed);
             }
-            let text = match (reading.map(|reading| reading.words), &outcome.result) {
+            let words = reading.map(|reading| match reading.words {
+                // A continuation that only repeats what stands.
+                Ok(words) if standing.as_ref().is_some_and(|standing| standing.contains(words.trim())) => Err(Nothing::Other),
+                words => words,
+            });
+            let text = match (words, &outcome.result) {
                 (Some(Err(nothing)), _) if nothing.is_to_repeat() && !is_repeat && writing.has_said_nothing() => {
                     let (asked, outcome) = (request.clone(), Box::new(outcome));
                     reply.channel.cast(ChannelMessage::Repeated { ticket: reply.ticket, asked, outcome })?;
@@ -190,16 +197,16 @@ impl Actor for Reply {
             writing.finish(text, outcome.result.as_ref().is_ok_and(Answer::is_cut));
         }
         let text = match text {
-            Ok(words) => moderated(words, reply).await,
+            Ok(words) => moderated(words, &reply.companion, &reply.channel_key, &reply.context).await,
             Err(code) => Err(code.into()),
         };
         if text.is_ok() {
             let now = reply.context.clock.now();
             reply.context.sent_prompts.keep(&reply.channel_key, reply.ticket, &request.newest(), now);
         }
-        let (text, replaced) = in_place(text, reply).await;
+        let (text, written) = in_place(text, reply).await;
         let outcome = Box::new(outcome);
-        let ended = ChannelMessage::ReplyEnded { ticket: reply.ticket, text, replaced, asked: request, outcome };
+        let ended = ChannelMessage::ReplyEnded { ticket: reply.ticket, text, written, asked: request, outcome };
         reply.channel.cast(ended)?;
         myself.stop(None);
         Ok(())
@@ -207,27 +214,38 @@ impl Actor for Reply {
 }
 
 /// The text of a statement that takes the place of another one, with what is known of that one. A text that continues it follows it.
-async fn in_place(text: Result<Arc<str>, Failure>, reply: &Arguments) -> (Result<Arc<str>, Failure>, Replaced) {
-    let (Ok(written), Some(statement)) = (&text, reply.again) else { return (text, Replaced::default()) };
-    let reader = Reader::new(&*reply.context.store);
-    let former = match reader.event(&reply.channel_key, statement).await.map(|recorded| recorded.map(|recorded| recorded.event)) {
-        Ok(Some(Event::Said { message, .. })) if !is_redacted(&message) => message,
+async fn in_place(text: Result<Arc<str>, Failure>, reply: &Arguments) -> (Result<Arc<str>, Failure>, Written) {
+    let (Ok(words), Some(statement)) = (&text, reply.again) else { return (text, Written::default()) };
+    // A deletion in progress may erase that statement or its versions.
+    drop(history::lock(&reply.context, &reply.channel_key).await);
+    let former = match former(reply).await {
+        Ok(Some(former)) => former,
         // It was deleted.
-        Ok(_) => return (text, Replaced::default()),
-        Err(_) => return (Err("unreachable".into()), Replaced::default()),
+        Ok(None) => return (text, Written::default()),
+        Err(_) => return (Err("unreachable".into()), Written::default()),
     };
-    let whole: Arc<str> = if reply.continues { continued(&former.text, written).into() } else { written.clone() };
+    let whole: Arc<str> = if reply.continues { continued(&former.text, words).into() } else { words.clone() };
     let posted = match reply.context.platforms.of(&reply.channel_key.channel) {
-        Some(_) => reader.ids_of(&reply.channel_key, statement).await,
+        Some(_) => Reader::new(&*reply.context.store).ids_of(&reply.channel_key, statement).await,
         None => Ok(Vec::new()),
     };
     match posted {
-        Ok(former_ids) => {
+        Ok(posted) => {
             let versions = former.versions_with(&whole, reply.continues);
-            (Ok(whole), Replaced { statement: Some(statement), versions, former: former_ids })
+            (Ok(whole), Written { again: Some(statement), versions, former: posted, ..Written::default() })
         }
-        Err(_) => (Err("unreachable".into()), Replaced::default()),
+        Err(_) => (Err("unreachable".into()), Written::default()),
     }
+}
+
+/// The statement whose place this one takes. `None`: there is none, or it was deleted.
+async fn former(reply: &Arguments) -> Result<Option<Message>, ReadError> {
+    let Some(statement) = reply.again else { return Ok(None) };
+    let recorded = Reader::new(&*reply.context.store).event(&reply.channel_key, statement).await?;
+    Ok(recorded.and_then(|recorded| match recorded.event {
+        Event::Said { message, .. } if !is_redacted(&message) => Some(message),
+        _ => None,
+    }))
 }
 
 /// A text and its continuation. Models may repeat the text before they continue it.
@@ -241,10 +259,15 @@ fn continued(text: &str, more: &str) -> String {
 }
 
 /// Sends a statement to the moderation service. Returns its text, or why it is not posted.
-async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure> {
-    let Some(moderation) = &reply.context.moderation else { return Ok(words.into()) };
-    let (guild, channel) = (Plain(reply.channel_key.guild.as_str()), Plain(reply.channel_key.channel.as_str()));
-    let companion = Plain(reply.companion.as_str());
+pub(super) async fn moderated(
+    words: String,
+    companion: &CompanionId,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) -> Result<Arc<str>, Failure> {
+    let Some(moderation) = &context.moderation else { return Ok(words.into()) };
+    let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
+    let companion = Plain(companion.as_str());
     match moderation.refusal_of(&words, MODERATION_TIMEOUT).await {
         Ok(None) => Ok(words.into()),
         Ok(Some(category)) => {
@@ -252,7 +275,7 @@ async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure
             Err(Failure { category: Some(category), ..MODERATED.into() })
         }
         Err(error) => {
-            let fails = reply.context.in_force().safety.moderation_fails;
+            let fails = context.in_force().safety.moderation_fails;
             // The full error may quote the statement.
             let error = error.code();
             tracing::warn!(%guild, %channel, %companion, error, ?fails, "the moderation request failed");

@@ -19,6 +19,9 @@ pub(super) fn scene(context: &ActorContext, channel_key: &ChannelKey, asked: &[&
     let title = context.memberships.get(channel).and_then(|membership| context.title_of(channel, &membership));
     let topic = context.platforms.of(channel).and_then(|platform| platform.topic(channel)).map(Arc::from);
     let place = title.map(|title| Place { title, topic });
+    let former = context.guests.read(|guests| guests.former(channel, context.clock.now()));
+    let mut described = context.memberships.described(channel);
+    described.retain(|person, _| !former.contains(person.as_shared()));
     let zone = context.in_force().prompt.zone_of(guild).clone();
     Scene {
         now: context.clock.now(),
@@ -28,6 +31,6 @@ pub(super) fn scene(context: &ActorContext, channel_key: &ChannelKey, asked: &[&
         place,
         has_minors: context.memberships.has_minors(channel),
         words: context.words_of(channel),
-        described: context.memberships.described(channel),
+        described,
     }
 }

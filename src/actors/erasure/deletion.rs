@@ -108,6 +108,10 @@ async fn delete_all_traces(
         tracing::warn!(%guild, %channel, entries, "entries of this journal cannot be read: they may still quote deleted messages");
     }
     let usage_writes = usage_without_person(context, channel_key, &deleted, &traces.used_at).await?;
+    if !is_on_record {
+        context.forget_words(channel_key);
+    }
+    // The words of a replaced statement stay in the versions of the new one, whose kept prompt does not change.
     redact_messages(context, channel_key, &messages, traces.redacted, usage_writes).await
 }
 
@@ -149,7 +153,7 @@ pub async fn all_traces_of(
 }
 
 /// Redacts these messages and their traces like [`redact_traces`]. Also removes authors who have no other messages in the stretch
-/// from the index of persons.
+/// from the index of persons. Prompts in memory stay.
 pub async fn redact_messages(
     context: &ActorContext,
     channel_key: &ChannelKey,
@@ -161,7 +165,7 @@ pub async fn redact_messages(
     // The notes are written together with the redaction. After an interruption, only the notes request the check of the index,
     // because the redacted messages no longer name their authors.
     writes.extend(candidates.values().flat_map(|candidates| &candidates.notes).map(|note| Write::Put(note.clone(), encode(&()))));
-    redact_traces(context, channel_key, events, writes).await?;
+    redact_in_batches(context, channel_key, events, writes).await.map_err(|error| error.of(channel_key))?;
     for (stretch, RemovalCandidates { people, notes }) in &candidates {
         remove_from_index(context, channel_key, IndexRemoval { stretch: *stretch, below: Seq::NONE, people, notes }).await?;
     }
@@ -308,6 +312,7 @@ pub async fn redact_traces(
     events: Vec<Recorded>,
     writes: Vec<Write>,
 ) -> Result<(), RewriteError> {
+    context.forget_words(channel_key);
     redact_in_batches(context, channel_key, events, writes).await.map_err(|error| error.of(channel_key))
 }
 
@@ -317,7 +322,7 @@ async fn redact_in_batches(
     events: Vec<Recorded>,
     mut writes: Vec<Write>,
 ) -> Result<(), RewriteError> {
-    context.forget_words(channel_key);
+    context.recall.forget(channel_key);
     remove_files(context, channel_key, &events).await?;
     // A running channel that answers has dropped the text. Once the writer answers, everything that the channel wrote before is
     // stored. So no later snapshot contains the text.

@@ -1,24 +1,26 @@
 //! Messages to a channel, and the answer to its inspection.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use ractor::{ActorId, RpcReplyPort};
 
-use super::companion::{Begun, Replaced};
+use super::companion::Begun;
 use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
+use crate::domain::budget::UsedUp;
 use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::{Failure, NotesTaken, Recorded};
 use crate::domain::filter::Finding;
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
 use crate::domain::message::Untranscribed;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::notice::Owed;
 use crate::domain::vote::State as Ballot;
 use crate::journal::reader::{ReadError, Restored};
+use crate::journal::record::Written;
 use crate::ports::language_model::LazyRequest;
 
 pub enum ChannelMessage {
@@ -68,12 +70,13 @@ pub enum ChannelMessage {
     ReplyEnded {
         ticket: Ticket,
         text: Result<Arc<str>, Failure>,
-        replaced: Replaced,
+        /// Which statement's place it takes.
+        written: Written,
         asked: Arc<LazyRequest>,
         outcome: Box<Outcome>,
     },
     /// Write a draft of a message by this person. Nothing of it is on record but its usage. Answered with the text, or a stable error code.
-    Draft { companion: CompanionId, person: Arc<str>, reply: RpcReplyPort<Result<String, Arc<str>>> },
+    Draft { companion: CompanionId, person: Arc<str>, reply: RpcReplyPort<Result<Arc<str>, Arc<str>>> },
     /// A statement was posted on a platform, or could not be.
     Delivered { ticket: Ticket, delivered: Box<Delivered> },
     /// A delivery's actor has ended. All of its messages came before this one.
@@ -159,8 +162,10 @@ pub struct Inspection {
     pub conversation: Conversation,
     /// When each question and reply in flight began.
     pub since: HashMap<Ticket, Moment>,
-    /// Whether a budget of the guild forbids further statements. False if the channel is not running.
-    pub is_over_budget: bool,
+    /// The used-up budget that forbids further statements in the guild. None if the channel is not running.
+    pub used_up: Option<UsedUp>,
+    /// The people of the guild who may not address companions for now. Empty if the channel is not running.
+    pub over_addresses: BTreeSet<PersonId>,
 }
 
 /// Why a channel cannot continue from its journal.
@@ -193,6 +198,6 @@ pub struct Delivered {
     pub error: Option<&'static str>,
     /// The disclosure that was certainly posted with the statement, and the platform's id of the part that contained it.
     pub disclosed: Option<(Owed, Arc<str>)>,
-    /// The platform did not delete the statement that this one replaces. It stays on record.
-    pub keeps_former: bool,
+    /// How it was written. It takes no other statement's place if the platform did not delete that one, which stays on record.
+    pub written: Written,
 }

@@ -11,7 +11,6 @@ use super::channel::ChannelMessage;
 use super::models::{CallFacts, CallId, Outcome};
 use super::reply::{Dropped, Reply};
 use crate::domain::id::{CompanionId, Seq, Ticket};
-use crate::domain::message::Versions;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{PromptInput, StatementInput};
 use crate::domain::raw_answer::Speakers;
@@ -86,15 +85,4 @@ pub struct DecisionRequest {
     pub tell: Tell,
     /// Answered once the question is in the pool. Dropped if the question is lost before that.
     pub arrival: Reply<CallId, Dropped>,
-}
-
-/// The statement whose place another one takes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Replaced {
-    /// Its number. `None`: the statement takes no other one's place.
-    pub statement: Option<Seq>,
-    /// The versions, with the new text.
-    pub versions: Option<Box<Versions>>,
-    /// The platform's ids of its parts.
-    pub former: Vec<Arc<str>>,
 }

@@ -70,9 +70,17 @@ pub(super) async fn change(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeleteParams {
-    /// The revision of the profile to delete, as the server returned it.
+    /// The revision of what is to be deleted, as the server returned it.
     #[schemars(required)]
     revision: Option<Revision>,
+}
+
+impl DeleteParams {
+    /// The revision. `of` says of what it must be.
+    pub(super) fn revision(self, of: &str) -> Result<Revision, Problem> {
+        self.revision
+            .ok_or_else(|| Problem::query("revision", format!("revision is missing; give the one of the {of} that you saw")))
+    }
 }
 
 /// `DELETE /api/companions/{companion}?revision=`
@@ -81,8 +89,7 @@ pub(super) async fn delete(
     CompanionPath(id): CompanionPath,
     QueryParams(params): QueryParams<DeleteParams>,
 ) -> Result<StatusCode, Problem> {
-    let missing = || Problem::query("revision", "revision is missing; give the one of the profile that you saw");
-    console.companions()?.delete(id, params.revision.ok_or_else(missing)?).await?;
+    console.companions()?.delete(id, params.revision("profile")?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::Shared;
 use super::body::{BookPath, FileBody, JsonWithFiles, QueryParams};
 use super::cards::disposition;
+use super::companions::DeleteParams;
 use super::problem::{Problem, off_thread};
 use crate::domain::lore::matching::Compiled;
 use crate::domain::lore::{Shelved, Unusable};
 use crate::ports::backend::lore_service::{BookChange, BookView, Books};
-use crate::ports::companion_setup::Revision;
 use tertulia_cards::lorebook::{self, Form, Read};
 
 /// `GET /api/lorebooks`
@@ -45,22 +45,13 @@ pub(super) async fn change(
     Ok(Answer(console.backend()?.lore.change_book(&id, change).await?))
 }
 
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DeleteParams {
-    /// The revision of the book to delete, as the server returned it.
-    #[schemars(required)]
-    revision: Option<Revision>,
-}
-
 /// `DELETE /api/lorebooks/{book}?revision=`
 pub(super) async fn delete(
     State(console): State<Shared>,
     BookPath(id): BookPath,
     QueryParams(params): QueryParams<DeleteParams>,
 ) -> Result<StatusCode, Problem> {
-    let missing = || Problem::query("revision", "revision is missing; give the one of the lorebook that you saw");
-    console.backend()?.lore.delete_book(&id, params.revision.ok_or_else(missing)?).await?;
+    console.backend()?.lore.delete_book(&id, params.revision("lorebook")?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -220,10 +220,8 @@ pub(super) async fn draft(
 ) -> Result<Answer<Drafted>, Problem> {
     validation::companion_id("companion", drafting.companion.as_str())?;
     drafting.from = caller.speaker(&room, validation::name("from", &drafting.from)?, &console)?;
-    if let Some(visit) = caller.in_room(&room, &console)? {
-        console.backend()?.guests.consume_quota(visit, Amount::Message).await?;
-    }
-    Ok(Answer(console.backend()?.messages.draft(&room, drafting).await?))
+    let visit = caller.in_room(&room, &console)?;
+    Ok(Answer(console.backend()?.messages.draft(&room, drafting, visit).await?))
 }
 
 /// `POST /api/rooms/{room}/greeting`
@@ -264,7 +262,8 @@ pub(super) async fn import(
     let (most_chars, mut hasher) = (console.settings.max_text_chars, DefaultHasher::new());
     hasher.write(&file);
     let id = format!("{:016x}", hasher.finish());
-    let read = move || cards::read_chat(&file, most_chars, &TimeZone::UTC).map_err(not_a_chat);
+    let user = from.clone();
+    let read = move || cards::read_chat(&file, user.as_deref(), most_chars, &TimeZone::UTC).map_err(not_a_chat);
     let Chat { messages, left_out, unreadable, cut } = off_thread(read).await?;
     drop(place);
     let author = |by, name: String| match by {

@@ -48,6 +48,11 @@ impl Step<'_, '_> {
             return;
         }
         self.end_unwanted_reply(&recorded.event);
+        if let Event::Chosen { by: Some(person), .. } = &recorded.event {
+            // A choice counts as an address. The caller refuses one over the budget.
+            let used = Use::Address { person, channel: self.world.channel, message: recorded.seq };
+            self.world.ledger.count(used, recorded.at, self.world.rules.gate);
+        }
         let first = self.out.len();
         let heard = voice::call_event(&recorded);
         let (mut refused, mut is_late) = (None, false);

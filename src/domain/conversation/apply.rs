@@ -186,6 +186,7 @@ impl Conversation {
                     tries,
                     again: *again,
                     continues: *continues,
+                    is_spoilt: false,
                     replan_at: None,
                     was_late: false,
                     is_farewell: *is_farewell,

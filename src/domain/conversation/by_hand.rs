@@ -6,37 +6,32 @@ use super::*;
 /// The companions that speak without a vote, because a person chose them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ByHand {
-    /// The companions that have yet to speak, in their order.
-    next: Vec<CompanionId>,
-    /// Each of them speaks once, those first that are addressed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    everybody: bool,
-    /// After everybody once, no companion is asked before a person writes.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    waits_for_people: bool,
+    /// The companion that a person chose to speak next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    one: Option<CompanionId>,
+    /// Everybody once: the companions that have yet to speak, in their order. Until a person writes, no other companion is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    everybody: Option<Vec<CompanionId>>,
 }
 
 impl ByHand {
     pub(super) fn is_default(&self) -> bool {
-        self.next.is_empty() && !self.waits_for_people
+        *self == Self::default()
     }
 
     /// Whether a chosen companion has not spoken yet.
     pub(super) fn is_waiting(&self) -> bool {
-        !self.next.is_empty()
+        self.one.is_some() || self.everybody.as_ref().is_some_and(|left| !left.is_empty())
     }
 
     /// A companion got the floor, by hand or otherwise. It has its turn.
     pub(super) fn note_owed(&mut self, companion: &CompanionId) {
-        self.next.retain(|next| next != companion);
+        self.retain(|next| next != companion);
     }
 
     /// A person wrote. That ends everybody once, but not the choice of a single companion, which then answers this message, too.
     pub(super) fn note_person(&mut self) {
-        if std::mem::take(&mut self.everybody) {
-            self.next.clear();
-        }
-        self.waits_for_people = false;
+        self.everybody = None;
     }
 
     /// A person stopped a companion.
@@ -50,9 +45,14 @@ impl ByHand {
             let speaks = |state: &&Ballot| state.from == *companion && state.state == Stance::Speak;
             states.iter().find(speaks).map_or(-1.0, |state| state.importance)
         };
-        if self.everybody {
-            self.next.sort_by(|one, other| importance(other).total_cmp(&importance(one)));
+        if let Some(left) = &mut self.everybody {
+            left.sort_by(|one, other| importance(other).total_cmp(&importance(one)));
         }
+    }
+
+    fn retain(&mut self, stays: impl Fn(&CompanionId) -> bool) {
+        self.one.take_if(|one| !stays(one));
+        self.everybody.iter_mut().for_each(|left| left.retain(&stays));
     }
 }
 
@@ -96,22 +96,20 @@ impl Conversation {
     }
 
     pub(super) fn apply_chosen(&mut self, companions: &[CompanionId], everybody: bool) {
-        let mut next = companions.to_vec();
         if everybody {
-            next.sort_by_key(|companion| self.spoke.get(companion).copied());
-            self.by_hand = ByHand { next, everybody, waits_for_people: true };
+            let mut companions = companions.to_vec();
+            companions.sort_by_key(|companion| self.spoke.get(companion).copied());
+            self.by_hand.everybody = Some(companions);
         } else {
             // The newest choice counts. It comes before those who are left of everybody once.
-            let left = std::mem::take(&mut self.by_hand.next).into_iter().filter(|_| self.by_hand.everybody);
-            next.extend(left.filter(|companion| !companions.contains(companion)));
-            self.by_hand.next = next;
+            self.by_hand.one = companions.first().cloned();
         }
     }
 
     /// Drops chosen companions that left, were paused, or have ended the conversation.
     pub(super) fn drop_unable(&mut self) {
         let Self { by_hand, gates, .. } = self;
-        by_hand.next.retain(|companion| gates.get(companion).is_some_and(|gate| !gate.is_silent()));
+        by_hand.retain(|companion| gates.get(companion).is_some_and(|gate| !gate.is_silent()));
     }
 
     /// The chosen companion that speaks next, if it can begin now. One with a question in flight answers that first, and one that writes late ends
@@ -122,16 +120,12 @@ impl Conversation {
             let is_engaged = self.gates.get(companion).is_some_and(Gate::is_engaged);
             (waits_for_floor || !is_engaged) && !self.turns.is_late(companion)
         };
-        let ByHand { next, everybody, .. } = &self.by_hand;
-        if *everybody && !self.turns.rounds.is_empty() {
-            // The votes decide the order.
-            return None;
+        if let Some(one) = &self.by_hand.one {
+            return Some(one.clone()).filter(is_free);
         }
-        let mut free = next.iter().take(if *everybody { next.len() } else { 1 }).filter(|companion| is_free(companion));
-        match everybody {
-            true => free.min_by_key(|companion| !self.is_called(companion)).cloned(),
-            false => free.next().cloned(),
-        }
+        // The votes of open rounds decide the order.
+        let left = self.by_hand.everybody.as_ref().filter(|_| self.turns.rounds.is_empty())?;
+        left.iter().filter(|companion| is_free(companion)).min_by_key(|companion| !self.is_called(companion)).cloned()
     }
 }
 
@@ -139,7 +133,7 @@ impl Step<'_, '_> {
     /// Whether no companion may be asked before a person writes: the loop guard applies, or everybody has spoken once.
     pub(super) fn is_guarded(&self) -> bool {
         let most = self.world.rules.turn_taking.max_companion_streak;
-        self.state.by_hand.waits_for_people || self.state.streak() >= most
+        self.state.by_hand.everybody.is_some() || self.state.streak() >= most
     }
 
     /// Gives the free floor to chosen companions. A message whose author may be at risk is decided about first.

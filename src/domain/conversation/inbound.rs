@@ -20,6 +20,7 @@ impl Conversation {
     /// Applies a message. A statement may fulfil an owed reply.
     pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
         if entry.message.background {
+            self.replaceable = None;
             drop(self.push_declined(entry, world));
             return;
         }
@@ -322,6 +323,7 @@ impl Conversation {
         }
         let mut has_nothing_left = |floor: &mut OwedReply| {
             let has_nothing_left = are_all_deleted(&floor.messages, deleted);
+            floor.is_spoilt |= floor.messages.iter().any(|seq| deleted.contains(seq));
             floor.messages.retain(|seq| !deleted.contains(seq));
             if has_nothing_left {
                 dropped.push((floor.companion.clone(), Some(floor.ticket)));

@@ -1,11 +1,11 @@
-//! Finds text between marks that chat platforms know: bold, underlined, struck through, spoilers.
+//! Finds text between marks that chat platforms know: bold, underlined, struck through, spoilers, and italic, the form of actions in roleplay.
 
 use super::code::Block;
 
-/// The marks, with a size of two bytes each. A marked text is between two equal marks.
-const MARKS: [&str; 4] = ["**", "__", "~~", "||"];
-/// The length of a mark.
-pub(super) const LENGTH: usize = 2;
+/// The marks. A marked text is between two equal ones.
+const MARKS: [&str; 5] = ["**", "__", "~~", "||", ITALIC];
+/// This mark counts only directly beside its text. Elsewhere it is a bullet or a sign.
+const ITALIC: &str = "*";
 
 /// A text between two marks.
 #[derive(Clone, Debug)]
@@ -25,11 +25,18 @@ pub(super) fn marked(text: &str, blocks: &[Block]) -> Vec<Marked> {
         if let Some(block) = blocks.next_if(|block| block.start <= at) {
             (at, open) = (block.end, [None; MARKS.len()]);
         } else if let Some(kind) = MARKS.iter().position(|mark| rest.starts_with(mark)) {
-            match open[kind].take() {
-                Some(start) => found.push(Marked { mark: MARKS[kind], start, end: at }),
-                None => open[kind] = Some(at + LENGTH),
+            let mark = MARKS[kind];
+            let (before, after) = (text[..at].chars().next_back(), rest[mark.len()..].chars().next());
+            let is_beside = |c: Option<char>| mark != ITALIC || c.is_some_and(|c| !c.is_whitespace());
+            match open[kind] {
+                Some(start) if is_beside(before) => {
+                    found.push(Marked { mark, start, end: at });
+                    open[kind] = None;
+                }
+                None if is_beside(after) => open[kind] = Some(at + mark.len()),
+                _ => {}
             }
-            at += LENGTH;
+            at += mark.len();
         } else if next == '`' {
             let (fence, code) = rest.split_at(rest.find(|c| c != '`').unwrap_or(rest.len()));
             at += fence.len() + code.find(fence).map_or(0, |end| end + fence.len());

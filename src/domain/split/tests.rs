@@ -39,11 +39,15 @@ fn a_code_block_is_closed_and_opened_again_with_its_language() {
 }
 
 #[test]
-fn bold_text_and_spoilers_are_closed_and_begun_again() {
+fn bold_and_italic_text_and_spoilers_are_closed_and_begun_again() {
     let spoiler = split("The end: ||the butler did it, because he was the count's lost brother.|| So sad.", 40);
     let nested = split("**All of this is bold, and __this is underlined as well__, and bold again.**", 40);
     let japanese = split(&format!("**{}**と言いました。", "これはとても長い文です。".repeat(3)), 46);
+    let action = split("*She waves at the moon, and 2 * 3 ravens fly by.* Good night.", 40);
+    let both = split("***All of this is bold and italic, to its very end.***", 40);
 
+    assert_eq!(action, ["*She waves at the moon, and 2 * 3*", "*ravens fly by.* Good night."]);
+    assert_eq!(both, ["***All of this is bold and italic, to***", "***its very end.***"]);
     assert_eq!(spoiler, ["The end: ||the butler did it, because||", "||he was the count's lost brother.||", "So sad."]);
     assert_eq!(nested, ["**All of this is bold, and __this is__**", "**__underlined as well__, and bold**", "**again.**"]);
     assert_eq!(japanese, [format!("**{}**", "これはとても長い文です。".repeat(3)), "と言いました。".into()]);
@@ -55,11 +59,12 @@ fn marks_in_code_escaped_ones_and_single_ones_are_text() {
         "`a || b` or c, and then a few more words, and ||",
         r"\*\*no bold here at all, and none there",
         "2 ** 3 is eight, and so on and so forth",
+        "* a bullet, and then a few more words\n* a second bullet",
         "```\n**\n``` and then a few more words, and **",
     ] {
         let rejoined = split(text, 32).join(" ");
 
-        assert_eq!(rejoined.matches("**").count(), text.matches("**").count(), "{rejoined}");
+        assert_eq!(rejoined.matches('*').count(), text.matches('*').count(), "{rejoined}");
         assert_eq!(rejoined.matches("||").count(), text.matches("||").count(), "{rejoined}");
     }
 }
@@ -129,9 +134,9 @@ proptest! {
     }
 
     #[test]
-    fn every_part_closes_what_it_marks(pieces in prop::collection::vec(word(), 0..60), marks in prop::collection::vec(any::<prop::sample::Index>(), 4), limit in 48_usize..200) {
+    fn every_part_closes_what_it_marks(pieces in prop::collection::vec(word(), 0..60), marks in prop::collection::vec(any::<prop::sample::Index>(), 6), limit in 48_usize..200) {
         let mut pieces = pieces;
-        for (pair, mark) in marks.chunks(2).zip(["**", "||"]).filter(|_| !pieces.is_empty()).collect::<Vec<_>>() {
+        for (pair, mark) in marks.chunks(2).zip(["**", "||", "*"]).filter(|_| !pieces.is_empty()).collect::<Vec<_>>() {
             let [from, to] = [pair[0].index(pieces.len()), pair[1].index(pieces.len())];
             let (from, to) = (from.min(to), from.max(to));
             pieces[to] = format!("{}{mark} ", pieces[to].trim_end());
@@ -139,7 +144,7 @@ proptest! {
         }
 
         for part in split(&pieces.concat(), limit) {
-            prop_assert!(part.matches("**").count() % 2 == 0 && part.matches("||").count() % 2 == 0, "{:?}", part);
+            prop_assert!(part.matches('*').count() % 2 == 0 && part.matches("||").count() % 2 == 0, "{:?}", part);
         }
     }
 
@@ -182,6 +187,7 @@ fn piece() -> impl Strategy<Value = &'static str> {
         "`",
         "````",
         "**",
+        "*",
         "||",
         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     ])

@@ -49,6 +49,9 @@ pub struct OwedReply {
     /// It extends that statement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continues: bool,
+    /// A message that it answers was deleted, so that the former answers are erased.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_spoilt: bool,
     /// When the next attempt starts. Until then, no call is made. None: no restart is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replan_at: Option<Moment>,

@@ -741,9 +741,9 @@ impl MessageService for FakeBackend {
         })
     }
 
-    async fn draft(&self, id: &RoomId, drafting: Drafting) -> Result<Drafted, Refused> {
+    async fn draft(&self, id: &RoomId, drafting: Drafting, _: Option<&Visit>) -> Result<Drafted, Refused> {
         self.with_room(id, |room| match room.companions.contains_key(&drafting.companion) {
-            true => Ok(Drafted { text: format!("{} could say this.", drafting.from) }),
+            true => Ok(Drafted { text: format!("{} could say this.", drafting.from).into() }),
             false => Err(Refused::not_found(format!("{} is not in room {id}", drafting.companion))),
         })
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use super::guest_service::Visit;
 use super::messages::{Choice, Chosen, Drafted, Drafting, Edit, Greeting, ImportedMessage, Words};
 use super::refused::Refused;
 use super::room::RoomId;
@@ -51,7 +52,8 @@ pub trait MessageService: Send + Sync + 'static {
     async fn choose(&self, room: &RoomId, choice: Choice) -> Result<Chosen, Refused>;
 
     /// Has a companion draft a message for a person (docs/design/speaking.md S-23). Nothing of it is on record but the usage of the model.
-    async fn draft(&self, room: &RoomId, drafting: Drafting) -> Result<Drafted, Refused>;
+    /// For the guest of a visit, it counts as a message once nothing else forbids it.
+    async fn draft(&self, room: &RoomId, drafting: Drafting, visit: Option<&Visit>) -> Result<Drafted, Refused>;
 
     /// Posts one of a companion's greetings, word for word, in a room without readable messages, or `anyway`. It is committed when this returns.
     /// Returns [`Refused::Conflict`] if the room has messages, or if the companion is paused.

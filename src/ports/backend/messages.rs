@@ -264,7 +264,7 @@ pub struct Drafting {
 /// A draft of a message. It is not on record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Drafted {
-    pub text: String,
+    pub text: Arc<str>,
 }
 
 /// A file of a message.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::stamp::Stamp;
+use crate::domain::budget::UsedUp;
 use crate::domain::closing::Stage;
 pub use crate::domain::conversation::Doing;
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -53,8 +54,27 @@ pub struct RoomState {
     pub filtered: Vec<FilteredMessage>,
     /// Why the room is out of service, although it may have work to do. Null: it is in service.
     pub kept_away: Option<OutOfService>,
+    /// The budget that allows no further statements, as far as the room is awake.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_up: Option<UsedUpBudget>,
     /// The time of this state.
     pub at: Stamp,
+}
+
+/// A budget that is used up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UsedUpBudget {
+    /// `guild_statements` or `guild_tokens`.
+    pub budget: &'static str,
+    /// When it is free again. Absent: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_at: Option<Stamp>,
+}
+
+impl From<UsedUp> for UsedUpBudget {
+    fn from(UsedUp { budget, free_at }: UsedUp) -> Self {
+        Self { budget: budget.as_str(), free_at: free_at.map(Into::into) }
+    }
 }
 
 /// Why a room is out of service: its guild is in quarantine, the channel is suspended, or its record cannot be read. The rest of the state is then

@@ -22,8 +22,9 @@ export function qrNode(rows) {
   return svg('svg', { class: 'qr', viewBox: `0 0 ${side} ${side}`, role: 'img', 'aria-label': t('elsewhere.qr'), 'shape-rendering': 'crispEdges' }, svg('path', { d: `M0 0h${side}v${side}H0z`, fill: '#fff' }), svg('path', { d: dark.join(''), fill: '#000' }));
 }
 
-const caddy = (host, local) => `${host} {\n  reverse_proxy ${local}\n}`;
-const nginx = (host, local) => `map $http_upgrade $connection_upgrade { default upgrade; '' ''; }
+// docs/network.md has the same lines; a test compares them.
+export const caddy = (host, local) => `${host} {\n  reverse_proxy ${local}\n}`;
+export const nginx = (host, local) => `map $http_upgrade $connection_upgrade { default upgrade; '' ''; }
 server {
   listen 443 ssl;
   server_name ${host};

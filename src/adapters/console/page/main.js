@@ -372,7 +372,8 @@ function open(id, reload = false) {
       if (isNew && e.event === 'notes_taken' && !e.messages) notice.show(refusedNote(Object.keys(e.dropped)[0]));
       if (isNew) notice.announce(announcement(opened.room, e, speaker.me()));
       if (isNew) models.note(e);
-      if (isNew && e.budget) import('./used-up.js').then(({ sayUsedUp }) => sayUsedUp(e, () => openSettings('limits')), () => {});
+      const used = isNew && e.budget ? e : e.state?.used_up;
+      if (used) import('./used-up.js').then(({ sayUsedUp }) => sayUsedUp(used, () => openSettings('limits')), () => {});
       if (e.event === 'people') inviting?.refresh();
       if (isNew && e.event === 'round' && !e.selected) setTimeout(() => opened === current && change(['talk']), LINGER_MS);
       if (isNew && e.event === 'paused') readRooms().catch(() => {});

@@ -19,7 +19,7 @@ use tertulia::domain::moment::Moment;
 use tertulia::domain::notice::{Occasion, Owed};
 use tertulia::domain::trigger::Trigger;
 use tertulia::journal::channel_key::ChannelKey;
-use tertulia::journal::record::{NoticeRecord, OutboxRecord};
+use tertulia::journal::record::{NoticeRecord, OutboxRecord, Written};
 use tertulia::ports::chat_platform::{Part, Platforms};
 use tertulia::ports::language_model::ModelRole;
 use tertulia::server::speech::built_in;
@@ -49,7 +49,14 @@ async fn a_statement_whose_responses_are_lost_is_posted_once_and_reported_with_i
     let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
     assert_eq!(
         delivered,
-        Delivered { text: text.as_str().into(), ids, is_unconfirmed: false, error: None, disclosed: None, keeps_former: false }
+        Delivered {
+            text: text.as_str().into(),
+            ids,
+            is_unconfirmed: false,
+            error: None,
+            disclosed: None,
+            written: Written::default()
+        }
     );
     assert_eq!(discord.requests("execute_webhook"), 4);
     let contents: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
@@ -91,7 +98,7 @@ async fn without_the_content_intent_a_statement_whose_response_is_lost_is_posted
                 is_unconfirmed: false,
                 error: None,
                 disclosed: None,
-                keeps_former: false
+                written: Written::default()
             }
         )
     );
@@ -127,22 +134,11 @@ async fn deliver(platform: Arc<Discord>, part: &Part) -> Delivered {
     let (sender, mut reports) = mpsc::unbounded_channel();
     let (channel, _) = FakeChannel::spawn(None, FakeChannel, sender).await.expect("the channel starts");
     let (_stop_sender, stop) = watch::channel(false);
+    let owed = OutboxRecord::new(part.companion.clone(), Trigger::DirectAddress, Vec::new(), Seq(0));
     let outbox_record = OutboxRecord {
-        companion: part.companion.clone(),
-        trigger: Trigger::DirectAddress,
-        messages: Vec::new(),
-        upto: Seq(0),
         text: Some(part.text.clone()),
-        parts: Vec::new(),
-        name: None,
-        truncated: false,
-        recalled: Vec::new(),
-        files_of: Vec::new(),
-        lore: Vec::new(),
-        again: None,
-        versions: None,
-        former: Vec::new(),
         notice: part.notice.clone().map(|text| NoticeRecord { owed: told(), text }),
+        ..owed
     };
     let arguments = Arguments {
         channel_key: ChannelKey { guild: part.guild.clone(), channel: part.channel.clone() },
