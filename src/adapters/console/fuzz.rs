@@ -22,6 +22,7 @@ use crate::ports::companion_setup::fake::FakeCompanions;
 use crate::ports::model_setup::fake::FakeModels;
 use crate::ports::nodes::NoNodes;
 use crate::ports::settings_setup::fake::FakeSettings;
+use crate::ports::tools::NoTools;
 use crate::settings::samples::server as defaults;
 use crate::settings::server::Server;
 use crate::telemetry::metrics::Metrics;
@@ -87,6 +88,8 @@ pub fn requests() -> Vec<Vec<u8>> {
             "POST /api/cards?name=Ann&system_prompt=true",
             r#"{"data": {"name": "Ann", "first_mes": "{{char}}", "extensions": {}}}"#,
         ),
+        ("GET /api/tools", ""),
+        ("POST /api/tools/accept", r#"{"tools": {"dice__roll": "0"}}"#),
         ("GET /api/lorebooks", ""),
         ("POST /api/lorebooks", r#"{"name": "World", "entries": [{"keys": ["/a/i"], "content": "x"}], "rooms": ["lobby"]}"#),
         ("PUT /api/lorebooks/book-0", r#"{"revision": "0", "book": {"name": "World", "entries": []}}"#),
@@ -222,6 +225,7 @@ impl TestConsole {
             settings: Arc::new(FakeSettings::default()),
             companions: Arc::new(FakeCompanions::default()),
             nodes: Arc::new(NoNodes),
+            tools: Arc::new(NoTools),
         };
         let bound = Console::bind(&settings, served, Arc::new(SystemRng), Arc::new(SystemClock), Metrics::local());
         let console = runtime.block_on(bound).expect("binding the console should work");

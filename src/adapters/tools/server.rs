@@ -34,7 +34,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(300);
 /// The pause after such a message, during which others count as the same.
 const CHANGES_TOGETHER: Duration = Duration::from_secs(1);
 /// The pauses before a new connection: the first, and the longest. They start anew after a connection that was stable.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 /// The most tools of a server, and the most pages of its list.
@@ -66,7 +66,7 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     /// Whether connecting was tried.
     is_tried: bool,
     link: Option<Link>,
@@ -74,6 +74,13 @@ struct State {
     problem: Option<Arc<str>>,
     /// The tools as they were listed last.
     tools: Vec<Arc<Listed>>,
+}
+
+#[cfg(test)]
+impl State {
+    pub(crate) const fn is_connected(&self) -> bool {
+        self.link.is_some()
+    }
 }
 
 /// A connection that can be used for calls.
@@ -114,6 +121,11 @@ impl Server {
             // The sender lives as long as the server; without it, there is nothing to wait for.
             let _ = state.wait_for(|state| state.is_tried).await;
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn watched(&self) -> watch::Receiver<State> {
+        self.shared.state.subscribe()
     }
 
     /// The accepted tools, if calls are possible now.
@@ -194,8 +206,11 @@ impl Shared {
             let began = Instant::now();
             let problem = self.run(failures).await;
             self.disconnected(problem);
-            failures = if began.elapsed() < STABLE_AFTER { failures + 1 } else { 0 };
+            if began.elapsed() >= STABLE_AFTER {
+                failures = 0;
+            }
             sleep(FIRST_PAUSE.saturating_mul(1 << failures.min(10)).min(LONGEST_PAUSE)).await;
+            failures = failures.saturating_add(1);
         }
     }
 
@@ -241,7 +256,7 @@ impl Shared {
             if is_news {
                 tracing::info!(server = &*self.name, tools = listed, held_back, "a server of tools is connected");
             }
-            let problem = is_cut.then(|| format!("it lists more than {MOST_TOOLS} tools; the others are not used").into());
+            let problem = is_cut.then(|| format!("its list of tools is too long; only the first {listed} are used").into());
             *state = State { is_tried: true, link: Some(link.clone()), about, problem, tools };
         });
     }
