@@ -18,6 +18,9 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
     pub from: Author,
+    /// For a room of the console: who sent it under that name. `None`: it is unknown, so that the name is only a label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<Sender>,
     /// The text, as the author wrote it.
     pub text: Arc<str>,
     /// Whether it was typed or spoken.
@@ -197,6 +200,7 @@ impl Message {
         Self {
             id,
             from,
+            sender: None,
             text,
             modality,
             lull_endpoint,
@@ -299,6 +303,16 @@ named! {
         Companion = "companion",
         /// A foreign bot.
         Bot = "bot",
+    }
+}
+
+named! {
+    /// Who sends a message to a room of the console, whatever its author's name.
+    pub enum Sender {
+        /// The operator, in a browser.
+        Operator = "operator",
+        /// A guest, whose name in the room is nobody else's.
+        Guest = "guest",
     }
 }
 

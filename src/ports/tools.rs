@@ -19,6 +19,22 @@ pub trait Tools: Send + Sync + 'static {
     async fn call(&self, name: &str, arguments: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure>;
 }
 
+/// Several sources of tools. The first one with a name has it.
+#[async_trait]
+impl Tools for Vec<Arc<dyn Tools>> {
+    fn offered(&self) -> Vec<OfferedTool> {
+        self.iter().flat_map(|tools| tools.offered()).collect()
+    }
+
+    async fn call(&self, name: &str, arguments: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure> {
+        let has_it = |tools: &&Arc<dyn Tools>| tools.offered().iter().any(|offered| offered.tool.name == name);
+        match self.iter().find(has_it) {
+            Some(tools) => tools.call(name, arguments).await,
+            None => Err(Failure::NotMade("there is no such tool any more".into())),
+        }
+    }
+}
+
 /// A tool, and what its calls can do.
 #[derive(Clone, Debug)]
 pub struct OfferedTool {
@@ -103,6 +119,18 @@ pub struct ToolView {
     pub accepted: Option<AcceptedTool>,
     /// Why the tool cannot be used, whether it is accepted or not.
     pub problem: Option<String>,
+    pub right: ToolRight,
+}
+
+/// Whose right a call of a tool is, by the settings `tools.rights`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ToolRight {
+    /// Who may cause a call: `everyone`, `roles`, `operators` or `nobody`.
+    pub allow: String,
+    /// The ids of roles, if `allow` is `roles`.
+    pub roles: Vec<Arc<str>>,
+    /// Whether a person must confirm each call: `never` or `always`.
+    pub confirm: String,
 }
 
 /// Whether a tool may be offered.

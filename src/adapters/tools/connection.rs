@@ -32,7 +32,7 @@ use crate::adapters::program::{self, Program, Start};
 use crate::domain::text::one_line;
 use crate::http_client;
 use crate::settings::Problem;
-use crate::settings::tools::{Reached, ToolServer};
+use crate::settings::tools::server::{Reached, ToolServer};
 
 /// The longest message of a server, in bytes. Results are cut later.
 const MAX_MESSAGE_BYTES: usize = 12 << 20;

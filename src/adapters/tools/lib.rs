@@ -33,6 +33,7 @@ use tertulia_settings as settings;
 use self::lock::Lock;
 use self::search::Search;
 use self::server::Server;
+use crate::domain::tools::RightSetting;
 use crate::ports::backend::Refused;
 use crate::ports::clock::Clock;
 use crate::ports::tools::{AcceptedTool, AcceptedTools, Answer, Failure, OfferedTool, ToolReview, Tools, ToolsView};
@@ -57,6 +58,7 @@ pub struct ToolSet {
 struct InForce {
     search: Option<Search>,
     servers: BTreeMap<Arc<str>, Server>,
+    rights: BTreeMap<Arc<str>, RightSetting>,
 }
 
 impl ToolSet {
@@ -91,7 +93,7 @@ impl ToolSet {
             }
         }
         let mut in_force = self.in_force.write();
-        in_force.search = search;
+        (in_force.search, in_force.rights) = (search, settings.rights.clone());
         in_force.servers.retain(|name, _| settings.servers.contains_key(name) && !starting.contains_key(name));
         let started = starting.into_iter().map(|(name, (settings, target))| {
             let server = Server::start(name.clone(), settings, target, self.lock.clone(), self.clock.clone());
@@ -136,7 +138,7 @@ impl ToolReview for ToolSet {
         let in_force = self.in_force.read();
         ToolsView {
             search: in_force.search.as_ref().map(|search| search.host().to_owned()),
-            servers: in_force.servers.values().map(Server::view).collect(),
+            servers: in_force.servers.values().map(|server| server.view(&in_force.rights)).collect(),
             problem: self.lock.problem(),
         }
     }

@@ -3,6 +3,7 @@
 //! The server is connected again whenever the connection ends, with pauses that grow. It never has two connections. Calls stop for a while when
 //! several in a row fail.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +23,10 @@ use super::content::{self, Text};
 use super::listed::{Listed, listed};
 use super::lock::Lock;
 use crate::domain::breaker::{Breaker, BreakerState, Verdict};
+use crate::domain::tools::{Effect, RightSetting};
 use crate::ports::clock::Clock;
-use crate::ports::tools::{Answer, Failure, OfferedTool, ToolServerView, ToolState, ToolView};
-use crate::settings::tools::ToolServer;
+use crate::ports::tools::{Answer, Failure, OfferedTool, ToolRight, ToolServerView, ToolState, ToolView};
+use crate::settings::tools::server::ToolServer;
 
 /// The time limits for connecting, and for listing the tools.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
@@ -140,7 +142,7 @@ impl Server {
         state.tools.iter().filter(usable).map(offered).collect()
     }
 
-    pub(crate) fn view(&self) -> ToolServerView {
+    pub(crate) fn view(&self, rights: &BTreeMap<Arc<str>, RightSetting>) -> ToolServerView {
         let Shared { name, settings, target, lock, clock, breaker, .. } = &*self.shared;
         let state = self.shared.state.borrow();
         let rests = matches!(breaker.lock().state(clock.now()), BreakerState::Open(_));
@@ -152,7 +154,15 @@ impl Server {
                 Some(accepted) => (ToolState::Changed, Some(accepted)),
             };
             let Listed { name, description, parameters, read_only, hash, problem, .. } = Listed::clone(tool);
-            ToolView { name, state, read_only, description, parameters, hash, accepted, problem: problem.map(str::to_owned) }
+            let effect = if read_only { Effect::ReadOnly } else { Effect::Outside };
+            let right = rights.get(&*name).cloned().unwrap_or_default().or(effect.usual_right());
+            let right = ToolRight {
+                allow: right.allow.as_str().to_owned(),
+                roles: right.roles,
+                confirm: right.confirm.as_str().to_owned(),
+            };
+            let problem = problem.map(str::to_owned);
+            ToolView { name, state, read_only, description, parameters, hash, accepted, problem, right }
         };
         ToolServerView {
             name: name.to_string(),

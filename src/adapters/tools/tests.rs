@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::adapters::system::SystemClock;
 use crate::ports::tools::{ToolState, ToolView};
-use crate::settings::tools::ToolServer;
+use crate::settings::tools::server::ToolServer;
 
 use double::Double;
 
@@ -32,9 +32,14 @@ pub(crate) const UNSET: ToolServer = ToolServer {
     price: None,
 };
 
+fn settings(search_url: Option<String>, servers: BTreeMap<Arc<str>, ToolServer>) -> Settings {
+    let (operators, rights) = (BTreeSet::new(), BTreeMap::new());
+    Settings { calls_per_reply: 3, timeout_secs: 10.0, operators, rights, search_url, servers }
+}
+
 /// The tools of one server, `box`.
 fn start(data: &Path, server: ToolServer) -> ToolSet {
-    let settings = Settings { search_url: None, servers: BTreeMap::from([("box".into(), server)]) };
+    let settings = settings(None, BTreeMap::from([("box".into(), server)]));
     ToolSet::start(&settings, data, Vec::new(), Arc::new(SystemClock)).unwrap()
 }
 

@@ -90,10 +90,7 @@ async fn servers_follow_changed_settings() {
     let double = Double::new(vec![tool("roll", "")], nothing).await;
     let set = connected(data.path(), &double).await;
     let server = ToolServer { url: Some(double.url()), timeout_secs: Some(0.5), ..UNSET };
-    let settings = |names: &[&str]| Settings {
-        search_url: None,
-        servers: names.iter().map(|name| (Arc::from(*name), server.clone())).collect(),
-    };
+    let settings = |names: &[&str]| settings(None, names.iter().map(|name| (Arc::from(*name), server.clone())).collect());
 
     set.use_settings(&settings(&["box", "other"])).unwrap();
     assert!(set.review().servers[0].connected, "it stays connected");

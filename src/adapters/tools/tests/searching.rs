@@ -25,7 +25,7 @@ async fn search(respond: impl Fn(&str) -> Response + Clone + Send + Sync + 'stat
         }),
     );
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let settings = Settings { search_url: Some(search_url), servers: BTreeMap::new() };
+    let settings = settings(Some(search_url), BTreeMap::new());
     ToolSet::start(&settings, Path::new("/nowhere"), Vec::new(), Arc::new(SystemClock)).unwrap()
 }
 
