@@ -181,8 +181,9 @@ async fn searched(loaded: &Loaded) -> Result<Answer, Failure> {
     settings.tools.servers.clear();
     let tools = server::tools(&settings).map_err(|problem| Failure::Usage(problem.to_string()))?;
     let outcome = tools.call("search", Map::from_iter([("query".to_owned(), json!(TRIED_QUERY))])).await;
-    Ok(outcome.unwrap_or_else(|ToolFailure::NotMade(reason)| {
-        ToolFailure::Unknown(reason) | { Answer { text: reason.to_string(), bytes: 0, is_error: true } }
+    Ok(outcome.unwrap_or_else(|failure| {
+        let (ToolFailure::NotMade(reason) | ToolFailure::Unknown(reason)) = failure;
+        Answer { text: reason.to_string(), bytes: 0, is_error: true }
     }))
 }
 
@@ -225,9 +226,12 @@ fn checked(view: &ToolsView, search_problem: Option<&str>) -> String {
 /// A tool that is held back, with the version that was accepted.
 fn reviewed(tool: &ToolView) -> String {
     let mut text = String::new();
+    // A line end in a text of the server must not begin a line of output.
+    let indented = |text: &str| text.replace('\n', "\n    ");
     let mut part = |label: &str, now: &str, before: Option<&str>| {
+        let (now, before) = (indented(now), before.map(indented));
         // Writing to a String does not fail.
-        let _ = match before.filter(|before| *before != now) {
+        let _ = match before.filter(|before| before != &now) {
             Some(before) => writeln!(text, "  {label} before: {before}\n  {label} now:    {now}"),
             None => writeln!(text, "  {label}: {now}"),
         };
@@ -238,6 +242,5 @@ fn reviewed(tool: &ToolView) -> String {
     part("description", &tool.description, before.map(|before| &*before.description));
     part("arguments", &tool.parameters.to_string(), before.map(|before| before.parameters.to_string()).as_deref());
     let why = if tool.state == ToolState::New { "new" } else { "changed since it was accepted" };
-    // A line end in a text of the server must not begin a line of output.
     format!("{}: {why}\n{text}", tool.name)
 }

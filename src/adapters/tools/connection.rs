@@ -35,11 +35,13 @@ use crate::settings::Problem;
 use crate::settings::tools::server::{Reached, ToolServer};
 
 /// The longest message of a server, in bytes. Results are cut later.
-const MAX_MESSAGE_BYTES: usize = 12 << 20;
+const MAX_MESSAGE_BYTES: usize = 32 << 20;
 /// The most bytes that are read of the body of an HTTP error.
 const MAX_ERROR_BYTES: usize = 4 << 10;
 /// The most characters that are shown of what a server says about a failure.
 const MAX_REASON_CHARS: usize = 240;
+/// The most characters that are shown of its name and version.
+const MAX_ABOUT_CHARS: usize = 80;
 /// The time limit for telling a server that a call was cancelled.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The folder in the data folder with the working folders of programs.
@@ -141,8 +143,10 @@ impl Connection {
         let info = self.peer().peer_info()?;
         let version = info.protocol_version.as_str();
         let server = info.server_info.as_ref();
-        let server = server.map(|server| format!("{} {}, ", server.name, server.version)).unwrap_or_default();
-        Some(one_line(&format!("{server}MCP {version}"), MAX_REASON_CHARS))
+        let server = server.map(|server| one_line(&format!("{} {}", server.name, server.version), MAX_ABOUT_CHARS));
+        let parts =
+            server.into_iter().filter(|server| !server.is_empty()).chain([one_line(&format!("MCP {version}"), MAX_ABOUT_CHARS)]);
+        Some(parts.collect::<Vec<_>>().join(", "))
     }
 
     /// Waits for the end of the connection, and returns the reason.

@@ -51,6 +51,8 @@ pub struct ToolSet {
     /// Certificate authorities in addition to those of the machine.
     authorities: Vec<Certificate>,
     lock: Arc<Lock>,
+    /// The rights, which are those of the start.
+    rights: BTreeMap<Arc<str>, RightSetting>,
     in_force: RwLock<InForce>,
 }
 
@@ -58,7 +60,6 @@ pub struct ToolSet {
 struct InForce {
     search: Option<Search>,
     servers: BTreeMap<Arc<str>, Server>,
-    rights: BTreeMap<Arc<str>, RightSetting>,
 }
 
 impl ToolSet {
@@ -73,7 +74,8 @@ impl ToolSet {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Problem> {
         let lock = Arc::new(Lock::read(data));
-        let set = Self { data: data.into(), clock, authorities, lock, in_force: RwLock::default() };
+        let set =
+            Self { data: data.into(), clock, authorities, lock, rights: settings.rights.clone(), in_force: RwLock::default() };
         set.use_settings(settings)?;
         Ok(set)
     }
@@ -93,7 +95,7 @@ impl ToolSet {
             }
         }
         let mut in_force = self.in_force.write();
-        (in_force.search, in_force.rights) = (search, settings.rights.clone());
+        in_force.search = search;
         in_force.servers.retain(|name, _| settings.servers.contains_key(name) && !starting.contains_key(name));
         let started = starting.into_iter().map(|(name, (settings, target))| {
             let server = Server::start(name.clone(), settings, target, self.lock.clone(), self.clock.clone());
@@ -138,7 +140,7 @@ impl ToolReview for ToolSet {
         let in_force = self.in_force.read();
         ToolsView {
             search: in_force.search.as_ref().map(|search| search.host().to_owned()),
-            servers: in_force.servers.values().map(|server| server.view(&in_force.rights)).collect(),
+            servers: in_force.servers.values().map(|server| server.view(&self.rights)).collect(),
             problem: self.lock.problem(),
         }
     }

@@ -78,9 +78,12 @@ impl Listed {
     }
 }
 
-/// The tools of a server, ordered by name. Tools with the same name cannot be used.
+/// The tools of a server, ordered by name. Different tools with the same name cannot be used.
 pub(crate) fn listed(server: &str, tools: Vec<Described>) -> Vec<Listed> {
     let mut listed: Vec<_> = tools.into_iter().map(|tool| Listed::new(server, tool)).collect();
+    listed.sort_by(|a, b| (&a.name, &a.hash).cmp(&(&b.name, &b.hash)));
+    // Some servers repeat their only page.
+    listed.dedup_by(|a, b| a.name == b.name && a.hash == b.hash);
     let mut counts = BTreeMap::<_, usize>::new();
     for tool in &listed {
         *counts.entry(tool.name.clone()).or_default() += 1;
@@ -90,6 +93,5 @@ pub(crate) fn listed(server: &str, tools: Vec<Described>) -> Vec<Listed> {
             tool.problem = Some("another tool of the server has the same name");
         }
     }
-    listed.sort_by(|a, b| a.name.cmp(&b.name));
     listed
 }

@@ -169,7 +169,8 @@ impl Service {
                 return Err(NoResults::Failed(format!("it gets too many requests (429){again}"), pause));
             }
             StatusCode::FORBIDDEN => {
-                let reason = "it refuses JSON (403); its operator must add json to search.formats in its settings.yml";
+                let reason =
+                    "it refuses (403): add json to search.formats in its settings.yml, and see whether its limiter is on";
                 return Err(NoResults::Refused(reason.to_owned()));
             }
             status if status.is_server_error() => {

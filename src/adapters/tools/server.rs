@@ -291,9 +291,10 @@ async fn reason_of_break(is_broken: &mut watch::Receiver<Option<String>>) -> Str
 async fn list(peer: &Peer<RoleClient>) -> Result<(Vec<Described>, bool), ServiceError> {
     let (mut tools, mut cursor) = (Vec::new(), None);
     for _ in 0..MOST_PAGES {
-        let page = peer.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await?;
+        let page = peer.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor.clone()))).await?;
         tools.extend(page.tools);
-        cursor = page.next_cursor;
+        // A cursor that leads to itself is the end of some servers' lists.
+        cursor = page.next_cursor.filter(|next| cursor.as_ref() != Some(next));
         if tools.len() > MOST_TOOLS {
             tools.truncate(MOST_TOOLS);
             return Ok((tools, true));
@@ -342,6 +343,9 @@ fn judged(error: &ServiceError) -> (Result<Answer, Failure>, Verdict, Option<Str
     let http = if let ServiceError::TransportSend(error) = error { http_error(error) } else { None };
     match (error, http) {
         (ServiceError::McpError(_) | ServiceError::UnexpectedResponse, _) => (Ok(failed(&reason)), Verdict::Alive, None),
+        (_, Some(StreamableHttpError::ResponseBodyTooLarge { .. })) => {
+            (Ok(failed("its answer is too long to be read")), Verdict::Alive, None)
+        }
         (_, Some(StreamableHttpError::HttpStatus(status))) if status.status == 429 => {
             let secs = status.retry_after.as_deref().and_then(|secs| secs.parse().ok()).map(Duration::from_secs);
             (Err(Failure::NotMade(reason.into())), Verdict::Failing(secs.map(|secs| secs.min(LONGEST_REST))), None)

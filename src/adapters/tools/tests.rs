@@ -45,9 +45,14 @@ fn start(data: &Path, server: ToolServer) -> ToolSet {
 
 /// The tools of a test double that was tried.
 async fn connected(data: &Path, double: &Double) -> ToolSet {
+    connected_for(data, double, 10.0).await
+}
+
+/// As [`connected`], with a time limit of calls.
+async fn connected_for(data: &Path, double: &Double, timeout_secs: f64) -> ToolSet {
     // The client is built for https, too.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    let set = start(data, ToolServer { url: Some(double.url()), timeout_secs: Some(0.5), ..UNSET });
+    let set = start(data, ToolServer { url: Some(double.url()), timeout_secs: Some(timeout_secs), ..UNSET });
     set.tried().await;
     set
 }

@@ -31,6 +31,8 @@ pub(super) enum Reply {
 pub(super) struct Offer {
     pub(super) tools: Vec<Value>,
     pub(super) is_endless: bool,
+    /// Whether its only page leads to itself.
+    pub(super) is_repeated: bool,
     pub(super) calls: usize,
 }
 
@@ -66,12 +68,14 @@ impl Drop for Double {
 
 async fn answer(State((offer, calls)): State<(Arc<Mutex<Offer>>, Calls)>, body: Bytes) -> Response {
     let Ok(message) = serde_json::from_slice::<Value>(&body) else { return StatusCode::METHOD_NOT_ALLOWED.into_response() };
-    let Some(id) = message.get("id") else { return StatusCode::ACCEPTED.into_response() };
+    let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else {
+        return StatusCode::ACCEPTED.into_response();
+    };
     let result = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
     let error = |text: &str| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32601, "message": text } });
     let json = |body: Value| ([("content-type", "application/json")], body.to_string()).into_response();
     let params = &message["params"];
-    match message["method"].as_str().unwrap() {
+    match method {
         "initialize" => json(result(json!({
             "protocolVersion": params["protocolVersion"],
             "capabilities": { "tools": {} },
@@ -84,6 +88,7 @@ async fn answer(State((offer, calls)): State<(Arc<Mutex<Offer>>, Calls)>, body: 
                 true => {
                     json(result(json!({ "tools": [tool(&format!("t{cursor}"), "")], "nextCursor": (cursor + 1).to_string() })))
                 }
+                false if offer.is_repeated => json(result(json!({ "tools": offer.tools, "nextCursor": "" }))),
                 false => json(result(json!({ "tools": offer.tools }))),
             }
         }

@@ -74,7 +74,7 @@ async fn a_program_that_dies_in_a_call_has_an_unknown_outcome_and_is_started_aga
 #[tokio::test]
 async fn a_line_without_end_and_lines_that_are_no_messages_are_survived() {
     let call = r#"n=0; while [ $n -lt 2000 ]; do n=$((n+1)); echo 'no json'; echo '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}'; done
-      head -c 13000000 /dev/zero; echo; text done"#;
+      head -c 34000000 /dev/zero; echo; text done"#;
     let world = World::new(call, UNSET).await;
 
     let answer = call_go(&world.set).await.unwrap();

@@ -35,7 +35,7 @@ async fn every_outcome_of_a_call_is_told_apart() {
         ),
         ("html", Reply::Html, Err((true, "it answered with text/html"))),
         ("cut", Reply::Cut, Err((true, ""))),
-        ("hang", Reply::Hang, Err((true, "box did not answer within 0.5 seconds"))),
+        ("hang", Reply::Hang, Err((true, "box did not answer within 0.1 seconds"))),
         ("expired", Reply::Status(404), Err((true, ""))),
         ("limited", Reply::Status(429), Err((false, "HTTP 429"))),
         ("denied", Reply::Status(403), Err((true, ""))),
@@ -44,7 +44,7 @@ async fn every_outcome_of_a_call_is_told_apart() {
         let data = tempfile::tempdir().unwrap();
         let reply = std::sync::Mutex::new(Some(reply));
         let double = Double::new(vec![tool(name, "")], move |_| reply.lock().unwrap().take().expect("it is called once")).await;
-        let set = connected(data.path(), &double).await;
+        let set = connected_for(data.path(), &double, if name == "hang" { 0.1 } else { 10.0 }).await;
         accept_all(&set).await;
 
         let outcome = call(&set, &format!("box__{name}")).await;
@@ -76,7 +76,7 @@ async fn a_long_result_is_cut_at_a_character() {
 async fn after_failures_in_a_row_no_call_is_made_and_nothing_is_offered() {
     let data = tempfile::tempdir().unwrap();
     let double = Double::new(vec![tool("slow", "")], |_| Reply::Hang).await;
-    let set = connected(data.path(), &double).await;
+    let set = connected_for(data.path(), &double, 0.1).await;
     accept_all(&set).await;
     assert_eq!(names_offered(&set), ["box__slow"]);
     for _ in 0..3 {

@@ -65,6 +65,8 @@ async fn a_list_without_end_is_cut_and_what_models_cannot_call_is_refused() {
     let offered = set.offered().remove(0).tool;
     assert_eq!((offered.description.chars().count(), &offered.description[..6]), (300, "d d d "));
     assert_eq!(view.servers[0].tools.iter().filter(|tool| tool.problem.is_some()).count(), 7);
+    double.offer.lock().is_repeated = true;
+    assert_eq!(names_offered(&connected(data.path(), &double).await), ["box__fine"]);
     double.offer.lock().is_endless = true;
     let endless = connected(data.path(), &double).await.review().servers.remove(0);
     assert_eq!((endless.tools.len(), endless.connected), (16, true));
@@ -89,7 +91,7 @@ async fn servers_follow_changed_settings() {
     let data = tempfile::tempdir().unwrap();
     let double = Double::new(vec![tool("roll", "")], nothing).await;
     let set = connected(data.path(), &double).await;
-    let server = ToolServer { url: Some(double.url()), timeout_secs: Some(0.5), ..UNSET };
+    let server = ToolServer { url: Some(double.url()), timeout_secs: Some(10.0), ..UNSET };
     let settings = |names: &[&str]| settings(None, names.iter().map(|name| (Arc::from(*name), server.clone())).collect());
 
     set.use_settings(&settings(&["box", "other"])).unwrap();

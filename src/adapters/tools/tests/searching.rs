@@ -65,7 +65,7 @@ async fn what_is_no_answer_of_a_searxng_is_said() {
     let cases: [(Respond, &str, bool); 7] = [
         (Box::new(|| "<!doctype html>".into_response()), "its answer is not the JSON of a SearXNG", true),
         (Box::new(|| json!({ "results": "none" }).to_string().into_response()), "its answer is not the JSON of a SearXNG", true),
-        (Box::new(move || status(403)), "it refuses JSON (403); its operator must add json to search.formats", true),
+        (Box::new(move || status(403)), "it refuses (403): add json to search.formats", true),
         (Box::new(move || status(404)), "it answered 404 Not Found; tools.search_url must be", true),
         (Box::new(|| " ".repeat(10 << 20).into_response()), "its answer has more than 1048576 bytes", true),
         (Box::new(limited), "it gets too many requests (429); it asks for a pause of 7 seconds", false),
