@@ -2,6 +2,7 @@
 //!
 //! Sampling, roots, elicitation and logging are not offered to servers.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io;
@@ -11,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use reqwest::{Certificate, Url};
 use rmcp::model::{ClientCapabilities, ClientConfig, ErrorData, Implementation, ProtocolVersion};
 use rmcp::service::{
@@ -26,7 +26,8 @@ use rmcp::transport::streamable_http_client::{
 use rmcp::{ClientCacheConfig, ClientHandler};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::net::unix::pipe;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 
 use crate::adapters::program::{self, Program, Start};
 use crate::domain::text::one_line;
@@ -44,6 +45,11 @@ const MAX_REASON_CHARS: usize = 240;
 const MAX_ABOUT_CHARS: usize = 80;
 /// The time limit for telling a server that a call was cancelled.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
+const NO_ANSWER: &str = "it ended the connection instead of answering";
+/// The lines of a log that are shown.
+const LOG_LINES: usize = 2;
+/// How long the log of a program that ended the connection is waited for.
+const LOG_WITHIN: Duration = Duration::from_secs(1);
 /// The folder in the data folder with the working folders of programs.
 const FOLDERS: &str = "tools";
 
@@ -100,7 +106,7 @@ impl Target {
             },
         };
         let client = Client { changed };
-        let last_words = Arc::<Mutex<String>>::default();
+        let log = watch::Sender::<Log>::default();
         let (connected, program) = match self {
             Self::Http { url, client: http, token } => {
                 let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
@@ -115,22 +121,33 @@ impl Target {
                 (client.serve_with_lifecycle(transport, lifecycle).await, None)
             }
             Self::Program { command, settings, folder } => {
-                let (program, input, output) = started(command, settings, folder, last_words.clone())?;
+                let (program, input, output) = started(command, settings, folder, log.clone())?;
                 let transport = AsyncRwTransport::new_client(output, input).with_max_line_length(MAX_MESSAGE_BYTES);
                 (client.serve_with_lifecycle(transport, lifecycle).await, Some(program))
             }
         };
-        let service = connected.map_err(|error| with_last_words(reason_of_start(&error), &last_words))?;
+        let service = match connected {
+            Ok(service) => service,
+            Err(error) => return Err(with_last_words(reason_of_start(&error), program.is_some(), &log).await),
+        };
         service.peer().set_response_cache_config(ClientCacheConfig::disabled()).await;
-        Ok(Connection { service, _program: program, last_words })
+        Ok(Connection { service, program, log })
     }
 }
 
 /// A connection to a server. Dropping it disconnects the server, and ends its program.
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Client>,
-    _program: Option<Program>,
-    last_words: Arc<Mutex<String>>,
+    program: Option<Program>,
+    log: watch::Sender<Log>,
+}
+
+/// The log of a program.
+#[derive(Default)]
+struct Log {
+    /// Its newest lines. The shell adds one, such as `Killed`, if a signal ended the program.
+    newest: VecDeque<String>,
+    has_ended: bool,
 }
 
 impl Connection {
@@ -151,10 +168,10 @@ impl Connection {
 
     /// Waits for the end of the connection, and returns the reason.
     pub(crate) async fn ended(self) -> String {
-        let Self { service, _program, last_words } = self;
+        let Self { service, program, log } = self;
         // How the task ended adds nothing.
         let _ = service.waiting().await;
-        with_last_words("it ended the connection".to_owned(), &last_words)
+        with_last_words("it ended the connection".to_owned(), program.is_some(), &log).await
     }
 }
 
@@ -178,12 +195,12 @@ impl ClientHandler for Client {
     }
 }
 
-/// Starts a program in its folder. Its newest line of log becomes its last words.
+/// Starts a program in its folder.
 fn started(
     command: &str,
     settings: &ToolServer,
     folder: &Path,
-    last_words: Arc<Mutex<String>>,
+    log: watch::Sender<Log>,
 ) -> Result<(Program, pipe::Sender, pipe::Receiver), String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let file = match Path::new(command) {
@@ -211,9 +228,13 @@ fn started(
         logs_output: false,
     };
     let log = move |line: Option<&str>| {
-        if let Some(line) = line {
-            *last_words.lock() = one_line(line, MAX_REASON_CHARS);
-        }
+        log.send_modify(|log| match line {
+            Some(line) => {
+                log.newest.truncate(LOG_LINES - 1);
+                log.newest.push_front(one_line(line, MAX_REASON_CHARS));
+            }
+            None => log.has_ended = true,
+        });
     };
     let piped = || -> io::Result<_> {
         let (program, pipes) = Program::start(&start, log)?;
@@ -223,18 +244,26 @@ fn started(
     piped().map_err(|error| format!("{command} cannot be started: {error}"))
 }
 
-fn with_last_words(reason: String, last_words: &Mutex<String>) -> String {
-    let said = last_words.lock();
-    if said.is_empty() { reason } else { format!("{reason}; its log ends with: {said}") }
+/// Adds the end of a program's log to a reason. The log of one that has ended arrives soon.
+async fn with_last_words(reason: String, has_log: bool, log: &watch::Sender<Log>) -> String {
+    if has_log {
+        // After the timeout, the program runs on.
+        let _ = timeout(LOG_WITHIN, log.subscribe().wait_for(|log| log.has_ended)).await;
+    }
+    let log = log.borrow();
+    let lines: Vec<_> = log.newest.iter().rev().map(String::as_str).collect();
+    if lines.is_empty() { reason } else { format!("{reason}; its log ends with: {}", lines.join(" / ")) }
 }
 
 /// Why a server could not be connected.
 fn reason_of_start(error: &ClientInitializeError) -> String {
     match error {
+        // Its standard input is closed.
+        ClientInitializeError::TransportError { error, .. } if error.error.is::<io::Error>() => NO_ANSWER.to_owned(),
         ClientInitializeError::TransportError { error, .. } => reason_of_transport(error),
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => reason_of_start(fallback),
         ClientInitializeError::JsonRpcError(error) => one_line(&error.message, MAX_REASON_CHARS),
-        ClientInitializeError::ConnectionClosed(_) => "it ended the connection instead of answering".to_owned(),
+        ClientInitializeError::ConnectionClosed(_) => NO_ANSWER.to_owned(),
         error => one_line(&error.to_string(), MAX_REASON_CHARS),
     }
 }

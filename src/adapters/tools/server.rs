@@ -31,6 +31,8 @@ use crate::settings::tools::server::ToolServer;
 /// The time limits for connecting, and for listing the tools.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(30);
 const LISTED_WITHIN: Duration = Duration::from_secs(20);
+/// How long the end of a connection is waited for that a call found broken.
+const ENDED_WITHIN: Duration = Duration::from_secs(2);
 /// How often the tools are listed, besides when the server says that they have changed.
 const LOOK_EVERY: Duration = Duration::from_secs(300);
 /// The pause after such a message, during which others count as the same.
@@ -82,6 +84,10 @@ pub(crate) struct State {
 impl State {
     pub(crate) const fn is_connected(&self) -> bool {
         self.link.is_some()
+    }
+
+    pub(crate) const fn has_failed(&self) -> bool {
+        self.link.is_none() && self.problem.is_some()
     }
 }
 
@@ -249,7 +255,11 @@ impl Shared {
             self.connected(&link, about.clone(), tools, is_cut);
             tokio::select! {
                 reason = &mut ended => return reason,
-                reason = reason_of_break(&mut is_broken) => return reason,
+                reason = reason_of_break(&mut is_broken) => {
+                    // No more calls. If the connection has ended, its end says more.
+                    self.state.send_modify(|state| state.link = None);
+                    return timeout(ENDED_WITHIN, &mut ended).await.unwrap_or(reason);
+                }
                 () = changed.notified() => sleep(CHANGES_TOGETHER).await,
                 () = sleep(LOOK_EVERY) => {}
             }
