@@ -332,6 +332,7 @@ pub struct ToolAnswered {
     pub companion: CompanionId,
     pub ticket: Ticket,
     pub call: Ticket,
+    pub tool: Arc<str>,
     #[serde(flatten)]
     pub answer: CallAnswer,
 }

@@ -262,13 +262,11 @@ impl Companion {
         ];
         found.extend(self.aliases.iter().enumerate().map(|(index, alias)| check_name(&format!("aliases[{index}]"), alias)));
         found.extend(self.greetings.iter().enumerate().map(|(index, greeting)| check_greeting(index, greeting)));
-        for (key, count, most) in
-            [
+        for (key, count, most) in [
             ("aliases", self.aliases.len(), MAX_ALIASES),
             ("greetings", self.greetings.len(), MAX_GREETINGS),
             ("tools", self.tools.as_ref().map_or(0, Vec::len), MAX_TOOLS),
-        ]
-        {
+        ] {
             if count > most {
                 let problem = Problem::new(key, format!("has {count} entries, at most {most} are allowed"));
                 found.push(Err(problem.coded("refusals.too_many_entries", json!({ "entries": count, "most": most }))));

@@ -36,6 +36,10 @@ impl State {
     /// Starts the work on an owed reply: its companion writes it, or an external program does.
     pub(super) fn reply(&mut self, ticket: Ticket) {
         let Some(owed) = reply_to_write(ticket, &self.conversation) else { return };
+        if self.conversation.awaits_calls(ticket) {
+            // It starts once the calls of its earlier attempts have ended.
+            return;
+        }
         let error = if self.channel.is_unpostable() {
             // The channel became unpostable after the companion decided to speak. The platform would refuse the statement.
             delivery::UNPOSTABLE

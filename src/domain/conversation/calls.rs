@@ -1,12 +1,12 @@
 //! Calls of tools: those of replies in progress, those that wait for a confirmation, and those whose end a companion has not been told
 //! (docs/design/tools.md).
 
-use super::super::tools::{
-    CallAnswer, CallOutcome, Cause, Effect, MOST_ARGUMENTS, Offered, Refusal, Standing, ToolAnswered, ToolCalled, ToolConfirmed, Who,
-    CONFIRMED_WITHIN, permission,
-};
 use super::super::message::Message;
 use super::super::text::first_bytes;
+use super::super::tools::{
+    CONFIRMED_WITHIN, CallAnswer, CallOutcome, Cause, Effect, MOST_ARGUMENTS, Offered, Refusal, Standing, ToolAnswered,
+    ToolCalled, ToolConfirmed, Who, permission,
+};
 use super::*;
 
 /// The most calls of a channel that are kept. Of more, the oldest that have ended are dropped.
@@ -222,7 +222,11 @@ impl Conversation {
     }
 
     /// Earlier calls of a companion, whose ends it has not been told.
-    pub fn untold_calls<'a>(&'a self, companion: &'a CompanionId, reply: Option<&'a OwedReply>) -> impl Iterator<Item = &'a KnownCall> {
+    pub fn untold_calls<'a>(
+        &'a self,
+        companion: &'a CompanionId,
+        reply: Option<&'a OwedReply>,
+    ) -> impl Iterator<Item = &'a KnownCall> {
         let is_untold = move |call: &&KnownCall| {
             let is_of_reply = reply.is_some_and(|reply| is_under(call, reply));
             call.called.companion == *companion && !call.is_told && !is_of_reply && !call.is_running()
@@ -236,7 +240,8 @@ impl Conversation {
         let mut cause = Cause::of(trigger, message, known);
         if messages.iter().any(|seq| self.window.get(*seq).is_none()) {
             cause.authors.insert(None);
-            let is_addressed = trigger == Trigger::DirectAddress && message.is_some_and(|message| self.window.get(message).is_some());
+            let is_addressed =
+                trigger == Trigger::DirectAddress && message.is_some_and(|message| self.window.get(message).is_some());
             cause.by.take_if(|_| !is_addressed);
         }
         cause
@@ -302,13 +307,13 @@ impl Step<'_, '_> {
     /// Records the end of a call, after the events that it makes.
     pub(super) fn end_call(&mut self, call: Ticket, mut answer: CallAnswer, effects: Vec<Event>) {
         let Some(known) = self.state.call(call).filter(|known| known.is_running()) else { return };
-        let (companion, ticket) = (known.called.companion.clone(), known.called.ticket);
+        let (companion, ticket, tool) = (known.called.companion.clone(), known.called.ticket, known.called.tool.clone());
         if known.is_spoilt {
             answer.redact();
         }
         effects.into_iter().for_each(|event| self.record(event));
         let ms = answer.ms;
-        self.record(Event::ToolAnswered(Box::new(ToolAnswered { companion, ticket, call, answer })));
+        self.record(Event::ToolAnswered(Box::new(ToolAnswered { companion, ticket, call, tool, answer })));
         self.extend_words(ticket, Duration::from_millis(ms));
     }
 

@@ -83,13 +83,16 @@ pub fn text_argument(arguments: &Map<String, Value>, name: &str) -> Result<Strin
 pub fn roll(notation: &str, mut fraction: impl FnMut() -> f64) -> Result<String, String> {
     let wrong = || {
         let shown = one_line(notation, 40);
-        format!("{shown:?} is not a roll of dice; write for example 2d6, d20+3 or 4d8-1, with at most {MOST_DICE} dice of 2 to {MOST_SIDES} sides")
+        format!(
+            "{shown:?} is not a roll of dice; write for example 2d6, d20+3 or 4d8-1, with at most {MOST_DICE} dice of 2 to {MOST_SIDES} sides"
+        )
     };
     let plain: String = notation.chars().filter(|c| !c.is_whitespace()).collect::<String>().to_lowercase();
     let (dice, bonus) = match plain.find(['+', '-']) {
         Some(at) => {
             let digits = &plain[at + 1..];
-            let bonus = digits.parse::<u32>().ok().filter(|bonus| *bonus <= 1_000_000 && digits.bytes().all(|b| b.is_ascii_digit()));
+            let bonus =
+                digits.parse::<u32>().ok().filter(|bonus| *bonus <= 1_000_000 && digits.bytes().all(|b| b.is_ascii_digit()));
             let bonus = i64::from(bonus.ok_or_else(wrong)?);
             (&plain[..at], if plain[at..].starts_with('-') { -bonus } else { bonus })
         }
@@ -146,7 +149,8 @@ pub fn time(place: &str, now: Moment) -> Result<String, String> {
     let place = one_line(place, 60);
     let city = place.split(',').next().unwrap_or_default().trim().replace(' ', "_");
     let is_there = |name: &str| name.rsplit('/').next().is_some_and(|last| last.eq_ignore_ascii_case(&city));
-    let there = || jiff::tz::db().available().map(|name| name.to_string()).filter(|name| name.contains('/') && is_there(name)).min();
+    let there =
+        || jiff::tz::db().available().map(|name| name.to_string()).filter(|name| name.contains('/') && is_there(name)).min();
     let zone = Zone::parse(&place).map(|zone| (place.clone(), zone));
     let zone = zone.or_else(|| there().and_then(|name| Zone::parse(&name).map(|zone| (name, zone))));
     let (name, zone) = zone.ok_or_else(|| {

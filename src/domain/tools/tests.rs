@@ -24,7 +24,14 @@ fn message(by: &str) -> Message {
 }
 
 /// Whether a reply may call a tool, by the text of the specification and not by its code: `yes`, `ask` for a confirmation, `no`.
-fn expected(by: Option<&str>, authors: &[&str], allow: Allow, confirm: Confirm, changes: bool, is_after_outside: bool) -> &'static str {
+fn expected(
+    by: Option<&str>,
+    authors: &[&str],
+    allow: Allow,
+    confirm: Confirm,
+    changes: bool,
+    is_after_outside: bool,
+) -> &'static str {
     let rank = |who: &str| match who {
         "op" => 3,
         "mod" => 2,
@@ -93,7 +100,10 @@ fn the_right_of_a_call_is_that_of_the_cause_and_of_the_weakest_author() {
                         };
                         let changes = effect != Effect::ReadOnly;
                         let wanted = expected(by, authors, allow, confirm, changes, is_after_outside);
-                        assert_eq!(found, wanted, "{trigger} {address:?} {authors:?} {allow} {confirm} {effect} {is_after_outside}");
+                        assert_eq!(
+                            found, wanted,
+                            "{trigger} {address:?} {authors:?} {allow} {confirm} {effect} {is_after_outside}"
+                        );
                         rows += 1;
                     }
                 }
@@ -106,7 +116,9 @@ fn the_right_of_a_call_is_that_of_the_cause_and_of_the_weakest_author() {
 #[test]
 fn only_the_cause_an_approver_or_an_operator_confirms() {
     let who = |person: &str, sender| Who { person: person.into(), sender };
-    let right = |approvers: Option<Vec<Arc<str>>>| RightSetting { approvers, ..RightSetting::default() }.or(Effect::Outside.usual_right());
+    let right = |approvers: Option<Vec<Arc<str>>>| {
+        RightSetting { approvers, ..RightSetting::default() }.or(Effect::Outside.usual_right())
+    };
     let cause = who("ana", Some(Sender::Guest));
     let may = |right: &Right, by: &Who| may_confirm(right, Some(&cause), by, &standing(by));
 
@@ -129,7 +141,9 @@ fn dice_are_rolled_in_their_notation_within_bounds() {
 
     let wanted = ["2d6: 1 + 4 = 5", "d20+3: 20 + 3 = 23", "d%: 21", "w6: 1", "3d4-2: 3 + 4 + 1 - 2 = 6"];
     assert_eq!(rolls, wanted.map(|roll| Ok(roll.to_owned())));
-    for wrong in ["", "d", "2x6", "0d6", "101d6", "d1", "d1001", "2d6+", "2d6+9999999", "-2d6", "2d6+1+1", "99999999999999999999d6", "٢d6"] {
+    for wrong in
+        ["", "d", "2x6", "0d6", "101d6", "d1", "d1001", "2d6+", "2d6+9999999", "-2d6", "2d6+1+1", "99999999999999999999d6", "٢d6"]
+    {
         assert!(built_in::roll(wrong, || 0.0).is_err(), "{wrong:?}");
     }
 }
