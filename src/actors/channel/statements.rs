@@ -228,7 +228,8 @@ impl State {
         used: Vec<Used>,
         waiter: Option<StatementWaiter>,
     ) {
-        let message = Message { id: ids.first().cloned(), ..message };
+        let calls = self.conversation.calls_for_statement(ticket);
+        let message = Message { id: ids.first().cloned(), calls, ..message };
         let companion = CompanionId::from(&*message.from.id);
         let usage = [Used::Statement { companion }].into_iter().chain(used).collect();
         // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.

@@ -318,7 +318,7 @@ fn proposal(words: Option<String>, calls: &[(Arc<str>, Arc<str>)], reply: &Argum
     let language = Language::of_code(spoken.as_deref().unwrap_or(&reply.context.in_force().speech.language)).unwrap_or_default();
     let sentence = |(tool, arguments): &(Arc<str>, Arc<str>)| {
         let shown = one_line(&arguments.replace('`', "'"), LONGEST_PROPOSED);
-        language.say("tools.proposed", &[("tool", tool), ("arguments", &shown)])
+        language.say("calls.proposed", &[("tool", tool), ("arguments", &shown)])
     };
     let sentences: Vec<_> = calls.iter().map(sentence).collect();
     words.into_iter().chain([sentences.join("\n")]).collect::<Vec<_>>().join("\n\n")

@@ -4,8 +4,8 @@
 use super::super::message::Message;
 use super::super::text::first_bytes;
 use super::super::tools::{
-    CONFIRMED_WITHIN, CallAnswer, CallOutcome, Cause, Effect, MOST_ARGUMENTS, Offered, Refusal, Standing, ToolAnswered,
-    ToolCalled, ToolConfirmed, Who, permission,
+    CONFIRMED_WITHIN, CallAnswer, CallOutcome, Cause, Effect, MOST_ARGUMENTS, Offered, Refusal, Standing, StatementCall,
+    ToolAnswered, ToolCalled, ToolConfirmed, Who, permission,
 };
 use super::*;
 
@@ -219,6 +219,19 @@ impl Conversation {
     /// The calls under a reply, in order: its own, and those of the statement that it replaces.
     pub fn calls_of<'a>(&'a self, reply: &'a OwedReply) -> impl Iterator<Item = &'a KnownCall> {
         self.calls.0.iter().filter(|call| is_under(call, reply))
+    }
+
+    /// The calls of a reply that were made or proposed, for the message of its statement.
+    pub fn calls_for_statement(&self, reply: Ticket) -> Vec<StatementCall> {
+        let owed = self.turns.owed_reply(reply);
+        let calls = owed.into_iter().flat_map(|owed| self.calls_of(owed)).filter(|call| call.called.refused.is_none());
+        let of_statement = |KnownCall { called, answer, .. }: &KnownCall| StatementCall {
+            call: called.call,
+            tool: called.tool.clone(),
+            outcome: answer.as_ref().map(|answer| answer.outcome),
+            until: called.until,
+        };
+        calls.map(of_statement).collect()
     }
 
     /// Earlier calls of a companion, whose ends it has not been told.
