@@ -299,6 +299,19 @@ impl ToolCalled {
     }
 }
 
+/// A call of a statement, in its message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatementCall {
+    pub call: Ticket,
+    pub tool: Arc<str>,
+    /// How it had ended. `None`: it waited for a confirmation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<CallOutcome>,
+    /// Until when it can be confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Moment>,
+}
+
 /// The content of the event that a person confirmed or declined a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolConfirmed {
@@ -332,6 +345,7 @@ pub struct ToolAnswered {
     pub companion: CompanionId,
     pub ticket: Ticket,
     pub call: Ticket,
+    pub tool: Arc<str>,
     #[serde(flatten)]
     pub answer: CallAnswer,
 }

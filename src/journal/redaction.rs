@@ -23,6 +23,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             message.recalled.clear();
             message.files_of.clear();
             message.lore.clear();
+            message.calls.clear();
             message.versions = None;
             message.quoted = None;
             message.attachments.clear();

@@ -4,8 +4,8 @@
 use super::super::message::Message;
 use super::super::text::first_bytes;
 use super::super::tools::{
-    CONFIRMED_WITHIN, CallAnswer, CallOutcome, Cause, Effect, MOST_ARGUMENTS, Offered, Refusal, Standing, ToolAnswered,
-    ToolCalled, ToolConfirmed, Who, permission,
+    CONFIRMED_WITHIN, CallAnswer, CallOutcome, Cause, Effect, MOST_ARGUMENTS, Offered, Refusal, Standing, StatementCall,
+    ToolAnswered, ToolCalled, ToolConfirmed, Who, permission,
 };
 use super::*;
 
@@ -221,6 +221,19 @@ impl Conversation {
         self.calls.0.iter().filter(|call| is_under(call, reply))
     }
 
+    /// The calls of a reply that were made or proposed, for the message of its statement.
+    pub fn calls_for_statement(&self, reply: Ticket) -> Vec<StatementCall> {
+        let owed = self.turns.owed_reply(reply);
+        let calls = owed.into_iter().flat_map(|owed| self.calls_of(owed)).filter(|call| call.called.refused.is_none());
+        let of_statement = |KnownCall { called, answer, .. }: &KnownCall| StatementCall {
+            call: called.call,
+            tool: called.tool.clone(),
+            outcome: answer.as_ref().map(|answer| answer.outcome),
+            until: called.until,
+        };
+        calls.map(of_statement).collect()
+    }
+
     /// Earlier calls of a companion, whose ends it has not been told.
     pub fn untold_calls<'a>(
         &'a self,
@@ -307,13 +320,13 @@ impl Step<'_, '_> {
     /// Records the end of a call, after the events that it makes.
     pub(super) fn end_call(&mut self, call: Ticket, mut answer: CallAnswer, effects: Vec<Event>) {
         let Some(known) = self.state.call(call).filter(|known| known.is_running()) else { return };
-        let (companion, ticket) = (known.called.companion.clone(), known.called.ticket);
+        let (companion, ticket, tool) = (known.called.companion.clone(), known.called.ticket, known.called.tool.clone());
         if known.is_spoilt {
             answer.redact();
         }
         effects.into_iter().for_each(|event| self.record(event));
         let ms = answer.ms;
-        self.record(Event::ToolAnswered(Box::new(ToolAnswered { companion, ticket, call, answer })));
+        self.record(Event::ToolAnswered(Box::new(ToolAnswered { companion, ticket, call, tool, answer })));
         self.extend_words(ticket, Duration::from_millis(ms));
     }
 

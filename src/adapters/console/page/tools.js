@@ -9,7 +9,7 @@ import * as words from './words.js';
 // A value of a tool, with the one that was accepted if it differs.
 function part(label, now, before) {
   const shown = text => el('pre', { class: 'lines', dir: 'auto' }, plain(text));
-  return before === undefined || before === now ? [el('p', { class: 'muted' }, label), shown(now)] : [el('p', { class: 'muted' }, t('tools.before', { what: label })), shown(before), el('p', { class: 'muted' }, t('tools.now', { what: label })), shown(now)];
+  return before === undefined || before === now ? [el('p', { class: 'muted' }, label), shown(now)] : [el('p', { class: 'muted' }, t('tool_servers.before', { what: label })), shown(before), el('p', { class: 'muted' }, t('tool_servers.now', { what: label })), shown(now)];
 }
 
 export function showTools() {
@@ -26,29 +26,29 @@ export function showTools() {
   }
 
   const waits = tool => tool.state !== 'accepted' && !tool.problem;
-  const right = ({ allow, roles, confirm }) => [t(`tools.allow.${allow}`, { roles: roles.join(', ') }), confirm === 'always' ? t('tools.confirmed') : null].filter(Boolean).join(', ');
+  const right = ({ allow, roles, confirm }) => [t(`tool_servers.allow.${allow}`, { roles: roles.join(', ') }), confirm === 'always' ? t('tool_servers.confirmed') : null].filter(Boolean).join(', ');
   const json = value => value && JSON.stringify(value, null, 1);
 
   function entry(tool) {
     const { name, state, read_only: readOnly, description, parameters, accepted, problem: why } = tool;
-    const standing = why ? t('tools.unusable', { why }) : state === 'accepted' ? right(tool.right) : t(`tools.state.${state}`);
-    const reads = value => t(value ? 'tools.reads' : 'tools.changes');
-    const details = el('details', { open: waits(tool) }, el('summary', null, t('tools.details')), part(t('tools.description'), description, accepted?.description), part(t('tools.parameters'), json(parameters), json(accepted?.parameters)), accepted && accepted.read_only !== readOnly ? part(t('tools.effect'), reads(readOnly), reads(accepted.read_only)) : null);
-    return el('li', null, el('p', null, el('strong', null, plain(name)), `: ${reads(readOnly)} · `, el('span', { class: waits(tool) || why ? 'danger' : null }, plain(standing))), details, waits(tool) ? el('p', { class: 'actions' }, button(t('tools.accept'), () => accept([tool]), 'solid')) : null);
+    const standing = why ? t('tool_servers.unusable', { why }) : state === 'accepted' ? right(tool.right) : t(`tool_servers.state.${state}`);
+    const reads = value => t(value ? 'tool_servers.reads' : 'tool_servers.changes');
+    const details = el('details', { open: waits(tool) }, el('summary', null, t('tool_servers.details')), part(t('tool_servers.description'), description, accepted?.description), part(t('tool_servers.parameters'), json(parameters), json(accepted?.parameters)), accepted && accepted.read_only !== readOnly ? part(t('tool_servers.effect'), reads(readOnly), reads(accepted.read_only)) : null);
+    return el('li', null, el('p', null, el('strong', null, plain(name)), `: ${reads(readOnly)} · `, el('span', { class: waits(tool) || why ? 'danger' : null }, plain(standing))), details, waits(tool) ? el('p', { class: 'actions' }, button(t('tool_servers.accept'), () => accept([tool]), 'solid')) : null);
   }
 
   function section(server) {
     const waiting = server.tools.filter(waits);
-    const state = [t(server.connected ? 'tools.connected' : 'tools.disconnected'), server.about, server.price ? t('tools.price', { price: words.number(server.price, 6) }) : null];
-    return el('section', null, el('h3', null, plain(server.name)), el('p', { class: 'muted' }, plain(`${server.place} · ${state.filter(Boolean).join(' · ')}`)), server.problem ? el('p', { class: 'danger', dir: 'auto' }, plain(words.upper(server.problem))) : null, waiting.length > 1 ? el('p', { class: 'actions' }, button(t('tools.accept_all', { count: waiting.length }), () => accept(waiting), 'quiet-button')) : null, el('ul', { class: 'entries' }, server.tools.map(entry)));
+    const state = [t(server.connected ? 'tool_servers.connected' : 'tool_servers.disconnected'), server.about, server.price ? t('tool_servers.price', { price: words.number(server.price, 6) }) : null];
+    return el('section', null, el('h3', null, plain(server.name)), el('p', { class: 'muted' }, plain(`${server.place} · ${state.filter(Boolean).join(' · ')}`)), server.problem ? el('p', { class: 'danger', dir: 'auto' }, plain(words.upper(server.problem))) : null, waiting.length > 1 ? el('p', { class: 'actions' }, button(t('tool_servers.accept_all', { count: waiting.length }), () => accept(waiting), 'quiet-button')) : null, el('ul', { class: 'entries' }, server.tools.map(entry)));
   }
 
   function draw({ search, servers, problem: why }) {
-    list.replaceChildren(...[why ? el('p', { class: 'danger', dir: 'auto' }, plain(why)) : null, search ? el('p', null, t('tools.search', { host: search })) : null, ...servers.map(section), search || servers.length ? null : el('p', { class: 'muted' }, t('tools.none'))].filter(Boolean));
+    list.replaceChildren(...[why ? el('p', { class: 'danger', dir: 'auto' }, plain(why)) : null, search ? el('p', null, t('tool_servers.search', { host: search })) : null, ...servers.map(section), search || servers.length ? null : el('p', { class: 'muted' }, t('tool_servers.none'))].filter(Boolean));
   }
 
   const refresh = () => api.ask('GET', '/api/tools').then(draw, refused);
 
-  dialog(t('tools.title'), el('p', null, t('tools.what')), problem, list, el('p', { class: 'actions' }, button(t('tools.refresh'), refresh, 'quiet-button')));
+  dialog(t('tool_servers.title'), el('p', null, t('tool_servers.what')), problem, list, el('p', { class: 'actions' }, button(t('tool_servers.refresh'), refresh, 'quiet-button')));
   refresh();
 }
