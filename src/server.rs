@@ -311,6 +311,8 @@ async fn serve(
     let left_out: Vec<_> = loaded.broken.iter().map(ToString::to_string).collect();
     let lore_files = std::mem::take(&mut loaded.lore);
     let mut context = context(loaded, models, telemetry.recorder(), store.store(), failed, compaction_failed)?;
+    let tools = Arc::new(tools(&context.settings).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?);
+    context.tools = tools.clone();
     match store.shared() {
         Some(shared) => context.lease = shared.lease(),
         None => {
@@ -362,7 +364,6 @@ async fn serve(
     if let Some(commands) = joined.commands {
         commands.set_companions(companions.clone());
     }
-    let tools = Arc::new(tools(&context.settings).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?);
     let state = State { configured, connection, kept, fields, token };
     let in_force = InForce::new(context.clone(), dialects.clone(), data.clone(), copies.clone(), maintenance, reloading, state);
     let in_force = Arc::new(in_force);

@@ -97,8 +97,6 @@ pub struct ToolServerView {
     pub connected: bool,
     /// Why they cannot, or what is wrong with its list.
     pub problem: Option<String>,
-    /// The price of a call, in units of `models.currency`.
-    pub price: Option<f64>,
     pub tools: Vec<ToolView>,
 }
 

@@ -30,6 +30,7 @@ use tertulia_http_client as http_client;
 use tertulia_ports as ports;
 use tertulia_settings as settings;
 
+use self::listed::SEPARATOR;
 use self::lock::Lock;
 use self::search::Search;
 use self::server::Server;
@@ -39,9 +40,6 @@ use crate::ports::clock::Clock;
 use crate::ports::tools::{AcceptedTool, AcceptedTools, Answer, Failure, OfferedTool, ToolReview, Tools, ToolsView};
 use crate::settings::Problem;
 use crate::settings::tools::Tools as Settings;
-
-/// Separates the name of a server from that of its tool.
-const SEPARATOR: &str = "__";
 
 /// The tools of the settings. Dropping it disconnects all servers.
 pub struct ToolSet {

@@ -7,10 +7,11 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rmcp::model::Tool as Described;
 use serde_json::{Value, json};
 
-use super::SEPARATOR;
 use crate::domain::text::one_line;
 use crate::ports::language_model::Tool;
 
+/// Separates the name of a server from that of its tool.
+pub(crate) const SEPARATOR: &str = "__";
 /// The most characters of a tool's name with that of its server. Providers of models accept no longer ones.
 const MAX_NAME_CHARS: usize = 64;
 /// The most characters of a description in a prompt, before `…`.

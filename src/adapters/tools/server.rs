@@ -17,10 +17,9 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::SEPARATOR;
 use super::connection::{Connection, Target, http_error, reason};
 use super::content::{self, Text};
-use super::listed::{Listed, listed};
+use super::listed::{Listed, SEPARATOR, listed};
 use super::lock::Lock;
 use crate::domain::breaker::{Breaker, BreakerState, Verdict};
 use crate::domain::tools::{Effect, RightSetting};
@@ -149,7 +148,7 @@ impl Server {
     }
 
     pub(crate) fn view(&self, rights: &BTreeMap<Arc<str>, RightSetting>) -> ToolServerView {
-        let Shared { name, settings, target, lock, clock, breaker, .. } = &*self.shared;
+        let Shared { name, target, lock, clock, breaker, .. } = &*self.shared;
         let state = self.shared.state.borrow();
         let rests = matches!(breaker.lock().state(clock.now()), BreakerState::Open(_));
         let tool = |tool: &Arc<Listed>| {
@@ -180,7 +179,6 @@ impl Server {
                 .as_deref()
                 .map(str::to_owned)
                 .or_else(|| rests.then(|| "its last calls failed; it rests for a while".to_owned())),
-            price: settings.price,
             tools: state.tools.iter().map(tool).collect(),
         }
     }

@@ -29,7 +29,6 @@ pub(crate) const UNSET: ToolServer = ToolServer {
     environment: Vec::new(),
     memory_mb: None,
     timeout_secs: None,
-    price: None,
 };
 
 fn settings(search_url: Option<String>, servers: BTreeMap<Arc<str>, ToolServer>) -> Settings {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{Problem, within};
 use crate::companion::shortened;
 use crate::duration;
-use crate::models::{HIGHEST_PRICE, LOWEST_PRICE, parsed_endpoint, read_secret};
+use crate::models::{parsed_endpoint, read_secret};
 
 /// The maximum number of servers, and of arguments and variables of a program.
 const MOST_SERVERS: usize = 16;
@@ -42,8 +42,6 @@ pub struct ToolServer {
     pub memory_mb: Option<u64>,
     /// The time limit of a call in seconds: 0.1 to 120. `None`: 10.
     pub timeout_secs: Option<f64>,
-    /// The price of a call, in units of `models.currency`. `None`: calls are free.
-    pub price: Option<f64>,
 }
 
 /// How a server is reached.
@@ -112,8 +110,7 @@ impl ToolServer {
             return Err(Problem::new(format!("environment[{index}]"), message));
         }
         within("memory_mb", self.memory_mb(), 16..=65_536)?;
-        within("timeout_secs", self.timeout_secs.unwrap_or(1.0), 0.1..=120.0)?;
-        within("price", self.price.filter(|price| *price != 0.0).unwrap_or(LOWEST_PRICE), LOWEST_PRICE..=HIGHEST_PRICE)
+        within("timeout_secs", self.timeout_secs.unwrap_or(1.0), 0.1..=120.0)
     }
 
     /// How the server is reached.

@@ -39,7 +39,7 @@ export function showTools() {
 
   function section(server) {
     const waiting = server.tools.filter(waits);
-    const state = [t(server.connected ? 'tool_servers.connected' : 'tool_servers.disconnected'), server.about, server.price ? t('tool_servers.price', { price: words.number(server.price, 6) }) : null];
+    const state = [t(server.connected ? 'tool_servers.connected' : 'tool_servers.disconnected'), server.about];
     return el('section', null, el('h3', null, plain(server.name)), el('p', { class: 'muted' }, plain(`${server.place} · ${state.filter(Boolean).join(' · ')}`)), server.problem ? el('p', { class: 'danger', dir: 'auto' }, plain(words.upper(server.problem))) : null, waiting.length > 1 ? el('p', { class: 'actions' }, button(t('tool_servers.accept_all', { count: waiting.length }), () => accept(waiting), 'quiet-button')) : null, el('ul', { class: 'entries' }, server.tools.map(entry)));
   }
 
