@@ -7,7 +7,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use rmcp::model::Tool as Described;
 use serde_json::{Value, json};
 
-use crate::domain::text::one_line;
+use crate::domain::text::{first_hidden, one_line};
 use crate::ports::language_model::Tool;
 
 /// Separates the name of a server from that of its tool.
@@ -57,6 +57,9 @@ impl Listed {
             Some("its name is too long: with that of the server, it may have 64 characters")
         } else if description.len() > MAX_DESCRIPTION_BYTES || parameters.to_string().len() > MAX_SCHEMA_BYTES {
             Some("its description or its schema is too long")
+        } else if first_hidden(&parameters.to_string()).is_some() {
+            // They would be in the prompt, and nobody would see them.
+            Some("its schema has invisible characters")
         } else if parameters.get("type").is_some_and(|kind| kind != "object") {
             Some("its schema is not that of an object")
         } else {

@@ -126,8 +126,8 @@ impl Search {
         let results = match outcome {
             Ok(results) => results,
             Err(NoResults::NotSent(reason)) => return Err(Failure::NotMade(self.about(&reason).into())),
-            Err(NoResults::Lost(reason)) => return Err(Failure::Unknown(self.about(&reason).into())),
-            Err(NoResults::Failed(reason, _) | NoResults::Refused(reason)) => {
+            // A search changes nothing, so it does not matter whether it was begun.
+            Err(NoResults::Lost(reason) | NoResults::Failed(reason, _) | NoResults::Refused(reason)) => {
                 tracing::warn!(reason, "the search service returned no results");
                 text.add(&self.about(&reason));
                 return Ok(text.answer(true));

@@ -8,7 +8,7 @@ import * as words from './words.js';
 
 // A value of a tool, with the one that was accepted if it differs.
 function part(label, now, before) {
-  const shown = text => el('pre', { class: 'lines', dir: 'auto' }, plain(text));
+  const shown = text => el('pre', { class: 'lines', dir: 'auto' }, plain(text || '–'));
   return before === undefined || before === now ? [el('p', { class: 'muted' }, label), shown(now)] : [el('p', { class: 'muted' }, t('tool_servers.before', { what: label })), shown(before), el('p', { class: 'muted' }, t('tool_servers.now', { what: label })), shown(now)];
 }
 

@@ -56,6 +56,7 @@ async fn a_list_without_end_is_cut_and_what_models_cannot_call_is_refused() {
     let names = ["fine", "a.b", "a/b", "ünï", &long, "", "two words"];
     let mut tools: Vec<_> = names.iter().map(|name| tool(name, &"\u{202e}d\n".repeat(500))).collect();
     tools.push(json!({ "name": "list", "inputSchema": { "type": "array" } }));
+    tools.push(json!({ "name": "tags", "inputSchema": { "type": "object", "description": "a\u{e0041}" } }));
     let double = Double::new(tools, nothing).await;
     let set = connected(data.path(), &double).await;
 
@@ -64,7 +65,7 @@ async fn a_list_without_end_is_cut_and_what_models_cannot_call_is_refused() {
     assert_eq!(names_offered(&set), ["box__fine"]);
     let offered = set.offered().remove(0).tool;
     assert_eq!((offered.description.chars().count(), &offered.description[..6]), (300, "d d d "));
-    assert_eq!(view.servers[0].tools.iter().filter(|tool| tool.problem.is_some()).count(), 7);
+    assert_eq!(view.servers[0].tools.iter().filter(|tool| tool.problem.is_some()).count(), 8);
     double.offer.lock().is_repeated = true;
     assert_eq!(names_offered(&connected(data.path(), &double).await), ["box__fine"]);
     double.offer.lock().is_endless = true;
