@@ -9,3 +9,4 @@ pub mod speech;
 pub use tertulia_adapters::system;
 use tertulia_adapters::web_socket;
 pub use tertulia_store as store;
+pub use tertulia_tools as tools;

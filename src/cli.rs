@@ -18,6 +18,7 @@ pub mod replay;
 pub mod serve;
 mod time;
 pub mod token;
+pub mod tools;
 pub mod usage;
 pub mod visible;
 pub mod why;
@@ -44,6 +45,7 @@ Examples:
   TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
   tertulia discord check                    check whether Discord would work, and what to change
   tertulia models check                     try the models: one decision and one statement
+  tertulia tools check                      check whether the servers of tools work
   tertulia replay night.json --json         run a scripted conversation in virtual time
   tertulia why lobby aria                   explain why a companion spoke or stayed silent
   tertulia health                           check whether the running server is ready
@@ -132,6 +134,9 @@ pub enum Command {
     /// Make, list and end tokens of programs, each with a scope
     #[command(subcommand)]
     Token(token::Token),
+    /// Check the servers of tools, and accept their tools
+    #[command(subcommand)]
+    Tools(tools::Tools),
     /// Show what guilds used: calls, tokens, their cost, and the share of each daily limit used
     Usage(usage::Usage),
 }

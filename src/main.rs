@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use tertulia::cli::{self, Cli, Command, check, discord, health, history, models, replay, serve, token, usage, why};
+use tertulia::cli::{self, Cli, Command, check, discord, health, history, models, replay, serve, token, tools, usage, why};
 
 // With the system's allocator, a fifth of the cost of a message was allocation (docs/capacity.md).
 #[global_allocator]
@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Command::Health { server, json } => health::run(&sources, server.as_deref(), json),
         Command::History(command) => history::run(&sources, command),
         Command::Token(command) => token::run(&sources, &command),
+        Command::Tools(command) => tools::run(&sources, &command),
         Command::Usage(options) => usage::run(&sources, &options),
         Command::Serve { accept_loss } => serve::run(&sources, accept_loss),
     }

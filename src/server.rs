@@ -52,6 +52,7 @@ use crate::adapters::store::sled::{self, OpenOptions, SledStore, disk_bytes, dis
 use crate::adapters::store::target;
 use crate::adapters::store::{Identity, OpenError};
 use crate::adapters::system::{SystemClock, SystemRng};
+use crate::adapters::tools::ToolSet;
 use crate::backend;
 use crate::backend::loading::{LoadRoomsError, load_rooms};
 use crate::backend::notes::StoredNotes;
@@ -310,6 +311,8 @@ async fn serve(
     let left_out: Vec<_> = loaded.broken.iter().map(ToString::to_string).collect();
     let lore_files = std::mem::take(&mut loaded.lore);
     let mut context = context(loaded, models, telemetry.recorder(), store.store(), failed, compaction_failed)?;
+    let tools = Arc::new(tools(&context.settings).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?);
+    context.tools = tools.clone();
     match store.shared() {
         Some(shared) => context.lease = shared.lease(),
         None => {
@@ -365,6 +368,7 @@ async fn serve(
     let in_force = InForce::new(context.clone(), dialects.clone(), data.clone(), copies.clone(), maintenance, reloading, state);
     let in_force = Arc::new(in_force);
     in_force.set_companions(companions.clone());
+    in_force.set_tools(tools.clone());
     let setup = Arc::new(Setup::new(context.clone(), dialects, in_force.clone()));
     let trying = setup.clone();
     tokio::spawn(async move { trying.try_at_start().await });
@@ -374,7 +378,14 @@ async fn serve(
     };
     let console = Console::bind(
         &context.settings.server,
-        Served::Core { backend, models: setup, settings: Arc::new(PageSettings::new(in_force.clone())), companions, nodes },
+        Served::Core {
+            backend,
+            models: setup,
+            settings: Arc::new(PageSettings::new(in_force.clone())),
+            companions,
+            nodes,
+            tools,
+        },
         context.rng.clone(),
         context.clock.clone(),
         telemetry.metrics(),
@@ -497,6 +508,18 @@ pub fn models(settings: &settings::models::Models, dialects: &Dialects) -> Resul
         }
     }
     Ok(models)
+}
+
+/// Begins to connect the servers of tools.
+///
+/// # Errors
+/// Returns an error if a setting, or the certificates, cannot be used.
+pub fn tools(settings: &settings::Settings) -> Result<ToolSet, settings::Problem> {
+    let keyed = |section: &'static str| {
+        move |problem: settings::Problem| settings::Problem { key: format!("{section}.{}", problem.key), ..problem }
+    };
+    let authorities = settings.models.authorities().map_err(keyed("models"))?;
+    ToolSet::start(&settings.tools, &settings.storage.path, authorities, Arc::new(SystemClock)).map_err(keyed("tools"))
 }
 
 /// The moderation service, if one is configured.

@@ -36,6 +36,7 @@ mod summarising;
 #[cfg(test)]
 mod tests;
 mod together;
+mod tools;
 mod traces;
 mod transcribing;
 pub mod turn_taking_manager;
@@ -92,6 +93,7 @@ use replies::Replies;
 use restore::Restoring;
 use rounds::RoundHost;
 use spending::Spending;
+use tools::WaitingReplies;
 use traces::{Traces, record_late_call};
 use transcribing::Transcriptions;
 use voice::VoiceEffects;
@@ -124,6 +126,7 @@ pub struct State {
     rounds: RoundHost,
     external: ExternalCompanions,
     replies: Replies,
+    waiting: WaitingReplies,
     deliveries: Deliveries,
     voice: VoiceEffects,
     spending: Spending,
@@ -170,6 +173,7 @@ impl Actor for Channel {
             rounds: RoundHost::default(),
             external: ExternalCompanions::default(),
             replies: Replies::default(),
+            waiting: WaitingReplies::default(),
             deliveries: Deliveries::default(),
             voice: VoiceEffects::default(),
             spending: Spending::new(budgets),
@@ -240,6 +244,12 @@ impl Actor for Channel {
             ChannelMessage::Speak { from, message_id, text, reply } => state.external_statement(from, &message_id, text, reply),
             // Replies and their deliveries (`statements.rs`).
             ChannelMessage::SentenceWritten { ticket, text } => state.step(Input::SentenceWritten { ticket, text }),
+            ChannelMessage::CallsWanted { wanted, asked, outcome, reply } => {
+                state.note_filter(&asked, &outcome);
+                state.calls_wanted(wanted, &asked.newest(), &outcome, reply);
+            }
+            ChannelMessage::CallEnded { call, answer } => state.call_ended(call, answer),
+            ChannelMessage::ConfirmCall { call, by, is_confirmed, reply } => state.confirm_call(call, by, is_confirmed, reply),
             ChannelMessage::ReplyEnded { ticket, text, written, asked, outcome } => {
                 state.note_filter(&asked, &outcome);
                 state.reply_ended(ticket, text, written, &asked.newest(), &outcome);

@@ -1,5 +1,6 @@
-//! Code shared by adapters: the machine's clock and randomness, slots for clients, and WebSockets to servers.
+//! Code shared by adapters: the machine's clock and randomness, slots for clients, programs, and WebSockets to servers.
 
+pub mod program;
 pub mod slots;
 pub mod system;
 pub mod web_socket;

@@ -1,9 +1,13 @@
 //! Tools outside this program that companions may call: search, and the tools of MCP servers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
+use super::backend::Refused;
 use super::language_model::Tool;
 
 #[async_trait]
@@ -13,6 +17,22 @@ pub trait Tools: Send + Sync + 'static {
 
     /// Calls a tool with arguments that are a JSON object. The time limit is the caller's.
     async fn call(&self, name: &str, arguments: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure>;
+}
+
+/// Several sources of tools. The first one with a name has it.
+#[async_trait]
+impl Tools for Vec<Arc<dyn Tools>> {
+    fn offered(&self) -> Vec<OfferedTool> {
+        self.iter().flat_map(|tools| tools.offered()).collect()
+    }
+
+    async fn call(&self, name: &str, arguments: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure> {
+        let has_it = |tools: &&Arc<dyn Tools>| tools.offered().iter().any(|offered| offered.tool.name == name);
+        match self.iter().find(has_it) {
+            Some(tools) => tools.call(name, arguments).await,
+            None => Err(Failure::NotMade("there is no such tool any more".into())),
+        }
+    }
 }
 
 /// A tool, and what its calls can do.
@@ -42,4 +62,125 @@ pub enum Failure {
     NotMade(Arc<str>),
     /// The connection ended after the call was sent. Whether the call had an effect is unknown.
     Unknown(Arc<str>),
+}
+
+/// Shows the servers of tools, and accepts tools, for operators.
+#[async_trait]
+pub trait ToolReview: Send + Sync + 'static {
+    /// The servers as they are now, ordered by name.
+    fn review(&self) -> ToolsView;
+
+    /// Accepts tools, so that they may be offered from now on and after restarts. Returns [`Refused::Conflict`] if a tool has changed since it was
+    /// shown.
+    async fn accept(&self, accepted: AcceptedTools) -> Result<ToolsView, Refused>;
+}
+
+/// Web search, and the servers of tools.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ToolsView {
+    /// The host of the SearXNG that the tool `search` asks. Absent: there is no search.
+    pub search: Option<String>,
+    pub servers: Vec<ToolServerView>,
+    /// Why the list of accepted tools cannot be read. As long as it cannot, no tool of a server counts as accepted.
+    pub problem: Option<String>,
+}
+
+/// A server of tools.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ToolServerView {
+    pub name: String,
+    /// Its URL, or its program.
+    pub place: String,
+    /// What it says about itself: its name, its version, and that of the protocol.
+    pub about: Option<String>,
+    /// Whether its tools can be called now.
+    pub connected: bool,
+    /// Why they cannot, or what is wrong with its list.
+    pub problem: Option<String>,
+    pub tools: Vec<ToolView>,
+}
+
+/// A tool of a server, as the server describes it.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ToolView {
+    /// `server__tool`.
+    pub name: String,
+    pub state: ToolState,
+    /// Whether the server says that a call changes nothing.
+    pub read_only: bool,
+    pub description: String,
+    /// The JSON schema of its arguments.
+    pub parameters: serde_json::Value,
+    /// Identifies this version of the tool.
+    pub hash: String,
+    /// The accepted version, if it is another one.
+    pub accepted: Option<AcceptedTool>,
+    /// Why the tool cannot be used, whether it is accepted or not.
+    pub problem: Option<String>,
+    pub right: ToolRight,
+}
+
+/// Whose right a call of a tool is, by the settings `tools.rights`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ToolRight {
+    /// Who may cause a call: `everyone`, `roles`, `operators` or `nobody`.
+    pub allow: String,
+    /// The ids of roles, if `allow` is `roles`.
+    pub roles: Vec<Arc<str>>,
+    /// Whether a person must confirm each call: `never` or `always`.
+    pub confirm: String,
+}
+
+/// Whether a tool may be offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolState {
+    Accepted,
+    /// It was never accepted.
+    New,
+    /// It is not as it was accepted.
+    Changed,
+}
+
+/// A tool as it was accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AcceptedTool {
+    pub hash: String,
+    pub description: String,
+    pub read_only: bool,
+    pub parameters: serde_json::Value,
+}
+
+/// Tools to accept.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptedTools {
+    /// The hash of each tool as it was shown, by the tool's name.
+    pub tools: BTreeMap<String, String>,
+}
+
+/// No tools, for tests and replays.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoTools;
+
+#[async_trait]
+impl Tools for NoTools {
+    fn offered(&self) -> Vec<OfferedTool> {
+        Vec::new()
+    }
+
+    async fn call(&self, _: &str, _: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure> {
+        Err(Failure::NotMade("there are no tools".into()))
+    }
+}
+
+#[async_trait]
+impl ToolReview for NoTools {
+    fn review(&self) -> ToolsView {
+        ToolsView::default()
+    }
+
+    async fn accept(&self, _: AcceptedTools) -> Result<ToolsView, Refused> {
+        Err(Refused::not_found("there are no tools"))
+    }
 }

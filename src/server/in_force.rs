@@ -15,6 +15,7 @@ use super::{discord, speech};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::switchboard::replace_models;
 use crate::adapters::llm::openai::Dialects;
+use crate::adapters::tools::ToolSet;
 use crate::ports::backend::keeping::FailedReload;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::companion_setup::CompanionSetup;
@@ -37,6 +38,8 @@ pub(super) struct InForce {
     pub(super) reloading: Arc<Reloading>,
     /// What makes companions, for Discord's commands.
     companions: OnceLock<Arc<dyn CompanionSetup>>,
+    /// The servers of tools.
+    tools: OnceLock<Arc<ToolSet>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -71,12 +74,27 @@ impl InForce {
         state: State,
     ) -> Self {
         let state = Arc::new(Mutex::new(state));
-        Self { context, dialects, data, copies, maintenance, reloading, companions: OnceLock::new(), state }
+        Self {
+            context,
+            dialects,
+            data,
+            copies,
+            maintenance,
+            reloading,
+            companions: OnceLock::new(),
+            tools: OnceLock::new(),
+            state,
+        }
     }
 
     /// Sets what makes companions, once, at the start.
     pub(super) fn set_companions(&self, companions: Arc<dyn CompanionSetup>) {
         let _ = self.companions.set(companions);
+    }
+
+    /// Sets the servers of tools, once, at the start.
+    pub(super) fn set_tools(&self, tools: Arc<ToolSet>) {
+        let _ = self.tools.set(tools);
     }
 
     pub(super) async fn state(&self) -> State {
@@ -163,7 +181,11 @@ impl InForce {
     /// shown on the page and returned.
     pub(super) async fn read_again(&self, turn: &Turn) -> Vec<String> {
         let refused = match self.reloading.read(turn, None, |_| ()).await {
-            Ok(loaded) => self.use_settings(&loaded, None).await.err(),
+            Ok(loaded) => {
+                let tools = self.tools.get().map_or(Ok(()), |tools| tools.use_settings(&loaded.settings.tools));
+                let refused = self.use_settings(&loaded, None).await.err();
+                refused.or(tools.map_err(|problem| self::refused("tools.", problem)).err())
+            }
             // The companions cannot be read either, which is reported below.
             Err(_) => None,
         };

@@ -1,4 +1,5 @@
-//! Shares files beside the store with the next owner of a shared store: the model connection and the settings from the page, and the sessions of browsers.
+//! Shares files beside the store with the next owner of a shared store: the model connection and the settings from the page, the sessions of
+//! browsers, and the accepted tools.
 //!
 //! Each node has its own files. The owner of the store keeps copies in the store, encrypted if `cluster.secret_file` is set. A node that takes over
 //! replaces its files with them.
@@ -23,7 +24,8 @@ use crate::settings::kept::is_secret;
 use crate::settings::{Problem, private_file};
 
 /// Each file, and whether its copy may be in plain text. Sessions may, because only hashes of them are stored.
-const FILES: [(&str, bool); 3] = [("connection.json", false), ("settings.json", false), ("sessions.json", true)];
+const FILES: [(&str, bool); 4] =
+    [("connection.json", false), ("settings.json", false), ("sessions.json", true), ("tools.lock", true)];
 /// How often the files are checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 

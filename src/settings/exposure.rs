@@ -50,7 +50,9 @@ fn secret_files(settings: &Settings) -> impl Iterator<Item = (String, &Path)> {
     let named = models.named.iter().map(|(name, model)| (format!("models.{name}.api_key_file"), model.api_key_file.as_deref()));
     let services = settings.speech.services.iter();
     let services = services.map(|(name, table)| (format!("speech.services.{name}.api_key_file"), table.api_key_file.as_deref()));
-    secrets.into_iter().chain(named).chain(services).filter_map(|(key, path)| Some((key, path?)))
+    let tools = settings.tools.servers.iter();
+    let tools = tools.map(|(name, server)| (format!("tools.servers.{name}.token_file"), server.token_file.as_deref()));
+    secrets.into_iter().chain(named).chain(services).chain(tools).filter_map(|(key, path)| Some((key, path?)))
 }
 
 /// Whether a file contains a secret in quotation marks. Files that are not regular are not read, because they may be readable

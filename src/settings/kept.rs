@@ -230,6 +230,8 @@ impl Settings {
         // The memberships know who is a minor's guild since the start.
         settings.safety = Safety { minors: self.safety.minors.clone(), ..new.safety.clone() };
         settings.prompt.time_zone.clone_from(&new.prompt.time_zone);
+        settings.tools.search_url.clone_from(&new.tools.search_url);
+        settings.tools.servers.clone_from(&new.tools.servers);
         settings.memory.languages.clone_from(&new.memory.languages);
         settings.companion_defaults.quiet_hours = new.companion_defaults.quiet_hours;
         settings.gate = Gate {

@@ -34,8 +34,8 @@ use crate::domain::service::Service;
 const DEFAULTS: &str = include_str!("../../config/default.toml");
 /// Their title in lists of sources.
 const BUILT_IN: &str = "built-in defaults";
-/// Keys that a settings file must not contain, besides `api_key` of each model and of each speech service. Each has a sibling key
-/// with the suffix `_file`, which names a file that contains only the secret (docs/design/interfaces.md I-4).
+/// Keys that a settings file must not contain, besides `api_key` of each model and of each speech service, and `token` of each server
+/// of tools. Each has a sibling key with the suffix `_file`, which names a file that contains only the secret (docs/design/interfaces.md I-4).
 const SECRETS: [&str; 3] = ["discord.token", "server.admin_token", "storage.url"];
 /// The largest settings file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -309,8 +309,9 @@ impl Settings {
 
 /// Reports secrets in a settings file, because such files are copied and shown with less care than secrets need.
 fn secrets(layer: &Layer) -> impl Iterator<Item = Located> {
-    let keys_in = |section: &'static str| layer.keys_in(section).map(move |name| format!("{section}.{name}.api_key"));
-    let keys = keys_in("models").chain(keys_in("speech.services"));
+    let keys_in =
+        |section: &'static str, key: &'static str| layer.keys_in(section).map(move |name| format!("{section}.{name}.{key}"));
+    let keys = keys_in("models", "api_key").chain(keys_in("speech.services", "api_key")).chain(keys_in("tools.servers", "token"));
     let secrets: Vec<_> = SECRETS.map(str::to_owned).into_iter().chain(keys).collect();
     let is_there = |path: &String| layer.is_file() && layer.value_path(&Path::of(path)).as_ref() == Some(&Path::of(path));
     secrets.into_iter().filter(is_there).map(|path| {

@@ -527,7 +527,15 @@ pub(super) fn check_key_sources(key: Option<&SecretString>, file: Option<&Path>)
 
 /// Returns the key from the settings, or from the file.
 pub(super) fn read_key(key: Option<&SecretString>, file: Option<&Path>) -> Result<Option<SecretString>, Problem> {
-    let Some((name, key)) = secret(("api_key", key), ("api_key_file", file))? else { return Ok(None) };
+    read_secret(("api_key", key), ("api_key_file", file))
+}
+
+/// Returns a secret for a header from the settings, or from the file, each with its key.
+pub(super) fn read_secret(
+    key: (&'static str, Option<&SecretString>),
+    file: (&'static str, Option<&Path>),
+) -> Result<Option<SecretString>, Problem> {
+    let Some((name, key)) = secret(key, file)? else { return Ok(None) };
     let key = SecretString::from(bare_secret(name, key.expose_secret())?);
     let fits = |key: &str| !key.is_empty() && key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic());
     if !fits(key.expose_secret()) {

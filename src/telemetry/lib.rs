@@ -35,6 +35,7 @@ pub mod rounds;
 pub mod sampling;
 pub mod speech;
 mod targets;
+pub mod tool_calls;
 pub mod trace;
 pub mod turns;
 
@@ -246,10 +247,12 @@ fn log_filter(directives: &str) -> Result<EnvFilter, TelemetryError> {
         .with_default_directive(LevelFilter::INFO.into())
         .parse(targets::directives(directives))
         .map_err(|error| TelemetryError::Directives { directives: directives.to_owned(), error })?;
-    // ractor keeps a span open for the lifetime of an actor. Nothing may be logged inside that span, whatever the settings say.
-    let ractor =
-        "ractor=warn".parse().map_err(|error| TelemetryError::Directives { directives: "ractor=warn".to_owned(), error })?;
-    Ok(filter.add_directive(ractor))
+    // ractor keeps a span open for the lifetime of an actor. Nothing may be logged inside that span, whatever the settings say. rmcp logs arguments
+    // and results of tools.
+    ["ractor=warn", "rmcp=off"].into_iter().try_fold(filter, |filter, forced| {
+        let directive = forced.parse().map_err(|error| TelemetryError::Directives { directives: forced.to_owned(), error })?;
+        Ok(filter.add_directive(directive))
+    })
 }
 
 /// Selects the spans of this program. Above all it excludes ractor's span for the lifetime of an actor, which would become the parent of all its

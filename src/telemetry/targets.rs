@@ -8,7 +8,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use super::SCOPE;
 
 /// The crates that log, each with the path of its module.
-const CRATES: [(&str, &str); 7] = [
+const CRATES: [(&str, &str); 8] = [
     ("tertulia_console", "tertulia::adapters::console"),
     ("tertulia_discord", "tertulia::adapters::discord"),
     ("tertulia_journal", "tertulia::journal"),
@@ -16,6 +16,7 @@ const CRATES: [(&str, &str); 7] = [
     ("tertulia_settings", "tertulia::settings"),
     ("tertulia_store", "tertulia::adapters::store"),
     ("tertulia_telemetry", "tertulia::telemetry"),
+    ("tertulia_tools", "tertulia::adapters::tools"),
 ];
 
 /// Whether a target is a module of this program.

@@ -181,13 +181,15 @@ fn a_json_log_has_one_object_per_line() {
 }
 
 #[test]
-fn ractor_logs_only_warnings_whatever_the_settings_say() {
-    let lines = logged(&options("trace,ractor=trace", LogFormat::Text), |_| {
+fn ractor_logs_only_warnings_and_rmcp_nothing_whatever_the_settings_say() {
+    let lines = logged(&options("trace,ractor=trace,rmcp=trace", LogFormat::Text), |_| {
+        tracing::error!(target: "rmcp::service", "a private result");
         tracing::info!(target: "ractor::actor", "chatter");
         tracing::warn!(target: "ractor::actor", "trouble");
     });
 
     assert_eq!(lines.after("ractor::actor: "), ["trouble"]);
+    assert!(!lines.text().contains("private"));
 }
 
 #[test]

@@ -4,13 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use ractor::{ActorId, RpcReplyPort};
+use tokio::sync::oneshot;
 
 use super::companion::Begun;
 use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
 use crate::domain::budget::UsedUp;
-use crate::domain::conversation::{Conversation, Notice};
+use crate::domain::conversation::{Conversation, Notice, WantedCalls};
 use crate::domain::event::{Failure, NotesTaken, Recorded};
 use crate::domain::filter::Finding;
 use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
@@ -18,6 +19,7 @@ use crate::domain::message::Untranscribed;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::notice::Owed;
+use crate::domain::tools::CallAnswer;
 use crate::domain::vote::State as Ballot;
 use crate::journal::reader::{ReadError, Restored};
 use crate::journal::record::Written;
@@ -64,6 +66,12 @@ pub enum ChannelMessage {
     RoundDue(Seq),
     /// A turn-taking manager has ended. All of its messages came before this one.
     ManagerGone(ActorId),
+    /// The model that writes a reply asks for calls of tools. Answered once they have ended.
+    CallsWanted { wanted: WantedCalls, asked: Arc<LazyRequest>, outcome: Box<Outcome>, reply: oneshot::Sender<CallsEnd> },
+    /// A call has ended.
+    CallEnded { call: Ticket, answer: CallAnswer },
+    /// A person who may do so confirms or declines a call. Answered once that is journaled.
+    ConfirmCall { call: Ticket, by: Option<PersonId>, is_confirmed: bool, reply: RpcReplyPort<Result<(), VoteError>> },
     /// A sentence of a spoken reply is written. All sentences arrive before `ReplyEnded`.
     SentenceWritten { ticket: Ticket, text: Arc<str> },
     /// A reply was written, or failed.
@@ -123,6 +131,15 @@ pub enum ChannelMessage {
     Read(Box<dyn FnOnce(&Conversation) + Send>),
     /// Answer with the current state of the conversation.
     Inspect(RpcReplyPort<Box<Inspection>>),
+}
+
+/// How the calls that a reply asked for have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallsEnd {
+    /// The model is asked again.
+    Ended,
+    /// These wait for a confirmation, which ends the reply: each tool, and its arguments.
+    Proposed(Vec<(Arc<str>, Arc<str>)>),
 }
 
 /// The outcome of the recognition of a voice note.

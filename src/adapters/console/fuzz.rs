@@ -22,6 +22,7 @@ use crate::ports::companion_setup::fake::FakeCompanions;
 use crate::ports::model_setup::fake::FakeModels;
 use crate::ports::nodes::NoNodes;
 use crate::ports::settings_setup::fake::FakeSettings;
+use crate::ports::tools::NoTools;
 use crate::settings::samples::server as defaults;
 use crate::settings::server::Server;
 use crate::telemetry::metrics::Metrics;
@@ -51,6 +52,8 @@ pub fn requests() -> Vec<Vec<u8>> {
         ("POST /api/rooms/lobby/events", r#"{"id": "e1", "kind": "raid", "who": "Ana", "text": "Ana raids"}"#),
         ("PATCH /api/rooms/lobby/messages/1", r#"{"text": "Hi"}"#),
         ("DELETE /api/rooms/lobby/messages/1", ""),
+        ("GET /api/rooms/lobby/calls/7", ""),
+        ("POST /api/rooms/lobby/calls/7", r#"{"confirm": true}"#),
         (
             "POST /api/rooms/lobby/states",
             r#"{"from":"zed","messageId":"7","state":"speak","importance":5.5,"selected":false,"closing":"none"}"#,
@@ -87,6 +90,8 @@ pub fn requests() -> Vec<Vec<u8>> {
             "POST /api/cards?name=Ann&system_prompt=true",
             r#"{"data": {"name": "Ann", "first_mes": "{{char}}", "extensions": {}}}"#,
         ),
+        ("GET /api/tools", ""),
+        ("POST /api/tools/accept", r#"{"tools": {"dice__roll": "0"}}"#),
         ("GET /api/lorebooks", ""),
         ("POST /api/lorebooks", r#"{"name": "World", "entries": [{"keys": ["/a/i"], "content": "x"}], "rooms": ["lobby"]}"#),
         ("PUT /api/lorebooks/book-0", r#"{"revision": "0", "book": {"name": "World", "entries": []}}"#),
@@ -222,6 +227,7 @@ impl TestConsole {
             settings: Arc::new(FakeSettings::default()),
             companions: Arc::new(FakeCompanions::default()),
             nodes: Arc::new(NoNodes),
+            tools: Arc::new(NoTools),
         };
         let bound = Console::bind(&settings, served, Arc::new(SystemRng), Arc::new(SystemClock), Metrics::local());
         let console = runtime.block_on(bound).expect("binding the console should work");

@@ -47,6 +47,7 @@ mod routes;
 mod served;
 mod signin;
 pub mod tokens;
+mod tools;
 mod tunnel;
 mod uploads;
 mod usage;

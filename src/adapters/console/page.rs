@@ -140,6 +140,7 @@ const FILES: &[(&str, &[u8])] = files![
     "timeline.css",
     "timeline.js",
     "tokens.js",
+    "tools.js",
     "tones.js",
     "typing.js",
     "unavailable.js",

@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
     Shared, addresses, cards, check, companions, external, guard, health, invitations, keeping, live, lore, memory, messages,
-    metrics, models, overview, page, page_settings, polling, records, rooms, tokens, uploads, usage, voice,
+    metrics, models, overview, page, page_settings, polling, records, rooms, tokens, tools, uploads, usage, voice,
 };
 use crate::ports::backend::Detail;
 use crate::ports::backend::keeping::BackedUp;
@@ -66,6 +66,16 @@ pub(super) fn api() -> Api {
             &[204],
             &[404, 409],
         )
+        .get("/api/rooms/{room}/calls/{call}", messages::call, "Return a recent call of a tool", &[200], &[404])
+        .for_guests()
+        .post(
+            "/api/rooms/{room}/calls/{call}",
+            messages::decide_call,
+            "Confirm or decline a call of a tool, as its cause, an approver or an operator, within two minutes",
+            &[204],
+            &[404, 409],
+        )
+        .for_guests()
         .post(
             "/api/rooms/{room}/messages/{seq}/continue",
             messages::extend,
@@ -197,6 +207,8 @@ pub(super) fn api() -> Api {
             &[],
         )
         .post("/api/settings/read", page_settings::read, "Read the settings files and the companions again", &[200], &[])
+        .get("/api/tools", tools::get, "List the servers of tools, with their tools", &[200], &[])
+        .post("/api/tools/accept", tools::accept, "Accept tools as they are now", &[200], &[404, 409])
         .get("/api/export", keeping::export, "Return events, one JSON object per line, or a room for people", &[200], &[404, 413])
         .producing::<String>("application/x-ndjson")
         .producing::<String>("text/markdown")

@@ -12,6 +12,7 @@ use crate::ports::companion_setup::CompanionSetup;
 use crate::ports::model_setup::ModelSetup;
 use crate::ports::nodes::{Nodes, NodesView};
 use crate::ports::settings_setup::SettingsSetup;
+use crate::ports::tools::ToolReview;
 
 /// The time after which a client should try again while the store is closed.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -28,6 +29,7 @@ pub enum Served {
         settings: Arc<dyn SettingsSetup>,
         companions: Arc<dyn CompanionSetup>,
         nodes: Arc<dyn Nodes>,
+        tools: Arc<dyn ToolReview>,
     },
     /// The core is not running, because another node owns the store.
     StandingBy(Arc<dyn Nodes>),
@@ -64,6 +66,14 @@ impl Common {
     pub(super) fn companions(&self) -> Result<&dyn CompanionSetup, Refused> {
         match &self.served {
             Served::Core { companions, .. } => Ok(&**companions),
+            Served::Closed(progress) => Err(closed(&progress())),
+            Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
+        }
+    }
+
+    pub(super) fn tools(&self) -> Result<&dyn ToolReview, Refused> {
+        match &self.served {
+            Served::Core { tools, .. } => Ok(&**tools),
             Served::Closed(progress) => Err(closed(&progress())),
             Served::StandingBy(nodes) => Err(standing_by(&nodes.nodes())),
         }

@@ -35,6 +35,7 @@ use crate::ports::companion_setup::fake::FakeCompanions;
 use crate::ports::model_setup::fake::FakeModels;
 use crate::ports::nodes::NoNodes;
 use crate::ports::settings_setup::fake::FakeSettings;
+use crate::ports::tools::NoTools;
 use crate::samples::Draws;
 use crate::settings::samples::server as defaults;
 use crate::telemetry::metrics::Metrics;
@@ -58,6 +59,7 @@ pub(super) fn served(backend: Arc<FakeBackend>) -> Served {
         settings: Arc::<FakeSettings>::default(),
         companions: Arc::<FakeCompanions>::default(),
         nodes: Arc::new(NoNodes),
+        tools: Arc::new(NoTools),
     }
 }
 

@@ -1,34 +1,20 @@
 //! A tunnel: another program (`cloudflared`, `tailscale`) that connects to a service and forwards what arrives there at an https address.
-//!
-//! It runs in a process group of its own, below a shell that kills the group when its standard input ends. So the tunnel ends with the server, also
-//! with one that is killed.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 
-use parking_lot::Mutex;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-/// The number of lines of the log that are kept, and of the characters of each.
+use crate::adapters::program::{self, LINE_CHARS, Start};
+
+/// The number of lines of the log that are kept.
 const LOG_LINES: usize = 40;
-const LINE_CHARS: usize = 240;
-
-/// The longest line that is searched for an address, in bytes.
-const LINE_BYTES: usize = 2_048;
-
-/// Runs the program in `"$@"`, and kills it when standard input ends. The errors of the program are lines of the log, too.
-const SHELL: &str = r#"exec 2>&1 3<&0; "$@" </dev/null 3<&- & tunnel=$!; { while read -r _ <&3; do :; done; kill -9 0; } >/dev/null 2>&1 & wait "$tunnel""#;
 
 /// A program that makes tunnels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -68,9 +54,7 @@ impl Program {
 
     /// The program's file, in the first folder of `path` that has it.
     pub(super) fn find(self, path: &OsStr) -> Option<PathBuf> {
-        let is_program =
-            |file: &PathBuf| file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
-        std::env::split_paths(path).filter(|folder| folder.is_absolute()).map(|folder| folder.join(self.name())).find(is_program)
+        program::find(self.name(), path)
     }
 
     /// The address of the tunnel in a line of its log. The program also prints addresses of documents and of its service.
@@ -98,28 +82,26 @@ pub(super) struct Progress {
 pub(super) struct Tunnel {
     pub(super) program: Program,
     progress: Arc<watch::Sender<Progress>>,
-    /// The process group, until its leader has ended.
-    group: Arc<Mutex<Option<Pid>>>,
+    running: program::Program,
 }
 
 impl Tunnel {
     /// Starts a program that forwards to an address of this machine. It gets nothing of the server's environment but `path`.
     pub(super) fn start(program: Program, path: &OsStr, to: SocketAddr) -> io::Result<Self> {
         let file = program.find(path).ok_or(io::ErrorKind::NotFound)?;
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", SHELL, "sh"]).arg(file).args(program.arguments(to)).env_clear().env("PATH", path).current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
-        let mut child = command.spawn()?;
-        let output = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        let tunnel = Self {
-            program,
-            progress: Arc::new(watch::Sender::new(Progress::default())),
-            group: Arc::new(Mutex::new(Pid::from_raw(child.id().cast_signed()))),
+        let (arguments, environment) = (program.arguments(to), [("PATH".into(), path.to_owned())]);
+        let start = Start {
+            file: &file,
+            arguments: &arguments,
+            environment: &environment,
+            folder: Path::new("/"),
+            data_bytes: None,
+            logs_output: true,
         };
-        let (progress, group) = (tunnel.progress.clone(), tunnel.group.clone());
-        thread::Builder::new().name("tunnel-end".into()).spawn(move || wait(child, &group))?;
-        thread::Builder::new().name("tunnel-log".into()).spawn(move || read(program, output, &progress))?;
-        Ok(tunnel)
+        let progress = Arc::new(watch::Sender::new(Progress::default()));
+        let told = progress.clone();
+        let (running, _) = program::Program::start(&start, move |line| log(program, line, &told))?;
+        Ok(Self { program, progress, running })
     }
 
     pub(super) fn progress(&self) -> watch::Receiver<Progress> {
@@ -128,60 +110,20 @@ impl Tunnel {
 
     /// Ends the tunnel at once.
     pub(super) fn stop(&self) {
-        if let Some(group) = *self.group.lock() {
-            // It fails only if the group has ended.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        self.running.stop();
         self.progress.send_modify(|progress| progress.has_ended = true);
     }
 }
 
-impl Drop for Tunnel {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-/// Waits for the end of the shell, and ends what is left of its group. As long as the shell is not reaped, its group cannot be another's.
-fn wait(mut child: Child, group: &Mutex<Option<Pid>>) {
-    let leader = *group.lock();
-    if let Some(leader) = leader {
-        let _ = waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
-        if group.lock().take().is_some() {
-            let _ = kill_process_group(leader, Signal::KILL);
-        }
-    }
-    let _ = child.wait();
-}
-
-/// Reads the output. It ends with the last process of the group.
-fn read(program: Program, mut output: ChildStdout, progress: &watch::Sender<Progress>) {
-    let (mut piece, mut line) = ([0; 1_024], Vec::new());
-    loop {
-        let length = output.read(&mut piece).unwrap_or_default();
-        for byte in &piece[..length] {
-            if *byte == b'\n' {
-                log(program, &line, progress);
-                line.clear();
-            } else if line.len() < LINE_BYTES {
-                line.push(*byte);
-            }
-        }
-        if length == 0 {
-            log(program, &line, progress);
-            return progress.send_modify(|progress| progress.has_ended = true);
-        }
-    }
-}
-
-fn log(program: Program, line: &[u8], progress: &watch::Sender<Progress>) {
-    let line: String = String::from_utf8_lossy(line).chars().filter(|c| !c.is_control()).collect();
-    if line.trim().is_empty() {
-        return;
-    }
+/// Notes a line of the log, or its end.
+fn log(program: Program, line: Option<&str>, progress: &watch::Sender<Progress>) {
     progress.send_modify(|progress| {
-        progress.url = progress.url.take().or_else(|| program.address(&line));
-        progress.log.push_back(line.trim().chars().take(LINE_CHARS).collect());
+        let Some(line) = line else {
+            progress.has_ended = true;
+            return;
+        };
+        progress.url = progress.url.take().or_else(|| program.address(line));
+        progress.log.push_back(line.chars().take(LINE_CHARS).collect());
         if progress.log.len() > LOG_LINES {
             progress.log.pop_front();
         }
@@ -190,6 +132,8 @@ fn log(program: Program, line: &[u8], progress: &watch::Sender<Progress>) {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     /// A folder with a program `cloudflared` of these lines.

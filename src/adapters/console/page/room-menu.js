@@ -49,6 +49,7 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
     item(t('top.settings'), settings),
     item(t('maker.new'), () => desk.create()),
     item('Discord', showDiscord, t('on_discord.about')),
+    item(t('tool_servers.button'), () => api.loaded(import('./tools.js')).then(({ showTools }) => showTools()).catch(showProblem), t('tool_servers.about')),
     item(t('tokens.button'), () => api.loaded(import('./tokens.js')).then(({ showTokens }) => showTokens()).catch(showProblem), t('tokens.about')),
     item(t('mentioned.switch'), () => api.loaded(import('./mentioned.js')).then(({ notify }) => notify(!notifies(), tell)).catch(showProblem), null, { 'aria-pressed': String(notifies()) }),
   ];

@@ -184,6 +184,7 @@ async fn bytes_that_are_no_picture_are_not_served() {
         settings: Arc::<FakeSettings>::default(),
         companions,
         nodes: Arc::new(NoNodes),
+        tools: Arc::new(NoTools),
     };
     let console = Console::bind(&settings(), served, rng(), clock(), Metrics::local()).await.unwrap();
 

@@ -1,0 +1,175 @@
+//! Tools outside this program: web search, and the tools of servers that speak the Model Context Protocol (MCP).
+//!
+//! 1. `connection` reaches a server: by HTTP, or as a program that runs below this one.
+//! 2. `server` keeps the connection, lists the tools, and makes calls.
+//! 3. `listed` checks what a server says about its tools. `lock` knows which of them the operator has accepted.
+//! 4. `content` makes a bounded text of a result. `search` asks a SearXNG.
+
+mod connection;
+mod content;
+mod listed;
+mod lock;
+mod search;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use parking_lot::RwLock;
+use reqwest::Certificate;
+use serde_json::{Map, Value};
+
+use tertulia_adapters as adapters;
+use tertulia_domain as domain;
+use tertulia_http_client as http_client;
+use tertulia_ports as ports;
+use tertulia_settings as settings;
+
+use self::listed::SEPARATOR;
+use self::lock::Lock;
+use self::search::Search;
+use self::server::Server;
+use crate::domain::tools::RightSetting;
+use crate::ports::backend::Refused;
+use crate::ports::clock::Clock;
+use crate::ports::tools::{AcceptedTool, AcceptedTools, Answer, Failure, OfferedTool, ToolReview, Tools, ToolsView};
+use crate::settings::Problem;
+use crate::settings::tools::Tools as Settings;
+
+/// The tools of the settings. Dropping it disconnects all servers.
+pub struct ToolSet {
+    /// The data folder.
+    data: PathBuf,
+    clock: Arc<dyn Clock>,
+    /// Certificate authorities in addition to those of the machine.
+    authorities: Vec<Certificate>,
+    lock: Arc<Lock>,
+    /// The rights, which are those of the start.
+    rights: BTreeMap<Arc<str>, RightSetting>,
+    in_force: RwLock<InForce>,
+}
+
+#[derive(Default)]
+struct InForce {
+    search: Option<Search>,
+    servers: BTreeMap<Arc<str>, Server>,
+}
+
+impl ToolSet {
+    /// Begins to connect the servers of the settings, in the background. Requires a Tokio runtime.
+    ///
+    /// # Errors
+    /// Returns an error if a setting cannot be used.
+    pub fn start(
+        settings: &Settings,
+        data: &Path,
+        authorities: Vec<Certificate>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Problem> {
+        let lock = Arc::new(Lock::read(data));
+        let set =
+            Self { data: data.into(), clock, authorities, lock, rights: settings.rights.clone(), in_force: RwLock::default() };
+        set.use_settings(settings)?;
+        Ok(set)
+    }
+
+    /// Uses these settings from now on. Servers whose settings are the same stay connected.
+    ///
+    /// # Errors
+    /// Returns an error if a setting cannot be used. Then nothing changes.
+    pub fn use_settings(&self, settings: &Settings) -> Result<(), Problem> {
+        let search = settings.search_url()?.map(|url| Search::new(url, &self.authorities, self.clock.clone())).transpose()?;
+        let mut starting = BTreeMap::new();
+        for (name, server) in &settings.servers {
+            if !self.in_force.read().servers.get(name).is_some_and(|known| known.has(server)) {
+                let keyed = |problem: Problem| Problem { key: format!("servers.{name}.{}", problem.key), ..problem };
+                let target = connection::Target::new(name, server, &self.data, &self.authorities).map_err(keyed)?;
+                starting.insert(name.clone(), (server.clone(), target));
+            }
+        }
+        let mut in_force = self.in_force.write();
+        in_force.search = search;
+        in_force.servers.retain(|name, _| settings.servers.contains_key(name) && !starting.contains_key(name));
+        let started = starting.into_iter().map(|(name, (settings, target))| {
+            let server = Server::start(name.clone(), settings, target, self.lock.clone(), self.clock.clone());
+            (name, server)
+        });
+        in_force.servers.extend(started);
+        Ok(())
+    }
+
+    /// Waits until each server is connected, or has failed once.
+    pub async fn tried(&self) {
+        let waiting: Vec<_> = self.in_force.read().servers.values().map(Server::tried).collect();
+        for server in waiting {
+            server.await;
+        }
+    }
+}
+
+#[async_trait]
+impl Tools for ToolSet {
+    fn offered(&self) -> Vec<OfferedTool> {
+        let in_force = self.in_force.read();
+        let search = in_force.search.iter().filter_map(Search::offered);
+        search.chain(in_force.servers.values().flat_map(Server::offered)).collect()
+    }
+
+    async fn call(&self, name: &str, arguments: Map<String, Value>) -> Result<Answer, Failure> {
+        let unknown = || Failure::NotMade(format!("there is no tool {name}").into());
+        // The lock is not held during the call.
+        let Some((server, tool)) = name.split_once(SEPARATOR) else {
+            let search = self.in_force.read().search.clone().filter(|_| name == search::NAME).ok_or_else(unknown)?;
+            return search.call(&arguments).await;
+        };
+        let call = self.in_force.read().servers.get(server).ok_or_else(unknown)?.begin(tool)?;
+        call.make(arguments).await
+    }
+}
+
+#[async_trait]
+impl ToolReview for ToolSet {
+    fn review(&self) -> ToolsView {
+        let in_force = self.in_force.read();
+        ToolsView {
+            search: in_force.search.as_ref().map(|search| search.host().to_owned()),
+            servers: in_force.servers.values().map(|server| server.view(&self.rights)).collect(),
+            problem: self.lock.problem(),
+        }
+    }
+
+    async fn accept(&self, accepted: AcceptedTools) -> Result<ToolsView, Refused> {
+        let view = self.review();
+        let listed: BTreeMap<_, _> =
+            view.servers.iter().flat_map(|server| &server.tools).map(|tool| (&*tool.name, tool)).collect();
+        let mut new = BTreeMap::new();
+        for (name, hash) in accepted.tools {
+            let tool = listed.get(&*name).ok_or_else(|| Refused::not_found(format!("there is no tool {name}")))?;
+            if let Some(problem) = &tool.problem {
+                return Err(Refused::conflict(format!("{name} cannot be used: {problem}")));
+            }
+            if tool.hash != hash {
+                return Err(Refused::conflict(format!("{name} has changed since it was shown; look at it again")));
+            }
+            let (description, parameters) = (tool.description.clone(), tool.parameters.clone());
+            new.insert(name, AcceptedTool { hash, description, read_only: tool.read_only, parameters });
+        }
+        // What connected servers no longer have is forgotten, and so are servers that are gone.
+        let listed: BTreeSet<_> = listed.into_keys().map(str::to_owned).collect();
+        let silent: BTreeSet<_> =
+            view.servers.iter().filter(|server| !server.connected).map(|server| server.name.clone()).collect();
+        let lock = self.lock.clone();
+        let is_kept = move |name: &str| {
+            listed.contains(name) || name.split_once(SEPARATOR).is_some_and(|(server, _)| silent.contains(server))
+        };
+        let writing = tokio::task::spawn_blocking(move || lock.accept(new, is_kept));
+        let written = writing.await.map_err(io::Error::other).flatten();
+        written.map_err(|error| Refused::unavailable(format!("the accepted tools cannot be written: {error}")))?;
+        Ok(self.review())
+    }
+}
