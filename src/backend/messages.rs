@@ -321,7 +321,7 @@ impl MessageService for ActorBackend {
 
 impl ActorBackend {
     /// The actor of a channel, which is woken if it sleeps.
-    async fn running(&self, channel_key: &ChannelKey) -> Result<ActorRef<ChannelMessage>, Refused> {
+    pub(super) async fn running(&self, channel_key: &ChannelKey) -> Result<ActorRef<ChannelMessage>, Refused> {
         for _ in 0..WAKE_TRIES {
             if let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel.clone()))
                 && look(&self.context, &channel_key.channel).await.is_some()

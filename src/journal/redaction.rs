@@ -53,8 +53,10 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         }
         Event::RepetitionJudged { call: Some(call), .. } => call.answer = empty,
         Event::Noted(note) => note.redact(),
+        Event::ReminderSet(reminder) => reminder.redact(),
         Event::Deleted { .. }
         | Event::Joined { .. }
+        | Event::RemindersCancelled { .. }
         | Event::Left { .. }
         | Event::Paused { .. }
         | Event::Cleared { .. }

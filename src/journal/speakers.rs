@@ -31,6 +31,7 @@ pub const fn after_stretch(seq: Seq) -> Seq {
 /// * a person who enters or leaves a voice call, interrupts a companion, reacts to a statement, or chooses who speaks next
 /// * the person who interrupted a companion's statement, or who is quoted by a message
 /// * the recipients of an AI disclosure
+/// * the person who set a reminder
 pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
     let (from, named) = match event {
         Event::Said { message, .. } => (Some(&message.from), message.named()),
@@ -42,6 +43,7 @@ pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
         Event::Interrupted { interrupted, .. } => interrupted.who.as_ref().map(PersonId::as_shared),
         Event::Chosen { by, .. } => by.as_ref().map(PersonId::as_shared),
         Event::Reacted { by, .. } => Some(by.as_shared()).filter(|by| !by.is_empty()),
+        Event::ReminderSet(reminder) => Some(&reminder.of.id).filter(|id| !id.is_empty()),
         _ => None,
     };
     let told = match event {

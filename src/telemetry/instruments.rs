@@ -119,6 +119,8 @@ instruments! {
         "People told that companions are AI, by why: for the first time, on another day, or after a while; each counts each time.";
     notes: Counter, "tertulia.notes", "{note}", [Label { name: name::NOTE_FATE, values: values::NOTES }],
         "Notes about people and rooms: made, asked for by a person, used in a prompt, or dropped and why.";
+    reminders: Counter, "tertulia.reminders", "{reminder}", [Label { name: name::REMINDER_FATE, values: values::REMINDERS }],
+        "Reminders: set, due and announced to a companion, posted by the server because no companion said it, cancelled, or erased.";
     statements_failed: Counter, "tertulia.statements.failed", "{statement}", [ERROR],
         "Statements that a companion had the floor for and that were never made.";
     statements_received: Gauge, "tertulia.statements.received", "{statement}", [Label { name: name::COMPANION_ID, values: &[] }, TRIGGER, MODEL, Label { name: name::STATEMENT_RECEPTION, values: values::RECEPTIONS }],

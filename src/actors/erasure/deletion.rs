@@ -656,6 +656,9 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     decided.call.as_ref().is_none_or(|call| call.showed(gone))
                         || decided.messages.iter().any(|seq| gone.contains(seq))
                 }
+                Event::ReminderSet(reminder) => {
+                    gone.contains(&recorded.seq) || reminder.asked.is_some_and(|asked| gone.contains(&asked))
+                }
                 Event::Noted(_) => {
                     redacted.extend(without_sources(&recorded, |source| gone.contains(&source)));
                     false

@@ -115,6 +115,7 @@ const FILES: &[(&str, &[u8])] = files![
     "profile.js",
     "receptions.js",
     "redraw.js",
+    "reminders.js",
     "removal.js",
     "room-dialogs.js",
     "room-menu.css",

@@ -19,6 +19,7 @@ impl Conversation {
 
     /// Applies a message. A statement may fulfil an owed reply.
     pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
+        self.reminders.apply_said(entry.seq, &entry.message);
         if entry.message.background {
             drop(self.push_declined(entry, world));
             return;
@@ -237,6 +238,7 @@ impl Conversation {
         let snapshot = floor.iter().flat_map(|floor| &floor.messages).filter_map(|seq| self.window.get(*seq));
         let answers = Audience::of_answer(snapshot);
         self.replaceable = floor.as_deref().map(|floor| Replaceable::new(seq, floor));
+        floor.iter().for_each(|floor| self.reminders.acknowledge(&floor.messages));
         if floor.as_ref().is_some_and(|floor| floor.again.is_some()) {
             self.uncount_replaced(&companion);
         }

@@ -236,7 +236,9 @@ impl<'a> Record<'a> {
             | Event::JitterDrawn { .. }
             | Event::Filtered(_)
             | Event::Noted(_)
-            | Event::NotesTaken(_) => {}
+            | Event::NotesTaken(_)
+            | Event::ReminderSet(_)
+            | Event::RemindersCancelled { .. } => {}
             // Rooms with voice calls have their own checks.
             Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_) | Event::VoiceQuiet { .. } => {}
             Event::AddressRefused { message } => drop(self.refused.insert(*message)),

@@ -93,6 +93,7 @@ pub(super) const NOTES: &[&str] = &[
     "known",
     "too_many",
 ];
+pub(super) const REMINDERS: &[&str] = &["set", "due", "posted", "cancelled", "erased"];
 pub(super) const TRIMMED: &[&str] = names!(Trimmed::ALL);
 pub(super) const RECEPTIONS: &[&str] = names!(Reception::ALL);
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
