@@ -121,6 +121,8 @@ pub(super) const COMMANDS: &[&str] = &[
     "why",
     "recall",
     "memory",
+    "reminders",
+    "timezone",
     "companion",
     "setup",
     "roles",
