@@ -27,6 +27,7 @@
 
 mod actor_calls;
 mod call_rooms;
+mod calls_of_tools;
 mod errors;
 mod event_view;
 mod export;

@@ -54,6 +54,7 @@ mod tenancy;
 mod together;
 mod tracing;
 mod usage;
+mod using_tools;
 mod voice_notes;
 mod watching;
 mod world;

@@ -37,6 +37,7 @@ mod summarising;
 #[cfg(test)]
 mod tests;
 mod together;
+mod tools;
 mod traces;
 mod transcribing;
 pub mod turn_taking_manager;
@@ -94,6 +95,7 @@ use replies::Replies;
 use restore::Restoring;
 use rounds::RoundHost;
 use spending::Spending;
+use tools::WaitingReplies;
 use traces::{Traces, record_late_call};
 use transcribing::Transcriptions;
 use voice::VoiceEffects;
@@ -126,6 +128,7 @@ pub struct State {
     rounds: RoundHost,
     external: ExternalCompanions,
     replies: Replies,
+    waiting: WaitingReplies,
     deliveries: Deliveries,
     voice: VoiceEffects,
     spending: Spending,
@@ -173,6 +176,7 @@ impl Actor for Channel {
             rounds: RoundHost::default(),
             external: ExternalCompanions::default(),
             replies: Replies::default(),
+            waiting: WaitingReplies::default(),
             deliveries: Deliveries::default(),
             voice: VoiceEffects::default(),
             spending: Spending::new(budgets),
@@ -244,6 +248,12 @@ impl Actor for Channel {
             ChannelMessage::Speak { from, message_id, text, reply } => state.external_statement(from, &message_id, text, reply),
             // Replies and their deliveries (`statements.rs`).
             ChannelMessage::SentenceWritten { ticket, text } => state.step(Input::SentenceWritten { ticket, text }),
+            ChannelMessage::CallsWanted { wanted, asked, outcome, reply } => {
+                state.note_filter(&asked, &outcome);
+                state.calls_wanted(wanted, &asked.newest(), &outcome, reply);
+            }
+            ChannelMessage::CallEnded { call, answer } => state.call_ended(call, answer),
+            ChannelMessage::ConfirmCall { call, by, is_confirmed, reply } => state.confirm_call(call, by, is_confirmed, reply),
             ChannelMessage::ReplyEnded { ticket, text, replaced, asked, outcome } => {
                 state.note_filter(&asked, &outcome);
                 state.reply_ended(ticket, text, replaced, &asked.newest(), &outcome);
@@ -254,6 +264,7 @@ impl Actor for Channel {
                 drafting::draft(companion, person, reply, &state.conversation, &state.channel);
             }
             ChannelMessage::Remind { reminder, reply } => state.set_reminder(*reminder, reply),
+            ChannelMessage::ReminderCall { call, zone } => state.reminder_call(call, zone),
             ChannelMessage::ReminderPosted { number, is_posted } => state.reminder_posted(number, is_posted),
             ChannelMessage::RetryReminder(number) => state.retry_reminder(number),
             // The caller tries again.

@@ -20,6 +20,7 @@ pub mod reply;
 mod scene;
 mod speaking;
 mod together;
+pub mod tools;
 pub mod trial;
 mod vote_format;
 mod writing;
@@ -119,6 +120,7 @@ fn search(asked: Asked, request: &Request, context: &ActorContext) -> Arc<Mutex<
 }
 
 fn demanding(mut request: Request, demand: &'static str) -> Request {
+    request.tools.clear();
     request.messages.push(Message::text(Role::User, demand.to_owned()));
     request.sizes.push(("repeat", tokens(demand)));
     request

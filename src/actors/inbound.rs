@@ -254,10 +254,11 @@ impl Inbound {
             let words = self.words_of_note(channel_key, &inbound.from, &address, said_at);
             Box::new(VoiceNote { ms: length.as_millis().try_into().unwrap_or(u64::MAX), words })
         });
-        let InboundMessage { id, from, text, modality, lull_endpoint, kind, .. } = inbound;
+        let InboundMessage { id, from, text, modality, lull_endpoint, kind, sender, .. } = inbound;
         let attachments = inbound.attachments;
         let message = Message {
             id,
+            sender,
             modality,
             lull_endpoint,
             asks_to_stop,

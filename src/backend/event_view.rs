@@ -9,6 +9,7 @@ use crate::domain::decision::Decision;
 use crate::domain::event::{Disclosed, Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Role;
+use crate::domain::tools::ToolAnswered;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::messages::RunBy;
@@ -310,6 +311,28 @@ impl EventView {
             Event::HeldSelected { selected, others } => {
                 let others: Vec<_> = others.iter().map(|other| &other.companion).collect();
                 vec![("held_selected", json!({ "selected": selected, "others": others }))]
+            }
+            Event::ToolCalled(called) => {
+                let object =
+                    json!({ "companion": called.companion, "ticket": called.ticket, "call": called.call, "tool": called.tool });
+                let more = json!({
+                    "arguments": Some(&called.arguments).filter(|arguments| !arguments.is_empty()),
+                    "cause": called.cause.as_ref().map(|cause| &cause.person),
+                    "until": called.until.map(rfc3339),
+                    "refused": called.refused,
+                });
+                vec![("tool_called", with(object, more))]
+            }
+            Event::ToolConfirmed(confirmed) => {
+                let object =
+                    json!({ "companion": confirmed.companion, "call": confirmed.call, "confirmed": confirmed.is_confirmed });
+                vec![("tool_confirmed", with(object, json!({ "by": confirmed.by })))]
+            }
+            Event::ToolAnswered(answered) => {
+                let ToolAnswered { companion, ticket, call, tool, answer } = &**answered;
+                let object = json!({ "companion": companion, "ticket": ticket, "call": call, "tool": tool });
+                let more = json!({ "outcome": answer.outcome, "ms": answer.ms, "bytes": answer.bytes });
+                vec![("tool_answered", with(object, more))]
             }
             Event::ReplyFailed { companion, ticket, trigger, error, category } => {
                 let mut failed = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "error": error });

@@ -24,7 +24,7 @@ use crate::domain::address::at_names;
 use crate::domain::attachment::with_lines;
 use crate::domain::conversation::NotChosen;
 use crate::domain::event::Event;
-use crate::domain::id::{CompanionId, PersonId, Seq};
+use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Role};
 use crate::domain::split::split;
 use crate::domain::vote::State;
@@ -34,7 +34,7 @@ use crate::journal::redaction::is_redacted;
 use crate::ports::audio::RecordingRefused;
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{
-    Choice, Chosen, Drafted, Drafting, Edit, Greeting, HistoryQuery, ImportedMessage, LeftOut, Words,
+    Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, HistoryQuery, ImportedMessage, LeftOut, Words,
 };
 use crate::ports::backend::record_service::RecordService as _;
 use crate::ports::backend::room::RoomId;
@@ -133,6 +133,14 @@ impl MessageService for ActorBackend {
         self.change_posted(room, &channel_key, statement, Some(text)).await?;
         stand_version(&self.context, &channel_key, statement, version).await?;
         Ok(())
+    }
+
+    async fn call(&self, room: &RoomId, call: Ticket) -> Result<CallView, Refused> {
+        self.call_of_tool(room, call).await
+    }
+
+    async fn decide_call(&self, room: &RoomId, call: Ticket, by: Approver, is_confirmed: bool) -> Result<(), Refused> {
+        Self::decide_call(self, room, call, by, is_confirmed).await
     }
 
     async fn choose(&self, room: &RoomId, choice: Choice) -> Result<Chosen, Refused> {

@@ -15,7 +15,9 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::DecisionRecord;
-use crate::ports::backend::messages::{HistoryCut, HistoryMessage, HistoryQuote, HistoryVersions, HistoryVoiceNote, MessageFile};
+use crate::ports::backend::messages::{
+    HistoryCall, HistoryCut, HistoryMessage, HistoryQuote, HistoryVersions, HistoryVoiceNote, MessageFile,
+};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::Stamp;
 use crate::story::rounds::{Phase, RoundCourse, RoundCourses};
@@ -189,6 +191,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         voice_note: message.voice_note.as_deref().map(HistoryVoiceNote::from),
         recalled: message.recalled.iter().filter_map(Recalled::here).collect(),
         lore: message.lore.clone(),
+        calls: message.calls.iter().map(HistoryCall::from).collect(),
         notice: None,
         files: message.attachments.iter().filter_map(MessageFile::of).collect(),
     })

@@ -23,13 +23,12 @@ use crate::domain::reminders::{MOST_CHARS, NotSet, Reminder, due};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::ReadError;
-use crate::journal::record::{decode_bytes, encode_bytes};
+use crate::journal::record::encode_bytes;
 use crate::journal::redaction::redact;
 use crate::ports::backend::reminder_service::{NewReminder, ReminderService, ReminderSet, ReminderView};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::Write;
-use crate::ports::store::key::Key;
 
 #[async_trait]
 impl ReminderService for ActorBackend {
@@ -52,7 +51,7 @@ impl ReminderService for ActorBackend {
         let person = PersonId::from(&*of.id);
         let zone = match zone {
             Some(zone) => Some(checked(&zone)?),
-            None => self.chosen_zone(&channel_key.guild, &person).await?,
+            None => self.reader().time_zone(&channel_key.guild, &person).await?,
         };
         let (due, reading) = {
             let known = zone.as_deref().and_then(Zone::parse);
@@ -92,11 +91,11 @@ impl ReminderService for ActorBackend {
     async fn time_zone(&self, guild: &GuildId, person: &PersonId) -> Result<Arc<str>, Refused> {
         let now = self.context.clock.now();
         let guilds = || now.zoned(self.context.in_force().prompt.zone_of(guild)).strftime("%:Q").to_string().into();
-        Ok(self.chosen_zone(guild, person).await?.unwrap_or_else(guilds))
+        Ok(self.reader().time_zone(guild, person).await?.unwrap_or_else(guilds))
     }
 
     async fn set_time_zone(&self, guild: &GuildId, person: &PersonId, zone: Option<&str>) -> Result<(), Refused> {
-        let (key, zone) = (zone_key(guild, person), zone.map(checked).transpose()?);
+        let (key, zone) = (key::time_zone(guild, person), zone.map(checked).transpose()?);
         let write = match &zone {
             Some(zone) => Write::Put(key, encode_bytes(zone.as_bytes())),
             None => Write::Remove(key),
@@ -136,23 +135,14 @@ impl ActorBackend {
         Ok(numbers.len() as u64)
     }
 
-    async fn chosen_zone(&self, guild: &GuildId, person: &PersonId) -> Result<Option<Arc<str>>, Refused> {
-        let key = zone_key(guild, person);
-        let stored = self.context.store.get(key.clone()).await.map_err(ReadError::from)?;
-        let name = stored.map(|value| decode_bytes(&key, &value)).transpose().map_err(ReadError::from)?;
-        Ok(name.and_then(|name| String::from_utf8(name).ok()).filter(|name| Zone::parse(name).is_some()).map(Arc::from))
-    }
-
     fn reminder_view(&self, reminder: &Reminder, guild: &GuildId) -> ReminderView {
         let settings = self.context.in_force();
-        let zone = reminder.zone.as_deref().and_then(Zone::parse);
-        let zone = zone.as_ref().map_or_else(|| settings.prompt.zone_of(guild), Zone::time_zone);
         ReminderView {
             id: reminder.number,
             from: reminder.of.name.clone(),
             text: reminder.text.clone(),
             due: reminder.due.into(),
-            local: reminder.due.zoned(zone).strftime("%Y-%m-%d %H:%M").to_string().into(),
+            local: reminder.local(settings.prompt.zone_of(guild)).into(),
             companion: reminder.companion.clone(),
         }
     }
@@ -164,10 +154,6 @@ fn expired(number: u64) -> Recorded {
     let reminder = Reminder { number, of: nobody, text: "".into(), due: Moment::ZERO, zone: None, asked: None, companion: None };
     let turn: Option<TurnId> = None;
     Recorded { seq: Seq::NONE, at: Moment::ZERO, handled: Seq::NONE, turn, event: Event::ReminderSet(Box::new(reminder)) }
-}
-
-fn zone_key(guild: &GuildId, person: &PersonId) -> Key {
-    key::note(Some(guild), &format!("timezone/{person}"))
 }
 
 fn checked(zone: &str) -> Result<Arc<str>, Refused> {

@@ -13,6 +13,7 @@ mod aloud;
 mod apply;
 mod asking;
 mod by_hand;
+mod calls;
 mod closing;
 mod ending;
 mod events;
@@ -47,6 +48,8 @@ use again::Replaceable;
 pub use aloud::{INTERRUPTED, SpokenStatement, UNVOICED};
 use by_hand::ByHand;
 pub use by_hand::NotChosen;
+use calls::Calls;
+pub use calls::{EVENT_ID, KnownCall, WantedCall, WantedCalls};
 use closing::ClosingState;
 pub use closing::{Episode, Tally};
 use events::Acknowledgements;
@@ -72,6 +75,7 @@ use super::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::note::Note;
 use super::reminders::{Reminder, Reminders};
+use super::tools::CallAnswer;
 use super::trigger::Trigger;
 use super::turn::{Candidate, Judgement, OwedReply, PostedStatement, Selected, Selection, Turns};
 use super::voice::interruption;
@@ -133,6 +137,12 @@ pub enum Input {
     Written { ticket: Ticket, text: Arc<str> },
     /// A reply failed and is not retried.
     ReplyFailed { ticket: Ticket, error: Failure },
+    /// The model that writes a reply asks for calls of tools.
+    CallsWanted(WantedCalls),
+    /// A person who may do so confirmed or declined a call. Has no effect if it is too late.
+    CallConfirmed { call: Ticket, by: Option<PersonId>, is_confirmed: bool },
+    /// A call has ended. `effects` are the events that it makes.
+    CallEnded { call: Ticket, answer: CallAnswer, effects: Vec<Event> },
     /// A user pressed Stop for the reply of a companion. Has no effect if the companion has no reply, or if the reply is being posted.
     StopPressed {
         /// The companion that writes or speaks.
@@ -333,6 +343,8 @@ pub struct Conversation {
     by_hand: ByHand,
     #[serde(default, skip_serializing_if = "Reminders::is_default")]
     reminders: Reminders,
+    #[serde(default, skip_serializing_if = "Calls::is_empty")]
+    calls: Calls,
     #[serde(flatten)]
     announced: Announced,
     /// The newest messages of people who may be at risk. No companion answers them.
@@ -379,6 +391,8 @@ impl Conversation {
             Event::ReminderSet(reminder) => self.reminders.remove(reminder.number),
             Event::Summarised { upto, text, .. } => self.summary.redact(*upto, text),
             Event::SentenceStarting { ticket, sentence, .. } => self.turns.redact_sentence(*ticket, *sentence),
+            Event::ToolCalled(called) if called.arguments.is_empty() => self.calls.redact(called.call),
+            Event::ToolAnswered(answered) => self.calls.redact(answered.call),
             Event::Decided(decided) => {
                 for companion in &decided.companions {
                     self.forget_reason(companion);
@@ -406,7 +420,9 @@ impl Conversation {
         self.filtered.drop_below(below);
         let statements = self.closing.recent_statements.len();
         self.closing.recent_statements.retain(|statement| statement.seq >= below);
-        self.window.drop_below(below) | has_dropped_summary | (self.closing.recent_statements.len() < statements)
+        let has_dropped_calls = self.calls.drop_below(below);
+        let has_dropped_statements = self.closing.recent_statements.len() < statements;
+        self.window.drop_below(below) | has_dropped_summary | has_dropped_calls | has_dropped_statements
     }
 
     fn forget_reason(&mut self, companion: &CompanionId) {
@@ -491,6 +507,7 @@ impl Conversation {
             && self.reminders.announced().next().is_none()
             && self.deadlines_of_work().next().is_none()
             && self.turns.late.is_empty()
+            && self.calls.are_at_rest()
             && self
                 .gates
                 .iter()

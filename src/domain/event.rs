@@ -22,6 +22,7 @@ use super::note::{Dropped, Note};
 use super::notice::Owed;
 use super::relevance::Estimate;
 use super::reminders::Reminder;
+use super::tools::{ToolAnswered, ToolCalled, ToolConfirmed};
 use super::trigger::Trigger;
 use super::voice::interruption::{Interrupted, Stop};
 use super::voice::segment::Kind;
@@ -424,6 +425,12 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         category: Option<Arc<str>>,
     },
+    /// A model asked for a call of a tool (docs/design/tools.md). The call is made after this event, once it is confirmed, or not at all.
+    ToolCalled(Box<ToolCalled>),
+    /// A person confirmed or declined a call.
+    ToolConfirmed(Box<ToolConfirmed>),
+    /// A call has ended.
+    ToolAnswered(Box<ToolAnswered>),
     /// The filter of a model's endpoint refused a prompt. Later prompts to that model omit the messages of the finding.
     Filtered(Finding),
     /// The rolling summary was refreshed.
@@ -593,6 +600,8 @@ pub enum Group {
     Closing,
     /// An owed statement, until it is posted or has failed.
     Reply,
+    /// A call of a tool. It belongs to the turn of its reply, which may have ended.
+    Tool,
 }
 
 /// The content of an event that opens a round.
@@ -792,6 +801,16 @@ impl Event {
         Self::Deleted { messages: Vec::new(), unnamed: Vec::new(), again: true, continues }
     }
 
+    /// The number of the call of a tool that the event is about.
+    pub fn call(&self) -> Option<Ticket> {
+        match self {
+            Self::ToolCalled(called) => Some(called.call),
+            Self::ToolConfirmed(confirmed) => Some(confirmed.call),
+            Self::ToolAnswered(answered) => Some(answered.call),
+            _ => None,
+        }
+    }
+
     /// Whether this is an inbound event: accepted first, then handled in the order of its number.
     pub const fn is_inbound(&self) -> bool {
         matches!(self.group(), Group::Words | Group::Members)
@@ -825,6 +844,7 @@ impl Event {
             | Self::Noted(_)
             | Self::NotesTaken(_)
             | Self::ReminderSet(_) => Group::Upkeep,
+            Self::ToolCalled(_) | Self::ToolConfirmed(_) | Self::ToolAnswered(_) => Group::Tool,
             Self::Evaluated(_) | Self::Decided(_) | Self::Unanswered { .. } => Group::Question,
             Self::RoundOpened(_) | Self::RoundClosed(_) | Self::HeldSelected { .. } => Group::Round,
             Self::StageChanged { .. } | Self::RepetitionAsked { .. } | Self::RepetitionJudged { .. } => Group::Closing,

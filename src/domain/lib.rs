@@ -57,6 +57,7 @@ pub mod split;
 pub mod stop_phrase;
 pub mod text;
 pub mod token_usage;
+pub mod tools;
 pub mod trigger;
 pub mod trimmed;
 pub mod turn;

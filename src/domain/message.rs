@@ -10,6 +10,7 @@ use super::id::{ChannelId, CompanionId, Seq};
 use super::moment::Moment;
 use super::named::named;
 use super::text::shortened_with;
+use super::tools::StatementCall;
 
 /// A message by a person, a companion or a foreign bot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
     pub from: Author,
+    /// For a room of the console: who sent it under that name. `None`: it is unknown, so that the name is only a label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<Sender>,
     /// The text, as the author wrote it.
     pub text: Arc<str>,
     /// Whether it was typed or spoken.
@@ -55,6 +59,9 @@ pub struct Message {
     /// For a statement, the entries of lorebooks that were in its prompt, by name, the most important first (docs/design/memory.md K-23).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lore: Vec<Arc<str>>,
+    /// For a statement, the calls of tools that were made or proposed for it (docs/design/tools.md).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<StatementCall>,
     /// The beginning of the message that it replies to, if that one is not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quoted: Option<Box<Quoted>>,
@@ -200,6 +207,7 @@ impl Message {
         Self {
             id,
             from,
+            sender: None,
             text,
             modality,
             lull_endpoint,
@@ -213,6 +221,7 @@ impl Message {
             recalled: Vec::new(),
             files_of: Vec::new(),
             lore: Vec::new(),
+            calls: Vec::new(),
             quoted: None,
             attachments: Vec::new(),
             voice_note: None,
@@ -303,6 +312,16 @@ named! {
         Companion = "companion",
         /// A foreign bot.
         Bot = "bot",
+    }
+}
+
+named! {
+    /// Who sends a message to a room of the console, whatever its author's name.
+    pub enum Sender {
+        /// The operator, in a browser.
+        Operator = "operator",
+        /// A guest, whose name in the room is nobody else's.
+        Guest = "guest",
     }
 }
 

@@ -5,6 +5,7 @@
 //! with the role of the speaker as set by the server. Only a companion's own statements appear as plain text, as turns of their own in the prompts
 //! for its statements.
 
+mod calls;
 mod card;
 mod data;
 mod form;
@@ -40,6 +41,7 @@ use super::note::Note;
 use super::room_words::RoomWords;
 use super::trigger::Trigger;
 use crate::policy;
+pub use calls::{call_end, earlier_calls};
 use card::for_decision;
 pub use card::{brief, caption};
 use data::{cut_middle, escape_into, escaped_weight, unmarked_name, weight};

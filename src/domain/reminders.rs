@@ -8,11 +8,13 @@ use jiff::civil::{DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, ToSpan as _, Zoned};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::id::{CompanionId, PersonId, Seq};
 use super::message::{Author, Message};
 use super::moment::Moment;
 use super::policy::zone::Zone;
+use super::text::one_line;
 
 /// The most open reminders of a person in a room.
 pub const MOST_OPEN: usize = 20;
@@ -63,6 +65,12 @@ impl Reminder {
         self.text = "".into();
         (self.of.id, self.of.name) = ("".into(), "".into());
         (self.zone, self.asked) = (None, None);
+    }
+
+    /// When it is due, as its person reads a clock.
+    pub fn local(&self, guild: &TimeZone) -> String {
+        let zone = self.zone.as_deref().and_then(Zone::parse);
+        self.due.zoned(zone.as_ref().map_or(guild, Zone::time_zone)).strftime("%Y-%m-%d %H:%M (%:Q)").to_string()
     }
 
     /// If it is late now: when it was due, as its person reads a clock.
@@ -192,6 +200,39 @@ impl NotSet {
             Self::Unreadable => "refusals.reminders_unreadable",
             Self::TooSoon => "refusals.reminders_too_soon",
             Self::TooLate => "refusals.reminders_too_late",
+        }
+    }
+}
+
+/// What a call of the tool `remind` asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    Set { text: Arc<str>, at: Option<String>, in_minutes: Option<f64> },
+    List,
+    Cancel(u64),
+}
+
+impl Wanted {
+    /// Reads the arguments of a call. Small models also send numbers as texts.
+    ///
+    /// # Errors
+    /// Returns what is wrong with them.
+    pub fn read(arguments: &Map<String, Value>) -> Result<Self, String> {
+        let text = |name: &str| arguments.get(name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
+        let number = |name: &str| arguments.get(name).and_then(Value::as_f64).or_else(|| text(name)?.parse::<f64>().ok());
+        match text("action").unwrap_or("set") {
+            "list" => Ok(Self::List),
+            "cancel" => {
+                let cancelled = number("number").filter(|number| *number >= 1.0).map(|number| Self::Cancel(number as u64));
+                cancelled.ok_or_else(|| "give the number of the reminder as `number`; the action list tells it".to_owned())
+            }
+            "set" => match text("text").filter(|text| text.chars().count() <= MOST_CHARS) {
+                Some(words) => {
+                    Ok(Self::Set { text: words.into(), at: text("at").map(str::to_owned), in_minutes: number("in_minutes") })
+                }
+                None => Err(NotSet::Text.to_string()),
+            },
+            other => Err(format!("{:?} is not one of set, list and cancel", one_line(other, 40))),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::PersonId;
 use crate::domain::message::{Message, Role};
+use crate::domain::tools::CONFIRMED_CALL;
 
 /// Returns the event without any text: messages, model output, and explanations.
 ///
@@ -16,10 +17,13 @@ pub fn redact(recorded: &Recorded) -> Recorded {
     match &mut redacted.event {
         Event::Said { message, .. } => {
             message.text = empty.clone();
-            message.id = None;
+            // The id of an event about a call has only the number of the call, by which the event is journaled once.
+            message.id.take_if(|_| message.kind.as_deref() != Some(CONFIRMED_CALL));
+            message.sender = None;
             message.recalled.clear();
             message.files_of.clear();
             message.lore.clear();
+            message.calls.clear();
             message.versions = None;
             message.quoted = None;
             message.attachments.clear();
@@ -52,6 +56,9 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             }
         }
         Event::RepetitionJudged { call: Some(call), .. } => call.answer = empty,
+        Event::ToolCalled(called) => (called.arguments, called.cause) = (empty, None),
+        Event::ToolConfirmed(confirmed) => confirmed.by = None,
+        Event::ToolAnswered(answered) => answered.answer.redact(),
         Event::Noted(note) => note.redact(),
         Event::ReminderSet(reminder) => reminder.redact(),
         Event::Deleted { .. }

@@ -30,6 +30,7 @@ pub const fn after_stretch(seq: Seq) -> Seq {
 /// * the author of a message or a segment of speech
 /// * a person who enters or leaves a voice call, interrupts a companion, reacts to a statement, or chooses who speaks next
 /// * the person who interrupted a companion's statement, or who is quoted by a message
+/// * the cause of a call of a tool, and the person who confirmed it
 /// * the recipients of an AI disclosure
 /// * the person who set a reminder
 pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
@@ -42,6 +43,8 @@ pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
     let acted_by = match event {
         Event::Interrupted { interrupted, .. } => interrupted.who.as_ref().map(PersonId::as_shared),
         Event::Chosen { by, .. } => by.as_ref().map(PersonId::as_shared),
+        Event::ToolCalled(called) => called.cause.as_ref().map(|cause| cause.person.as_shared()),
+        Event::ToolConfirmed(confirmed) => confirmed.by.as_ref().map(PersonId::as_shared),
         Event::Reacted { by, .. } => Some(by.as_shared()).filter(|by| !by.is_empty()),
         Event::ReminderSet(reminder) => Some(&reminder.of.id).filter(|id| !id.is_empty()),
         _ => None,

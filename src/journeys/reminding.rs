@@ -8,7 +8,7 @@ use super::retaining::left_of;
 use super::world::{World, channel_key, lines, refusal, room};
 use crate::actors::erasure::retention;
 use crate::actors::writer::requests::look;
-use crate::domain::event::Event;
+use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::Author;
 use crate::domain::reminders::MOST_OPEN;
@@ -174,6 +174,68 @@ async fn on_a_platform_the_server_posts_it_as_itself_and_tries_again() {
     assert_eq!((world.history(LOBBY).await, platform.posted()), (lines(&[DUE, ("Ana", &*late)]), Vec::new()));
 }
 
+/// Aria calls the tool when she is addressed, and says something when it has answered, or when a reminder is due.
+async fn with_tool(call: &'static str) -> World {
+    let world = World::with_willing_lobby().await;
+    script(&world, call);
+    world
+}
+
+fn script(world: &World, call: &'static str) {
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.answer_by(move |request| {
+        let is_answered = request.messages.iter().any(|message| matches!(message.role, Role::Tool { .. }));
+        let is_offered = request.tools.iter().any(|tool| tool.name == "remind");
+        Some(Ok(if is_offered && !is_answered { call.to_owned() } else { "Meow.".to_owned() }))
+    });
+}
+
+fn count(events: &[Recorded], is_one: impl Fn(&Event) -> bool) -> usize {
+    events.iter().filter(|recorded| is_one(&recorded.event)).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_companion_that_is_asked_sets_it_once_whenever_the_server_dies() {
+    const CALL: &str = r#"CALL remind {"action": "set", "text": "feed the cat", "in_minutes": 10}"#;
+    for ms in (0..3_000).step_by(250) {
+        let world = with_tool(CALL).await;
+        world.say(LOBBY, "Ari, remind me in ten minutes to feed the cat").await;
+        world.pass(f64::from(ms) / 1_000.0).await;
+
+        let world = world.crash().await;
+        script(&world, CALL);
+        world.pass(30.0).await;
+        let set = open(&world).await;
+        world.pass(11.0 * MINUTE).await;
+
+        let events = world.journal(&channel_key(LOBBY)).await;
+        assert_eq!(set.iter().map(|one| (&*one.from, &*one.text)).collect::<Vec<_>>(), [("Ana", "feed the cat")], "{ms}");
+        assert_eq!(count(&events, |event| matches!(event, Event::ReminderSet(_))), 1, "{ms}");
+        let is_due = |event: &Event| matches!(event, Event::Said { message, .. } if message.reminder.is_some());
+        assert_eq!(count(&events, is_due), 1, "{ms}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_companion_lists_and_cancels_only_those_of_who_asks() {
+    let world = with_tool(r#"CALL remind {"action": "cancel", "number": 2}"#).await;
+    let mine = remind(&world, 60.0).await;
+    let bens = NewReminder { of: Author::of_name("Ben".into()), ..in_minutes(60.0) };
+    world.backend.reminders.remind(&room(LOBBY), bens).await.unwrap();
+
+    world.say_then_pass(LOBBY, "Ari, cancel number two", 30.0).await;
+    let of_another = open(&world).await.len();
+    script(&world, r#"CALL remind {"action": "list"}"#);
+    world.say_then_pass(LOBBY, "Ari, which reminders do I have?", 30.0).await;
+    let asked = world.main.asked.lock().last().unwrap().messages.last().unwrap().words();
+    script(&world, r#"CALL remind {"action": "cancel", "number": 1}"#);
+    world.say_then_pass(LOBBY, "Ari, cancel number one", 30.0).await;
+
+    assert_eq!((mine, of_another), (1, 2));
+    assert!(asked.contains("1: 2026-05-01 13:00 (UTC), feed the cat") && !asked.contains("2: "), "{asked}");
+    assert_eq!(open(&world).await.iter().map(|one| one.id).collect::<Vec<_>>(), [2]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_reminder_does_not_come() {
     let world = World::with_lobby().await;
@@ -268,7 +330,10 @@ async fn a_time_is_read_in_the_zone_that_the_person_chose() {
     let refused = service.set_time_zone(&"home".into(), &ana, Some("Mars/Olympus")).await;
     world.forget("Ana", false).await.unwrap();
 
-    assert_eq!((here.due.to_string().as_str(), &*here.local), ("2026-05-01T18:30:00.000Z", "2026-05-01 14:30"));
+    assert_eq!(
+        (here.due.to_string().as_str(), &*here.local),
+        ("2026-05-01T18:30:00.000Z", "2026-05-01 14:30 (America/New_York)")
+    );
     assert!(matches!(refused, Err(Refused::Invalid { .. })), "{refused:?}");
     assert_eq!(&*service.time_zone(&"home".into(), &ana).await.unwrap(), "UTC");
 }

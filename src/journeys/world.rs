@@ -44,10 +44,11 @@ use crate::ports::backend::{Backend, Refused};
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
 use crate::ports::gateway::{Gateway, Gateways};
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, TokenUsage};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, TokenUsage, ToolCall};
 use crate::ports::moderation::Moderation;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Store, Value as Stored, Write};
+use crate::ports::tools::Tools;
 use crate::ports::voice_call::CallEffect;
 use crate::ports::voice_call::fake::FakeCalls;
 use crate::samples::{self, Draws, NOON, take_one};
@@ -86,6 +87,8 @@ struct Surviving {
     speech: Option<Speech>,
     /// The moderation service for statements.
     moderation: Option<Arc<dyn Moderation>>,
+    /// Tools outside the system, and the tools of each companion.
+    tools: Option<(Arc<dyn Tools>, Vec<Arc<str>>)>,
 }
 
 /// Answers a question by its text. `None`: the scripted answers apply.
@@ -222,11 +225,20 @@ impl LanguageModel for Scripted {
                 let detail = "as the test planned".to_owned();
                 return Err(NoAnswer::Unreachable { endpoint: self.identity.endpoint.clone(), detail });
             }
-            drop(drafts.map(|drafts| drafts.send(Draft::More(piece.to_owned()))));
+            if !piece.starts_with("CALL ") {
+                drop(drafts.map(|drafts| drafts.send(Draft::More(piece.to_owned()))));
+            }
         }
         let usage = TokenUsage::new(10, 2);
         let finish_reason = take_one(&self.cuts).then(|| "length".to_owned());
-        Ok(Answer { finish_reason, ..Answer::of_text(text, usage) })
+        // A line `CALL name {…}` is a call of a tool.
+        let call = |line: &str| {
+            let (name, arguments) = line.strip_prefix("CALL ")?.split_once(' ')?;
+            Some(ToolCall { id: "c".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() })
+        };
+        let tool_calls: Vec<_> = text.lines().filter_map(call).collect();
+        let text = if tool_calls.is_empty() { text } else { text.lines().filter(|line| call(line).is_none()).collect() };
+        Ok(Answer { finish_reason, tool_calls, ..Answer::of_text(text, usage) })
     }
 
     fn identity(&self) -> &Identity {
@@ -285,6 +297,15 @@ impl World {
         world
     }
 
+    /// A system with tools and other settings, and the room `lobby` of the guild `home`, with Aria as its member. She says YES whenever she is asked.
+    pub(super) async fn with_tools(tools: Arc<dyn Tools>, names: &[&str], overlay: Value) -> Self {
+        let tools = Some((tools, names.iter().map(|name| Arc::from(*name)).collect()));
+        let world = Self::build(Arc::new(MemoryStore::new()), overlay, Surviving { tools, ..Surviving::default() }).await;
+        world.open("lobby", &["aria"]).await;
+        world.side.answers([Ok("Me.\nYES")]);
+        world
+    }
+
     /// A system with a platform in the place of the console, and the room `lobby` of the guild `home`, with Aria as its member.
     pub(super) async fn with_platform(platform: Arc<dyn ChatPlatform>) -> Self {
         Self::with_platform_settings(platform, json!({})).await
@@ -325,7 +346,14 @@ impl World {
         let settings = Arc::new(samples::settings(overlay.clone()));
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
         let (spans, telemetry) = (SpanMemory::new(), &settings.telemetry);
+        let mut companions = cast(&settings);
+        let mut tools: Arc<dyn Tools> = Arc::new(Vec::new());
+        if let Some((own, names)) = &surviving.tools {
+            tools = own.clone();
+            companions.values_mut().for_each(|companion| companion.tools = Some(names.clone()));
+        }
         let context = ActorContext {
+            tools,
             platforms: surviving.platforms.clone(),
             gateways: surviving.gateways.clone(),
             voice_calls: surviving.calls.clone(),
@@ -338,7 +366,7 @@ impl World {
                 models: Models::new(side.clone(), main.clone()),
                 speech: surviving.speech.clone().unwrap_or_else(built_in),
                 recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
-                companions: cast(&settings),
+                companions,
                 settings: settings.clone(),
             })
         };

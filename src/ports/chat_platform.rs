@@ -152,6 +152,12 @@ pub trait ChatPlatform: Send + Sync + 'static {
         false
     }
 
+    /// The ids of a person's roles in a guild, as they are now. `None`: there are none, or they cannot be read.
+    async fn roles(&self, guild: &GuildId, person: &PersonId) -> Option<BTreeSet<Arc<str>>> {
+        let _ = (guild, person);
+        None
+    }
+
     /// Offers a person who may be at risk a help text that only this person can read (docs/design/safety.md N-10). Repeated calls for one message
     /// offer it only once.
     ///

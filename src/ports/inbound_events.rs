@@ -16,7 +16,7 @@ use super::companion_setup::Base64;
 use crate::domain::attachment::{Attachment, DESCRIPTION_CHARS, MOST_FILES};
 use crate::domain::event::Gap;
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
-use crate::domain::message::{Author, Modality, Quoted, Role, Standing};
+use crate::domain::message::{Author, Modality, Quoted, Role, Sender, Standing};
 use crate::domain::moment::Moment;
 
 /// The channel of an inbound event.
@@ -82,6 +82,9 @@ pub struct InboundMessage {
     /// The length of the voice note that the message is.
     #[serde(skip)]
     pub voice_note: Option<Duration>,
+    /// Who sends it to a room of the console, whatever its author's name. `None`: it is unknown, so that the name is only a label.
+    #[serde(skip)]
+    pub sender: Option<Sender>,
     /// Its files. `text` describes each in a line ([`attachment`](crate::domain::attachment)).
     #[serde(skip)]
     pub attachments: Vec<Attachment>,
@@ -145,6 +148,7 @@ impl InboundMessage {
             uploads,
             files,
             voice_note,
+            sender: None,
         }
     }
 }

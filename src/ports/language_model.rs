@@ -184,6 +184,11 @@ impl Request {
         self.messages.iter().flat_map(|message| &message.parts).all(|part| matches!(part, Part::Text(_)))
     }
 
+    /// Whether it offers tools, or has calls of them.
+    pub fn has_tools(&self) -> bool {
+        !self.tools.is_empty() || self.messages.iter().any(|message| matches!(message.role, Role::Tool { .. }))
+    }
+
     /// The input: the joined texts of all user messages.
     pub fn user(&self) -> Cow<'_, str> {
         let texts = self.messages.iter().filter(|message| message.role == Role::User).map(Message::words);

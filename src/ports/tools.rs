@@ -15,6 +15,22 @@ pub trait Tools: Send + Sync + 'static {
     async fn call(&self, name: &str, arguments: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure>;
 }
 
+/// Several sources of tools. The first one with a name has it.
+#[async_trait]
+impl Tools for Vec<Arc<dyn Tools>> {
+    fn offered(&self) -> Vec<OfferedTool> {
+        self.iter().flat_map(|tools| tools.offered()).collect()
+    }
+
+    async fn call(&self, name: &str, arguments: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure> {
+        let has_it = |tools: &&Arc<dyn Tools>| tools.offered().iter().any(|offered| offered.tool.name == name);
+        match self.iter().find(has_it) {
+            Some(tools) => tools.call(name, arguments).await,
+            None => Err(Failure::NotMade("there is no such tool any more".into())),
+        }
+    }
+}
+
 /// A tool, and what its calls can do.
 #[derive(Clone, Debug)]
 pub struct OfferedTool {

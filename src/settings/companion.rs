@@ -36,6 +36,8 @@ pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
 /// The maximum number of greetings, and the longest one, in bytes.
 pub const MAX_GREETINGS: usize = 64;
 pub const MAX_GREETING_BYTES: usize = 16 * 1024;
+/// The maximum number of tools that a companion is offered.
+pub const MAX_TOOLS: usize = 16;
 /// The longest URL of a picture, in bytes: Discord's own limit.
 pub const MAX_PICTURE_BYTES: usize = 2_048;
 /// The longest lull timeout, in seconds.
@@ -87,6 +89,9 @@ pub struct Companion {
     /// The number of its own statements after which it ends a conversation (1 to 1,000,000). `None`: it has no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
+    /// The tools that it is offered, by name. `None`: the built-in ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<Arc<str>>>,
     /// Whether its statements are judged for repetition. If so, repetition forces closing stages on it.
     pub repetition: bool,
     #[serde(skip_serializing_if = "ModelChoice::is_default")]
@@ -150,6 +155,7 @@ pub struct CompanionFile {
     pub picture: Option<Arc<str>>,
     pub greetings: Option<Vec<Arc<str>>>,
     pub max_turns: Option<u32>,
+    pub tools: Option<Vec<Arc<str>>>,
     pub repetition: Option<bool>,
     pub model: Option<ModelChoice>,
     pub voice: Option<CompanionVoice>,
@@ -206,6 +212,7 @@ impl Companion {
             picture: file.picture,
             greetings: file.greetings.unwrap_or_default().into_iter().map(with_plain_lines).collect(),
             max_turns: file.max_turns,
+            tools: file.tools,
             repetition: file.repetition.unwrap_or(defaults.repetition),
             model: file.model.unwrap_or_default(),
             voice: file.voice.unwrap_or_default(),
@@ -255,9 +262,11 @@ impl Companion {
         ];
         found.extend(self.aliases.iter().enumerate().map(|(index, alias)| check_name(&format!("aliases[{index}]"), alias)));
         found.extend(self.greetings.iter().enumerate().map(|(index, greeting)| check_greeting(index, greeting)));
-        for (key, count, most) in
-            [("aliases", self.aliases.len(), MAX_ALIASES), ("greetings", self.greetings.len(), MAX_GREETINGS)]
-        {
+        for (key, count, most) in [
+            ("aliases", self.aliases.len(), MAX_ALIASES),
+            ("greetings", self.greetings.len(), MAX_GREETINGS),
+            ("tools", self.tools.as_ref().map_or(0, Vec::len), MAX_TOOLS),
+        ] {
             if count > most {
                 let problem = Problem::new(key, format!("has {count} entries, at most {most} are allowed"));
                 found.push(Err(problem.coded("refusals.too_many_entries", json!({ "entries": count, "most": most }))));

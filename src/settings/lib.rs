@@ -32,6 +32,7 @@ pub mod storage;
 mod stray;
 pub mod strict;
 pub mod telemetry;
+pub mod tools;
 
 use tertulia_domain as domain;
 
@@ -87,6 +88,7 @@ sections! {
     speech: speech::Speech,
     storage: storage::Storage,
     telemetry: telemetry::Telemetry,
+    tools: tools::Tools,
     turn_taking: turn_taking::TurnTaking,
     voice: voice::Voice,
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::domain::event::{Event, Recorded, Segment};
-use crate::domain::id::{PersonId, Seq};
+use crate::domain::id::{PersonId, Seq, Ticket};
 use crate::domain::message::Message;
 use crate::domain::moment::Moment;
 use crate::domain::voice::interruption::Verdict;
@@ -82,19 +82,30 @@ impl SpokenReply {
 
 /// The people in the record, by id, with the newest name of each.
 #[derive(Default)]
-pub(crate) struct People(BTreeMap<PersonId, Arc<str>>);
+pub(crate) struct People {
+    names: BTreeMap<PersonId, Arc<str>>,
+    /// The tools of the calls so far, by the number of the call.
+    tools: BTreeMap<Ticket, Arc<str>>,
+}
 
 impl People {
     pub(crate) fn record_person(&mut self, event: &Event) {
+        if let Event::ToolCalled(called) = event {
+            self.tools.insert(called.call, called.tool.clone());
+        }
         let segment = if let Event::Segment(segment) = event { Some(&segment.from) } else { None };
         let joined = if let Event::VoiceJoined { from } = event { Some(from) } else { None };
         for from in segment.or(joined).into_iter().filter(|from| !from.name.is_empty()) {
-            self.0.insert(PersonId::from(&*from.id), from.name.clone());
+            self.names.insert(PersonId::from(&*from.id), from.name.clone());
         }
     }
 
     pub(crate) fn name(&self, id: &PersonId) -> Option<Arc<str>> {
-        self.0.get(id).cloned()
+        self.names.get(id).cloned()
+    }
+
+    pub(crate) fn tool(&self, call: Ticket) -> Option<Arc<str>> {
+        self.tools.get(&call).cloned()
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod fate;
 mod question;
 pub(crate) mod round;
 mod streak;
+mod tools;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -32,6 +33,7 @@ use aloud::cut_off;
 pub(crate) use course::{consequence, disclosed};
 pub(crate) use question::question_line;
 use streak::in_a_row;
+pub(crate) use tools::tool_call;
 
 /// A companion's name in the room.
 pub(crate) type Name<'a> = &'a dyn Fn(&CompanionId) -> String;

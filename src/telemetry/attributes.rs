@@ -194,7 +194,7 @@ pub const MODEL_ATTEMPTS: &str = "model.attempts";
 pub const MODEL_WAITED_MS: &str = "model.waited_ms";
 /// The number of companions in one question, if there are several.
 pub const MODEL_ASKED_TOGETHER: &str = "model.asked_together";
-/// `chat` or `invoke_agent`.
+/// `chat`, `invoke_agent` or `execute_tool`.
 pub const GEN_AI_OPERATION_NAME: &str = "gen_ai.operation.name";
 /// The provider of the model.
 pub const GEN_AI_PROVIDER_NAME: &str = "gen_ai.provider.name";
@@ -228,6 +228,16 @@ pub const GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: &str = "gen_ai.usage.reasoning.o
 pub const GEN_AI_TOKEN_MODALITY: &str = "gen_ai.token.modality";
 /// `input` or `output`. Only of version 1.41.
 pub const GEN_AI_TOKEN_TYPE: &str = "gen_ai.token.type";
+/// The name of a tool.
+pub const GEN_AI_TOOL_NAME: &str = "gen_ai.tool.name";
+/// `function` for a built-in tool, `extension` for another one.
+pub const GEN_AI_TOOL_TYPE: &str = "gen_ai.tool.type";
+/// The id of a call of a tool.
+pub const GEN_AI_TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
+/// The size of a tool's whole answer, in bytes.
+pub const TOOL_ANSWER_BYTES: &str = "tool.answer_bytes";
+/// How a call of a tool ended.
+pub const TOOL_OUTCOME: &str = "tool.outcome";
 /// The conversation: the channel's id.
 pub const GEN_AI_CONVERSATION_ID: &str = "gen_ai.conversation.id";
 /// The companion's id.

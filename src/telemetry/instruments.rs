@@ -121,6 +121,10 @@ instruments! {
         "Notes about people and rooms: made, asked for by a person, used in a prompt, or dropped and why.";
     reminders: Counter, "tertulia.reminders", "{reminder}", [Label { name: name::REMINDER_FATE, values: values::REMINDERS }],
         "Reminders: set, due and announced to a companion, posted by the server because no companion said it, cancelled, or erased.";
+    tool_calls: Counter, "tertulia.tool.calls", "{call}", [Label { name: name::GEN_AI_TOOL_NAME, values: values::TOOLS }, Label { name: name::TOOL_OUTCOME, values: values::CALL_OUTCOMES }],
+        "Calls of tools that have ended, by tool and how: unknown is whether those without an answer had an effect.";
+    tool_call_duration: Histogram(MODEL_SECONDS), "tertulia.tool.call.duration", "s", [Label { name: name::GEN_AI_TOOL_NAME, values: values::TOOLS }],
+        "Time that a call of a tool took.";
     statements_failed: Counter, "tertulia.statements.failed", "{statement}", [ERROR],
         "Statements that a companion had the floor for and that were never made.";
     statements_received: Gauge, "tertulia.statements.received", "{statement}", [Label { name: name::COMPANION_ID, values: &[] }, TRIGGER, MODEL, Label { name: name::STATEMENT_RECEPTION, values: values::RECEPTIONS }],

@@ -35,6 +35,7 @@ pub mod rounds;
 pub mod sampling;
 pub mod speech;
 mod targets;
+pub mod tool_calls;
 pub mod trace;
 pub mod turns;
 

@@ -25,6 +25,18 @@ pub(super) enum PostCommitAction {
     Reply {
         ticket: Ticket,
     },
+    /// Make this call of a tool, if it has not ended.
+    MakeCall {
+        call: Ticket,
+    },
+    /// Go on with this reply, if all its calls have ended.
+    SettleCalls {
+        ticket: Ticket,
+    },
+    /// Enter the end of this confirmed call as an event.
+    AnnounceCall {
+        call: Ticket,
+    },
     /// Cancel this question or judgement, or stop this reply and its delivery.
     Stop {
         ticket: Ticket,
@@ -89,6 +101,17 @@ pub(super) fn actions_of(made: &[Made]) -> Vec<PostCommitAction> {
             Event::Decided(decided) => {
                 actions.extend(decided.at_risk.map(|message| PostCommitAction::Help { message }));
                 actions.extend(decided.vote.clone().map(|vote| PostCommitAction::Publish(Box::new(vote))));
+            }
+            Event::ToolCalled(called) => {
+                actions.extend(called.is_made().then_some(PostCommitAction::MakeCall { call: called.call }));
+                actions.push(PostCommitAction::SettleCalls { ticket: called.ticket });
+            }
+            Event::ToolConfirmed(confirmed) if confirmed.is_confirmed => {
+                actions.push(PostCommitAction::MakeCall { call: confirmed.call });
+            }
+            Event::ToolAnswered(answered) => {
+                actions.push(PostCommitAction::SettleCalls { ticket: answered.ticket });
+                actions.push(PostCommitAction::AnnounceCall { call: answered.call });
             }
             Event::RoundClosed(closed) => actions.push(PostCommitAction::EndRound(Box::new(closed.clone()))),
             _ => {}

@@ -1,6 +1,7 @@
 //! Announces reminders that are due by the machine's clock, and posts those that no companion acknowledges (docs/design/reminders.md).
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ractor::RpcReplyPort;
@@ -8,14 +9,18 @@ use ractor::RpcReplyPort;
 use super::State;
 use super::channel_context::ChannelContext;
 use super::post_commit::PostCommitAction;
+use crate::actors::companion::tools;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::writer::{Accept, Accepted, Refused, Request, WriteError};
 use crate::domain::conversation::{Conversation, Input};
 use crate::domain::event::Event;
-use crate::domain::id::PersonId;
+use crate::domain::id::{PersonId, Ticket};
 use crate::domain::message::{Address, Message};
 use crate::domain::moment::Moment;
-use crate::domain::reminders::{KIND, NotSet, Reminder};
+use crate::domain::policy::zone::Zone;
+use crate::domain::reminders::{KIND, NotSet, Reading, Reminder, Wanted, due};
+use crate::domain::tools::{ToolCalled, Who};
+use crate::journal::reader::Reader;
 use crate::ports::chat_platform::insist;
 use crate::telemetry::operations::reminded;
 use crate::texts::Language;
@@ -51,6 +56,79 @@ impl State {
         let number = self.conversation.reminders().newest();
         if let Some(actions) = self.journal.newest_actions() {
             actions.push(PostCommitAction::ReminderSet { number, reply });
+        }
+    }
+
+    /// Looks up what a call of the tool `remind` needs from the store. The channel then makes it.
+    pub(super) fn begin_reminder_call(&self, call: Ticket, cause: Option<&Who>) {
+        let (channel, person) = (self.channel.clone(), cause.map(|cause| cause.person.clone()));
+        tokio::spawn(async move {
+            let reader = Reader::new(&*channel.context.store);
+            let zone = match person {
+                Some(person) => reader.time_zone(&channel.key.guild, &person).await.unwrap_or_default(),
+                None => None,
+            };
+            // A channel that has stopped makes the call again when it restarts.
+            let _ = channel.actor.cast(ChannelMessage::ReminderCall { call, zone });
+        });
+    }
+
+    /// Makes a call of the tool `remind`. A reminder is journaled with the end of its call, so it is set once.
+    pub(super) fn reminder_call(&mut self, call: Ticket, zone: Option<Arc<str>>) {
+        let Some(known) = self.conversation.call(call).filter(|known| known.is_running()).cloned() else { return };
+        let mut effects = Vec::new();
+        let answer = match &known.called.cause {
+            Some(Who { person, .. }) => self.remind(&known.called, person, zone, &mut effects),
+            None => Err("nobody is known who asks for it".to_owned()),
+        };
+        let answer = tools::answered(answer, None);
+        self.step(Input::CallEnded { call, answer, effects });
+    }
+
+    /// The answer to a call of the tool by this person, or what is wrong with it.
+    fn remind(
+        &self,
+        called: &ToolCalled,
+        person: &PersonId,
+        zone: Option<Arc<str>>,
+        effects: &mut Vec<Event>,
+    ) -> Result<String, String> {
+        let (settings, reminders) = (self.channel.context.in_force(), self.conversation.reminders());
+        let guild = settings.prompt.zone_of(&self.channel.key.guild);
+        let arguments = serde_json::from_str(&called.arguments).map_err(|_| "the arguments cannot be read".to_owned())?;
+        let own = || reminders.open().filter(|one| one.is_of(person));
+        match Wanted::read(&arguments)? {
+            Wanted::List => {
+                let lines: Vec<_> = own().map(|one| format!("{}: {}, {}", one.number, one.local(guild), one.text)).collect();
+                Ok(if lines.is_empty() { "no reminders are open".to_owned() } else { lines.join("\n") })
+            }
+            Wanted::Cancel(number) => {
+                own()
+                    .find(|one| one.number == number)
+                    .ok_or_else(|| format!("there is no open reminder {number} of this person"))?;
+                accept(Event::RemindersCancelled { reminders: vec![number], erased: false }, &self.channel);
+                Ok(format!("reminder {number} is cancelled"))
+            }
+            Wanted::Set { text, at, in_minutes } => {
+                reminders.check(person).map_err(|not_set| not_set.to_string())?;
+                let own_zone = zone.as_deref().and_then(Zone::parse);
+                let own_zone = own_zone.as_ref().map_or(guild, Zone::time_zone);
+                let (due, reading) = due(at.as_deref(), in_minutes, self.channel.machine_time(), own_zone)
+                    .map_err(|not_set| not_set.to_string())?;
+                let asked = self.conversation.turns().owed_reply(called.ticket).and_then(|owed| owed.message);
+                let (number, companion) = (reminders.newest() + 1, Some(called.companion.clone()));
+                let reminder = Reminder { number, of: self.conversation.person(person), text, due, zone, asked, companion };
+                let shift = match reading {
+                    Reading::Plain => "",
+                    Reading::Skipped => {
+                        "; clocks skip the wanted time on that day, so it is later by as much as they are put forward"
+                    }
+                    Reading::Twice => "; clocks show that time twice on that day, and the first one counts",
+                };
+                let answer = format!("reminder {number} is set for {}{shift}", reminder.local(guild));
+                effects.push(Event::ReminderSet(Box::new(reminder)));
+                Ok(answer)
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use ractor::{ActorCell, ActorId};
 
 use super::channel_context::ChannelContext;
 use crate::actors::companion::reply;
-use crate::actors::messages::companion::{Begun, HistoryRange, Statement};
+use crate::actors::messages::companion::{Begun, HistoryRange, Statement, StatementCalls};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::gate::Evaluation;
@@ -148,7 +148,15 @@ fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let is_spoken = conversation.voice().spoken_reply() == Some(*ticket);
     let made = statement_of(&of, conversation);
     let goal = if *continues { Goal::Continuation } else { Goal::Statement };
-    Statement { input: StatementInput { reason: why.clone(), tries: *tries, is_spoken, goal, ..made.input }, ..made }
+    let calls = StatementCalls {
+        cause: conversation.cause(*trigger, owed.message, messages),
+        is_after_outside: conversation.is_after_outside(owed),
+        made: conversation.calls_of(owed).filter(|call| call.called.ticket == *ticket).count(),
+        own: conversation.calls_of(owed).cloned().collect(),
+        untold: conversation.untold_calls(companion, Some(owed)).cloned().collect(),
+    };
+    let input = StatementInput { reason: why.clone(), tries: *tries, is_spoken, goal, ..made.input };
+    Statement { input, calls: Some(calls), ..made }
 }
 
 /// The input of the prompt for a statement without a vote before it. The companion may pass.
@@ -164,7 +172,11 @@ pub(super) fn statement_or_pass(
         Of { companion, messages: &messages, upto: evaluation.upto, trigger: evaluation.trigger, again: None, continues: false };
     let is_spoken = window.is_spoken(evaluation.message);
     let made = statement_of(&of, conversation);
-    (!messages.is_empty()).then_some(Statement { input: StatementInput { is_spoken, may_pass: true, ..made.input }, ..made })
+    let cause = conversation.cause(evaluation.trigger, Some(evaluation.message), &messages);
+    let untold = conversation.untold_calls(companion, None).cloned().collect();
+    let calls = StatementCalls { cause, untold, ..StatementCalls::default() };
+    let input = StatementInput { is_spoken, may_pass: true, ..made.input };
+    (!messages.is_empty()).then_some(Statement { input, calls: Some(calls), ..made })
 }
 
 /// The input of the prompt for a draft of this person's next message.
@@ -240,5 +252,6 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
         },
         history,
         cleared: conversation.summary().covers_after(),
+        calls: None,
     }
 }

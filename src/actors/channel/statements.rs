@@ -36,6 +36,10 @@ impl State {
     /// Starts the work on an owed reply: its companion writes it, or an external program does.
     pub(super) fn reply(&mut self, ticket: Ticket) {
         let Some(owed) = reply_to_write(ticket, &self.conversation) else { return };
+        if self.conversation.awaits_calls(ticket) {
+            // It starts once the calls of its earlier attempts have ended.
+            return;
+        }
         let error = if self.channel.is_unpostable() {
             // The channel became unpostable after the companion decided to speak. The platform would refuse the statement.
             delivery::UNPOSTABLE
@@ -224,7 +228,8 @@ impl State {
         used: Vec<Used>,
         waiter: Option<StatementWaiter>,
     ) {
-        let message = Message { id: ids.first().cloned(), ..message };
+        let calls = self.conversation.calls_for_statement(ticket);
+        let message = Message { id: ids.first().cloned(), calls, ..message };
         let companion = CompanionId::from(&*message.from.id);
         let usage = [Used::Statement { companion }].into_iter().chain(used).collect();
         // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.

@@ -68,6 +68,7 @@ impl State {
         let records = self.traces.follow(&mut made, &self.conversation, &self.channel.context);
         self.spending.release_unposted(|ticket| self.traces.is_in_flight(ticket));
         self.replies.forget_unposted(|ticket| self.traces.is_in_flight(ticket));
+        self.forget_waiting();
         // The effects of a reply wait for the previous batches, even if this step records no events.
         if !made.is_empty() || is_quiet || self.voice.waits_for_commit() {
             self.record(made, records, is_quiet, false);
@@ -118,6 +119,9 @@ impl State {
                 }
             }
             PostCommitAction::Reply { ticket } => self.reply(ticket),
+            PostCommitAction::MakeCall { call } => self.make_call(call),
+            PostCommitAction::SettleCalls { ticket } => self.calls_settled(ticket),
+            PostCommitAction::AnnounceCall { call } => self.announce_call(call),
             PostCommitAction::Stop { ticket } => self.cancel(ticket),
             PostCommitAction::Help { message } => self.help.offer(message, &self.conversation, &self.channel),
             PostCommitAction::AcknowledgeStop { message } => stopping::acknowledge(message, &self.channel),

@@ -189,6 +189,15 @@ impl Traces {
                 records.push(TraceRecord::Interruption { turn, companion, interrupted, at: now });
             }
             Event::HeldSelected { selected, others } => self.held_selected(selected, others, now, records),
+            Event::ToolAnswered(answered) => {
+                let started = now - Duration::from_millis(answered.answer.ms);
+                let call = self.pending_calls.get(&answered.ticket);
+                if let Some(call) = call {
+                    call.turn.wait_time.waited(started, now);
+                }
+                let under = call.map(|call| call.turn.trace.of(answered.ticket));
+                records.push(TraceRecord::ToolCalled { under, answered: answered.clone(), times: (started, now) });
+            }
             // The other events do not appear in traces. Inbound events are traced by `receive` once they are committed, and through the turns that
             // they trigger.
             _ => {}

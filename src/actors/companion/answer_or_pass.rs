@@ -45,7 +45,7 @@ pub fn ask(question: Question) -> Option<CallId> {
         statement,
         context: context.clone(),
     };
-    let request = reply::lazy_request(&source, &settings, speakers.clone());
+    let request = reply::lazy_request(&source, &settings, speakers.clone(), "");
     let begins_in_thought = context.pool.begins_in_thought(request.base());
     let (sender, mut pieces) = unbounded_channel();
     let unclaimed = {
@@ -89,19 +89,23 @@ pub fn ask(question: Question) -> Option<CallId> {
             outcome.result.as_ref().ok().map(|answer| {
                 raw_answer::statement(&answer.text(), speakers.lock().clone()).words.map(|words| choice(&words, true))
             });
+        // A model that calls a tool goes on to speak.
+        let calls_tools = outcome.result.as_ref().is_ok_and(|answer| !answer.tool_calls.is_empty());
         tell(match reading {
-            Some(Ok(Choice::Speaks | Choice::Undecided)) => {
+            Some(Ok(Choice::Passes(reason))) if !calls_tools => {
+                ChannelMessage::Passed { ticket, reason, asked: request, outcome: Box::new(outcome) }
+            }
+            Some(Err(Nothing::Silence)) if !calls_tools => {
+                ChannelMessage::Passed { ticket, reason: None, asked: request, outcome: Box::new(outcome) }
+            }
+            Some(Err(_)) | None if !calls_tools => {
+                ChannelMessage::Answered { ticket, asked: request, outcome: Box::new(outcome) }
+            }
+            _ => {
                 // The tokens are counted with the statement.
                 let facts = CallFacts { usage: TokenUsage::default(), ..outcome.facts.clone() };
                 ChannelMessage::Speaks { ticket, begun: begun(facts, Box::pin(async move { outcome })) }
             }
-            Some(Ok(Choice::Passes(reason))) => {
-                ChannelMessage::Passed { ticket, reason, asked: request, outcome: Box::new(outcome) }
-            }
-            Some(Err(Nothing::Silence)) => {
-                ChannelMessage::Passed { ticket, reason: None, asked: request, outcome: Box::new(outcome) }
-            }
-            Some(Err(_)) | None => ChannelMessage::Answered { ticket, asked: request, outcome: Box::new(outcome) },
         });
     });
     Some(call)

@@ -39,7 +39,7 @@ pub async fn draft(
         }),
         context: context.clone(),
     };
-    let request = lazy_request(&source, &settings, Arc::new(Mutex::new(Speakers::new(&settings.name, []))));
+    let request = lazy_request(&source, &settings, Arc::new(Mutex::new(Speakers::new(&settings.name, []))), "");
     let pool = &context.pool;
     let outcome = pool.answer(request.clone(), Priority::DirectAddress, pool.deadline(ModelRole::Main), None).await;
     let text = match &outcome.result {

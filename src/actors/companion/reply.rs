@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::oneshot;
 
 use crate::actors::companion::drafts::DraftView;
 use crate::actors::companion::elsewhere;
@@ -13,10 +14,12 @@ use crate::actors::companion::files::{self, Files};
 use crate::actors::companion::history;
 use crate::actors::companion::scene::scene;
 use crate::actors::companion::speaking::Speaking;
+use crate::actors::companion::tools::{self, Offer, Shown};
 use crate::actors::companion::writing::{View, Writing};
 use crate::actors::companion::{asker, character, in_force, repeated, search};
-use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::channel::{CallsEnd, ChannelMessage};
 use crate::actors::messages::companion::{self as messages, Begun, HistoryRange, Replaced, Statement};
+use crate::actors::messages::models::{CallFacts, Outcome};
 use crate::actors::recall::{Older, Question, Stretch};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Sort};
@@ -24,6 +27,7 @@ use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::card_macros::{self, People, User, expanded};
+use crate::domain::conversation::WantedCalls;
 use crate::domain::event::{Event, Failure, MODERATED};
 use crate::domain::filter::{Asked, Search};
 use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
@@ -35,17 +39,21 @@ use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, PromptInput, Said, Scene, StatementInput};
 use crate::domain::question_context::{Day, Earlier, Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Known, Nothing, Reading, Speakers};
+use crate::domain::text::one_line;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
 use crate::journal::redaction::is_redacted;
-use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request};
+use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request, TokenUsage, ToolCall};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::settings::safety::ModerationFails;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::model_calls;
 use crate::telemetry::plain::Plain;
+use crate::texts::Language;
 
+/// The most characters of a call's arguments in the statement that proposes it. Buttons and cards show all.
+const LONGEST_PROPOSED: usize = 300;
 /// The timeout of a moderation request.
 pub(super) const MODERATION_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -112,7 +120,7 @@ impl Actor for Reply {
             Some(begun) => (begun.speakers.clone(), begun.request.clone()),
             None => {
                 let speakers = Arc::new(Mutex::new(Speakers::new(&settings.name, [])));
-                (speakers.clone(), lazy_request(&Source::of(reply), &settings, speakers))
+                (speakers.clone(), lazy_request(&Source::of(reply), &settings, speakers, ""))
             }
         };
         // While the journal is being redacted, the reply does not occupy the model.
@@ -130,8 +138,8 @@ impl Actor for Reply {
             View::Unseen
         };
         let pool = &reply.context.pool;
-        let mut writing = Writing::new(speakers, pool.begins_in_thought(request.base()), view);
-        let (mut is_repeat, mut begun) = (false, begun);
+        let mut writing = Writing::new(speakers.clone(), pool.begins_in_thought(request.base()), view);
+        let (mut is_repeat, mut begun, mut goes_on) = (false, begun, false);
         let (outcome, text) = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
             // The call of a killed reply has used tokens, too. A channel that has stopped does not count them.
@@ -143,7 +151,8 @@ impl Actor for Reply {
                     writing.until(outcome).await
                 }
                 None => {
-                    let answer = pool.answer_or(request.clone(), priority, deadline, Some(writing.begin()), unclaimed);
+                    let pieces = if std::mem::take(&mut goes_on) { writing.go_on() } else { writing.begin() };
+                    let answer = pool.answer_or(request.clone(), priority, deadline, Some(pieces), unclaimed);
                     writing.until(answer).await
                 }
             };
@@ -168,6 +177,27 @@ impl Actor for Reply {
                 }
                 model_calls::record_trimmed(instruments, identity, &request.newest(), &reading.trimmed);
             }
+            let calls = outcome.result.as_ref().map(|answer| answer.tool_calls.clone()).unwrap_or_default();
+            if !calls.is_empty()
+                && let Some(offer) = request.newest().extensions.get::<Offer>()
+                && !request.newest().tools.is_empty()
+            {
+                let words = reading.and_then(|reading| reading.words.ok());
+                match call_tools(offer, &calls, reply, request.clone(), outcome.clone()).await {
+                    Some(CallsEnd::Ended) => {
+                        writing.keep_spoken();
+                        request = lazy_request(&Source::of(reply), &settings, speakers.clone(), writing.said());
+                        goes_on = true;
+                        continue;
+                    }
+                    // The usage is on record with the calls.
+                    Some(CallsEnd::Proposed(calls)) => {
+                        outcome.facts = CallFacts { attempts: 0, usage: TokenUsage::default(), ..outcome.facts };
+                        break (outcome, Ok(proposal(words, &calls, reply)));
+                    }
+                    None => return lose(reply, &myself),
+                }
+            }
             let text = match (reading.map(|reading| reading.words), &outcome.result) {
                 (Some(Err(nothing)), _) if nothing.is_to_repeat() && !is_repeat && writing.has_said_nothing() => {
                     let (asked, outcome) = (request.clone(), Box::new(outcome));
@@ -186,10 +216,11 @@ impl Actor for Reply {
             };
             break (outcome, text);
         };
+        let said = writing.said().to_owned();
         if let Ok(text) = &text {
             writing.finish(text, outcome.result.as_ref().is_ok_and(Answer::is_cut));
         }
-        let text = match text {
+        let text = match text.map(|text| said + &text) {
             Ok(words) => moderated(words, reply).await,
             Err(code) => Err(code.into()),
         };
@@ -264,6 +295,35 @@ async fn moderated(words: String, reply: &Arguments) -> Result<Arc<str>, Failure
     }
 }
 
+/// Has the channel record and make the calls that an answer asks for, and waits for their ends. `None`: they are not wanted any more.
+async fn call_tools(
+    offer: &Offer,
+    calls: &[ToolCall],
+    reply: &Arguments,
+    asked: Arc<LazyRequest>,
+    outcome: Outcome,
+) -> Option<CallsEnd> {
+    let Statement { calls: of_reply, .. } = (reply.statement)().await?;
+    let standings = tools::standings_for(&of_reply?, offer.tools(), &reply.channel_key, &reply.context).await;
+    let most = reply.context.in_force().tools.calls_per_reply;
+    let wanted = WantedCalls { ticket: reply.ticket, calls: offer.wanted(calls), most, shown: offer.shown, standings };
+    let (sender, ended) = oneshot::channel();
+    reply.channel.cast(ChannelMessage::CallsWanted { wanted, asked, outcome: Box::new(outcome), reply: sender }).ok()?;
+    ended.await.ok()
+}
+
+/// The statement of a reply whose calls wait for a confirmation: what the model wrote, and what would be done.
+fn proposal(words: Option<String>, calls: &[(Arc<str>, Arc<str>)], reply: &Arguments) -> String {
+    let spoken = reply.context.memberships.language(&reply.channel_key.channel);
+    let language = Language::of_code(spoken.as_deref().unwrap_or(&reply.context.in_force().speech.language)).unwrap_or_default();
+    let sentence = |(tool, arguments): &(Arc<str>, Arc<str>)| {
+        let shown = one_line(&arguments.replace('`', "'"), LONGEST_PROPOSED);
+        language.say("calls.proposed", &[("tool", tool), ("arguments", &shown)])
+    };
+    let sentences: Vec<_> = calls.iter().map(sentence).collect();
+    words.into_iter().chain([sentences.join("\n")]).collect::<Vec<_>>().join("\n\n")
+}
+
 /// Ends an attempt without a result. The channel starts another one, if the reply is still owed.
 fn lose(reply: &Arguments, myself: &ActorRef<Write>) -> Result<(), ActorProcessingErr> {
     reply.channel.cast(ChannelMessage::Lost { ticket: reply.ticket })?;
@@ -284,16 +344,16 @@ impl Source {
 
 /// The request for the statement, whose prompt is built when the pool starts it.
 ///
-/// `speakers` then receives the names of all known speakers in the room.
-pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<Mutex<Speakers>>) -> Arc<LazyRequest> {
+/// `speakers` then receives the names of all known speakers in the room. `said` is what a spoken reply said before its calls of tools.
+pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<Mutex<Speakers>>, said: &str) -> Arc<LazyRequest> {
     let Source { channel_key, at_work: address, statement: source, context } = source.clone();
     let base = Arc::new(base_request(settings, channel_key.guild.clone(), &context.settings.prompt));
     let asked = (settings.id.clone(), settings.model.clone());
     let search = search(Asked::Statement, &base, &context);
-    let read_files = files::Read::default();
+    let (read_files, said) = (files::Read::default(), Arc::<str>::from(said));
     LazyRequest::searching((*base).clone(), Some(search.clone()), move || {
         let (channel_key, (companion, model), base) = (channel_key.clone(), asked.clone(), base.clone());
-        let (search, read_files) = (search.clone(), read_files.clone());
+        let (search, read_files, said) = (search.clone(), read_files.clone(), said.clone());
         let (context, source, speakers) = (context.clone(), source.clone(), speakers.clone());
         let address = address.clone();
         async move {
@@ -302,7 +362,7 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             // While the lock is held, messages that were already read cannot be erased.
             let lock = history::lock(&context, &channel_key).await;
             let edition = lock.is_some().then(|| context.sent_prompts.edition());
-            let Statement { input: mut statement, history: range, cleared } = source().await?;
+            let Statement { input: mut statement, history: range, cleared, calls } = source().await?;
             let settings = in_force(&context, &channel_key, &companion, &model)?;
             let is_call = statement.is_spoken || statement.input.modality == Modality::Voice;
             let scene = scene(&context, &channel_key, &[&settings.id], is_call);
@@ -335,6 +395,12 @@ pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<M
             let notes: Vec<Recalled> = statement.notes.iter().chain(&statement.people).map(|(of, _)| of.clone()).collect();
             let request = statement_request(statement, &settings, &scene, channel_key.guild.clone(), &words);
             let request = files.add_to(request, text_files);
+            let request = match &calls {
+                Some(calls) => {
+                    tools::add_to(request, calls, &said, (&settings, words.statement_tokens), (&channel_key, &context)).await
+                }
+                None => request,
+            };
             let request = if let Some(edition) = edition { request.with(edition) } else { request };
             let used = request.recalled.iter().filter(|of| notes.contains(of)).count();
             context.recorder.instruments().notes.add(used as u64, ["used"]);
@@ -468,7 +534,7 @@ pub(super) fn statement_request(
     let prompt = prompt::statement(character(settings, None), scene, &statement, templates);
     let (input, tries) = (statement.input, statement.tries);
     let recalled = statement.recalled.iter().filter(|said| prompt.recalled.contains(&Recalled::Here(said.seq)));
-    let earlier = recalled.chain(&input.recent).map(|said| {
+    let earlier = recalled.clone().chain(&input.recent).map(|said| {
         let line = Line { from: said.message.from.clone(), text: said.message.text.clone() };
         (line, Day::of(said.at, scene.now, &scene.zone))
     });
@@ -477,8 +543,9 @@ pub(super) fn statement_request(
         (line, Day::of(note.said_at, scene.now, &scene.zone))
     });
     let earlier = Earlier(earlier.chain(notes).collect());
+    let range = Shown::of(recalled.chain(&input.recent).chain(&input.buffer));
     let shown = input.recent.iter().chain(&input.buffer).map(|said| &*said.message);
-    base_request(settings, guild, templates).asking(prompt).with(earlier).with(QuestionContext {
+    base_request(settings, guild, templates).asking(prompt).with(earlier).with(range).with(QuestionContext {
         purpose: Purpose::Statement { trigger: input.trigger, closing: input.stage, tries },
         newest: Line::newest_of(shown),
     })

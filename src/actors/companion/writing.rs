@@ -34,13 +34,16 @@ pub(super) struct Writing {
     passed: usize,
     restarts: usize,
     has_lost: bool,
+    /// What a spoken reply said before its calls of tools.
+    before: String,
 }
 
 impl Writing {
     /// An empty statement.
     pub(super) fn new(speakers: Arc<Mutex<Speakers>>, begins_in_thought: bool, view: View) -> Self {
         let (pieces, raw, reader) = (None, String::new(), None);
-        Self { speakers, begins_in_thought, view, pieces, raw, reader, passed: 0, restarts: 0, has_lost: false }
+        let (passed, restarts, has_lost, before) = (0, 0, false, String::new());
+        Self { speakers, begins_in_thought, view, pieces, raw, reader, passed, restarts, has_lost, before }
     }
 
     /// Starts a call to the model, perhaps another one. Returns the sender for the pieces of its answer.
@@ -49,6 +52,36 @@ impl Writing {
         self.pieces = Some(pieces);
         self.restart();
         sender
+    }
+
+    /// Ends an answer that calls tools. Of a reply that is already being spoken its words remain. Other text is dropped.
+    pub(super) fn keep_spoken(&mut self) {
+        let words = self.reader.take().map(|reader| reader.finish().words.unwrap_or_default()).unwrap_or_default();
+        match &mut self.view {
+            View::Spoken(speaking) if speaking.has_begun => {
+                let words = words.trim_end();
+                speaking.push(&format!("{} ", words.get(self.passed..).unwrap_or_default()));
+                self.before.push_str(words);
+                self.before.push(' ');
+            }
+            View::Spoken(speaking) => speaking.restart(),
+            View::Shown(shown) => shown.restart(),
+            View::Unseen => {}
+        }
+        self.raw.clear();
+        (self.passed, self.restarts) = (0, 0);
+    }
+
+    /// Starts the call that follows [`Self::keep_spoken`]. Returns the sender for the pieces of its answer.
+    pub(super) fn go_on(&mut self) -> UnboundedSender<Draft> {
+        let (sender, pieces) = unbounded_channel();
+        self.pieces = Some(pieces);
+        sender
+    }
+
+    /// What a spoken reply said before its calls of tools.
+    pub(super) fn said(&self) -> &str {
+        &self.before
     }
 
     /// Continues to read a stream after this text.

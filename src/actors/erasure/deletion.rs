@@ -285,7 +285,7 @@ async fn change_message(
             .accept(channel_key, Event::Edited { message: seq, text, captions: captions.clone() }, None)
             .await?;
         // The sentences and segments still contain the old text.
-        let mut events: Vec<_> = sentences_of(&Reader::new(&*context.store), channel_key, seq).await?.into_values().collect();
+        let mut events: Vec<_> = parts_of(&Reader::new(&*context.store), channel_key, seq, false).await?.into_values().collect();
         if captions.is_empty() {
             events.extend(notes_without(&Reader::new(&*context.store), channel_key, |source| source == seq).await?);
         }
@@ -422,6 +422,8 @@ async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTr
             }
             Ok(Some(Recorded { event: Event::Segment(segment), .. })) if !segment.is_redacted() => found.push(*seq),
             Ok(Some(Recorded { event: Event::Chosen { by: Some(_), .. }, .. })) => found.push(*seq),
+            Ok(Some(Recorded { event: Event::ToolCalled(called), .. })) if called.cause.is_some() => found.push(*seq),
+            Ok(Some(Recorded { event: Event::ToolConfirmed(confirmed), .. })) if confirmed.by.is_some() => found.push(*seq),
             Ok(Some(Recorded { event: Event::Reacted { by, .. }, .. })) if !by.as_str().is_empty() => found.push(*seq),
             Ok(_) => {}
             Err(error @ (ReadError::Record(_) | ReadError::Illegible { .. })) => {
@@ -480,32 +482,43 @@ fn follow_replies(event: &Event, messages: &BTreeSet<Seq>, replies: &mut BTreeSe
     reply.is_some_and(|reply| replies.insert(reply.ticket))
 }
 
-/// The spoken sentences of a statement, redacted. They precede the statement in the journal. Empty if the message is not a
-/// companion's statement.
-async fn sentences_of(
+/// The spoken sentences of a statement, redacted, and with `with_calls` its calls of tools. They precede the statement in the journal. Empty if the
+/// message is not a companion's statement.
+async fn parts_of(
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
     statement: Seq,
+    with_calls: bool,
 ) -> Result<BTreeMap<Seq, Recorded>, ReadError> {
     const PAGE: usize = 64;
-    let mut sentences = BTreeMap::new();
+    let mut parts = BTreeMap::new();
     let Some(Recorded { event: Event::Said { reply: Some(ticket), .. }, .. }) = reader.event(channel_key, statement).await?
     else {
-        return Ok(sentences);
+        return Ok(parts);
     };
+    let mut attempt = ticket;
     let mut before = statement;
     loop {
         let range = Range { after: Seq::NONE, before: Some(before), limit: PAGE, newest_first: true };
         let page = reader.legible(channel_key, range).await?;
-        let Some(last) = page.last else { return Ok(sentences) };
+        let Some(last) = page.last else { return Ok(parts) };
         before = last;
         for recorded in &page.events {
-            if matches!(&recorded.event, Event::SentenceStarting { ticket: of, text, .. } if *of == ticket && !text.is_empty()) {
-                sentences.insert(recorded.seq, redact(recorded));
+            let is_part = match &recorded.event {
+                Event::SentenceStarting { ticket: of, text, .. } => *of == ticket && !text.is_empty(),
+                Event::ToolCalled(called) => with_calls && called.ticket == attempt,
+                Event::ToolAnswered(answered) => with_calls && answered.ticket == attempt,
+                _ => false,
+            };
+            if is_part {
+                parts.insert(recorded.seq, redact(recorded));
             }
             // No sentence was spoken before the reply was owed, or under an earlier ticket.
-            if recorded.event.owed().is_some_and(|reply| reply.ticket == ticket) {
-                return Ok(sentences);
+            if let Some(reply) = recorded.event.owed().filter(|reply| reply.ticket == attempt) {
+                match reply.replaces.filter(|_| with_calls) {
+                    Some(stopped) => attempt = stopped,
+                    None => return Ok(parts),
+                }
             }
         }
     }
@@ -604,7 +617,8 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
     let mut after = Seq(first.0.saturating_sub(1));
     // Replies to deleted messages, and their spoken sentences. Such a reply may have ended without a statement.
     let mut about_gone = BTreeSet::new();
-    let mut sentences = BTreeMap::new();
+    let mut parts = BTreeMap::new();
+    let mut calls_about_gone = BTreeSet::new();
     loop {
         let page = reader.legible(channel_key, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last else { break };
@@ -615,7 +629,8 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 Event::Said { message, reply, .. } => {
                     let is_gone = gone.contains(&recorded.seq);
                     if is_gone && reply.is_some() {
-                        sentences.extend(sentences_of(reader, channel_key, recorded.seq).await?);
+                        parts.extend(parts_of(reader, channel_key, recorded.seq, true).await?);
+                        calls_about_gone.extend(parts.values().filter_map(|part| part.event.call()));
                     }
                     if !is_gone && message.versions.is_some() && reply.is_some_and(|ticket| about_gone.contains(&ticket)) {
                         // Only the text that stands remains of an answer to a deleted message.
@@ -640,7 +655,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 Event::Interrupted { .. } => gone.contains(&recorded.seq),
                 Event::SentenceStarting { ticket, text, .. } => {
                     if about_gone.contains(ticket) && !text.is_empty() {
-                        sentences.insert(recorded.seq, redact(&recorded));
+                        parts.insert(recorded.seq, redact(&recorded));
                     }
                     false
                 }
@@ -659,6 +674,13 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 Event::ReminderSet(reminder) => {
                     gone.contains(&recorded.seq) || reminder.asked.is_some_and(|asked| gone.contains(&asked))
                 }
+                Event::ToolCalled(called) => {
+                    let is_about_gone = about_gone.contains(&called.ticket) || called.was_shown(gone);
+                    calls_about_gone.extend(is_about_gone.then_some(called.call));
+                    is_about_gone || gone.contains(&recorded.seq)
+                }
+                Event::ToolConfirmed(_) => gone.contains(&recorded.seq),
+                Event::ToolAnswered(answered) => calls_about_gone.contains(&answered.call),
                 Event::Noted(_) => {
                     redacted.extend(without_sources(&recorded, |source| gone.contains(&source)));
                     false
@@ -678,7 +700,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
             }
         }
     }
-    // The sentences are redacted first, because they are found through their statement.
-    redacted.extend(sentences.into_values());
+    // These are redacted first, because they are found through their statement.
+    redacted.extend(parts.into_values());
     Ok(Traces { redacted, used_at, handed_over, illegible })
 }

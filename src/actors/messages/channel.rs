@@ -4,20 +4,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ractor::{ActorId, RpcReplyPort};
+use tokio::sync::oneshot;
 
 use super::companion::{Begun, Replaced};
 use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
-use crate::domain::conversation::{Conversation, Notice};
+use crate::domain::conversation::{Conversation, Notice, WantedCalls};
 use crate::domain::event::{Failure, NotesTaken, Recorded};
 use crate::domain::filter::Finding;
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
 use crate::domain::message::Untranscribed;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::notice::Owed;
 use crate::domain::reminders::{NotSet, Reminder};
+use crate::domain::tools::CallAnswer;
 use crate::domain::vote::State as Ballot;
 use crate::journal::reader::{ReadError, Restored};
 use crate::ports::language_model::LazyRequest;
@@ -63,6 +65,12 @@ pub enum ChannelMessage {
     RoundDue(Seq),
     /// A turn-taking manager has ended. All of its messages came before this one.
     ManagerGone(ActorId),
+    /// The model that writes a reply asks for calls of tools. Answered once they have ended.
+    CallsWanted { wanted: WantedCalls, asked: Arc<LazyRequest>, outcome: Box<Outcome>, reply: oneshot::Sender<CallsEnd> },
+    /// A call has ended.
+    CallEnded { call: Ticket, answer: CallAnswer },
+    /// A person who may do so confirms or declines a call. Answered once that is journaled.
+    ConfirmCall { call: Ticket, by: Option<PersonId>, is_confirmed: bool, reply: RpcReplyPort<Result<(), VoteError>> },
     /// A sentence of a spoken reply is written. All sentences arrive before `ReplyEnded`.
     SentenceWritten { ticket: Ticket, text: Arc<str> },
     /// A reply was written, or failed.
@@ -77,6 +85,8 @@ pub enum ChannelMessage {
     Draft { companion: CompanionId, person: Arc<str>, reply: RpcReplyPort<Result<String, Arc<str>>> },
     /// Set a reminder, which gets the next number. Dropped by a channel that is not restored.
     Remind { reminder: Box<Reminder>, reply: RpcReplyPort<Result<u64, NotSet>> },
+    /// Make this call of the tool `remind`, for a person with this time zone. `None`: the guild's.
+    ReminderCall { call: Ticket, zone: Option<Arc<str>> },
     /// A reminder that no companion acknowledged was posted on its platform, or could not be.
     ReminderPosted { number: u64, is_posted: bool },
     /// Try again to post a reminder.
@@ -127,6 +137,15 @@ pub enum ChannelMessage {
     Read(Box<dyn FnOnce(&Conversation) + Send>),
     /// Answer with the current state of the conversation.
     Inspect(RpcReplyPort<Box<Inspection>>),
+}
+
+/// How the calls that a reply asked for have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallsEnd {
+    /// The model is asked again.
+    Ended,
+    /// These wait for a confirmation, which ends the reply: each tool, and its arguments.
+    Proposed(Vec<(Arc<str>, Arc<str>)>),
 }
 
 /// The outcome of the recognition of a voice note.

@@ -10,11 +10,13 @@ use tokio::time::Instant;
 use super::channel::ChannelMessage;
 use super::models::{CallFacts, CallId, Outcome};
 use super::reply::{Dropped, Reply};
+use crate::domain::conversation::KnownCall;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Versions;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{PromptInput, StatementInput};
 use crate::domain::raw_answer::Speakers;
+use crate::domain::tools::Cause;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Draft, LazyRequest};
 
@@ -30,6 +32,22 @@ pub struct Statement {
     pub history: HistoryRange,
     /// The newest `clear`: the summary and the notes of this prompt are from after it.
     pub cleared: Seq,
+    /// The calls of tools of the reply. `None`: it can make none.
+    pub calls: Option<StatementCalls>,
+}
+
+/// The calls of tools of a reply, and whose right it has to more of them.
+#[derive(Clone, Default)]
+pub struct StatementCalls {
+    pub cause: Cause,
+    /// An answer from outside is among them.
+    pub is_after_outside: bool,
+    /// The number of calls that the reply asked for, all its attempts together.
+    pub made: usize,
+    /// The calls so far, and those of the statement that it replaces.
+    pub own: Vec<KnownCall>,
+    /// Earlier calls of the companion, whose ends it has not been told.
+    pub untold: Vec<KnownCall>,
 }
 
 impl Statement {

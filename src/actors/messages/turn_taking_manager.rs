@@ -76,6 +76,11 @@ pub enum VoteError {
     /// The Stop button was pressed for a companion that owes no reply, or whose reply is being posted.
     #[error("{companion} is not writing here, so there is nothing to stop")]
     NotWriting { companion: CompanionId },
+    /// The call of a tool cannot be confirmed any more.
+    #[error(
+        "this call cannot be confirmed any more: its two minutes are over, it was decided on before, or its message was deleted; ask the companion again"
+    )]
+    NotOpen,
     /// The channel ended before it answered.
     #[error("the channel is being restarted, and it is not known whether this counts; send it again")]
     Gone,

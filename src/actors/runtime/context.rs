@@ -38,6 +38,7 @@ use crate::ports::gateway::Gateways;
 use crate::ports::lease::{Lease, Unlimited};
 use crate::ports::rng::Rng;
 use crate::ports::store::Store;
+use crate::ports::tools::Tools;
 use crate::ports::voice_call::VoiceCalls;
 use crate::settings::{Settings, console};
 use crate::telemetry::instruments::kinds::Counted;
@@ -63,6 +64,8 @@ pub struct ActorContext {
     /// Carries out effects in voice calls.
     pub voice_calls: Arc<dyn VoiceCalls>,
     pub pool: Pool,
+    /// Tools outside this program that companions may call.
+    pub tools: Arc<dyn Tools>,
     /// The moderation service for statements.
     pub moderation: Option<Arc<Moderator>>,
     pub recorder: Recorder,
@@ -167,6 +170,7 @@ impl ActorContext {
             clock,
             rng,
             pool: Pool::new(&settings.models, models, move || finder.find(&PoolKey())),
+            tools: Arc::new(Vec::new()),
             moderation: None,
             directory,
             hub: Hub::new(),

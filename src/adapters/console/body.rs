@@ -16,7 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::problem::Problem;
 use super::{Shared, validation};
 use crate::domain::attachment::{MOST_BYTES, MOST_FILES};
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::ports::backend::Detail;
 use crate::ports::backend::room::RoomId;
 use crate::settings::strict::{self, Wrong};
@@ -227,6 +227,20 @@ impl FromRequestParts<Shared> for ReminderPath {
         let room = validation::room("room", &room)?;
         let id = id.parse().map_err(|_| Problem::invalid("id", format!("{id:?} is not the number of a reminder")))?;
         Ok(Self(room, id))
+    }
+}
+
+/// A room, and the number of a call of a tool in it.
+pub(super) struct CallPath(pub(super) RoomId, pub(super) Ticket);
+
+impl FromRequestParts<Shared> for CallPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let (room, call): (String, String) = segments(parts).await?;
+        let room = validation::room("room", &room)?;
+        let call = call.parse().map_err(|_| Problem::invalid("call", format!("{call:?} is not the number of a call")))?;
+        Ok(Self(room, Ticket(call)))
     }
 }
 

@@ -51,6 +51,8 @@ pub fn requests() -> Vec<Vec<u8>> {
         ("POST /api/rooms/lobby/events", r#"{"id": "e1", "kind": "raid", "who": "Ana", "text": "Ana raids"}"#),
         ("PATCH /api/rooms/lobby/messages/1", r#"{"text": "Hi"}"#),
         ("DELETE /api/rooms/lobby/messages/1", ""),
+        ("GET /api/rooms/lobby/calls/7", ""),
+        ("POST /api/rooms/lobby/calls/7", r#"{"confirm": true}"#),
         (
             "POST /api/rooms/lobby/states",
             r#"{"from":"zed","messageId":"7","state":"speak","importance":5.5,"selected":false,"closing":"none"}"#,

@@ -26,6 +26,7 @@ use super::door::Door;
 use super::limits::Share;
 use super::metrics;
 use super::problem::Problem;
+use crate::domain::message::Sender;
 use crate::ports::backend::Detail;
 use crate::ports::backend::guest_service::Visit;
 use crate::ports::backend::room::RoomId;
@@ -91,6 +92,17 @@ pub(super) struct Caller {
 impl Caller {
     pub(super) const fn is_operator(&self) -> bool {
         matches!(self.admission, Admission::Open | Admission::Program | Admission::Token(_) | Admission::Browser(_))
+    }
+
+    /// Who sends a message, whatever name it has: a guest, or the operator in a browser. A program is neither (docs/design/tools.md X-12).
+    pub(super) fn sender(&self, headers: &HeaderMap) -> Option<Sender> {
+        let is_page = || headers.get("sec-fetch-site").is_some_and(|site| site == "same-origin");
+        match self.admission {
+            Admission::Guest(_) => Some(Sender::Guest),
+            Admission::Browser(_) => Some(Sender::Operator),
+            Admission::Open if is_page() => Some(Sender::Operator),
+            Admission::Open | Admission::Program | Admission::Token(_) | Admission::Anonymous => None,
+        }
     }
 
     /// The visits of a guest.

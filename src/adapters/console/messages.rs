@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json as Answer};
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
@@ -13,16 +13,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Shared;
-use super::body::{FileBody, Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath, too_large};
+use super::body::{CallPath, FileBody, Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath, too_large};
 use super::guard::Caller;
 use super::problem::{Problem, off_thread};
 use super::{uploads, validation, visitor};
-use crate::domain::id::Seq;
-use crate::domain::message::{Author, Role};
+use crate::domain::id::{PersonId, Seq};
+use crate::domain::message::{Author, Role, Sender};
+use crate::domain::tools::Who;
 use crate::ports::backend::guest_service::{Amount, Visit};
 use crate::ports::backend::messages::{
-    Choice, Chosen, Drafted, Drafting, Edit, Found, Greeting, History, HistoryMessage, HistoryQuery, Imported, ImportedMessage,
-    NewScene, PromptText, SearchQuery, Standing,
+    Approver, CallView, Choice, Chosen, Confirmation, Drafted, Drafting, Edit, Found, Greeting, History, HistoryMessage,
+    HistoryQuery, Imported, ImportedMessage, NewScene, PromptText, SearchQuery, Standing,
 };
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Why};
@@ -59,12 +60,14 @@ pub(super) async fn say(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
     RoomPath(room): RoomPath,
+    headers: HeaderMap,
     JsonWithUploads(mut message, place): JsonWithUploads<InboundMessage>,
 ) -> Reply {
     if place.is_some() && message.uploads.is_empty() {
         return Err(too_large(console.settings.max_body_bytes));
     }
     message.from = Author::of_name(caller.speaker(&room, validation::name("from", &message.from.name)?, &console)?);
+    message.sender = caller.sender(&headers);
     if message.uploads.is_empty() || !message.text.is_empty() {
         message.text = validation::text("text", &message.text, console.settings.max_text_chars)?;
     }
@@ -195,6 +198,35 @@ pub(super) async fn stand(
     Json(standing): Json<Standing>,
 ) -> Result<StatusCode, Problem> {
     console.backend()?.messages.stand(&room, seq, standing.version).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /api/rooms/{room}/calls/{call}`
+pub(super) async fn call(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    CallPath(room, call): CallPath,
+) -> Result<Answer<CallView>, Problem> {
+    let visit = caller.in_room(&room, &console)?;
+    let view = console.backend()?.messages.call(&room, call).await?;
+    let is_theirs = |visit: &Visit| view.cause.as_ref().is_some_and(|cause| *cause.as_str() == *visit.name);
+    if visit.is_some_and(|visit| !is_theirs(visit)) {
+        return Err(Problem::new(StatusCode::NOT_FOUND, Detail::of("refusals.no_call", json!({ "call": call, "room": room }))));
+    }
+    Ok(Answer(view))
+}
+
+/// `POST /api/rooms/{room}/calls/{call}`
+pub(super) async fn decide_call(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    CallPath(room, call): CallPath,
+    Json(Confirmation { confirm }): Json<Confirmation>,
+) -> Result<StatusCode, Problem> {
+    let who =
+        caller.in_room(&room, &console)?.map(|visit| Who { person: PersonId::from(&*visit.name), sender: Some(Sender::Guest) });
+    let by = Approver { who, is_operator: caller.is_operator(), roles: None };
+    console.backend()?.messages.decide_call(&room, call, by, confirm).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

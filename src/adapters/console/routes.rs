@@ -66,6 +66,16 @@ pub(super) fn api() -> Api {
             &[204],
             &[404, 409],
         )
+        .get("/api/rooms/{room}/calls/{call}", messages::call, "Return a recent call of a tool", &[200], &[404])
+        .for_guests()
+        .post(
+            "/api/rooms/{room}/calls/{call}",
+            messages::decide_call,
+            "Confirm or decline a call of a tool, as its cause, an approver or an operator, within two minutes",
+            &[204],
+            &[404, 409],
+        )
+        .for_guests()
         .post(
             "/api/rooms/{room}/messages/{seq}/continue",
             messages::extend,

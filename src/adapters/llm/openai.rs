@@ -136,6 +136,7 @@ impl OpenAi {
         let limit = context.answer_limit(prompt, request.max_tokens);
         let mut attempt = self.dialect.first(Form::of(&request.format), limit);
         attempt.parameters.pictures &= !request.is_text();
+        attempt.parameters.tools &= request.has_tools();
         let mut is_shortened = false;
         loop {
             let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, drafts);

@@ -9,6 +9,7 @@ mod memory;
 mod notes;
 mod phrases;
 mod situation;
+mod tools;
 
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -76,12 +77,23 @@ impl LanguageModel for Rehearsal {
         };
         let mut dice = Dice::of(self.seed, request, context);
         let situation = Situation::of(request, context);
+        if matches!(context.purpose, Purpose::Statement { .. })
+            && tools::told(request).is_none()
+            && let Some(call) = tools::wanted(request, context)
+        {
+            self.wait(dice.between(DECISION_SECS)).await;
+            let usage = request.estimated_usage(&call.arguments);
+            let model = Some(self.identity.model.to_string());
+            let finish_reason = Some("tool_calls".to_owned());
+            return Ok(Answer { model, finish_reason, tool_calls: vec![call], ..Answer::of_text("", usage) });
+        }
         let (text, secs) = match &context.purpose {
             &Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, &mut dice), DECISION_SECS),
             Purpose::Votes { of } => (votes(self.seed, request, of), DECISION_SECS),
-            &Purpose::Statement { tries, .. } => {
+            &Purpose::Statement { tries, trigger, .. } => {
                 let remembered = memory::remembered(request, context, &situation).filter(|_| tries == 0);
-                (remembered.unwrap_or_else(|| phrases::statement(&situation, tries, &mut dice)), STATEMENT_SECS)
+                let known = tools::told(request).or_else(|| tools::reminded(trigger, context)).or(remembered);
+                (known.unwrap_or_else(|| phrases::statement(&situation, tries, &mut dice)), STATEMENT_SECS)
             }
             Purpose::Summary | Purpose::Brief | Purpose::Caption => (summary(&request.user()), DECISION_SECS),
             Purpose::Notes => (notes::notes(&request.user()), DECISION_SECS),

@@ -1,5 +1,7 @@
 //! Explains the events that led to a decision, and its consequences.
 
+use std::collections::BTreeSet;
+
 use super::Scene;
 use crate::actors::companion::elsewhere;
 use crate::actors::messages::channel::Inspection;
@@ -18,7 +20,7 @@ use crate::ports::backend::decisions::{PromptPart, StoryLine, Why};
 use crate::story::Subject;
 use crate::story::course::{Course, has_crossed};
 use crate::story::words::{
-    self, Told, consequence, disclosed, failure, moved, question_line, repeated, span, stage_changed, statement_failed,
+    self, Told, consequence, disclosed, failure, moved, question_line, repeated, span, stage_changed, statement_failed, tool_call,
 };
 
 /// The number of events that are read before a decision to find its causes, and after it to find its consequences.
@@ -208,7 +210,7 @@ impl Scene<'_> {
         let mut story = Vec::new();
         let (mut newest, mut recalled) = (recorded.seq, Vec::new());
         let is_vote = matches!(&recorded.event, Event::Decided(decided) if decided.vote.is_some());
-        let mut later = later.into_iter();
+        let (mut later, mut calls) = (later.into_iter(), BTreeSet::new());
         while let Some(recorded) = later.next() {
             newest = newest.max(recorded.seq);
             story.extend(stage_changed(&recorded, who));
@@ -228,10 +230,21 @@ impl Scene<'_> {
                 recalled.extend(message.recalled.iter().cloned());
                 story.extend(words::lore(&recorded, self.language));
             }
+            story.extend(tool_call(&recorded, &course.people, who));
+            calls.extend(recorded.event.call());
             story.extend(then.map(|line| StoryLine { seq: Some(newest), ..line }));
             if course.is_complete {
                 let posted = recorded.event.reply();
-                story.extend(later.find_map(|recorded| disclosed(&recorded, posted, who)));
+                let mut has_notice = false;
+                for recorded in later {
+                    if recorded.event.call().is_some_and(|call| calls.contains(&call)) {
+                        story.extend(tool_call(&recorded, &course.people, who));
+                    } else if !has_notice {
+                        let line = disclosed(&recorded, posted, who);
+                        has_notice = line.is_some();
+                        story.extend(line);
+                    }
+                }
                 break;
             }
         }

@@ -110,6 +110,14 @@ impl Conversation {
 }
 
 impl Step<'_, '_> {
+    /// Extends the waits of a spoken reply by the duration of a call of a tool.
+    pub(super) fn extend_words(&mut self, ticket: Ticket, span: Duration) {
+        let reply = self.state.voice.live.call_mut().and_then(|call| call.reply.as_mut());
+        if let Some(reply) = reply.filter(|reply| reply.ticket == ticket) {
+            reply.machine.extend_waits(span);
+        }
+    }
+
     /// The modality of a reply to this message. The reply is spoken if the message was spoken or `read_text_aloud` is set, and if people in the call
     /// can hear it.
     pub(super) fn modality_of_reply(&self, message: Option<Seq>) -> Modality {

@@ -46,6 +46,7 @@ impl Conversation {
                 self.filtered.forget(messages);
                 self.noting.change(messages);
                 self.reminders.delete(messages);
+                self.calls.spoil(messages);
                 self.apply_deleted(messages, *again, *continues, notes);
             }
             Event::Joined { companion, external } => {
@@ -72,6 +73,7 @@ impl Conversation {
                 self.closing.opened_again.clear();
                 self.acknowledgements.release();
                 (self.replaceable, self.by_hand) = (None, ByHand::default());
+                self.calls.clear();
                 // Prompts do not show earlier messages any more.
                 if *anew {
                     self.window.entries().for_each(|entry| self.summary.count(entry));
@@ -216,6 +218,12 @@ impl Conversation {
             Event::FloorTaken { ticket, .. } => self.turns.take_floor(*ticket),
             Event::HeldSelected { selected, others } => self.apply_held_selected(selected, others),
             Event::ReplyFailed { ticket, error, .. } => self.apply_reply_failed(*ticket, error),
+            Event::ToolCalled(called) => {
+                self.position.tickets = self.position.tickets.max(called.call);
+                self.calls.apply_called(called, turn, self.position.handled);
+            }
+            Event::ToolConfirmed(confirmed) => self.calls.apply_confirmed(confirmed),
+            Event::ToolAnswered(answered) => self.calls.apply_answered(answered),
             Event::Summarised { upto, text, messages } => {
                 self.summary.apply(*upto, text, *messages);
                 self.filtered.forget(&[Seq::NONE]);

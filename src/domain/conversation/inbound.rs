@@ -6,6 +6,7 @@ use super::super::message::{Message, Modality, Role, Standing};
 use super::super::policy::gate::{Gate as GateRules, PreGate};
 use super::super::relevance::Heard;
 use super::super::settlement::are_all_deleted;
+use super::super::tools::CONFIRMED_CALL;
 use super::super::window::Entry;
 use super::apply::{arm_lull, cancel_lull};
 use super::ending::reopening_cause;
@@ -25,6 +26,9 @@ impl Conversation {
             return;
         }
         if entry.message.is_event() {
+            if entry.message.kind.as_deref() == Some(CONFIRMED_CALL) {
+                self.calls.note_event(&entry.message);
+            }
             return self.apply_event(entry, world, notes);
         }
         if let Some(speech) = &entry.message.speech {
@@ -239,6 +243,9 @@ impl Conversation {
         let answers = Audience::of_answer(snapshot);
         self.replaceable = floor.as_deref().map(|floor| Replaceable::new(seq, floor));
         floor.iter().for_each(|floor| self.reminders.acknowledge(&floor.messages));
+        if let Some(floor) = &floor {
+            self.calls.post(floor, seq, self.position.clock);
+        }
         if floor.as_ref().is_some_and(|floor| floor.again.is_some()) {
             self.uncount_replaced(&companion);
         }

@@ -1,10 +1,19 @@
 //! Reminders: sets them, and finds those that no companion acknowledges (docs/design/reminders.md).
 
+use super::super::message::{Author, Role};
+use super::super::window::Entry;
 use super::*;
 
 impl Conversation {
     pub const fn reminders(&self) -> &Reminders {
         &self.reminders
+    }
+
+    /// A person as the author of the newest message at hand.
+    pub fn person(&self, person: &PersonId) -> Author {
+        let theirs = |entry: &&Entry| entry.message.from.role == Role::Person && *entry.message.from.id == *person.as_str();
+        let newest = self.window.entries().filter(theirs).last();
+        newest.map_or_else(|| Author::of_name(person.as_shared().clone()), |entry| entry.message.from.clone())
     }
 
     /// When a sleeping channel must wake. Reminders are due by the machine's clock, everything else by the channel's.

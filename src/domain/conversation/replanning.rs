@@ -25,6 +25,9 @@ impl Conversation {
     pub(super) fn apply_replanned(&mut self, event: &Event, notes: &mut Vec<Output>) {
         let Some(owed) = event.owed() else { return };
         self.position.tickets = self.position.tickets.max(owed.ticket);
+        if let Some(stopped) = owed.replaces {
+            self.calls.replan(stopped, owed.ticket);
+        }
         if !self.turns.begin_attempt(&owed) {
             return;
         }

@@ -93,6 +93,9 @@ impl Step<'_, '_> {
                     self.fail_reply(ticket, error);
                 }
             }
+            Input::CallsWanted(wanted) => self.want_calls(wanted),
+            Input::CallConfirmed { call, by, is_confirmed } => self.confirm_call(call, by, is_confirmed),
+            Input::CallEnded { call, answer, effects } => self.end_call(call, answer, effects),
             Input::StopPressed { companion } => self.stop_reply_of(&companion),
             Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text),
             Input::NotesTaken(notes) => self.accept_notes(notes),
@@ -127,6 +130,7 @@ impl Step<'_, '_> {
         self.settle_backchannel();
         self.resume_aloud();
         self.settle_what_became_stale();
+        self.end_lost_calls();
         self.fire_due(Due::Now);
         self.after_statement = self.state.turns.posted.is_some();
         self.follow_up();

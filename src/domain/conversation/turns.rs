@@ -63,6 +63,9 @@ impl Step<'_, '_> {
             Event::ReplyOwed { again: Some(_), .. } | Event::ReplyOwed { trigger: Trigger::Chosen, .. } => Some(self.begin()),
             Event::ReplyOwed { companion, .. } => of_selected().unwrap_or_else(|| wished(companion)),
             Event::Cancelled { ticket: None, .. } => of_selected().flatten(),
+            Event::ToolCalled(called) => turns.owed_reply(called.ticket)?.selection.turn,
+            Event::ToolConfirmed(confirmed) => self.state.call(confirmed.call)?.turn,
+            Event::ToolAnswered(answered) => self.state.call(answered.call)?.turn,
             _ if event.group() == Group::Reply => turns.owed_reply(event.reply()?)?.selection.turn,
             // Events that led to a turn get it later, by `assign_first_turn`.
             _ => None,

@@ -80,3 +80,21 @@ fn a_late_one_says_when_it_was_due_in_its_zone() {
     assert_eq!(late("2026-12-01T08:10:00Z").as_deref(), Some("2026-11-30 09:00"));
     assert_eq!(late("2026-11-30T07:00:00Z"), None, "a clock set back");
 }
+
+#[test]
+fn a_call_of_the_tool_is_read_as_small_models_write_it() {
+    let read = |json: &str| Wanted::read(&serde_json::from_str(json).unwrap());
+    let set = |at: Option<&str>, in_minutes| Ok(Wanted::Set { text: "tea".into(), at: at.map(str::to_owned), in_minutes });
+
+    assert_eq!(read(r#"{"action": "set", "text": " tea ", "in_minutes": 10}"#), set(None, Some(10.0)));
+    assert_eq!(read(r#"{"text": "tea", "in_minutes": "10", "at": ""}"#), set(None, Some(10.0)));
+    assert_eq!(read(r#"{"action": "set", "text": "tea", "at": "14:30"}"#), set(Some("14:30"), None));
+    assert_eq!(read(r#"{"action": "list"}"#), Ok(Wanted::List));
+    assert_eq!(read(r#"{"action": "cancel", "number": "3"}"#), Ok(Wanted::Cancel(3)));
+    for wrong in [r#"{}"#, r#"{"action": "set", "text": 7}"#, r#"{"action": "cancel"}"#, r#"{"action": "cancel", "number": -1}"#]
+    {
+        assert!(read(wrong).is_err(), "{wrong}");
+    }
+    assert!(read(r#"{"action": "snooze"}"#).unwrap_err().contains("\"snooze\""));
+    assert!(read(&format!(r#"{{"text": "{}"}}"#, "x".repeat(MOST_CHARS + 1))).is_err());
+}

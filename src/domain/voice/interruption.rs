@@ -99,6 +99,14 @@ impl SpokenReply {
         Self { companion, tolerance, answer_timeout, now, phase, talkers, script, is_finished: false, played_words }
     }
 
+    /// Extends the waits for audio by the duration of a call of a tool, which does not count (docs/design/tools.md X-8).
+    pub fn extend_waits(&mut self, span: Duration) {
+        self.answer_timeout += span;
+        if let Phase::Preparing(preparing) = &mut self.phase {
+            preparing.answer_by = preparing.answer_by + span;
+        }
+    }
+
     /// Marks the reply as extended already, after a restart: it is not extended again.
     pub fn extended_before(mut self) -> Self {
         if let Phase::Preparing(preparing) = &mut self.phase {

@@ -27,8 +27,8 @@ use crate::backend::maintenance_service::MaintenanceService;
 use crate::backend::memory_service::{MemoryService, Notes, NotesAbout};
 use crate::backend::message_service::MessageService;
 use crate::backend::messages::{
-    Choice, Chosen, Drafted, Drafting, Edit, FileContent, Found, Greeting, History, HistoryMessage, HistoryQuery,
-    ImportedMessage, MessageFile, PromptText, RunBy, SearchQuery, Words,
+    Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, FileContent, Found, Greeting, History, HistoryMessage,
+    HistoryQuery, ImportedMessage, MessageFile, PromptText, RunBy, SearchQuery, Words,
 };
 use crate::backend::record_service::RecordService;
 use crate::backend::reminder_service::{NewReminder, ReminderService, ReminderSet, ReminderView};
@@ -48,7 +48,7 @@ use crate::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonA
 use crate::companion_setup::Revision;
 use crate::domain::closing::Stage;
 use crate::domain::guests;
-use crate::domain::id::{CompanionId, GuildId, PersonId, Seq};
+use crate::domain::id::{CompanionId, GuildId, PersonId, Seq, Ticket};
 use crate::domain::lore::Shelved;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
@@ -210,6 +210,7 @@ impl FakeRoom {
             versions: None,
             recalled: Vec::new(),
             lore: Vec::new(),
+            calls: Vec::new(),
             notice: None,
             files: Vec::new(),
         }
@@ -732,6 +733,14 @@ impl MessageService for FakeBackend {
 
     async fn extend(&self, id: &RoomId, statement: Seq, _: Option<&PersonId>) -> Result<(), Refused> {
         self.with_room(id, |room| room.message(statement).map(drop))
+    }
+
+    async fn call(&self, id: &RoomId, call: Ticket) -> Result<CallView, Refused> {
+        self.with_room(id, |_| Err(Refused::not_found(format!("there is no call {call} in room {id}"))))
+    }
+
+    async fn decide_call(&self, id: &RoomId, call: Ticket, _: Approver, _: bool) -> Result<(), Refused> {
+        self.with_room(id, |_| Err(Refused::not_found(format!("there is no call {call} in room {id}"))))
     }
 
     async fn stand(&self, id: &RoomId, statement: Seq, _: usize) -> Result<(), Refused> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::messages::{Choice, Chosen, Drafted, Drafting, Edit, Greeting, ImportedMessage, Words};
+use super::messages::{Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, ImportedMessage, Words};
 use super::refused::Refused;
 use super::room::RoomId;
-use crate::domain::id::{CompanionId, PersonId, Seq};
+use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
 use crate::domain::message::Author;
 use crate::domain::vote::State;
 use crate::inbound_events::InboundMessage;
@@ -45,6 +45,13 @@ pub trait MessageService: Send + Sync + 'static {
     /// Makes another version of the newest statement stand, by its index (docs/design/speaking.md S-21). Returns [`Refused::Conflict`] if the statement
     /// is not the newest message.
     async fn stand(&self, room: &RoomId, statement: Seq, version: usize) -> Result<(), Refused>;
+
+    /// A recent call of a tool (docs/design/tools.md).
+    async fn call(&self, room: &RoomId, call: Ticket) -> Result<CallView, Refused>;
+
+    /// Confirms or declines the call of a tool for a person. Returns [`Refused::Conflict`] if it cannot be confirmed any more, or if the person has
+    /// no right to it.
+    async fn decide_call(&self, room: &RoomId, call: Ticket, by: Approver, is_confirmed: bool) -> Result<(), Refused>;
 
     /// Lets a companion speak next without a vote, or everybody once (docs/design/turn-taking.md T-24, T-25). It is committed when this returns.
     /// Returns [`Refused::Conflict`] if none of them can speak now.

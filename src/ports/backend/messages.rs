@@ -1,5 +1,6 @@
 //! Messages of a room: statements of external companions, edits, and the history.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -11,9 +12,10 @@ use super::refused::Why;
 use super::stamp::Stamp;
 use crate::domain::attachment::{self, Attachment};
 use crate::domain::event::Disclosed;
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
 use crate::domain::message::{Author, Cut, Modality, NoteWords, Quoted, Role, VoiceNote};
 use crate::domain::moment::Moment;
+use crate::domain::tools::{StatementCall, Who};
 use crate::settings::safety::Safety;
 
 /// The statement of an external companion that was selected.
@@ -225,12 +227,75 @@ pub struct HistoryMessage {
     /// The entries of lorebooks that were in the prompt of a companion's statement, the most important first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lore: Vec<Arc<str>>,
+    /// The calls of tools that were made or proposed for a companion's statement (docs/design/tools.md).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<HistoryCall>,
     /// The notice below the message that companions are AI, if there is one: its information about the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<RunBy>,
     /// The files that were uploaded with the message. `text` ends in a line for each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<MessageFile>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HistoryCall {
+    /// The number of the call, for `/api/rooms/{room}/calls/{call}`.
+    pub call: Ticket,
+    pub tool: Arc<str>,
+    /// How it ended: `answered`, `failed`, `not_made`, `timeout` or `unknown`. Absent if it needs a confirmation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Arc<str>>,
+    /// Until when it can be confirmed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Stamp>,
+}
+
+impl From<&StatementCall> for HistoryCall {
+    fn from(StatementCall { call, tool, outcome, until }: &StatementCall) -> Self {
+        let outcome = outcome.map(|outcome| outcome.as_str().into());
+        Self { call: *call, tool: tool.clone(), outcome, until: until.map(Stamp::from) }
+    }
+}
+
+/// The call of a tool, in full.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CallView {
+    pub call: Ticket,
+    pub companion: CompanionId,
+    pub tool: Arc<str>,
+    /// A JSON object. Empty after a deletion.
+    pub arguments: Arc<str>,
+    /// The person who is the cause. Null if there is none.
+    pub cause: Option<PersonId>,
+    /// Whether it can be confirmed now.
+    pub is_open: bool,
+    /// Until when it can be confirmed.
+    pub until: Option<Stamp>,
+    /// Whether it was confirmed (true) or declined. Null: nobody has decided.
+    pub confirmed: Option<bool>,
+    /// How it ended: `answered`, `failed`, `not_made`, `timeout` or `unknown`.
+    pub outcome: Option<Arc<str>>,
+}
+
+/// A decision about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Confirmation {
+    /// Whether the call is made.
+    pub confirm: bool,
+}
+
+/// A person who decides about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approver {
+    /// `None`: an operator without a name in the room.
+    pub who: Option<Who>,
+    /// Whether the person has signed in as the operator of the console.
+    pub is_operator: bool,
+    /// The ids of the person's roles, as the platform sent them with the decision.
+    pub roles: Option<BTreeSet<Arc<str>>>,
 }
 
 /// The versions of a statement.

@@ -62,7 +62,7 @@ pub struct ReminderView {
     pub from: Arc<str>,
     pub text: Arc<str>,
     pub due: Stamp,
-    /// When it is due in the time zone of the person, such as `2027-03-28 14:30`.
+    /// When it is due in the time zone of the person, such as `2027-03-28 14:30 (Europe/Berlin)`.
     pub local: Arc<str>,
     /// The companion that was asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]

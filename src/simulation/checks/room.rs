@@ -239,6 +239,9 @@ impl<'a> Record<'a> {
             | Event::NotesTaken(_)
             | Event::ReminderSet(_)
             | Event::RemindersCancelled { .. } => {}
+            Event::ToolCalled(_) | Event::ToolConfirmed(_) | Event::ToolAnswered(_) => {
+                self.violate(format_args!("no model calls tools: {recorded:?}"));
+            }
             // Rooms with voice calls have their own checks.
             Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_) | Event::VoiceQuiet { .. } => {}
             Event::AddressRefused { message } => drop(self.refused.insert(*message)),

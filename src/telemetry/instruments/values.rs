@@ -8,6 +8,7 @@ use crate::domain::notice::Occasion;
 use crate::domain::priority::Priority;
 use crate::domain::raw_answer::Trimmed;
 use crate::domain::reception::Reception;
+use crate::domain::tools::CallOutcome;
 use crate::domain::trigger::Trigger;
 use crate::domain::voice::interruption::Verdict;
 use crate::domain::voice::segment::Kind;
@@ -77,6 +78,9 @@ pub(super) const ERRORS: &[&str] = &[
     "budget",
     "other",
 ];
+/// The built-in tools, and all others.
+pub(super) const TOOLS: &[&str] = &["roll", "choose", "time", "recall", "remind", "external"];
+pub(super) const CALL_OUTCOMES: &[&str] = names!(CallOutcome::ALL);
 pub(super) const OCCASIONS: &[&str] = names!(Occasion::ALL);
 /// What may become of a note; see `Dropped` in `domain/memory.rs`.
 pub(super) const NOTES: &[&str] = &[

@@ -9,12 +9,14 @@ use crate::domain::event::{Decided, Disclosed, Outvoted, RoundClosed};
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::Author;
 use crate::domain::moment::Moment;
+use crate::domain::tools::ToolAnswered;
 use crate::domain::voice::interruption::Interrupted;
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::decisions::{self, Answer, DecisionFacts};
 use crate::telemetry::messages::{self, Append, Playback};
 use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts};
-use crate::telemetry::trace::InTurn;
+use crate::telemetry::tool_calls::{self, ToolCallFacts};
+use crate::telemetry::trace::{InTurn, SpanRef};
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
 
 /// A finished part of a turn.
@@ -65,6 +67,12 @@ pub(in crate::actors::channel) enum TraceRecord {
         companion: CompanionId,
         interrupted: Box<Interrupted>,
         at: Moment,
+    },
+    /// A call of a tool has ended.
+    ToolCalled {
+        under: Option<SpanRef>,
+        answered: Box<ToolAnswered>,
+        times: (Moment, Moment),
     },
     /// No statement was written.
     StatementFailed {
@@ -133,6 +141,9 @@ impl TraceRecord {
             }
             Self::Selection { turn, closed, missing, since, at } => {
                 rounds::record_selection(recorder, &in_turn(&turn, channel_key), &closed, missing, (since, at));
+            }
+            Self::ToolCalled { under, answered, times: (started, ended) } => {
+                tool_calls::record(recorder, &ToolCallFacts { under, guild, channel, answered: &answered, started, ended });
             }
             Self::Closing(facts) => drop(rounds::record_closing(recorder, guild, channel, &facts)),
             Self::Repetition(facts) => drop(rounds::record_repetition(recorder, guild, channel, &facts)),

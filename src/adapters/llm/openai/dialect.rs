@@ -105,6 +105,7 @@ pub(super) enum Lesson {
     Schema,
     Json,
     Pictures,
+    Tools,
 }
 
 impl Lesson {
@@ -118,6 +119,7 @@ impl Lesson {
             Self::System => "instructions come with the first message, because the endpoint refuses the role system",
             Self::Schema => "JSON is requested without a schema, because the endpoint refuses one",
             Self::Pictures => "pictures are described in words, because the model reads none",
+            Self::Tools => "no tools are offered, because the endpoint or the model refuses them",
             Self::Json => "JSON is requested only in the prompt, because the endpoint refuses response_format",
         }
     }
@@ -140,6 +142,8 @@ pub(super) struct Parameters {
     pub system: bool,
     /// Pictures, which many models do not read.
     pub pictures: bool,
+    /// `tools`, and messages of calls, which many models and templates do not know.
+    pub tools: bool,
     /// `response_format`, which many servers and models do not know, or not with a schema.
     pub form: Form,
 }
@@ -181,6 +185,7 @@ impl Dialect {
             temperature: !refuses(Lesson::Temperature),
             system: !refuses(Lesson::System),
             pictures: !refuses(Lesson::Pictures),
+            tools: !refuses(Lesson::Tools),
             form: wanted.min(most),
         };
         Attempt { parameters, lessons: Vec::new() }
@@ -217,6 +222,16 @@ impl Dialect {
             let is_lasting = says(&REFUSALS_OF_PICTURES);
             return Some(if is_lasting {
                 attempt.without(Lesson::Pictures, plain)
+            } else {
+                Attempt { parameters: plain, ..attempt.clone() }
+            });
+        }
+        if parameters.tools && matches!(status, Some(400 | 404 | 422 | 500 | 501) | None) && says(&NAMES_OF_TOOLS) {
+            let plain = Parameters { tools: false, ..parameters };
+            // One tool whose description is refused says nothing about others.
+            let is_lasting = !says(&["schema", "function.", "invalid tool"]);
+            return Some(if is_lasting {
+                attempt.without(Lesson::Tools, plain)
             } else {
                 Attempt { parameters: plain, ..attempt.clone() }
             });
@@ -259,6 +274,9 @@ impl Dialect {
             return attempt_with_plainer_form(attempt);
         }
         // A server that knows only text may not say what it refuses.
+        if parameters.tools && matches!(status, Some(400 | 404 | 422 | 500 | 501)) {
+            return Some(Attempt { parameters: Parameters { tools: false, ..parameters }, ..attempt.clone() });
+        }
         let may_be_pictures = parameters.pictures && matches!(status, Some(400 | 413 | 415 | 422));
         may_be_pictures.then(|| Attempt { parameters: Parameters { pictures: false, ..parameters }, ..attempt.clone() })
     }
@@ -311,6 +329,9 @@ fn attempt_with_plainer_form(attempt: &Attempt) -> Option<Attempt> {
         Form::Text => None,
     }
 }
+
+/// Words of refusals of tools. Templates that know none fail at the messages of calls, before they fail at other roles.
+const NAMES_OF_TOOLS: [&str; 6] = ["tool", "function call", "function_call", "jinja", "template", "alternat"];
 
 const NAMES_OF_FORMS: [&str; 10] = [
     "response_format",

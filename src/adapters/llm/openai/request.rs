@@ -134,8 +134,7 @@ impl<'a> Body<'a> {
         parameters: Parameters,
     ) -> Result<Self, Broken> {
         let limit = Some(request.max_tokens.min(parameters.limit));
-        let messages: Result<Vec<_>, _> =
-            request.messages.iter().map(|message| SentMessage::of(message, parameters.pictures)).collect();
+        let messages: Result<Vec<_>, _> = request.messages.iter().map(|message| SentMessage::of(message, parameters)).collect();
         let messages = messages?.into_iter().filter(|message| !message.is_empty()).collect();
         Ok(Self {
             model,
@@ -152,21 +151,23 @@ impl<'a> Body<'a> {
                 }),
                 (Form::Object | Form::Schema, _) => Some(ResponseFormat::JsonObject),
             },
-            tools: request.tools.iter().map(offered_tool).collect(),
+            tools: request.tools.iter().filter(|_| parameters.tools).map(offered_tool).collect(),
             extra,
         })
     }
 }
 
 impl<'a> SentMessage<'a> {
-    fn of(message: &'a Message, with_pictures: bool) -> Result<Self, Broken> {
+    fn of(message: &'a Message, parameters: Parameters) -> Result<Self, Broken> {
         let (role, tool_calls, tool_call_id) = match &message.role {
             Role::System => (SYSTEM, &[][..], None),
             Role::User => (USER, &[][..], None),
-            Role::Assistant { tool_calls } => ("assistant", &tool_calls[..], None),
+            Role::Assistant { tool_calls } if parameters.tools => ("assistant", &tool_calls[..], None),
+            Role::Assistant { .. } => ("assistant", &[][..], None),
+            Role::Tool { .. } if !parameters.tools => (USER, &[][..], None),
             Role::Tool { call_id } => ("tool", &[][..], Some(call_id.as_str())),
         };
-        let content = Content::of(message.parts.iter().filter(|part| with_pictures || !matches!(part, Part::Image(_))))?;
+        let content = Content::of(message.parts.iter().filter(|part| parameters.pictures || !matches!(part, Part::Image(_))))?;
         let is_silent = matches!(&content, Content::Text(text) if text.is_empty());
         Ok(Self {
             role,

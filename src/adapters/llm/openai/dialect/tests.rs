@@ -16,6 +16,15 @@ fn follow(
     accepts: impl Fn(&Parameters) -> Result<(), (u16, &'static str)>,
 ) -> Option<Parameters> {
     let mut attempt = dialect.first(wanted, 2_000);
+    attempt.parameters.tools = false;
+    follow_from(attempt, dialect, accepts)
+}
+
+fn follow_from(
+    mut attempt: Attempt,
+    dialect: &Dialect,
+    accepts: impl Fn(&Parameters) -> Result<(), (u16, &'static str)>,
+) -> Option<Parameters> {
     for _ in 0..10 {
         match accepts(&attempt.parameters) {
             Ok(()) => {
@@ -70,6 +79,12 @@ fn refusals_of_many_servers_are_understood_and_learnt() {
         (400, "Invalid content type. image_url is only supported by certain models.", Lesson::Pictures),
         (500, "image input is not supported - hint: you may need to provide the mmproj", Lesson::Pictures),
         (400, "messages[1].content must be a string", Lesson::Pictures),
+        // Models and servers without tools: Ollama, vLLM, llama.cpp, OpenRouter.
+        (400, "registry.ollama.ai/library/gemma:2b does not support tools", Lesson::Tools),
+        (400, "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set", Lesson::Tools),
+        (500, "tools param requires --jinja flag", Lesson::Tools),
+        (500, "Cannot use tools with stream", Lesson::Tools),
+        (404, "No endpoints found that support tool use.", Lesson::Tools),
         // Templates.
         (400, "Jinja Exception: System role not supported", Lesson::System),
         (500, r#"{"error":{"code":500,"message":"System role not supported","type":"server_error"}}"#, Lesson::System),
@@ -90,10 +105,13 @@ fn refusals_of_many_servers_are_understood_and_learnt() {
             Lesson::Schema => parameters.form <= Form::Object,
             Lesson::Json => parameters.form == Form::Text,
             Lesson::Pictures => !parameters.pictures,
+            Lesson::Tools => !parameters.tools,
         };
 
-        let accepted =
-            follow(&dialect, Form::Schema, |parameters| if is_plain(parameters) { Ok(()) } else { Err((*status, *refusal)) });
+        let mut attempt = dialect.first(Form::Schema, 2_000);
+        attempt.parameters.tools = *lesson == Lesson::Tools;
+        let accepts = |parameters: &Parameters| if is_plain(parameters) { Ok(()) } else { Err((*status, *refusal)) };
+        let accepted = follow_from(attempt, &dialect, accepts);
 
         assert!(accepted.is_some(), "{status} {refusal}");
         assert!(is_plain(&first(&dialect)), "{status} {refusal} is learnt");
@@ -146,9 +164,10 @@ fn several_refusals_are_followed_in_turn() {
         temperature: true,
         system: false,
         pictures: true,
+        tools: false,
         form: Form::Text,
     };
-    assert_eq!((accepted, first(&dialect)), (Some(plain), plain));
+    assert_eq!((accepted, first(&dialect)), (Some(plain), Parameters { tools: true, ..plain }));
 }
 
 #[test]

@@ -1,0 +1,158 @@
+//! Calls of tools: has them made once they are on record, tells the replies that wait for them, and enters the ends of confirmed ones as events
+//! (docs/design/tools.md).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ractor::RpcReplyPort;
+use tokio::sync::oneshot;
+
+use super::State;
+use crate::actors::companion::tools;
+use crate::actors::messages::channel::{CallsEnd, ChannelMessage};
+use crate::actors::messages::models::Outcome;
+use crate::actors::messages::turn_taking_manager::VoteError;
+use crate::actors::messages::writer::{Accept, Refused, Request as WriterRequest, WriteError};
+use crate::actors::recall::Stretch;
+use crate::domain::conversation::{Conversation, EVENT_ID, Input, KnownCall, Output, WantedCalls};
+use crate::domain::event::Event;
+use crate::domain::id::{PersonId, Seq, Ticket};
+use crate::domain::message::{Address, Author, Message, Role};
+use crate::domain::tools::{CONFIRMED_CALL, CallAnswer, CallOutcome, Effect};
+use crate::ports::language_model::Request;
+
+/// The replies that wait for the ends of their calls.
+#[derive(Default)]
+pub(super) struct WaitingReplies(HashMap<Ticket, oneshot::Sender<CallsEnd>>);
+
+impl State {
+    /// Handles an answer that asks for calls. Its model call belongs to the reply.
+    pub(super) fn calls_wanted(
+        &mut self,
+        wanted: WantedCalls,
+        asked: &Request,
+        outcome: &Outcome,
+        reply: oneshot::Sender<CallsEnd>,
+    ) {
+        let ticket = wanted.ticket;
+        if self.conversation.turns().owed_reply(ticket).is_none() {
+            // The reply is not waited for: its actor is about to end.
+            return self.record_unclaimed_usage(asked, outcome);
+        }
+        self.note_extra_call(ticket, asked, outcome);
+        let outputs = self.with_world(|conversation, now, world| conversation.step(now, Input::CallsWanted(wanted), world));
+        if outputs.iter().any(is_call) {
+            self.waiting.0.insert(ticket, reply);
+        }
+        self.carry_out(outputs);
+    }
+
+    /// Makes a call that is on record, unless it has ended.
+    pub(super) fn make_call(&self, call: Ticket) {
+        let Some(known) = self.conversation.call(call).filter(|known| known.is_running()).cloned() else { return };
+        if known.called.effect == Effect::Journal {
+            return self.begin_reminder_call(call, known.called.cause.as_ref());
+        }
+        let stretch = stretch(&known, &self.conversation, self.channel.hidden_upto());
+        let channel = self.channel.clone();
+        tokio::spawn(async move {
+            let answer = tools::make(&known, stretch, &channel.key, &channel.context).await;
+            // A channel that has stopped decides by its record what becomes of the call.
+            let _ = channel.actor.cast(ChannelMessage::CallEnded { call, answer });
+        });
+    }
+
+    pub(super) fn call_ended(&mut self, call: Ticket, answer: CallAnswer) {
+        self.step(Input::CallEnded { call, answer, effects: Vec::new() });
+    }
+
+    /// Goes on with a reply whose calls have all ended: its model is asked again, or the reply starts if it waited for calls of an earlier attempt.
+    pub(super) fn calls_settled(&mut self, ticket: Ticket) {
+        if self.conversation.awaits_calls(ticket) {
+            return;
+        }
+        let now = self.now();
+        match self.waiting.0.remove(&ticket) {
+            Some(reply) => {
+                let proposed = self.conversation.calls().iter().filter(|call| call.called.ticket == ticket && call.is_open(now));
+                let proposed: Vec<_> = proposed.map(|call| (call.called.tool.clone(), call.called.arguments.clone())).collect();
+                let end = if proposed.is_empty() { CallsEnd::Ended } else { CallsEnd::Proposed(proposed) };
+                // A reply that was cancelled does not wait.
+                let _ = reply.send(end);
+            }
+            None if !self.replies.writes(ticket) => self.reply(ticket),
+            None => {}
+        }
+    }
+
+    /// Drops the waits of replies that are not owed any more.
+    pub(super) fn forget_waiting(&mut self) {
+        self.waiting.0.retain(|ticket, _| self.conversation.turns().owed_reply(*ticket).is_some());
+    }
+
+    /// Confirms or declines a call for a person who may do so. Answered once that is journaled.
+    pub(super) fn confirm_call(
+        &mut self,
+        call: Ticket,
+        by: Option<PersonId>,
+        is_confirmed: bool,
+        reply: RpcReplyPort<Result<(), VoteError>>,
+    ) {
+        if self.restoring.is_some() {
+            // The caller may have stopped waiting.
+            return drop(reply.send(Err(VoteError::Gone)));
+        }
+        self.step_for(Input::CallConfirmed { call, by, is_confirmed }, reply, is_call, Err(VoteError::NotOpen));
+    }
+
+    /// Enters the end of a confirmed call as an event that its companion acknowledges. It is recorded once, however often it is entered.
+    pub(super) fn announce_call(&self, call: Ticket) {
+        let Some(known) = self.conversation.call(call).filter(|known| known.awaits_event()) else { return };
+        let id: Arc<str> = format!("{EVENT_ID}{}", call.0).into();
+        let message = Message { id: Some(id.clone()), ..event_of(known) };
+        self.channel.send_to_writer(WriterRequest::Accept(Accept {
+            channel_key: self.channel.key.clone(),
+            at: None,
+            event: Event::Said { message, reply_to: None, reply: None, said_at: None },
+            id: Some(id),
+            files: Vec::new(),
+            // After a lost write the channel restarts, and reads from its journal whether the event is on record.
+            reply: self.channel.reply(|result| match result {
+                Ok(_) => None,
+                Err(Refused::WriteError(lost)) => Some(ChannelMessage::NotHandedOver(lost)),
+                Err(refused) => Some(ChannelMessage::NotHandedOver(WriteError::Unavailable(refused.to_string().into()))),
+            }),
+        }));
+    }
+}
+
+/// The event that a confirmed call has ended. Its answer stands in the companion's next prompt.
+fn event_of(known: &KnownCall) -> Message {
+    let outcome = match known.answer.as_ref().map(|answer| answer.outcome) {
+        Some(CallOutcome::Answered) => "it is done",
+        Some(CallOutcome::Failed) => "it failed",
+        Some(CallOutcome::NotMade) => "it could not be done",
+        Some(CallOutcome::TimedOut | CallOutcome::Unknown) | None => "it is not known whether it was done",
+    };
+    let who = known.by.as_ref().map_or("the operator", PersonId::as_str);
+    let from = Author { id: who.into(), name: who.into(), role: Role::Person };
+    let text = format!("{} was confirmed, and {outcome}", known.called.tool);
+    let address = Address { companions: vec![known.called.companion.clone()], ..Address::default() };
+    Message { kind: Some(CONFIRMED_CALL.into()), address, ..Message::new(from, text.into()) }
+}
+
+/// The events that `recall` searches: those before the messages that the reply answers.
+fn stretch(known: &KnownCall, conversation: &Conversation, hidden: Seq) -> Stretch {
+    let owed = conversation.turns().owed_reply(known.called.ticket);
+    let first = owed.and_then(|owed| owed.messages.first().copied());
+    let summary = conversation.summary();
+    Stretch {
+        after: summary.begins_after().max(hidden),
+        before: first.unwrap_or_else(|| conversation.handled().next()),
+        notes_after: summary.covers_after().max(hidden),
+    }
+}
+
+fn is_call(output: &Output) -> bool {
+    matches!(output, Output::Made(made) if made.event.call().is_some())
+}

@@ -1,0 +1,247 @@
+//! The tools of a companion: which a reply is offered, what people whose rights count may do, and how calls are made (docs/design/tools.md).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::time::{Instant, timeout};
+
+use super::history;
+use super::pictures::hash;
+use crate::actors::messages::companion::StatementCalls;
+use crate::actors::recall::{Question, Stretch};
+use crate::actors::runtime::context::ActorContext;
+use crate::domain::conversation::{KnownCall, WantedCall};
+use crate::domain::id::Seq;
+use crate::domain::message::{Author, Message, Sender};
+use crate::domain::prompt::{self, Said};
+use crate::domain::text::{first_bytes, one_line};
+use crate::domain::tools::built_in::{self, BuiltIn, text_argument};
+use crate::domain::tools::{
+    Allow, CAUSE, CallAnswer, CallOutcome, Effect, MOST_ANSWER, Offered, Right, Standing, Who, permission,
+};
+use crate::journal::channel_key::ChannelKey;
+use crate::ports::language_model::{Message as Turn, Part, Request, Role, Tool, ToolCall};
+use crate::ports::tools::{Answer, Failure};
+use crate::settings::companion::{Companion as Settings, MAX_TOOLS};
+use crate::telemetry::plain::Plain;
+
+/// The tokens of the messages that `recall` finds, and the characters of each.
+const RECALLED_TOKENS: usize = 600;
+const RECALLED_CHARS: usize = 400;
+
+/// The tools of a companion with their rights, for the calls of an answer. An extension of the request.
+#[derive(Clone)]
+pub struct Offer {
+    tools: Arc<[Offered]>,
+    /// The range of messages in the prompt.
+    pub shown: Option<(Seq, Seq)>,
+}
+
+/// The tools of a companion, with the rights in force.
+pub fn tools_of(companion: &Settings, context: &ActorContext) -> Vec<(Tool, Offered)> {
+    let in_force = context.in_force();
+    let right = |name: &str, usual| in_force.tools.rights.get(name).cloned().unwrap_or_default().or(usual);
+    let own = BuiltIn::ALL.into_iter().map(|own| {
+        let (name, description) = (own.as_str().to_owned(), own.description().to_owned());
+        let right = right(&name, own.usual_right());
+        let offered = Offered { name: own.as_str().into(), effect: own.effect(), is_external: false, right };
+        (Tool { name, description, parameters: own.parameters() }, offered)
+    });
+    let Some(wanted) = &companion.tools else { return own.collect() };
+    let external = context.tools.offered().into_iter().map(|offered| {
+        let effect = if offered.read_only { Effect::ReadOnly } else { Effect::Outside };
+        let right = right(&offered.tool.name, effect.usual_right());
+        let name = offered.tool.name.as_str().into();
+        (offered.tool, Offered { name, effect, is_external: true, right })
+    });
+    let all: Vec<_> = own.chain(external).collect();
+    let known = wanted.iter().filter_map(|name| all.iter().find(|(_, offered)| offered.name == *name));
+    known.take(MAX_TOOLS).cloned().collect()
+}
+
+/// What people may do, as it stands now.
+pub async fn standings<'a>(
+    people: impl Iterator<Item = &'a Who>,
+    rights: &[&Right],
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) -> BTreeMap<Who, Standing> {
+    let names_roles = |right: &&Right| right.allow == Allow::Roles || right.approvers.iter().any(|by| **by != *CAUSE);
+    let with_roles = rights.iter().any(|right| names_roles(right));
+    let mut standings = BTreeMap::new();
+    for who in people {
+        let standing = match context.platforms.of(&channel_key.channel) {
+            Some(platform) => {
+                let id = who.person.as_str().strip_prefix(platform.name()).and_then(|rest| rest.strip_prefix(':'));
+                let is_operator = id.is_some_and(|id| context.in_force().tools.operators.contains(id));
+                let roles = if with_roles { platform.roles(&channel_key.guild, &who.person).await } else { None };
+                Standing { is_operator, roles }
+            }
+            None => Standing { is_operator: who.sender == Some(Sender::Operator), roles: None },
+        };
+        standings.insert(who.clone(), standing);
+    }
+    standings
+}
+
+/// The standing of the people whose rights count for a reply.
+pub async fn standings_for(
+    calls: &StatementCalls,
+    offered: impl Iterator<Item = &Offered>,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) -> BTreeMap<Who, Standing> {
+    let rights: Vec<_> = offered.map(|offered| &offered.right).collect();
+    let people: BTreeSet<&Who> = calls.cause.by.iter().chain(calls.cause.authors.iter().flatten()).collect();
+    standings(people.into_iter(), &rights, channel_key, context).await
+}
+
+/// Adds the tools that a reply may call now to its request, and its calls so far. `said` is what it said before the calls.
+pub async fn add_to(
+    mut request: Request,
+    calls: &StatementCalls,
+    said: &str,
+    (companion, tokens): (&Settings, usize),
+    (channel_key, context): (&ChannelKey, &ActorContext),
+) -> Request {
+    let shown = request.extensions.get::<Shown>().and_then(|shown| shown.0);
+    let share = tokens / 4;
+    let earlier = prompt::earlier_calls(&calls.untold, share);
+    if !earlier.is_empty() {
+        request.sizes.push(("calls", prompt::tokens(&earlier)));
+        request = request.ending_with([Part::Text(format!("\n\n{earlier}"))]);
+    }
+    let mut said = said.trim().to_owned();
+    for call in &calls.own {
+        let id = format!("call_{}", call.called.call.0);
+        let tool_calls =
+            vec![ToolCall { id: id.clone(), name: call.called.tool.to_string(), arguments: call.called.arguments.to_string() }];
+        let answer = prompt::call_end(call, share / calls.own.len());
+        request.sizes.push(("tool", prompt::tokens(&answer)));
+        request.messages.push(Turn::text(Role::Assistant { tool_calls }, std::mem::take(&mut said)));
+        request.messages.push(Turn::text(Role::Tool { call_id: id }, answer));
+    }
+    let in_force = context.in_force();
+    if calls.made >= in_force.tools.calls_per_reply {
+        return request;
+    }
+    let known = tools_of(companion, context);
+    let standings = standings_for(calls, known.iter().map(|(_, offered)| offered), channel_key, context).await;
+    let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
+    let may = |offered: &Offered| permission(offered, &calls.cause, calls.is_after_outside, standing).is_ok();
+    request.tools = known.iter().filter(|(_, offered)| may(offered)).map(|(tool, _)| tool.clone()).collect();
+    request.with(Offer { tools: known.into_iter().map(|(_, offered)| offered).collect(), shown })
+}
+
+/// The range of messages in a statement's prompt. An extension of the request.
+#[derive(Clone, Copy)]
+pub struct Shown(pub Option<(Seq, Seq)>);
+
+impl Shown {
+    pub fn of<'a>(said: impl Iterator<Item = &'a Said>) -> Self {
+        let range = |range: Option<(Seq, Seq)>, said: &Said| {
+            let (first, last) = range.unwrap_or((said.seq, said.seq));
+            Some((first.min(said.seq), last.max(said.seq)))
+        };
+        Self(said.fold(None, range))
+    }
+}
+
+impl Offer {
+    /// The calls that an answer asks for.
+    pub fn wanted(&self, calls: &[ToolCall]) -> Vec<WantedCall> {
+        let wanted = |ToolCall { name, arguments, .. }: &ToolCall| WantedCall {
+            tool: name.as_str().into(),
+            arguments: arguments.as_str().into(),
+            offered: self.tools.iter().find(|offered| *offered.name == **name).cloned(),
+        };
+        calls.iter().map(wanted).collect()
+    }
+
+    pub fn tools(&self) -> impl Iterator<Item = &Offered> {
+        self.tools.iter()
+    }
+}
+
+/// Makes a call whose effect is not journaled. `stretch` are the events that `recall` searches.
+pub async fn make(call: &KnownCall, stretch: Stretch, channel_key: &ChannelKey, context: &ActorContext) -> CallAnswer {
+    let (began, called) = (Instant::now(), &call.called);
+    let limit = context.in_force().tools.timeout();
+    let Ok(arguments) = serde_json::from_str::<Map<String, Value>>(&called.arguments) else {
+        return CallAnswer::without_text(CallOutcome::NotMade, 0);
+    };
+    let made = async {
+        match BuiltIn::of(&called.tool).filter(|_| !called.is_external) {
+            Some(own) => answered(own_answer(own, &arguments, stretch, channel_key, context).await, None),
+            None => match context.tools.call(&called.tool, arguments).await {
+                Ok(Answer { text, bytes, is_error }) => answered(if is_error { Err(text) } else { Ok(text) }, Some(bytes)),
+                Err(Failure::NotMade(why)) => ended(CallOutcome::NotMade, &why, None),
+                Err(Failure::Unknown(why)) => ended(CallOutcome::Unknown, &why, None),
+            },
+        }
+    };
+    let answer = timeout(limit, made).await.unwrap_or_else(|_| CallAnswer::without_text(CallOutcome::TimedOut, 0));
+    CallAnswer { ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX), ..answer }
+}
+
+/// The end of a call with this answer, or with what is wrong with its arguments.
+pub fn answered(answer: Result<String, String>, bytes: Option<u64>) -> CallAnswer {
+    match answer {
+        Ok(text) => ended(CallOutcome::Answered, &text, bytes),
+        Err(text) => ended(CallOutcome::Failed, &text, bytes),
+    }
+}
+
+fn ended(outcome: CallOutcome, text: &str, bytes: Option<u64>) -> CallAnswer {
+    let kept = first_bytes(text, MOST_ANSWER);
+    let (bytes, hash) = (bytes.unwrap_or(text.len() as u64), hash(kept.as_bytes()).into());
+    CallAnswer { outcome, ms: 0, bytes, hash, text: kept.into() }
+}
+
+/// The answer of a built-in tool, or what is wrong with the arguments.
+async fn own_answer(
+    tool: BuiltIn,
+    arguments: &Map<String, Value>,
+    stretch: Stretch,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) -> Result<String, String> {
+    let fraction = || context.rng.fraction();
+    match tool {
+        BuiltIn::Roll => built_in::roll(&text_argument(arguments, "dice")?, fraction),
+        BuiltIn::Choose => built_in::choose(arguments, fraction),
+        BuiltIn::Time => built_in::time(&text_argument(arguments, "zone")?, context.clock.now()),
+        // The channel makes these calls, because their effect is journaled with their end.
+        BuiltIn::Remind => Err("it cannot be called now".to_owned()),
+        BuiltIn::Recall => recall(&text_argument(arguments, "words")?, stretch, channel_key, context).await,
+    }
+}
+
+/// The older messages of the room with these words, each in a line.
+async fn recall(words: &str, stretch: Stretch, channel_key: &ChannelKey, context: &ActorContext) -> Result<String, String> {
+    let Some(_lock) = history::lock(context, channel_key).await else { return Err("try again later".to_owned()) };
+    let in_force = context.in_force();
+    let zone = in_force.prompt.zone_of(&channel_key.guild);
+    let question = Question {
+        messages: &[Arc::new(Message::new(Author::of_name("".into()), words.into()))],
+        names: &[],
+        recalled: Vec::new(),
+        now: context.clock.now().zoned(zone),
+        people: BTreeMap::new(),
+        elsewhere: Vec::new(),
+        stretch,
+    };
+    let is_heard = |from: &Author| history::is_heard(from, context, &channel_key.guild);
+    let found = context.recall.like(question, channel_key, &*context.store, is_heard, |_| false, RECALLED_TOKENS).await;
+    let found = found.map_err(|error| {
+        tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "older messages cannot be looked up for a tool");
+        "the record cannot be read now".to_owned()
+    })?;
+    let line = |said: &Said| {
+        let at = said.at.zoned(zone).strftime("%Y-%m-%d %H:%M").to_string();
+        format!("{at} {}: {}", said.message.from.name, one_line(&said.message.text, RECALLED_CHARS))
+    };
+    let lines: Vec<_> = found.messages.iter().map(line).collect();
+    if lines.is_empty() { Ok("nothing was found".to_owned()) } else { Ok(lines.join("\n")) }
+}

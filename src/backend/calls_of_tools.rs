@@ -1,0 +1,75 @@
+//! Shows calls of tools, and accepts what people decide about those that need a confirmation (docs/design/tools.md ).
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::ActorBackend;
+use super::external::{answered, call as asked};
+use crate::actors::companion::tools;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::domain::conversation::KnownCall;
+use crate::domain::id::Ticket;
+use crate::domain::tools::{Cause, Standing, Who, may_confirm, permission};
+use crate::journal::channel_key::ChannelKey;
+use crate::ports::backend::messages::{Approver, CallView};
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::{Detail, Refused};
+
+impl ActorBackend {
+    pub(super) async fn call_of_tool(&self, room: &RoomId, call: Ticket) -> Result<CallView, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        let known = self.known_call(room, &channel_key, call).await?;
+        let is_open = known.is_open(self.context.clock.now());
+        let KnownCall { called, confirmed, answer, .. } = known;
+        Ok(CallView {
+            call,
+            companion: called.companion,
+            tool: called.tool,
+            arguments: called.arguments,
+            cause: called.cause.map(|cause| cause.person),
+            is_open,
+            until: called.until.map(Into::into),
+            confirmed,
+            outcome: answer.map(|answer| answer.outcome.as_str().into()),
+        })
+    }
+
+    pub(super) async fn decide_call(&self, room: &RoomId, call: Ticket, by: Approver, is_confirmed: bool) -> Result<(), Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        let known = self.known_call(room, &channel_key, call).await?;
+        if !known.is_open(self.context.clock.now()) {
+            return Err(Refused::conflict(Detail::key("refusals.call_not_open")));
+        }
+        let called = &known.called;
+        let companion = self.context.memberships.companion(&channel_key.channel, &called.companion);
+        let offered = companion.into_iter().flat_map(|companion| tools::tools_of(&companion, &self.context));
+        let offered = offered.map(|(_, offered)| offered).find(|offered| offered.name == called.tool);
+        let offered = offered.filter(|offered| offered.effect == called.effect);
+        let gone = || Refused::conflict(Detail::of("refusals.tool_gone", json!({ "tool": called.tool })));
+        let offered = offered.ok_or_else(gone)?;
+        let people: BTreeSet<&Who> = called.cause.iter().chain(&by.who).collect();
+        let found = tools::standings(people.into_iter(), &[&offered.right], &channel_key, &self.context).await;
+        let standing = |who: &Who| found.get(who).cloned().unwrap_or_default();
+        let own = by.who.as_ref().map(standing).unwrap_or_default();
+        let own = Standing { is_operator: own.is_operator || by.is_operator, roles: by.roles.or(own.roles) };
+        let is_allowed = match &by.who {
+            Some(who) => may_confirm(&offered.right, called.cause.as_ref(), who, &own),
+            None => own.is_operator,
+        };
+        // What the cause may do may have changed since.
+        let cause = Cause { by: called.cause.clone(), authors: called.cause.iter().cloned().map(Some).collect() };
+        if !is_allowed || is_confirmed && permission(&offered, &cause, false, standing).is_err() {
+            return Err(Refused::conflict(Detail::key("refusals.no_right_to_call")));
+        }
+        let by = by.who.map(|who| who.person);
+        let channel = self.running(&channel_key).await?;
+        answered(asked(|reply| channel.cast(ChannelMessage::ConfirmCall { call, by, is_confirmed, reply })).await)
+    }
+
+    async fn known_call(&self, room: &RoomId, channel_key: &ChannelKey, call: Ticket) -> Result<KnownCall, Refused> {
+        let conversation = self.current_state(channel_key).await?.inspection.conversation;
+        let known = conversation.call(call).cloned();
+        known.ok_or_else(|| Refused::not_found(Detail::of("refusals.no_call", json!({ "call": call, "room": room }))))
+    }
+}

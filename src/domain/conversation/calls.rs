@@ -1,0 +1,354 @@
+//! Calls of tools: those of replies in progress, those that wait for a confirmation, and those whose end a companion has not been told
+//! (docs/design/tools.md).
+
+use super::super::message::Message;
+use super::super::text::first_bytes;
+use super::super::tools::{
+    CONFIRMED_WITHIN, CallAnswer, CallOutcome, Cause, Effect, MOST_ARGUMENTS, Offered, Refusal, Standing, StatementCall,
+    ToolAnswered, ToolCalled, ToolConfirmed, Who, permission,
+};
+use super::*;
+
+/// The most calls of a channel that are kept. Of more, the oldest that have ended are dropped.
+const MOST_CALLS: usize = 32;
+
+/// A call, as long as a reply may need it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KnownCall {
+    /// What was asked for. `ticket` is the newest attempt of the reply.
+    pub called: ToolCalled,
+    /// The turn of the reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnId>,
+    /// Whether a person confirmed or declined it. `None`: nobody has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<bool>,
+    /// The person who confirmed or declined it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<PersonId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<CallAnswer>,
+    /// The statement that its reply became.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    statement: Option<Seq>,
+    /// The end was in the prompt of a statement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_told: bool,
+    /// The event that it was confirmed and has ended is on record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_announced: bool,
+    /// A message that the model was shown has been deleted, so the texts of the call are not kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_spoilt: bool,
+    /// The newest inbound event when it was asked for.
+    #[serde(default)]
+    handled: Seq,
+}
+
+/// The calls of a channel, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Calls(Vec<KnownCall>);
+
+/// The calls that an answer of a model asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedCalls {
+    /// The number of the reply.
+    pub ticket: Ticket,
+    pub calls: Vec<WantedCall>,
+    /// The most calls of a reply.
+    pub most: usize,
+    /// The range of messages that the model was shown.
+    pub shown: Option<(Seq, Seq)>,
+    /// The standing of the people whose rights may count, as found now.
+    pub standings: BTreeMap<Who, Standing>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct WantedCall {
+    pub tool: Arc<str>,
+    pub arguments: Arc<str>,
+    /// The tool, if it is offered.
+    pub offered: Option<Offered>,
+}
+
+impl KnownCall {
+    /// Whether it was made, or is about to be, and has no end on record.
+    pub const fn is_running(&self) -> bool {
+        let is_made = self.called.until.is_none() || matches!(self.confirmed, Some(true));
+        self.called.refused.is_none() && is_made && self.answer.is_none()
+    }
+
+    /// Whether it can still be confirmed at this moment.
+    pub fn is_open(&self, now: Moment) -> bool {
+        let is_undecided = self.called.refused.is_none() && self.confirmed.is_none() && !self.is_spoilt;
+        is_undecided && self.called.until.is_some_and(|until| now < until)
+    }
+
+    /// Whether it was confirmed and has ended, and the event about that is not on record.
+    pub const fn awaits_event(&self) -> bool {
+        matches!(self.confirmed, Some(true)) && self.answer.is_some() && !self.is_announced
+    }
+
+    fn redact(&mut self) {
+        (self.called.arguments, self.called.cause, self.is_spoilt) = ("".into(), None, true);
+        self.by = None;
+        self.answer.iter_mut().for_each(CallAnswer::redact);
+    }
+}
+
+impl Calls {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the channel has work to do for one of them.
+    pub(super) fn are_at_rest(&self) -> bool {
+        !self.0.iter().any(|call| call.is_running() || call.awaits_event())
+    }
+
+    fn get_mut(&mut self, call: Ticket) -> Option<&mut KnownCall> {
+        self.0.iter_mut().find(|known| known.called.call == call)
+    }
+
+    pub(super) fn apply_called(&mut self, called: &ToolCalled, turn: Option<TurnId>, handled: Seq) {
+        let (confirmed, by, answer, statement) = (None, None, None, None);
+        self.0.push(KnownCall {
+            called: called.clone(),
+            turn,
+            confirmed,
+            by,
+            answer,
+            statement,
+            is_told: false,
+            is_announced: false,
+            is_spoilt: called.arguments.is_empty(),
+            handled,
+        });
+        while self.0.len() > MOST_CALLS
+            && let Some(oldest) = self.0.iter().position(|call| !call.is_running())
+        {
+            self.0.remove(oldest);
+        }
+    }
+
+    pub(super) fn apply_confirmed(&mut self, confirmed: &ToolConfirmed) {
+        if let Some(call) = self.get_mut(confirmed.call) {
+            (call.confirmed, call.by) = (Some(confirmed.is_confirmed), confirmed.by.clone());
+        }
+    }
+
+    pub(super) fn apply_answered(&mut self, answered: &ToolAnswered) {
+        if let Some(call) = self.get_mut(answered.call) {
+            call.answer = Some(answered.answer.clone());
+            // The end of a confirmed call is told with its event.
+            call.is_told &= call.confirmed.is_none();
+        }
+    }
+
+    /// The next attempt of a reply takes the calls over.
+    pub(super) fn replan(&mut self, stopped: Ticket, next: Ticket) {
+        self.0.iter_mut().filter(|call| call.called.ticket == stopped).for_each(|call| call.called.ticket = next);
+    }
+
+    /// A reply became a statement. Its prompt told the ends of the companion's calls.
+    pub(super) fn post(&mut self, reply: &OwedReply, statement: Seq, now: Moment) {
+        for call in self.0.iter_mut().filter(|call| call.called.companion == reply.companion) {
+            if is_under(call, reply) {
+                call.statement = Some(statement);
+            }
+            call.is_told |= !call.is_running() && !call.is_open(now) && !call.awaits_event();
+        }
+        self.0.retain(|call| call.called.companion != reply.companion || call.statement == Some(statement) || !call.is_told);
+    }
+
+    /// Notes that the event about a confirmed call is on record.
+    pub(super) fn note_event(&mut self, message: &Message) {
+        let call = message.id.as_deref().and_then(|id| id.strip_prefix(EVENT_ID)?.parse().ok());
+        if let Some(call) = call.and_then(|call| self.get_mut(Ticket(call))) {
+            call.is_announced = true;
+        }
+    }
+
+    /// Removes the texts of calls whose model was shown one of these messages.
+    pub(super) fn spoil(&mut self, messages: &[Seq]) {
+        let messages: BTreeSet<Seq> = messages.iter().copied().collect();
+        let is_about = |call: &KnownCall| {
+            call.called.was_shown(&messages) || call.statement.is_some_and(|statement| messages.contains(&statement))
+        };
+        self.0.iter_mut().filter(|call| is_about(call)).for_each(KnownCall::redact);
+    }
+
+    pub(super) fn redact(&mut self, call: Ticket) {
+        self.get_mut(call).into_iter().for_each(KnownCall::redact);
+    }
+
+    /// Forgets all calls except those that are being made.
+    pub(super) fn clear(&mut self) {
+        self.0.retain(KnownCall::is_running);
+        self.0.iter_mut().for_each(|call| call.is_told = true);
+    }
+
+    /// Drops calls from before this event, which have expired. Returns whether there were any.
+    pub(super) fn drop_below(&mut self, below: Seq) -> bool {
+        let count = self.0.len();
+        self.0.retain(|call| call.handled >= below || call.is_running());
+        self.0.len() < count
+    }
+}
+
+/// The beginning of the ids of events about confirmed calls. The number of the call follows.
+pub const EVENT_ID: &str = "call:";
+
+impl Conversation {
+    /// The calls that are known, oldest first.
+    pub fn calls(&self) -> &[KnownCall] {
+        &self.calls.0
+    }
+
+    /// A known call.
+    pub fn call(&self, call: Ticket) -> Option<&KnownCall> {
+        self.calls.0.iter().find(|known| known.called.call == call)
+    }
+
+    /// Whether calls of this reply have no end on record.
+    pub fn awaits_calls(&self, reply: Ticket) -> bool {
+        self.calls.0.iter().any(|call| call.called.ticket == reply && call.is_running())
+    }
+
+    /// The calls under a reply, in order: its own, and those of the statement that it replaces.
+    pub fn calls_of<'a>(&'a self, reply: &'a OwedReply) -> impl Iterator<Item = &'a KnownCall> {
+        self.calls.0.iter().filter(|call| is_under(call, reply))
+    }
+
+    /// The calls of a reply that were made or proposed, for the message of its statement.
+    pub fn calls_for_statement(&self, reply: Ticket) -> Vec<StatementCall> {
+        let owed = self.turns.owed_reply(reply);
+        let calls = owed.into_iter().flat_map(|owed| self.calls_of(owed)).filter(|call| call.called.refused.is_none());
+        let of_statement = |KnownCall { called, answer, .. }: &KnownCall| StatementCall {
+            call: called.call,
+            tool: called.tool.clone(),
+            outcome: answer.as_ref().map(|answer| answer.outcome),
+            until: called.until,
+        };
+        calls.map(of_statement).collect()
+    }
+
+    /// Earlier calls of a companion, whose ends it has not been told.
+    pub fn untold_calls<'a>(
+        &'a self,
+        companion: &'a CompanionId,
+        reply: Option<&'a OwedReply>,
+    ) -> impl Iterator<Item = &'a KnownCall> {
+        let is_untold = move |call: &&KnownCall| {
+            let is_of_reply = reply.is_some_and(|reply| is_under(call, reply));
+            call.called.companion == *companion && !call.is_told && !is_of_reply && !call.is_running()
+        };
+        self.calls.0.iter().filter(is_untold)
+    }
+
+    /// The cause of a reply with this trigger to `message`, which answers these messages. A message that is not in the window is nobody's.
+    pub fn cause(&self, trigger: Trigger, message: Option<Seq>, messages: &[Seq]) -> Cause {
+        let known = messages.iter().filter_map(|seq| Some((*seq, &*self.window.get(*seq)?.message)));
+        let mut cause = Cause::of(trigger, message, known);
+        if messages.iter().any(|seq| self.window.get(*seq).is_none()) {
+            cause.authors.insert(None);
+            let is_addressed =
+                trigger == Trigger::DirectAddress && message.is_some_and(|message| self.window.get(message).is_some());
+            cause.by.take_if(|_| !is_addressed);
+        }
+        cause
+    }
+
+    /// Whether an answer from outside is on record under a reply.
+    pub fn is_after_outside(&self, reply: &OwedReply) -> bool {
+        self.calls_of(reply).any(|call| call.called.is_external && call.answer.is_some())
+    }
+}
+
+fn is_under(call: &KnownCall, reply: &OwedReply) -> bool {
+    let is_replaced = reply.again.is_some() && call.statement == reply.again;
+    call.called.companion == reply.companion && (call.called.ticket == reply.ticket || is_replaced)
+}
+
+impl Step<'_, '_> {
+    /// Records the calls that a model asks for: those that are made now, those that wait for a confirmation, and those that are refused.
+    pub(super) fn want_calls(&mut self, wanted: WantedCalls) {
+        let WantedCalls { ticket, calls, most, shown, standings } = wanted;
+        let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
+        for WantedCall { tool, arguments, offered } in calls {
+            let Some(owed) = self.state.turns.owed_reply(ticket).filter(|owed| owed.is_being_made()) else { return };
+            let companion = owed.companion.clone();
+            let cause = self.state.cause(owed.trigger, owed.message, &owed.messages);
+            let count = self.state.calls_of(owed).filter(|call| call.called.ticket == ticket).count();
+            let arguments: Arc<str> = if arguments.trim().is_empty() { "{}".into() } else { arguments };
+            let is_well_formed = arguments.len() <= MOST_ARGUMENTS && serde_json::from_str::<JsonObject>(&arguments).is_ok();
+            let is_repeated = || self.state.calls_of(owed).any(|call| is_same(call, &tool, &arguments));
+            let permitted = match &offered {
+                _ if count >= most => Err(Refusal::TooMany),
+                None => Err(Refusal::NotOffered),
+                Some(_) if !is_well_formed => Err(Refusal::BadArguments),
+                Some(offered) if offered.effect != Effect::ReadOnly && is_repeated() => Err(Refusal::Repeated),
+                Some(offered) => permission(offered, &cause, self.state.is_after_outside(owed), standing),
+            };
+            let until = permitted.is_ok_and(|is_confirmed| is_confirmed).then(|| self.state.position.clock + CONFIRMED_WITHIN);
+            self.record(Event::ToolCalled(Box::new(ToolCalled {
+                companion,
+                ticket,
+                call: Ticket(self.state.position.tickets.0 + 1),
+                tool: first_bytes(&tool, 128).into(),
+                arguments: first_bytes(&arguments, MOST_ARGUMENTS).into(),
+                effect: offered.as_ref().map_or(Effect::ReadOnly, |offered| offered.effect),
+                is_external: offered.as_ref().is_some_and(|offered| offered.is_external),
+                found: cause.by.as_ref().map(|by| standing(by).found()),
+                cause: cause.by,
+                shown,
+                until,
+                refused: permitted.err(),
+            })));
+        }
+    }
+
+    /// Records that a person confirmed or declined a call, if it still can be.
+    pub(super) fn confirm_call(&mut self, call: Ticket, by: Option<PersonId>, is_confirmed: bool) {
+        let now = self.state.position.clock;
+        let Some(known) = self.state.call(call).filter(|known| known.is_open(now)) else { return };
+        let (companion, ticket) = (known.called.companion.clone(), known.called.ticket);
+        self.record(Event::ToolConfirmed(Box::new(ToolConfirmed { companion, ticket, call, by, is_confirmed })));
+    }
+
+    /// Records the end of a call, after the events that it makes.
+    pub(super) fn end_call(&mut self, call: Ticket, mut answer: CallAnswer, effects: Vec<Event>) {
+        let Some(known) = self.state.call(call).filter(|known| known.is_running()) else { return };
+        let (companion, ticket, tool) = (known.called.companion.clone(), known.called.ticket, known.called.tool.clone());
+        if known.is_spoilt {
+            answer.redact();
+        }
+        effects.into_iter().for_each(|event| self.record(event));
+        let ms = answer.ms;
+        self.record(Event::ToolAnswered(Box::new(ToolAnswered { companion, ticket, call, tool, answer })));
+        self.extend_words(ticket, Duration::from_millis(ms));
+    }
+
+    /// Records after a restart that the outcome of calls is unknown, unless they can be repeated for a reply that is still owed.
+    pub(super) fn end_lost_calls(&mut self) {
+        let is_lost = |call: &&KnownCall| {
+            let is_wanted = call.confirmed.is_some() || self.state.turns.owed_reply(call.called.ticket).is_some();
+            call.is_running() && !(call.called.effect.is_repeatable() && is_wanted)
+        };
+        let lost: Vec<Ticket> = self.state.calls.0.iter().filter(is_lost).map(|call| call.called.call).collect();
+        for call in lost {
+            self.end_call(call, CallAnswer::without_text(CallOutcome::Unknown, 0), Vec::new());
+        }
+    }
+}
+
+/// A JSON object.
+type JsonObject = serde_json::Map<String, serde_json::Value>;
+
+/// Whether this is a call of the same tool with the same arguments that was made, or may still be.
+fn is_same(call: &KnownCall, tool: &str, arguments: &str) -> bool {
+    let parsed = |text: &str| serde_json::from_str::<JsonObject>(text).ok();
+    let is_same = *call.called.tool == *tool && parsed(&call.called.arguments) == parsed(arguments);
+    is_same && call.called.refused.is_none() && call.confirmed != Some(false)
+}

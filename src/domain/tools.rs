@@ -1,0 +1,380 @@
+//! Tools that companions may call: whose right counts for a call, and what is on record of it (docs/design/tools.md).
+
+pub mod built_in;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::id::{CompanionId, PersonId, Seq, Ticket};
+use super::message::{Message, Role, Sender};
+use super::moment::Moment;
+use super::named::named;
+use super::trigger::Trigger;
+
+/// How long a proposed call can be confirmed (docs/design/tools.md X-14).
+pub const CONFIRMED_WITHIN: Duration = Duration::from_secs(120);
+/// The kind of the event that a confirmed call has ended (docs/design/tools.md X-16).
+pub const CONFIRMED_CALL: &str = "tool";
+/// The longest arguments of a call, in bytes.
+pub const MOST_ARGUMENTS: usize = 8 * 1024;
+/// The longest answer of a tool that is kept, in bytes.
+pub const MOST_ANSWER: usize = 8 * 1024;
+
+named! {
+    /// What a call of a tool can change.
+    pub enum Effect {
+        /// Nothing, so that it may be repeated.
+        ReadOnly = "read_only",
+        /// The journal of the channel, in the batch with the call's answer. Without an answer on record, it changed nothing.
+        Journal = "journal",
+        /// Something outside this server. It is never repeated.
+        Outside = "outside",
+    }
+}
+
+named! {
+    /// Who may cause a call.
+    pub enum Allow {
+        Everyone = "everyone",
+        /// People with one of the roles, and operators.
+        Roles = "roles",
+        Operators = "operators",
+        Nobody = "nobody",
+    }
+}
+
+named! {
+    /// Whether a person must confirm a call.
+    pub enum Confirm {
+        Never = "never",
+        Always = "always",
+    }
+}
+
+/// The right to a tool, as the operator sets it. Absent keys have defaults by what the tool can change.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RightSetting {
+    pub allow: Option<Allow>,
+    /// The ids of the roles for `allow = "roles"`.
+    pub roles: Vec<Arc<str>>,
+    /// Who may confirm: ids of roles, and `cause` for the person who is the cause. Operators always may. Absent: `cause`.
+    pub approvers: Option<Vec<Arc<str>>>,
+    pub confirm: Option<Confirm>,
+}
+
+/// The right to a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Right {
+    pub allow: Allow,
+    pub roles: Vec<Arc<str>>,
+    pub approvers: Vec<Arc<str>>,
+    pub confirm: Confirm,
+}
+
+/// The approver that stands for the cause of the reply.
+pub const CAUSE: &str = "cause";
+
+impl RightSetting {
+    /// The right to a tool, where `usual` are the defaults.
+    pub fn or(&self, (allow, confirm): (Allow, Confirm)) -> Right {
+        Right {
+            allow: self.allow.unwrap_or(allow),
+            roles: self.roles.clone(),
+            approvers: self.approvers.clone().unwrap_or_else(|| vec![CAUSE.into()]),
+            confirm: self.confirm.unwrap_or(confirm),
+        }
+    }
+}
+
+impl Effect {
+    /// The defaults of a right: read-only tools are for everyone, others for operators, who confirm each call.
+    pub const fn usual_right(self) -> (Allow, Confirm) {
+        match self {
+            Self::ReadOnly => (Allow::Everyone, Confirm::Never),
+            Self::Journal | Self::Outside => (Allow::Operators, Confirm::Always),
+        }
+    }
+
+    /// Whether a call without an answer on record is made again after a restart.
+    pub const fn is_repeatable(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::Journal)
+    }
+}
+
+/// A person whose message a reply answers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Who {
+    pub person: PersonId,
+    /// For the console: who sent the message under this name. `None`: the name is only a label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<Sender>,
+}
+
+/// The cause of a reply: whose right counts for its calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cause {
+    /// The author of the address; otherwise the one person by whom all is that the reply answers. `None`: there is no such person.
+    pub by: Option<Who>,
+    /// The authors of all that it answers. `None` stands for companions, bots, and events.
+    pub authors: BTreeSet<Option<Who>>,
+}
+
+impl Cause {
+    /// The cause of a reply with this trigger to `message`, which answers these messages.
+    pub fn of<'a>(trigger: Trigger, message: Option<Seq>, answered: impl Iterator<Item = (Seq, &'a Message)>) -> Self {
+        let (mut authors, mut addressed) = (BTreeSet::new(), None);
+        for (seq, answered) in answered {
+            let who = author_of(answered);
+            if trigger == Trigger::DirectAddress && message == Some(seq) {
+                addressed.clone_from(&who);
+            }
+            authors.insert(who);
+        }
+        let only = authors.first().cloned().flatten().filter(|_| authors.len() == 1);
+        Self { by: addressed.or(only), authors }
+    }
+}
+
+fn author_of(message: &Message) -> Option<Who> {
+    let is_person = message.from.role == Role::Person && !message.is_event() && !message.from.id.is_empty();
+    is_person.then(|| Who { person: PersonId::from(&*message.from.id), sender: message.sender })
+}
+
+/// What a person may do, as found at the moment of use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    pub is_operator: bool,
+    /// The ids of the person's roles. `None`: they are unknown, which counts as none.
+    pub roles: Option<BTreeSet<Arc<str>>>,
+}
+
+impl Standing {
+    fn has_one_of(&self, roles: &[Arc<str>]) -> bool {
+        self.roles.as_ref().is_some_and(|own| roles.iter().any(|role| own.contains(role)))
+    }
+
+    /// The standing in a word, for the record.
+    pub const fn found(&self) -> Found {
+        match (self.is_operator, &self.roles) {
+            (true, _) => Found::Operator,
+            (false, Some(_)) => Found::Member,
+            (false, None) => Found::Unknown,
+        }
+    }
+}
+
+named! {
+    /// What was found about the cause of a call.
+    pub enum Found {
+        Operator = "operator",
+        /// A person whose roles are known.
+        Member = "member",
+        /// A person of whom no roles are known.
+        Unknown = "unknown",
+    }
+}
+
+/// A tool of the settings in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offered {
+    pub name: Arc<str>,
+    pub effect: Effect,
+    /// Whether its answers come from outside this server.
+    pub is_external: bool,
+    pub right: Right,
+}
+
+named! {
+    /// Why a call is not made.
+    pub enum Refusal {
+        /// The tool does not exist, is held back, or is not on the companion's list.
+        NotOffered = "not_offered",
+        /// Somebody whose right counts has none.
+        NotAllowed = "not_allowed",
+        /// The reply has no cause, and the tool is not read-only or not for everyone.
+        NoCause = "no_cause",
+        /// An earlier answer in the same reply came from outside.
+        AfterOutside = "after_outside",
+        /// The reply has made all its calls.
+        TooMany = "too_many",
+        /// The arguments are no JSON object, or too long.
+        BadArguments = "bad_arguments",
+        /// The same call is on record under this turn, and was made.
+        Repeated = "repeated",
+    }
+}
+
+/// Decides whether a reply with this cause may call a tool (docs/design/tools.md ). `Ok(true)`: once it is confirmed.
+///
+/// # Errors
+/// Returns why it may not.
+pub fn permission(
+    offered: &Offered,
+    cause: &Cause,
+    is_after_outside: bool,
+    standing: impl Fn(&Who) -> Standing,
+) -> Result<bool, Refusal> {
+    let Offered { effect, right, .. } = offered;
+    let changes = *effect != Effect::ReadOnly;
+    if right.allow == Allow::Nobody {
+        return Err(Refusal::NotAllowed);
+    }
+    if changes && is_after_outside {
+        return Err(Refusal::AfterOutside);
+    }
+    if cause.by.is_none() && (changes || right.allow != Allow::Everyone) {
+        return Err(Refusal::NoCause);
+    }
+    let may = |who: &Option<Who>| match (right.allow, who) {
+        (Allow::Everyone, _) => true,
+        (Allow::Nobody, _) | (_, None) => false,
+        (Allow::Roles, Some(who)) => {
+            let standing = standing(who);
+            standing.is_operator || standing.has_one_of(&right.roles)
+        }
+        (Allow::Operators, Some(who)) => standing(who).is_operator,
+    };
+    let is_confirmed = right.confirm == Confirm::Always;
+    let is_allowed = may(&cause.by) && (is_confirmed || cause.authors.iter().all(may));
+    if is_allowed { Ok(is_confirmed) } else { Err(Refusal::NotAllowed) }
+}
+
+/// Whether a person may confirm or decline a call of this cause.
+pub fn may_confirm(right: &Right, cause: Option<&Who>, by: &Who, standing: &Standing) -> bool {
+    let is_approver = |approver: &Arc<str>| {
+        if **approver == *CAUSE { cause == Some(by) } else { standing.has_one_of(std::slice::from_ref(approver)) }
+    };
+    standing.is_operator || right.approvers.iter().any(is_approver)
+}
+
+/// The content of the event that a model asked for a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCalled {
+    pub companion: CompanionId,
+    /// The number of the reply.
+    pub ticket: Ticket,
+    /// The number of the call.
+    pub call: Ticket,
+    pub tool: Arc<str>,
+    /// A JSON object, or what the model wrote instead. Empty after a deletion.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub arguments: Arc<str>,
+    pub effect: Effect,
+    /// Whether the answer comes from outside this server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_external: bool,
+    /// The person who is the cause. `None`: the reply has none, or the person was forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Who>,
+    /// What was found about the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<Found>,
+    /// The range of messages that the model was shown, from the first number to the second. `None`: it is unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<(Seq, Seq)>,
+    /// Until when it can be confirmed. `None`: it needs no confirmation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Moment>,
+    /// Why it is not made. `None`: it is made after this event, or once it is confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Refusal>,
+}
+
+impl ToolCalled {
+    /// Whether the model was shown one of these messages, as far as is known.
+    pub fn was_shown(&self, messages: &BTreeSet<Seq>) -> bool {
+        self.shown.is_none_or(|(first, last)| first <= last && messages.range(first..=last).next().is_some())
+    }
+
+    /// Whether the call is made after this event.
+    pub const fn is_made(&self) -> bool {
+        self.refused.is_none() && self.until.is_none()
+    }
+}
+
+/// A call of a statement, in its message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatementCall {
+    pub call: Ticket,
+    pub tool: Arc<str>,
+    /// How it had ended. `None`: it waited for a confirmation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<CallOutcome>,
+    /// Until when it can be confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Moment>,
+}
+
+/// The content of the event that a person confirmed or declined a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolConfirmed {
+    pub companion: CompanionId,
+    pub ticket: Ticket,
+    pub call: Ticket,
+    /// The person. `None`: an operator without a name, or the person was forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<PersonId>,
+    pub is_confirmed: bool,
+}
+
+named! {
+    /// How a call ended.
+    pub enum CallOutcome {
+        Answered = "answered",
+        /// The tool says that it failed.
+        Failed = "failed",
+        /// It was not made, such as when the server of the tool cannot be reached.
+        NotMade = "not_made",
+        /// There was no answer in time. Whether it had an effect is unknown.
+        TimedOut = "timeout",
+        /// The connection or the process ended before the answer. Whether it had an effect is unknown.
+        Unknown = "unknown",
+    }
+}
+
+/// The content of the event that a call has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolAnswered {
+    pub companion: CompanionId,
+    pub ticket: Ticket,
+    pub call: Ticket,
+    pub tool: Arc<str>,
+    #[serde(flatten)]
+    pub answer: CallAnswer,
+}
+
+/// The answer of a tool, or why there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallAnswer {
+    pub outcome: CallOutcome,
+    /// The duration of the call, in milliseconds.
+    pub ms: u64,
+    /// The size of the whole answer.
+    #[serde(default)]
+    pub bytes: u64,
+    /// SHA-256 of the kept text, in hexadecimal digits. Empty after a deletion.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub hash: Arc<str>,
+    /// The beginning of the answer, or the cause of a failure. Untrusted text. Empty after a deletion.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub text: Arc<str>,
+}
+
+impl CallAnswer {
+    /// An answer without a text.
+    pub fn without_text(outcome: CallOutcome, ms: u64) -> Self {
+        Self { outcome, ms, bytes: 0, hash: "".into(), text: "".into() }
+    }
+
+    /// Removes the text.
+    pub fn redact(&mut self) {
+        (self.hash, self.text) = ("".into(), "".into());
+    }
+}

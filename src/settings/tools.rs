@@ -1,0 +1,66 @@
+//! Section `tools`: what companions may do besides speaking, and whose right that is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use super::{Problem, seconds, within};
+use crate::domain::tools::{Allow, CAUSE, RightSetting};
+
+/// The maximum number of ids in a list.
+const MOST_IDS: usize = 100;
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tools {
+    /// The maximum number of calls in a reply (0 to 10). 0: no tools are offered.
+    pub calls_per_reply: usize,
+    /// How long a call may take, in seconds (0.1 to 60).
+    pub timeout_secs: f64,
+    /// The people on Discord who count as operators, by id. On the console, the signed-in operator does.
+    pub operators: BTreeSet<Arc<str>>,
+    /// The rights to tools, by name. Absent keys have the defaults of the tool.
+    #[serde(default)]
+    pub rights: BTreeMap<Arc<str>, RightSetting>,
+}
+
+seconds! {
+    Tools {
+        timeout = timeout_secs,
+    }
+}
+
+impl Tools {
+    pub(super) fn check(&self) -> Result<(), Problem> {
+        within("calls_per_reply", self.calls_per_reply, 0..=10)?;
+        within("timeout_secs", self.timeout_secs, 0.1..=60.0)?;
+        check_ids("operators", self.operators.iter(), &[])?;
+        for (name, right) in &self.rights {
+            check_ids(&format!("rights.{name}.roles"), right.roles.iter(), &[])?;
+            check_ids(&format!("rights.{name}.approvers"), right.approvers.iter().flatten(), &[CAUSE])?;
+            if (right.allow == Some(Allow::Roles)) == right.roles.is_empty() {
+                let message = "is needed with allow = \"roles\", and only then: list the ids of the roles, or remove both";
+                return Err(Problem::new(format!("rights.{name}.roles"), message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Checks a list of Discord's ids, which are numbers, and of these words.
+fn check_ids<'a>(key: &str, ids: impl Iterator<Item = &'a Arc<str>>, words: &[&str]) -> Result<(), Problem> {
+    let ids: Vec<&Arc<str>> = ids.collect();
+    if ids.len() > MOST_IDS {
+        return Err(Problem::new(key, format!("has {} entries, at most {MOST_IDS} are allowed", ids.len())));
+    }
+    let is_id = |id: &str| (1..=20).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_digit());
+    match ids.iter().position(|id| !is_id(id) && !words.contains(&&***id)) {
+        Some(index) => {
+            let also = words.iter().map(|word| format!(", or {word:?}")).collect::<String>();
+            let message = format!("= {:?} is not an id of Discord, a number such as \"81384788765712384\"{also}", ids[index]);
+            Err(Problem::new(format!("{key}[{index}]"), message))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,60 @@
+//! Sentences about calls of tools.
+
+use std::time::Duration;
+
+use super::{cut, span};
+use crate::domain::event::{Event, Recorded};
+use crate::domain::tools::{CallOutcome, Found, Who};
+use crate::ports::backend::decisions::StoryLine;
+use crate::story::Subject;
+use crate::story::aloud::People;
+
+/// The line for an event about a call of this companion. `None` for other events.
+pub(crate) fn tool_call(recorded: &Recorded, people: &People, who: &Subject) -> Option<StoryLine> {
+    let name = |person| people.name(person).unwrap_or_else(|| person.as_shared().clone());
+    let (told, kind) = match &recorded.event {
+        Event::ToolCalled(called) if called.companion == who.id => {
+            let arguments = if called.arguments.is_empty() { who.say("why.tools.gone", &[]) } else { cut(&called.arguments) };
+            let cause = match &called.cause {
+                Some(Who { person, .. }) => {
+                    let key = match called.found.unwrap_or(Found::Unknown) {
+                        Found::Operator => "why.tools.found.operator",
+                        Found::Member => "why.tools.found.member",
+                        Found::Unknown => "why.tools.found.unknown",
+                    };
+                    who.sentence(key, &[("who", &name(person))])
+                }
+                None => who.sentence("why.tools.no_cause", &[]),
+            };
+            let then = called.refused.map(|refused| who.sentence(&format!("why.tools.refused.{refused}"), &[]));
+            let then = then.or_else(|| called.until.map(|_| who.sentence("why.tools.proposed", &[])));
+            let told = who.sentence("why.tools.called", &[("tool", &called.tool), ("arguments", &arguments)]);
+            (told.and(Some(cause)).and(then), "tool_called")
+        }
+        Event::ToolConfirmed(confirmed) if confirmed.companion == who.id => {
+            let tool = people.tool(confirmed.call).unwrap_or_default();
+            let told = match (&confirmed.by, confirmed.is_confirmed) {
+                (Some(by), true) => who.sentence("why.tools.confirmed", &[("who", &name(by)), ("tool", &tool)]),
+                (Some(by), false) => who.sentence("why.tools.declined", &[("who", &name(by)), ("tool", &tool)]),
+                (None, true) => who.sentence("why.tools.confirmed_by_operator", &[("tool", &tool)]),
+                (None, false) => who.sentence("why.tools.declined_by_operator", &[("tool", &tool)]),
+            };
+            (told, "tool_confirmed")
+        }
+        Event::ToolAnswered(answered) if answered.companion == who.id => {
+            let answer = &answered.answer;
+            let text = if answer.text.is_empty() { who.say("why.tools.gone", &[]) } else { cut(&answer.text) };
+            let time = span(Duration::from_millis(answer.ms), who.language);
+            let key = match answer.outcome {
+                CallOutcome::Answered => "why.tools.answered",
+                CallOutcome::Failed => "why.tools.failed",
+                CallOutcome::NotMade => "why.tools.not_made",
+                CallOutcome::TimedOut => "why.tools.timeout",
+                CallOutcome::Unknown => "why.tools.unknown",
+            };
+            (who.sentence(key, &[("tool", &answered.tool), ("time", &time), ("text", &text)]), "tool_answered")
+        }
+        _ => return None,
+    };
+    Some(told.line(recorded, kind))
+}
