@@ -9,7 +9,7 @@ use super::world::{World, channel_key, lines, refusal, room};
 use crate::actors::erasure::retention;
 use crate::actors::writer::requests::look;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{PersonId, Seq};
+use crate::domain::id::PersonId;
 use crate::domain::message::Author;
 use crate::domain::reminders::MOST_OPEN;
 use crate::journal::channel_key::ChannelKey;
@@ -17,6 +17,7 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::reminder_service::{NewReminder, ReminderView};
 use crate::ports::chat_platform::NotSent;
+use crate::ports::language_model::Role;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
 
 const LOBBY: &str = "lobby";
@@ -227,7 +228,7 @@ async fn a_companion_lists_and_cancels_only_those_of_who_asks() {
     let of_another = open(&world).await.len();
     script(&world, r#"CALL remind {"action": "list"}"#);
     world.say_then_pass(LOBBY, "Ari, which reminders do I have?", 30.0).await;
-    let asked = world.main.asked.lock().last().unwrap().messages.last().unwrap().words();
+    let asked = world.main.asked.lock().last().unwrap().messages.last().unwrap().words().into_owned();
     script(&world, r#"CALL remind {"action": "cancel", "number": 1}"#);
     world.say_then_pass(LOBBY, "Ari, cancel number one", 30.0).await;
 
