@@ -17,8 +17,8 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::reminder_service::{NewReminder, ReminderView};
 use crate::ports::chat_platform::NotSent;
-use crate::ports::language_model::Role;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
+use crate::ports::language_model::Role;
 
 const LOBBY: &str = "lobby";
 const MINUTE: f64 = 60.0;

@@ -86,3 +86,27 @@ pub(super) fn told(request: &Request) -> Option<String> {
         (_, outcome) => format!("That did not work: {}.", if text.is_empty() { outcome.unwrap_or_default() } else { text }),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reminder_is_read_from_what_people_say() {
+        let read = |text: &str| reminder(text);
+        let is = |minutes: f64, text: &str| Some((minutes, text.to_owned()));
+
+        assert_eq!(read("Aria, remind me in ten minutes to feed the cat!"), is(10.0, "feed the cat"));
+        assert_eq!(read("Remind me about tea in 2.5 hours, Aria"), is(150.0, "tea Aria"));
+        assert_eq!(read("aria remind me to call Ben in a day."), is(1_440.0, "call Ben"));
+        for text in [
+            "remind me",
+            "remind me to call Ben",
+            "remind me in two minutes",
+            "what did you remind me of in May?",
+            "İ remind me in",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}
