@@ -8,6 +8,7 @@
 //! * `records`: answers from the record, with `reading` (history and decisions), `search`, `why` (explanations of decisions), `usage` and `export`.
 //! * `maintenance`: tasks of operators, with `quarantine` (quarantined guilds, suspended channels and dead letters) and `forget`.
 //! * `lore`: lorebooks.
+//! * `reminders`: reminders, and the time zones of people.
 //! * `call_rooms`: the voice calls of rooms.
 //! * `guests`: invitations to rooms, and the limits of guests.
 //!
@@ -46,6 +47,7 @@ mod quarantine;
 mod reading;
 mod receptions;
 mod records;
+mod reminders;
 mod room_plans;
 mod rooms;
 mod search;

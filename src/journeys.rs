@@ -39,6 +39,7 @@ mod raw_answers;
 mod recalling;
 mod receiving;
 mod remembering;
+mod reminding;
 mod retaining;
 mod room_words;
 mod rooms;

@@ -25,6 +25,7 @@ mod notes;
 mod notices;
 mod post_commit;
 mod questions;
+mod reminding;
 mod replies;
 mod restore;
 mod rounds;
@@ -89,6 +90,7 @@ use losses::Losses;
 use notes::Notes;
 use post_commit::PostCommitAction;
 use questions::{Arrival, Questions};
+use reminding::Reminding;
 use replies::Replies;
 use restore::Restoring;
 use rounds::RoundHost;
@@ -134,6 +136,7 @@ pub struct State {
     notes: Notes,
     help: HelpOffers,
     transcriptions: Transcriptions,
+    reminding: Reminding,
     _counted: Counted,
 }
 
@@ -181,6 +184,7 @@ impl Actor for Channel {
             notes: Notes::default(),
             help: HelpOffers::default(),
             transcriptions: Transcriptions::default(),
+            reminding: Reminding::default(),
         })
     }
 
@@ -259,6 +263,10 @@ impl Actor for Channel {
             ChannelMessage::Draft { companion, person, reply } if state.restoring.is_none() => {
                 drafting::draft(companion, person, reply, &state.conversation, &state.channel);
             }
+            ChannelMessage::Remind { reminder, reply } => state.set_reminder(*reminder, reply),
+            ChannelMessage::ReminderCall { call, zone } => state.reminder_call(call, zone),
+            ChannelMessage::ReminderPosted { number, is_posted } => state.reminder_posted(number, is_posted),
+            ChannelMessage::RetryReminder(number) => state.retry_reminder(number),
             // The caller tries again.
             ChannelMessage::Draft { .. } => {}
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
@@ -373,6 +381,7 @@ impl State {
         let is_said = matches!(recorded.event, Event::Said { .. });
         let is_of_call = matches!(recorded.event, Event::VoiceJoined { .. } | Event::Segment(_));
         captions::describe(&recorded, &self.channel);
+        tools::offer_buttons(&recorded, &self.conversation, &self.channel);
         let owed: Vec<_> = self.conversation.turns().owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
         self.step(Input::Inbound(recorded));
         self.remove_dropped_replies(owed);
@@ -771,6 +780,9 @@ impl State {
     /// Handles the alarm. It rings for overdue questions, for a deadline, for the check whether the channel can sleep, or too early.
     fn wake(&mut self) -> Result<(), ActorProcessingErr> {
         self.clock.rang();
+        if self.restoring.is_none() {
+            self.follow_reminders();
+        }
         let now = Instant::now();
         while let Some(ticket) = self.questions.overdue(now) {
             self.questions.cancel(ticket, &self.channel);
@@ -805,7 +817,7 @@ impl State {
         if let Some(switchboard) = self.channel.context.directory.find(&SwitchboardKey()) {
             // A switchboard that is being restarted reads from the journals when channels wake.
             let ChannelKey { guild, channel } = self.channel.key.clone();
-            let _ = switchboard.cast(SwitchboardMessage::WakeAt(guild, channel, self.conversation.due_at_rest()));
+            let _ = switchboard.cast(SwitchboardMessage::WakeAt(guild, channel, self.conversation.wakes_at()));
         }
         self.registration = None;
         self.channel.actor.drain()?;

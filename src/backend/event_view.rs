@@ -197,6 +197,12 @@ impl EventView {
                 let asked = note.asked.then_some(true);
                 vec![("noted", with(object, json!({ "about": about, "asked": asked })))]
             }
+            Event::ReminderSet(set) if set.is_redacted() => Vec::new(),
+            Event::ReminderSet(set) => {
+                let object = json!({ "reminder": set.number, "from": set.of.name, "text": set.text, "due": rfc3339(set.due) });
+                vec![("reminder_set", object)]
+            }
+            Event::RemindersCancelled { reminders, .. } => vec![("reminders_cancelled", json!({ "reminders": reminders }))],
             Event::NotesTaken(taken) => {
                 vec![("notes_taken", json!({ "messages": taken.messages, "made": taken.made, "dropped": taken.dropped }))]
             }

@@ -35,7 +35,11 @@ impl ActorBackend {
 }
 
 pub(super) async fn said_line(reader: &Reader<'_>, channel_key: &ChannelKey, seq: Seq) -> Result<Option<String>, ReadError> {
-    let recorded = reader.event(channel_key, seq).await?.filter(is_shown);
+    let is_theirs = |recorded: &Recorded| match &recorded.event {
+        Event::ReminderSet(set) => !set.is_redacted(),
+        _ => is_shown(recorded),
+    };
+    let recorded = reader.event(channel_key, seq).await?.filter(is_theirs);
     let Some(mut recorded) = recorded else { return Ok(None) };
     if let Event::Said { message, .. } = &mut recorded.event {
         // The quoted text is by another author.

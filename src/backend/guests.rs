@@ -29,6 +29,7 @@ use crate::ports::backend::guest_service::{
     Amount, Ends, GuestService, InvitationView, KnownCompanion, NewInvitation, Preview, PreviewedRoom, Visit,
 };
 use crate::ports::backend::messages::RunBy;
+use crate::ports::backend::reminder_service::ReminderService as _;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::room_service::RoomService as _;
 use crate::ports::backend::stamp::Stamp;
@@ -107,12 +108,21 @@ impl GuestService for ActorBackend {
     async fn revoke(&self, room: &RoomId, id: &str) -> Result<(), Refused> {
         let (channel_key, _) = self.room_of(room)?;
         let (now, id) = (self.context.clock.now(), Arc::<str>::from(id));
+        let ChannelKey { guild, channel } = channel_key.clone();
+        let guests: Vec<_> = self.context.guests.read(|all| {
+            let revoked = all.of_room(&channel).into_iter().filter(|(other, _)| *other == id);
+            revoked.flat_map(|(_, invitation)| &invitation.guests).map(|guest| PersonId::from(&*guest.name)).collect()
+        });
         let revoked = change(&self.context, move |all| {
             let is_known = all.revoke(&channel_key.channel, &id, now);
             (is_known, BTreeSet::from_iter(is_known.then_some(id)))
         });
         if revoked.await? {
-            self.clear_descriptions(room).await
+            self.clear_descriptions(room).await?;
+            for guest in guests {
+                self.erase_reminders(&guild, Some(room), &guest).await?;
+            }
+            Ok(())
         } else {
             Err(Refused::not_found(Detail::of("refusals.no_such_invitation", json!({ "room": self.name_of(room) }))))
         }
@@ -120,6 +130,7 @@ impl GuestService for ActorBackend {
 
     async fn remove_guest(&self, room: &RoomId, id: &str, name: &str) -> Result<(), Refused> {
         let (channel_key, _) = self.room_of(room)?;
+        let guild = channel_key.guild.clone();
         let (now, id, guest) = (self.context.clock.now(), Arc::<str>::from(id), name.to_owned());
         let removed = change(&self.context, move |all| {
             let is_known = all.remove_guest(&channel_key.channel, &id, &guest, now);
@@ -127,6 +138,9 @@ impl GuestService for ActorBackend {
         });
         let is_known = removed.await?;
         self.clear_descriptions(room).await?;
+        if is_known {
+            self.erase_reminders(&guild, Some(room), &PersonId::from(name)).await?;
+        }
         let gone =
             || Refused::not_found(Detail::of("refusals.no_such_guest", json!({ "name": name, "room": self.name_of(room) })));
         is_known.then_some(()).ok_or_else(gone)
@@ -209,7 +223,10 @@ impl GuestService for ActorBackend {
         let left = change(&self.context, move |all| ((), all.leave(&cookie, now).into_iter().collect()));
         left.await?;
         match RoomId::of(&visit.channel) {
-            Some(room) => self.clear_descriptions(&room).await,
+            Some(room) => {
+                self.clear_descriptions(&room).await?;
+                self.erase_reminders(&visit.guild, Some(&room), &PersonId::from(&*visit.name)).await.map(drop)
+            }
             None => Ok(()),
         }
     }

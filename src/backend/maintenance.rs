@@ -26,6 +26,7 @@ use crate::ports::backend::keeping::{
     BackedUp, Forget, Forgotten, Quarantine, QuarantinedGuild, Readiness, ReadyModel, ReadyModels, ReadyPart, SuspendedChannel,
 };
 use crate::ports::backend::maintenance_service::MaintenanceService;
+use crate::ports::backend::reminder_service::ReminderService as _;
 use crate::ports::backend::stamp::Stamp;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::gateway::Condition;
@@ -162,9 +163,11 @@ impl MaintenanceService for ActorBackend {
         let ward = Ward::of(&guild);
         // First end the visits, so that the guest can post no more messages.
         let was_guest = self.forget_guest(&guild, &person).await? | self.forget_descriptions(&guild, &person).await?;
+        let reminders = self.erase_reminders(&guild, None, &person).await?;
+        self.set_time_zone(&guild, &person, None).await?;
         let listed = self.reader().listed(&guild, &person).await?;
         let removal = self.context.told.removal(&guild, &person);
-        let is_unknown = listed.is_empty() && !was_guest && removal.is_none();
+        let is_unknown = listed.is_empty() && !was_guest && removal.is_none() && reminders == 0;
         let (mut forgotten, mut nameless, mut answering, mut illegible) = (Forgotten::default(), None, None, None);
         let names = self.names_in_notes(&guild, &person).await?;
         // An unreadable channel must not prevent the deletion in the others.
@@ -185,6 +188,7 @@ impl MaintenanceService for ActorBackend {
                 Err(refused) => return Err(refused),
             }
         }
+        forgotten.reminders = reminders;
         forgotten.notes += self.erase_notes_of(&guild, &person, &names).await?;
         if let Some(removal) = removal {
             self.write_meta(ward, vec![removal]).await?;

@@ -23,6 +23,7 @@ mod inbound;
 mod noting;
 mod parts;
 mod prompt_input;
+mod reminding;
 mod replanning;
 mod retracting;
 mod risk;
@@ -73,6 +74,7 @@ use super::gate::{Gate, InterjectionPolicy};
 use super::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::note::Note;
+use super::reminders::{Reminder, Reminders};
 use super::tools::CallAnswer;
 use super::trigger::Trigger;
 use super::turn::{Candidate, Judgement, OwedReply, PostedStatement, Selected, Selection, Turns};
@@ -157,6 +159,8 @@ pub enum Input {
     },
     /// The side model was asked for notes. None: it failed.
     NotesTaken(Option<(Vec<Note>, NotesTaken)>),
+    /// A person sets a reminder. It gets the next number.
+    Remind(Box<Reminder>),
     /// The filter of a model's endpoint refused a prompt. The search for the cause ended with this finding.
     Filtered(Finding),
     /// The models were replaced. Back-offs end at once, because they belong to the previous models.
@@ -332,6 +336,8 @@ pub struct Conversation {
     acknowledgements: Acknowledgements,
     #[serde(default, skip_serializing_if = "ByHand::is_default", rename = "chosen")]
     by_hand: ByHand,
+    #[serde(default, skip_serializing_if = "Reminders::is_default")]
+    reminders: Reminders,
     #[serde(default, skip_serializing_if = "Calls::is_empty")]
     calls: Calls,
     #[serde(flatten)]
@@ -370,10 +376,14 @@ impl Conversation {
     pub fn apply_redaction(&mut self, redacted: &Recorded) {
         match &redacted.event {
             Event::Said { message, .. } => {
+                if message.text.is_empty() {
+                    message.reminder.into_iter().for_each(|number| self.reminders.remove(number));
+                }
                 self.window.replace(redacted.seq, message);
                 self.closing.replace_recent_statement(redacted.seq, message);
             }
             Event::Segment(segment) => self.voice.call.redact(redacted.seq, segment),
+            Event::ReminderSet(reminder) => self.reminders.remove(reminder.number),
             Event::Summarised { upto, text, .. } => self.summary.redact(*upto, text),
             Event::SentenceStarting { ticket, sentence, .. } => self.turns.redact_sentence(*ticket, *sentence),
             Event::ToolCalled(called) if called.arguments.is_empty() => self.calls.redact(called.call),
@@ -422,6 +432,7 @@ impl Conversation {
     pub fn skip(&mut self, recorded: &Recorded) {
         self.position.handled = self.position.handled.max(recorded.seq);
         let Event::Said { message, reply, .. } = &recorded.event else { return };
+        self.reminders.apply_said(recorded.seq, message);
         if let Some(speech) = &message.speech {
             self.voice.call.hand_over(&speech.segments);
         }
@@ -488,6 +499,7 @@ impl Conversation {
         !self.is_busy()
             && self.voice.call.is_default()
             && self.awaited_notes.is_empty()
+            && self.reminders.announced().next().is_none()
             && self.deadlines_of_work().next().is_none()
             && self.turns.late.is_empty()
             && self.calls.are_at_rest()

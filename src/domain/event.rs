@@ -21,6 +21,7 @@ use super::moment::Moment;
 use super::note::{Dropped, Note};
 use super::notice::Owed;
 use super::relevance::Estimate;
+use super::reminders::Reminder;
 use super::tools::{ToolAnswered, ToolCalled, ToolConfirmed};
 use super::trigger::Trigger;
 use super::voice::interruption::{Interrupted, Stop};
@@ -155,6 +156,14 @@ pub enum Event {
         emoji: Arc<str>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         removed: bool,
+    },
+    /// Reminders were cancelled, or erased.
+    RemindersCancelled {
+        /// Their numbers.
+        reminders: Vec<u64>,
+        /// Whether they were erased with their person's data.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        erased: bool,
     },
     /// A recogniser returned a final result for a person's speech in the voice call. It becomes part of a message at the hand-over.
     Segment(Box<Segment>),
@@ -439,6 +448,8 @@ pub enum Event {
     Noted(Box<Note>),
     /// The side model was asked for notes about what was said. The notes precede this event.
     NotesTaken(NotesTaken),
+    /// A person set a reminder (docs/design/reminders.md).
+    ReminderSet(Box<Reminder>),
 }
 
 /// Reads an error code. Journals of older versions have other names for some codes.
@@ -816,6 +827,7 @@ impl Event {
             | Self::CaughtUp { .. }
             | Self::Disclosed(_)
             | Self::Reacted { .. }
+            | Self::RemindersCancelled { .. }
             | Self::VoiceJoined { .. }
             | Self::VoiceLeft { .. } => Group::Members,
             Self::JitterDrawn { .. }
@@ -830,7 +842,8 @@ impl Event {
             | Self::Filtered(_)
             | Self::Summarised { .. }
             | Self::Noted(_)
-            | Self::NotesTaken(_) => Group::Upkeep,
+            | Self::NotesTaken(_)
+            | Self::ReminderSet(_) => Group::Upkeep,
             Self::ToolCalled(_) | Self::ToolConfirmed(_) | Self::ToolAnswered(_) => Group::Tool,
             Self::Evaluated(_) | Self::Decided(_) | Self::Unanswered { .. } => Group::Question,
             Self::RoundOpened(_) | Self::RoundClosed(_) | Self::HeldSelected { .. } => Group::Round,

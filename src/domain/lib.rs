@@ -43,6 +43,7 @@ pub mod raw_answer;
 pub mod recall;
 pub mod reception;
 pub mod relevance;
+pub mod reminders;
 pub mod repetition;
 pub mod risk;
 pub mod room_words;

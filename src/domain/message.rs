@@ -74,6 +74,9 @@ pub struct Message {
     /// Whether it is only read, such as an imported message or a scene: no companion is asked about it, and it counts nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
+    /// The number of the reminder that it announces. In the background: that it ends, because no companion acknowledged it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reminder: Option<u64>,
 }
 
 /// The most versions of a statement. Of more, the oldest is dropped.
@@ -223,6 +226,7 @@ impl Message {
             attachments: Vec::new(),
             voice_note: None,
             background: false,
+            reminder: None,
         }
     }
 }

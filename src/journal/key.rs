@@ -258,6 +258,11 @@ pub fn note_switch(guild: &GuildId, person: &PersonId) -> Key {
     Key::new(Ward::of(guild), Kind::NoteSwitch).text(guild.as_str()).text(person.as_str())
 }
 
+/// The key of the time zone that a person chose in a guild.
+pub fn time_zone(guild: &GuildId, person: &PersonId) -> Key {
+    note(Some(guild), &format!("timezone/{person}"))
+}
+
 /// The key of a persona's brief: a hash (128-bit FNV-1a) of the persona. Ward 0, because personas belong to no guild.
 pub fn brief(persona: &str) -> Key {
     let hash = persona.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {

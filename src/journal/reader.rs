@@ -26,6 +26,7 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
+use crate::domain::policy::zone::Zone;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{Store, Value};
 
@@ -546,6 +547,13 @@ impl<'a> Reader<'a> {
             }
         }
         Ok((notes, cleared))
+    }
+
+    /// The time zone that a person chose in a guild. `None`: none that this machine knows.
+    pub async fn time_zone(&self, guild: &GuildId, person: &PersonId) -> Result<Option<Arc<str>>, ReadError> {
+        let key = key::time_zone(guild, person);
+        let name = self.store.get(key.clone()).await?.map(|value| decode_bytes(&key, &value)).transpose()?;
+        Ok(name.and_then(|name| String::from_utf8(name).ok()).filter(|name| Zone::parse(name).is_some()).map(Arc::from))
     }
 
     /// Whether notes are taken in a ward's guilds, and of their people.

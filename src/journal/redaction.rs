@@ -60,8 +60,10 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         Event::ToolConfirmed(confirmed) => confirmed.by = None,
         Event::ToolAnswered(answered) => answered.answer.redact(),
         Event::Noted(note) => note.redact(),
+        Event::ReminderSet(reminder) => reminder.redact(),
         Event::Deleted { .. }
         | Event::Joined { .. }
+        | Event::RemindersCancelled { .. }
         | Event::Left { .. }
         | Event::Paused { .. }
         | Event::Cleared { .. }

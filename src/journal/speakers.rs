@@ -32,6 +32,7 @@ pub const fn after_stretch(seq: Seq) -> Seq {
 /// * the person who interrupted a companion's statement, or who is quoted by a message
 /// * the cause of a call of a tool, and the person who confirmed it
 /// * the recipients of an AI disclosure
+/// * the person who set a reminder
 pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
     let (from, named) = match event {
         Event::Said { message, .. } => (Some(&message.from), message.named()),
@@ -45,6 +46,7 @@ pub fn speakers(event: &Event) -> impl Iterator<Item = &Arc<str>> {
         Event::ToolCalled(called) => called.cause.as_ref().map(|cause| cause.person.as_shared()),
         Event::ToolConfirmed(confirmed) => confirmed.by.as_ref().map(PersonId::as_shared),
         Event::Reacted { by, .. } => Some(by.as_shared()).filter(|by| !by.is_empty()),
+        Event::ReminderSet(reminder) => Some(&reminder.of.id).filter(|id| !id.is_empty()),
         _ => None,
     };
     let told = match event {

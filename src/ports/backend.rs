@@ -1,4 +1,4 @@
-//! The core as the console and the HTTP API call it: seven services, and the voice calls of rooms.
+//! The core as the console and the HTTP API call it: eight services, and the voice calls of rooms.
 //!
 //! An operation has the same name here and in its HTTP handler.
 //!
@@ -17,6 +17,7 @@ pub mod message_service;
 pub mod messages;
 pub mod record_service;
 pub mod refused;
+pub mod reminder_service;
 pub mod room;
 pub mod room_service;
 pub mod stamp;
@@ -34,6 +35,7 @@ use self::maintenance_service::MaintenanceService;
 use self::memory_service::MemoryService;
 use self::message_service::MessageService;
 use self::record_service::RecordService;
+use self::reminder_service::ReminderService;
 use self::room_service::RoomService;
 use super::call_room::CallRooms;
 pub use refused::{Detail, Refused, Why};
@@ -49,6 +51,8 @@ pub struct Backend {
     /// Notes about people and rooms.
     pub memory: Arc<dyn MemoryService>,
     pub lore: Arc<dyn LoreService>,
+    /// Reminders, and the time zones of people.
+    pub reminders: Arc<dyn ReminderService>,
     /// The tasks of operators.
     pub maintenance: Arc<dyn MaintenanceService>,
     /// The voice calls of rooms.
@@ -66,6 +70,7 @@ impl Backend {
             + RecordService
             + MemoryService
             + LoreService
+            + ReminderService
             + MaintenanceService
             + CallRooms
             + GuestService,
@@ -77,6 +82,7 @@ impl Backend {
             records: core.clone(),
             memory: core.clone(),
             lore: core.clone(),
+            reminders: core.clone(),
             maintenance: core.clone(),
             calls: core.clone(),
             guests: core,

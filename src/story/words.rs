@@ -161,6 +161,8 @@ pub(crate) fn quoted(recorded: &Recorded, name: Name<'_>, language: Language) ->
     let kind = message.kind.as_deref().unwrap_or_default();
     let key = match (whom.is_empty(), message.kind.is_some()) {
         _ if is_redacted(message) => "why.message.gone",
+        _ if message.reminder.is_some() && message.background => "why.message.reminder_posted",
+        _ if message.reminder.is_some() => "why.message.reminder",
         (true, false) => "why.message.said",
         (false, false) => "why.message.said_to",
         (true, true) => "why.message.event",

@@ -123,6 +123,11 @@ pub const STATEMENT_UNSOLICITED: &str = "statement.is_unsolicited";
 /// How people received a statement: `answered`, `talked_past`, …
 pub const STATEMENT_RECEPTION: &str = "statement.reception";
 
+/// The number of a reminder in its channel.
+pub const REMINDER: &str = "reminder.number";
+/// What becomes of a reminder: `set`, `due`, `posted`, …
+pub const REMINDER_FATE: &str = "reminder.fate";
+
 /// The `seq` of a journaled message in its channel.
 pub const HISTORY_SEQ: &str = "history.seq";
 
@@ -281,6 +286,8 @@ pub const SPAN_CLOSING: &str = "decision.closing";
 pub const SPAN_REPETITION: &str = "decision.repetition";
 /// The span of an actor's restart.
 pub const SPAN_RESTART: &str = "actor.restart";
+/// The span of a reminder, from the time when it was due until it was announced.
+pub const SPAN_REMINDER: &str = "reminder.announce";
 /// The span of an exceeded restart limit.
 pub const SPAN_ESCALATE: &str = "supervisor.escalate";
 /// The span of a connection to Discord that begins a new session.

@@ -119,6 +119,8 @@ instruments! {
         "People told that companions are AI, by why: for the first time, on another day, or after a while; each counts each time.";
     notes: Counter, "tertulia.notes", "{note}", [Label { name: name::NOTE_FATE, values: values::NOTES }],
         "Notes about people and rooms: made, asked for by a person, used in a prompt, or dropped and why.";
+    reminders: Counter, "tertulia.reminders", "{reminder}", [Label { name: name::REMINDER_FATE, values: values::REMINDERS }],
+        "Reminders: set, due and announced to a companion, posted by the server because no companion said it, cancelled, or erased.";
     tool_calls: Counter, "tertulia.tool.calls", "{call}", [Label { name: name::GEN_AI_TOOL_NAME, values: values::TOOLS }, Label { name: name::TOOL_OUTCOME, values: values::CALL_OUTCOMES }],
         "Calls of tools that have ended, by tool and how: unknown is whether those without an answer had an effect.";
     tool_call_duration: Histogram(MODEL_SECONDS), "tertulia.tool.call.duration", "s", [Label { name: name::GEN_AI_TOOL_NAME, values: values::TOOLS }],

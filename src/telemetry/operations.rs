@@ -1,4 +1,4 @@
-//! Records actions of supervisors: restarts and exceeded restart limits. Each is a separate trace.
+//! Records actions of supervisors, which are restarts and exceeded restart limits, and announced reminders. Each is a separate trace.
 
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use super::attributes as name;
 use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
 use crate::domain::moment::Moment;
+use crate::domain::reminders::Reminder;
 
 /// Records that an actor, which ended at this moment, is restarted after a delay: `actor.restart`.
 pub fn restarted(recorder: &Recorder, sort: &'static str, address: &str, ending: &str, at: Moment, after: Duration) {
@@ -23,6 +24,17 @@ pub fn escalated(recorder: &Recorder, sort: &'static str, address: &str, ending:
     recorder.instruments().escalations.add(1, [sort]);
     tracing::error!(sort, actor = %Plain(address), ?ending, "too many restarts");
     record(recorder, name::SPAN_ESCALATE, [sort, address, ending], (at, at), None);
+}
+
+/// Records that a reminder is due and announced: `reminder.announce`, from the time when it was due until now.
+pub fn reminded(recorder: &Recorder, channel: &str, reminder: &Reminder, now: Moment) {
+    let late_secs = now.since(reminder.due).as_secs();
+    tracing::info!(channel = %Plain(channel), number = reminder.number, late_secs, "a reminder is due");
+    recorder.record(|| {
+        let number = i64::try_from(reminder.number).unwrap_or(i64::MAX);
+        let attributes = vec![KeyValue::new(name::CHANNEL_ID, channel.to_owned()), KeyValue::new(name::REMINDER, number)];
+        FinishedSpan::new(name::SPAN_REMINDER, Place::Alone, (reminder.due.min(now), now), attributes)
+    });
 }
 
 fn record(

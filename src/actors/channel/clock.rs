@@ -16,6 +16,8 @@ use crate::domain::moment::Moment;
 const SLEEP_AFTER: Duration = Duration::from_secs(300);
 /// The longest time that an alarm is set for. An alarm that rings too early is set again.
 const MAX_ALARM: Duration = Duration::from_secs(24 * 60 * 60);
+/// The same for reminders. The machine's clock, by which they are due, may be set while the channel waits.
+const MAX_REMINDER_ALARM: Duration = Duration::from_secs(60);
 
 pub(super) struct Clock {
     /// The channel's time, and the instant at which it was set. It never goes back and never stops. It is set to the machine's clock if that is
@@ -38,6 +40,8 @@ pub(super) struct Awaited {
     pub(super) is_at_rest: bool,
     /// When the oldest question times out.
     pub(super) question_timeout: Option<Instant>,
+    /// When a reminder is due, by the machine's clock.
+    pub(super) reminder: Option<Moment>,
 }
 
 /// The work that is due when the alarm rings.
@@ -105,11 +109,12 @@ impl Clock {
 
     /// When the alarm must ring next.
     fn next(&mut self, awaited: Awaited, now: Instant, machine: Moment) -> Option<Instant> {
-        let Awaited { deadline, is_at_rest, question_timeout } = awaited;
+        let Awaited { deadline, is_at_rest, question_timeout, reminder } = awaited;
         let sleep_at = self.sleep_at.filter(|_| deadline.is_none() || is_at_rest);
         // Computed as a span, because the machine's clock may have been set since.
         let due = deadline.into_iter().chain(sleep_at).min().map(|at| now + at.since(self.now(machine)).min(MAX_ALARM));
-        due.into_iter().chain(question_timeout).min()
+        let reminder = reminder.map(|at| now + at.since(machine).min(MAX_REMINDER_ALARM));
+        due.into_iter().chain(question_timeout).chain(reminder).min()
     }
 
     /// Removes the alarm after it rang.
@@ -161,7 +166,7 @@ mod tests {
         let mut rings_in = |deadline: Option<u32>, is_at_rest, question: Option<u32>| {
             let deadline = deadline.map(|minutes| NOON + minutes * MINUTE);
             let question_timeout = question.map(|minutes| now + minutes * MINUTE);
-            let awaited = Awaited { deadline, is_at_rest, question_timeout };
+            let awaited = Awaited { deadline, is_at_rest, question_timeout, reminder: None };
             clock.next(awaited, now, NOON).map(|at| (at - now).as_secs() / 60)
         };
 
@@ -177,12 +182,27 @@ mod tests {
         clock.schedule_sleep_check(NOON);
         let now = Instant::now();
         let mut rings_in = |deadline: Option<Moment>, is_at_rest| {
-            clock.next(Awaited { deadline, is_at_rest, question_timeout: None }, now, NOON).map(|at| at - now)
+            clock.next(Awaited { deadline, is_at_rest, question_timeout: None, reminder: None }, now, NOON).map(|at| at - now)
         };
 
         assert_eq!(rings_in(None, false), Some(SLEEP_AFTER));
         assert_eq!(rings_in(Some(NOON + 60 * MINUTE), true), Some(SLEEP_AFTER));
         assert_eq!(rings_in(Some(NOON + 60 * MINUTE), false), Some(60 * MINUTE));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reminder_is_due_by_the_machines_clock() {
+        let mut clock = Clock::new(NOON);
+        let now = Instant::now();
+        let mut rings_in = |machine: Moment, reminder: Moment| {
+            let awaited = Awaited { reminder: Some(reminder), ..Awaited::default() };
+            clock.next(awaited, now, machine).map(|at| (at - now).as_secs())
+        };
+
+        assert_eq!(rings_in(NOON, NOON + 30 * Duration::from_secs(1)), Some(30));
+        assert_eq!(rings_in(NOON - MINUTE, NOON - 30 * Duration::from_secs(1)), Some(30), "the machine's clock was set back");
+        assert_eq!(rings_in(NOON + 10 * MINUTE, NOON), Some(0));
+        assert_eq!(rings_in(NOON, NOON + 999 * MINUTE), Some(60));
     }
 
     #[tokio::test(start_paused = true)]

@@ -111,7 +111,7 @@ impl JournalState {
             channel_key: channel.key.clone(),
             // Usage without events happened now. The conversation's clock may show a much earlier time.
             at: if made.is_empty() { now } else { conversation.clock() },
-            quiet: is_quiet.then(|| Quiet { handled: conversation.handled(), due: conversation.due_at_rest() }),
+            quiet: is_quiet.then(|| Quiet { handled: conversation.handled(), due: conversation.wakes_at() }),
             snapshot,
             outbox: made.iter().flat_map(|made| outbox_writes(&made.event)).collect(),
             usage,

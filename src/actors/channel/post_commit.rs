@@ -7,6 +7,7 @@ use super::traces::TraceRecord;
 use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::domain::event::{Event, Made, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::reminders::NotSet;
 use crate::domain::vote::State as Ballot;
 use crate::ports::voice_call::CallEffect;
 
@@ -52,6 +53,11 @@ pub(super) enum PostCommitAction {
     Publish(Box<Ballot>),
     /// Confirm to an external caller that the request is committed.
     Confirm(RpcReplyPort<Result<(), VoteError>>),
+    /// Return the number of a reminder that is set to its caller.
+    ReminderSet {
+        number: u64,
+        reply: RpcReplyPort<Result<u64, NotSet>>,
+    },
     EndRound(Box<RoundClosed>),
     /// Show that a wish to speak, a turn or a reply was dropped.
     ShowDropped {

@@ -83,6 +83,7 @@ impl State {
         self.record_remaining_usage();
         self.notes.show_counters(&self.conversation, &self.channel);
         self.transcriptions.follow(&self.conversation, &self.channel);
+        self.follow_reminders();
         self.arm();
     }
 
@@ -127,6 +128,7 @@ impl State {
             PostCommitAction::Publish(ballot) => self.rounds.publish(*ballot),
             // The caller may have stopped waiting.
             PostCommitAction::Confirm(reply) => drop(reply.send(Ok(()))),
+            PostCommitAction::ReminderSet { number, reply } => drop(reply.send(Ok(number))),
             PostCommitAction::EndRound(closed) => self.rounds.end(*closed),
             PostCommitAction::ShowDropped { companion, ticket } => notes::show_dropped(&companion, ticket, &self.channel),
             PostCommitAction::Call(effect) => voice::play_on_record(effect, &self.conversation, &self.channel),
@@ -156,6 +158,7 @@ impl State {
             deadline: self.rounds.next_deadline(&self.conversation),
             is_at_rest: self.conversation.is_at_rest(),
             question_timeout: self.questions.next_timeout(),
+            reminder: self.reminding.next_due(&self.conversation),
         };
         self.clock.arm(awaited, &self.channel);
     }

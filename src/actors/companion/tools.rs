@@ -115,8 +115,10 @@ pub async fn add_to(
     let mut said = said.trim().to_owned();
     for call in &calls.own {
         let id = format!("call_{}", call.called.call.0);
-        let tool_calls =
-            vec![ToolCall { id: id.clone(), name: call.called.tool.to_string(), arguments: call.called.arguments.to_string() }];
+        // Endpoints refuse prompts with arguments that are no JSON.
+        let is_json = serde_json::from_str::<Map<String, Value>>(&call.called.arguments).is_ok();
+        let arguments = if is_json { call.called.arguments.to_string() } else { "{}".to_owned() };
+        let tool_calls = vec![ToolCall { id: id.clone(), name: call.called.tool.to_string(), arguments }];
         let answer = prompt::call_end(call, share / calls.own.len());
         request.sizes.push(("tool", prompt::tokens(&answer)));
         request.messages.push(Turn::text(Role::Assistant { tool_calls }, std::mem::take(&mut said)));
@@ -185,7 +187,8 @@ pub async fn make(call: &KnownCall, stretch: Stretch, channel_key: &ChannelKey, 
     CallAnswer { ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX), ..answer }
 }
 
-fn answered(answer: Result<String, String>, bytes: Option<u64>) -> CallAnswer {
+/// The end of a call with this answer, or with what is wrong with its arguments.
+pub fn answered(answer: Result<String, String>, bytes: Option<u64>) -> CallAnswer {
     match answer {
         Ok(text) => ended(CallOutcome::Answered, &text, bytes),
         Err(text) => ended(CallOutcome::Failed, &text, bytes),
@@ -211,6 +214,8 @@ async fn own_answer(
         BuiltIn::Roll => built_in::roll(&text_argument(arguments, "dice")?, fraction),
         BuiltIn::Choose => built_in::choose(arguments, fraction),
         BuiltIn::Time => built_in::time(&text_argument(arguments, "zone")?, context.clock.now()),
+        // The channel makes these calls, because their effect is journaled with their end.
+        BuiltIn::Remind => Err("it cannot be called now".to_owned()),
         BuiltIn::Recall => recall(&text_argument(arguments, "words")?, stretch, channel_key, context).await,
     }
 }

@@ -676,6 +676,9 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     decided.call.as_ref().is_none_or(|call| call.showed(gone))
                         || decided.messages.iter().any(|seq| gone.contains(seq))
                 }
+                Event::ReminderSet(reminder) => {
+                    gone.contains(&recorded.seq) || reminder.asked.is_some_and(|asked| gone.contains(&asked))
+                }
                 Event::ToolCalled(called) => {
                     let is_about_gone = about_gone.contains(&called.ticket) || called.was_shown(gone);
                     calls_about_gone.extend(is_about_gone.then_some(called.call));

@@ -19,6 +19,7 @@ use crate::domain::message::Untranscribed;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::notice::Owed;
+use crate::domain::reminders::{NotSet, Reminder};
 use crate::domain::tools::CallAnswer;
 use crate::domain::vote::State as Ballot;
 use crate::journal::reader::{ReadError, Restored};
@@ -85,6 +86,14 @@ pub enum ChannelMessage {
     },
     /// Write a draft of a message by this person. Nothing of it is on record but its usage. Answered with the text, or a stable error code.
     Draft { companion: CompanionId, person: Arc<str>, reply: RpcReplyPort<Result<Arc<str>, Arc<str>>> },
+    /// Set a reminder, which gets the next number. Dropped by a channel that is not restored.
+    Remind { reminder: Box<Reminder>, reply: RpcReplyPort<Result<u64, NotSet>> },
+    /// Make this call of the tool `remind`, for a person with this time zone. `None`: the guild's.
+    ReminderCall { call: Ticket, zone: Option<Arc<str>> },
+    /// A reminder that no companion acknowledged was posted on its platform, or could not be.
+    ReminderPosted { number: u64, is_posted: bool },
+    /// Try again to post a reminder.
+    RetryReminder(u64),
     /// A statement was posted on a platform, or could not be.
     Delivered { ticket: Ticket, delivered: Box<Delivered> },
     /// A delivery's actor has ended. All of its messages came before this one.

@@ -22,11 +22,18 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
         match &recorded.event {
             Event::Said { message, .. } => {
                 instruments.messages.add(1, [platform_label(platforms.name(&channel_key.channel)), role_label(message)]);
+                if message.reminder.is_some() {
+                    instruments.reminders.add(1, [if message.background { "posted" } else { "due" }]);
+                }
             }
             Event::Disclosed(disclosed) => {
                 instruments.notices.add(disclosed.owed.people.len() as u64, [disclosed.owed.occasion.as_str()]);
             }
             Event::Noted(note) => instruments.notes.add(1, [if note.asked { "asked" } else { "made" }]),
+            Event::ReminderSet(_) => instruments.reminders.add(1, ["set"]),
+            Event::RemindersCancelled { reminders, erased } => {
+                instruments.reminders.add(reminders.len() as u64, [if *erased { "erased" } else { "cancelled" }]);
+            }
             Event::NotesTaken(taken) => {
                 taken.dropped.iter().for_each(|(why, count)| instruments.notes.add(u64::from(*count), [why.as_str()]));
             }

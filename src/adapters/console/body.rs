@@ -216,6 +216,20 @@ impl FromRequestParts<Shared> for MessagePath {
     }
 }
 
+/// A room and the number of a reminder.
+pub(super) struct ReminderPath(pub(super) RoomId, pub(super) u64);
+
+impl FromRequestParts<Shared> for ReminderPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let (room, id): (String, String) = segments(parts).await?;
+        let room = validation::room("room", &room)?;
+        let id = id.parse().map_err(|_| Problem::invalid("id", format!("{id:?} is not the number of a reminder")))?;
+        Ok(Self(room, id))
+    }
+}
+
 /// A room, and the number of a call of a tool in it.
 pub(super) struct CallPath(pub(super) RoomId, pub(super) Ticket);
 

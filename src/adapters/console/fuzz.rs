@@ -65,6 +65,14 @@ pub fn requests() -> Vec<Vec<u8>> {
         ("POST /api/rooms/lobby/import?from=Ana", r#"{"name": "Mira", "mes": "Hi."}"#),
         ("GET /api/rooms/lobby/messages/1/prompt", ""),
         ("GET /api/rooms/lobby/me?from=Ana", ""),
+        ("GET /api/rooms/lobby/reminders?from=Ana", ""),
+        (
+            "POST /api/rooms/lobby/reminders",
+            r#"{"from": "Ana", "text": "Tea.", "at": "2026-05-01T14:30", "zone": "Europe/Berlin"}"#,
+        ),
+        ("POST /api/rooms/lobby/reminders", r#"{"from": "Ana", "text": "Tea.", "in_minutes": 10, "companion": "aria"}"#),
+        ("DELETE /api/rooms/lobby/reminders/1", ""),
+        ("PUT /api/rooms/lobby/time-zone", r#"{"from": "Ana", "zone": "Europe/Berlin"}"#),
         ("PUT /api/rooms/lobby/me", r#"{"from": "Ana", "text": "I paint."}"#),
         (
             "PATCH /api/rooms/lobby",

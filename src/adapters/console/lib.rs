@@ -42,6 +42,7 @@ mod polling;
 mod presence;
 mod problem;
 mod records;
+mod reminders;
 mod rooms;
 mod routes;
 mod served;

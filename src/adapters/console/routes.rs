@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::signin::{self, SignIn};
 use super::{
     Shared, addresses, cards, check, companions, external, guard, health, invitations, keeping, live, lore, memory, messages,
-    metrics, models, overview, page, page_settings, polling, records, rooms, tokens, tools, uploads, usage, voice,
+    metrics, models, overview, page, page_settings, polling, records, reminders, rooms, tokens, tools, uploads, usage, voice,
 };
 use crate::ports::backend::Detail;
 use crate::ports::backend::keeping::BackedUp;
@@ -155,6 +155,14 @@ pub(super) fn api() -> Api {
         .get("/api/rooms/{room}/notes", memory::notes, "Return the notes of a room", &[200], &[404])
         .patch("/api/rooms/{room}/notes/{seq}", memory::correct, "Correct a note", &[204], &[404])
         .delete("/api/rooms/{room}/notes/{seq}", memory::erase, "Erase a note", &[204], &[404])
+        .get("/api/rooms/{room}/reminders", reminders::list, "Return the open reminders of a room", &[200], &[404])
+        .for_guests()
+        .post("/api/rooms/{room}/reminders", reminders::set, "Set a reminder for a person", &[201], &[404, 409])
+        .for_guests()
+        .delete("/api/rooms/{room}/reminders/{id}", reminders::cancel, "Cancel a reminder", &[204], &[404])
+        .for_guests()
+        .put("/api/rooms/{room}/time-zone", reminders::set_zone, "Set the time zone of a person", &[204], &[404, 409])
+        .for_guests()
         .get("/api/notes", memory::about, "Return the notes by and about a person", &[200], &[404])
         .put("/api/notes", memory::switch, "Turn notes on or off, for a guild or for a person", &[204], &[404])
         .get("/api/rooms/{room}/state", rooms::state, "Return what is going on in a room", &[200], &[404])

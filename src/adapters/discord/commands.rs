@@ -31,6 +31,7 @@ mod recall;
 mod recent;
 pub(super) mod registered;
 mod registering;
+mod reminders;
 mod roles;
 mod saying;
 mod setup;
@@ -262,7 +263,8 @@ impl CommandHandler {
     async fn handle(self: Arc<Self>, interaction: Interaction, since: Instant, _slot: Slot<GuildId>) {
         let label = interaction.label();
         let Interaction { handle, person, here, action } = interaction;
-        let replaces = matches!(action, Action::Command(Command::SetUp(SetupRequest::Step { .. })));
+        let replaces =
+            matches!(action, Action::Command(Command::SetUp(SetupRequest::Step { .. }) | Command::Reminders { cancel: Some(_) }));
         let pending = Pending { handle: &handle, since, label, replaces };
         let outcome = match action {
             Action::Command(Command::Say { companion, text }) => {
@@ -371,9 +373,11 @@ impl CommandHandler {
             Command::ForgetMe { sure } => return self.forget(sure, here, person).await,
             Command::Companion { companion } => return self.profiles(companion.as_deref(), here, language).await,
             Command::Own(request) => return self.own(request, here, person, language).await,
+            Command::Reminders { cancel } => return self.reminders(cancel, here, person, language).await,
             Command::SetUp(request) => return self.set_up(request, here, person, language).await,
             Command::Clear { sure } => return self.clear(sure, here, person).await,
             Command::Stop { companion } => self.stop(companion.as_deref(), here).await,
+            Command::DecideCall { call, confirm } => self.decide_call(call, confirm, here, caller).await,
             Command::Next { companion } => self.next(companion.as_deref(), here, caller).await,
             Command::Again { message } => self.again(message, here, caller).await,
             Command::PauseForMe { is_own: true } => self.ignore(true, here, person).await,
@@ -391,6 +395,7 @@ impl CommandHandler {
             Command::Recall { words } => self.recall(&words, here).await,
             Command::Roles(wanted) => self.roles(wanted, here, person).await,
             Command::Memory(wanted) => self.memory(wanted, here, person).await,
+            Command::TimeZone { zone } => self.time_zone(zone.as_deref(), here, person).await,
             Command::IgnoreMe { on } => self.ignore(on, here, person).await,
             Command::VoiceJoin { to } => self.voice_join(to, here, person).await,
             Command::VoiceLeave => self.voice_leave(here, person).await,

@@ -90,9 +90,9 @@ impl LanguageModel for Rehearsal {
         let (text, secs) = match &context.purpose {
             &Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, &mut dice), DECISION_SECS),
             Purpose::Votes { of } => (votes(self.seed, request, of), DECISION_SECS),
-            &Purpose::Statement { tries, .. } => {
+            &Purpose::Statement { tries, trigger, .. } => {
                 let remembered = memory::remembered(request, context, &situation).filter(|_| tries == 0);
-                let known = tools::told(request).or(remembered);
+                let known = tools::told(request).or_else(|| tools::reminded(trigger, context)).or(remembered);
                 (known.unwrap_or_else(|| phrases::statement(&situation, tries, &mut dice)), STATEMENT_SECS)
             }
             Purpose::Summary | Purpose::Brief | Purpose::Caption => (summary(&request.user()), DECISION_SECS),

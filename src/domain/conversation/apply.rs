@@ -45,6 +45,7 @@ impl Conversation {
                 self.forget_named(unnamed);
                 self.filtered.forget(messages);
                 self.noting.change(messages);
+                self.reminders.delete(messages);
                 self.calls.spoil(messages);
                 self.apply_deleted(messages, *again, *continues, notes);
             }
@@ -88,6 +89,8 @@ impl Conversation {
                 }
             }
             Event::CaughtUp { .. } | Event::Disclosed(_) | Event::Reacted { .. } => {}
+            Event::RemindersCancelled { reminders, .. } => reminders.iter().for_each(|number| self.reminders.remove(*number)),
+            Event::ReminderSet(reminder) => self.reminders.set(reminder),
             Event::VoiceJoined { from } => self.voice.call.join(seq, from),
             Event::VoiceLeft { from } => self.voice.call.leave(from),
             Event::Segment(segment) => self.voice.call.keep(seq, segment),
@@ -499,6 +502,7 @@ fn leaves_statements_alone(event: &Event) -> bool {
         | Event::Chosen { .. }
         | Event::Disclosed(_)
         | Event::Reacted { .. }
+        | Event::RemindersCancelled { .. }
         | Event::VoiceJoined { .. }
         | Event::VoiceLeft { .. }
         | Event::Segment(_) => true,

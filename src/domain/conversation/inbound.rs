@@ -20,6 +20,7 @@ impl Conversation {
 
     /// Applies a message. A statement may fulfil an owed reply.
     pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
+        self.reminders.apply_said(entry.seq, &entry.message);
         if entry.message.background {
             self.replaceable = None;
             drop(self.push_declined(entry, world));
@@ -242,6 +243,7 @@ impl Conversation {
         let snapshot = floor.iter().flat_map(|floor| &floor.messages).filter_map(|seq| self.window.get(*seq));
         let answers = Audience::of_answer(snapshot);
         self.replaceable = floor.as_deref().map(|floor| Replaceable::new(seq, floor));
+        floor.iter().for_each(|floor| self.reminders.acknowledge(&floor.messages));
         if let Some(floor) = &floor {
             self.calls.post(floor, seq, self.position.clock);
         }

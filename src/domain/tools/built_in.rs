@@ -15,6 +15,7 @@ named! {
         Choose = "choose",
         Time = "time",
         Recall = "recall",
+        Remind = "remind",
     }
 }
 
@@ -33,6 +34,7 @@ impl BuiltIn {
     pub const fn effect(self) -> Effect {
         match self {
             Self::Roll | Self::Choose | Self::Time | Self::Recall => Effect::ReadOnly,
+            Self::Remind => Effect::Journal,
         }
     }
 
@@ -48,12 +50,17 @@ impl BuiltIn {
             Self::Choose => "Picks one of several things at random, when somebody asks for a random choice.",
             Self::Time => "Tells the date and time in a place, when somebody asks for it.",
             Self::Recall => "Finds older messages of this room by words, when somebody asks what was said earlier.",
+            Self::Remind => {
+                "Sets, lists or cancels reminders of the person who asks, in this room. Call it when somebody asks to be reminded, and never \
+                 promise a reminder without it."
+            }
         }
     }
 
     /// The JSON schema of the arguments.
     pub fn parameters(self) -> Value {
         let (name, property) = match self {
+            Self::Remind => return reminders_parameters(),
             Self::Roll => ("dice", json!({ "type": "string", "description": "dice such as 2d6, d20+3 or 4d8-1" })),
             Self::Choose => ("options", json!({ "type": "array", "items": { "type": "string" }, "minItems": 2 })),
             Self::Time => ("zone", json!({ "type": "string", "description": "a time zone such as Asia/Tokyo" })),
@@ -61,6 +68,21 @@ impl BuiltIn {
         };
         json!({ "type": "object", "properties": { name: property }, "required": [name], "additionalProperties": false })
     }
+}
+
+fn reminders_parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "action": { "type": "string", "enum": ["set", "list", "cancel"] },
+            "text": { "type": "string", "description": "set: what the person wants to be reminded of" },
+            "in_minutes": { "type": "number", "description": "set: in how many minutes; either this or at" },
+            "at": { "type": "string", "description": "set: when, as 2027-03-28T14:30 or 14:30 in the person's time zone, or with an offset" },
+            "number": { "type": "integer", "description": "cancel: the number of the reminder" },
+        },
+        "required": ["action"],
+        "additionalProperties": false,
+    })
 }
 
 /// A text argument of a call. Small models also send numbers.

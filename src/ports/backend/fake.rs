@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
+use jiff::tz::TimeZone;
 use parking_lot::{Mutex, MutexGuard};
 use secrecy::SecretString;
 use serde_json::{Map, json};
 use tokio::sync::{Notify, broadcast, mpsc, watch};
 
-use crate::backend::Refused;
 use crate::backend::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, WaitingFor, Why, WhyAt, WhyQuery};
 use crate::backend::guest_service::{Amount, GuestService, InvitationView, NewInvitation, Preview, PreviewedRoom, Visit};
 use crate::backend::keeping::{
@@ -31,6 +31,7 @@ use crate::backend::messages::{
     HistoryQuery, ImportedMessage, MessageFile, PromptText, RunBy, SearchQuery, Words,
 };
 use crate::backend::record_service::RecordService;
+use crate::backend::reminder_service::{NewReminder, ReminderService, ReminderSet, ReminderView};
 use crate::backend::room::{
     CompanionPatch, CompanionView, Companions, Deletion, Invited, NewRoom, Override, Room, RoomCompanion, RoomId, RoomPatch,
     RoomPlan, Rooms, VoiceNotes,
@@ -42,6 +43,7 @@ use crate::backend::usage::{
     Calls, Cap, Caps, Costs, GuildReceptions, GuildUsage, PeopleTold, ReceptionBy, ReceptionQuery, Receptions, Safety,
     SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used,
 };
+use crate::backend::{Detail, Refused};
 use crate::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
 use crate::companion_setup::Revision;
 use crate::domain::closing::Stage;
@@ -50,8 +52,10 @@ use crate::domain::id::{CompanionId, GuildId, PersonId, Seq, Ticket};
 use crate::domain::lore::Shelved;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
+use crate::domain::policy::zone::Zone;
 use crate::domain::price::{Price, UnitPrice};
 use crate::domain::reception::Reception;
+use crate::domain::reminders::Reading;
 use crate::domain::room_words::RoomWords;
 use crate::domain::service::Service;
 use crate::domain::token_usage::TokenUsage;
@@ -113,6 +117,9 @@ pub struct Probe {
     pub notes_on: BTreeMap<String, bool>,
     /// Whether notes are used in other rooms.
     pub notes_across_rooms: bool,
+    pub reminders: Vec<ReminderView>,
+    /// The time zones that people chose, by person.
+    pub time_zones: BTreeMap<String, Arc<str>>,
     /// The sender that the next copy of the store for a process keeps.
     pub copy: Option<mpsc::Sender<()>>,
 }
@@ -834,6 +841,59 @@ impl MemoryService for FakeBackend {
 }
 
 #[async_trait]
+impl ReminderService for FakeBackend {
+    async fn reminders(&self, id: &RoomId, person: Option<&PersonId>) -> Result<Vec<ReminderView>, Refused> {
+        self.with_room(id, |_| Ok(()))?;
+        let mut reminders = self.probe().reminders.clone();
+        reminders.retain(|reminder| person.is_none_or(|person| *reminder.from == *person.as_str()));
+        Ok(reminders)
+    }
+
+    async fn remind(&self, id: &RoomId, new: NewReminder) -> Result<ReminderSet, Refused> {
+        self.with_room(id, |_| Ok(()))?;
+        let due = NOON + Duration::from_secs_f64(new.in_minutes.unwrap_or(60.0) * 60.0);
+        let mut probe = self.probe();
+        let id = probe.reminders.last().map_or(1, |newest| newest.id + 1);
+        let local = due.zoned(&TimeZone::UTC).strftime("%Y-%m-%d %H:%M").to_string().into();
+        // A person is named by the id, as on the console.
+        let NewReminder { of, text, companion, .. } = new;
+        let reminder = ReminderView { id, from: of.id, text, due: due.into(), local, companion };
+        probe.reminders.push(reminder.clone());
+        Ok(ReminderSet { reminder, reading: Reading::Plain })
+    }
+
+    async fn cancel_reminder(&self, id: &RoomId, number: u64, by: Option<&PersonId>) -> Result<(), Refused> {
+        if !self.reminders(id, by).await?.iter().any(|reminder| reminder.id == number) {
+            return Err(Refused::not_found(Detail::of("refusals.no_reminder", json!({ "number": number }))));
+        }
+        self.probe().reminders.retain(|reminder| reminder.id != number);
+        Ok(())
+    }
+
+    async fn erase_reminders(&self, _: &GuildId, _: Option<&RoomId>, person: &PersonId) -> Result<u64, Refused> {
+        let mut probe = self.probe();
+        let before = probe.reminders.len();
+        probe.reminders.retain(|reminder| *reminder.from != *person.as_str());
+        Ok((before - probe.reminders.len()) as u64)
+    }
+
+    async fn time_zone(&self, _: &GuildId, person: &PersonId) -> Result<Arc<str>, Refused> {
+        self.check().await?;
+        Ok(self.probe().time_zones.get(person.as_str()).cloned().unwrap_or_else(|| "UTC".into()))
+    }
+
+    async fn set_time_zone(&self, _: &GuildId, person: &PersonId, zone: Option<&str>) -> Result<(), Refused> {
+        self.check().await?;
+        match zone.map(|zone| Zone::parse(zone).map(|_| Arc::from(zone))) {
+            Some(None) => return Err(Refused::Invalid { field: "zone".into(), detail: Detail::key("refusals.no_time_zone") }),
+            Some(Some(zone)) => drop(self.probe().time_zones.insert(person.to_string(), zone)),
+            None => drop(self.probe().time_zones.remove(person.as_str())),
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
 impl LoreService for FakeBackend {
     async fn books(&self) -> Result<Books, Refused> {
         self.check().await?;
@@ -1072,13 +1132,13 @@ impl MaintenanceService for FakeBackend {
     }
 
     async fn forgettable(&self, _: &Forget) -> Result<Forgotten, Refused> {
-        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, notes: 0, in_file_until: None })
+        Ok(Forgotten { messages: 2, decisions: 1, ..Forgotten::default() })
     }
 
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {
         self.check().await?;
         self.probe().forgotten.push(forget);
-        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, notes: 0, in_file_until: Some(NOON.into()) })
+        Ok(Forgotten { messages: 2, decisions: 1, in_file_until: Some(NOON.into()), ..Forgotten::default() })
     }
 
     async fn readiness(&self) -> Readiness {

@@ -151,6 +151,9 @@ pub struct Forgotten {
     /// The number of notes that were made from the messages, or are about the person.
     #[serde(skip_serializing_if = "is_none")]
     pub notes: u64,
+    /// The number of open reminders of the person.
+    #[serde(skip_serializing_if = "is_none")]
+    pub reminders: u64,
     /// The latest time at which the text can still be read in the store's file. None: until an operator compacts the store.
     pub in_file_until: Option<Stamp>,
 }

@@ -42,6 +42,7 @@ pub struct FakePlatform {
     is_unpostable: Mutex<bool>,
     public: Mutex<BTreeSet<ChannelId>>,
     acknowledged: Mutex<Vec<String>>,
+    announced: Mutex<Vec<(String, String)>>,
     newest: Mutex<usize>,
 }
 
@@ -104,6 +105,11 @@ impl FakePlatform {
     /// The messages whose stop was acknowledged.
     pub fn acknowledged(&self) -> Vec<String> {
         lock(&self.acknowledged).clone()
+    }
+
+    /// The messages of the server itself, in order.
+    pub fn announced(&self) -> Vec<String> {
+        lock(&self.announced).iter().map(|(_, text)| text.clone()).collect()
     }
 
     /// The number of typing indicators that were shown.
@@ -177,6 +183,18 @@ impl ChatPlatform for FakePlatform {
 
     async fn acknowledge_stop(&self, _: &ChannelId, message: &str) {
         lock(&self.acknowledged).push(message.to_owned());
+    }
+
+    async fn announce(&self, _: &ChannelId, text: &str, nonce: &str) -> Result<(), NotSent> {
+        tokio::time::sleep(TAKES).await;
+        if let Some(Fate::Fails(why)) = lock(&self.fates).pop_front() {
+            return Err(why);
+        }
+        let mut announced = lock(&self.announced);
+        if announced.iter().all(|(known, _)| known != nonce) {
+            announced.push((nonce.to_owned(), text.to_owned()));
+        }
+        Ok(())
     }
 
     async fn change(&self, _: &GuildId, _: &ChannelId, id: &str, text: Option<&str>) -> Result<(), NotSent> {

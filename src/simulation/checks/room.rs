@@ -236,7 +236,9 @@ impl<'a> Record<'a> {
             | Event::JitterDrawn { .. }
             | Event::Filtered(_)
             | Event::Noted(_)
-            | Event::NotesTaken(_) => {}
+            | Event::NotesTaken(_)
+            | Event::ReminderSet(_)
+            | Event::RemindersCancelled { .. } => {}
             Event::ToolCalled(_) | Event::ToolConfirmed(_) | Event::ToolAnswered(_) => {
                 self.violate(format_args!("no model calls tools: {recorded:?}"));
             }

@@ -79,7 +79,7 @@ pub(super) const ERRORS: &[&str] = &[
     "other",
 ];
 /// The built-in tools, and all others.
-pub(super) const TOOLS: &[&str] = &["roll", "choose", "time", "recall", "external"];
+pub(super) const TOOLS: &[&str] = &["roll", "choose", "time", "recall", "remind", "external"];
 pub(super) const CALL_OUTCOMES: &[&str] = names!(CallOutcome::ALL);
 pub(super) const OCCASIONS: &[&str] = names!(Occasion::ALL);
 /// What may become of a note; see `Dropped` in `domain/memory.rs`.
@@ -97,6 +97,7 @@ pub(super) const NOTES: &[&str] = &[
     "known",
     "too_many",
 ];
+pub(super) const REMINDERS: &[&str] = &["set", "due", "posted", "cancelled", "erased"];
 pub(super) const TRIMMED: &[&str] = names!(Trimmed::ALL);
 pub(super) const RECEPTIONS: &[&str] = names!(Reception::ALL);
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
@@ -124,6 +125,8 @@ pub(super) const COMMANDS: &[&str] = &[
     "why",
     "recall",
     "memory",
+    "reminders",
+    "timezone",
     "companion",
     "setup",
     "roles",
@@ -134,6 +137,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "clear",
     "why_of",
     "forget_message",
+    "call",
     "forget_me",
     "ignore_me",
     "pause_for_me",

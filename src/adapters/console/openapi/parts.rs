@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::super::Shared;
 use super::super::body::{
     BookPath, CallPath, CompanionPath, EntryPath, FileBody, FilePath, InvitationPath, Json, JsonWithFiles, JsonWithUploads,
-    MemberPath, MessagePath, PicturePath, QueryParams, RoomPath,
+    MemberPath, MessagePath, PicturePath, QueryParams, ReminderPath, RoomPath,
 };
 use super::super::guard::Caller;
 use super::super::language::Preferred;
@@ -181,6 +181,7 @@ macro_rules! in_path {
 in_path! {
     RoomPath: "room" RoomId;
     MessagePath: "room" RoomId, "seq" Seq;
+    ReminderPath: "room" RoomId, "id" u64;
     CallPath: "room" RoomId, "call" u64;
     FilePath: "room" RoomId, "seq" Seq, "file" u64;
     MemberPath: "room" RoomId, "companion" PlainId;

@@ -124,6 +124,10 @@ export function expect(room, limit) {
 }
 // The messages that have these words, the best first.
 export const searchRoom = (room, q) => call('GET', roomPath(room, `/search${query({ q, limit: 100 })}`));
+// The reminders of a room, and the time zone of a person.
+export const reminders = (room, from) => call('GET', roomPath(room, `/reminders${query({ from })}`));
+export const cancelReminder = (room, id) => call('DELETE', roomPath(room, `/reminders/${id}`));
+export const setTimeZone = (room, from, zone) => call('PUT', roomPath(room, '/time-zone'), { from, zone });
 // What companions remember: notes of a room, and by and about a person.
 export const notes = room => call('GET', roomPath(room, '/notes'));
 export const notesAbout = (guild, person) => call('GET', `/api/notes${query({ guild, person })}`);

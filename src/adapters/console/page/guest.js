@@ -239,6 +239,10 @@ more.addEventListener('click', () => {
   menu.querySelector('select').focus();
 });
 pressedBeside([menu, more], closeMenu);
+byId('reminders').addEventListener('click', () => {
+  closeMenu();
+  api.loaded(import('./reminders.js')).then(({ showReminders }) => showReminders(current.room, me())).catch(showProblem);
+});
 byId('leave').addEventListener('click', async () => {
   closeMenu();
   const question = [t('guest.leave_question', { count: rooms.length }), voicePanel.isIn() ? t('guest.leave_call') : ''].filter(Boolean);

@@ -43,6 +43,7 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
     item(t('rooms.export'), about('showExport'), t('rooms.export_about')),
     item(t('rooms.lore'), () => api.loaded(import('./lore.js')).then(({ showLore }) => showLore(shown)).catch(showProblem), t('rooms.lore_about')),
     item(t('remembered.button'), () => api.loaded(import('./memory.js')).then(({ showMemory }) => showMemory(shown, me())).catch(showProblem)),
+    item(t('rooms.reminders'), () => api.loaded(import('./reminders.js')).then(({ showReminders }) => showReminders(shown, me())).catch(showProblem)),
   ];
   const ofServer = shown => [
     shown ? item(t('rooms.usage'), about('showUsage'), t('rooms.usage_about')) : null,

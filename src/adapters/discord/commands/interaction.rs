@@ -21,8 +21,9 @@ use self::payload::{GivenOption, Payload};
 use super::memory::MemoryOptions;
 use super::menus::{self, OwnRequest, RoleList, RoleOptions, SetupRequest};
 use super::registered::{self as name, CHANNEL_TYPES, Level};
+use super::reminders;
 use crate::domain::id::GuildId;
-use crate::outgoing::HELP_FOR;
+use crate::outgoing::{CONFIRM_CALL, DECLINE_CALL, HELP_FOR};
 use crate::permissions::{self, Need, Place};
 use crate::ports::inbound_events::ChannelRef;
 use crate::snowflake::Snowflake;
@@ -114,6 +115,14 @@ pub(super) enum Command {
         words: String,
     },
     Memory(MemoryOptions),
+    /// Lists the user's reminders, after the one with this number was cancelled.
+    Reminders {
+        cancel: Option<u64>,
+    },
+    /// Shows the user's time zone, or sets it.
+    TimeZone {
+        zone: Option<String>,
+    },
     Companion {
         companion: Option<String>,
     },
@@ -170,6 +179,11 @@ pub(super) enum Command {
     },
     About,
     Help,
+    /// Confirms or declines the call of a tool with this number.
+    DecideCall {
+        call: u64,
+        confirm: bool,
+    },
 }
 
 /// A companion's name that a user is typing.
@@ -234,6 +248,8 @@ impl Command {
             Self::Why { .. } => name::WHY,
             Self::Recall { .. } => name::RECALL,
             Self::Memory(_) => name::MEMORY,
+            Self::Reminders { .. } => name::REMINDERS,
+            Self::TimeZone { .. } => name::TIME_ZONE,
             Self::Companion { .. } => name::PROFILE,
             Self::SetUp(_) => name::SETUP,
             Self::Roles(_) => name::ROLES,
@@ -255,6 +271,7 @@ impl Command {
             Self::Say { .. } => name::SAY,
             Self::About => name::ABOUT,
             Self::Help => name::HELP,
+            Self::DecideCall { .. } => "call",
         }
     }
 }
@@ -412,6 +429,11 @@ impl Payload {
             if let Some(person) = data.custom_id.strip_prefix(HELP_FOR) {
                 return Some(Action::Help { person: Snowflake::of_person(person)? });
             }
+            for (prefix, confirm) in [(CONFIRM_CALL, true), (DECLINE_CALL, false)] {
+                if let Some(call) = data.custom_id.strip_prefix(prefix) {
+                    return Some(Action::Command(Command::DecideCall { call: call.parse().ok()?, confirm }));
+                }
+            }
             // A question that is too old is asked again.
             let is_fresh = |question: &str| {
                 question.parse().is_ok_and(|question: Snowflake| self.id.time().since(question.time()) < CONFIRMED_WITHIN)
@@ -421,6 +443,9 @@ impl Payload {
             }
             if let Some(question) = data.custom_id.strip_prefix(name::SURE_CLEAR) {
                 return Some(Action::Command(Command::Clear { sure: is_fresh(question) }));
+            }
+            if let Some(number) = data.custom_id.strip_prefix(reminders::CANCEL) {
+                return Some(Action::Command(Command::Reminders { cancel: Some(number.parse().ok()?) }));
             }
             if let Some(request) = menus::read(&data.custom_id, data.values.as_deref().unwrap_or_default(), self.id.time()) {
                 return Some(Action::Command(Command::SetUp(request)));
@@ -584,6 +609,8 @@ fn parse_command(
             server: options.on_or_off(name::SERVER)?,
             across: options.on_or_off(name::ACROSS)?,
         }),
+        name::REMINDERS => Command::Reminders { cancel: None },
+        name::TIME_ZONE => Command::TimeZone { zone: options.text(name::ZONE).filter(|zone| !zone.is_empty()) },
         name::PROFILE => Command::Companion { companion },
         name::SETUP => Command::SetUp(SetupRequest::Begin),
         name::ROLES => Command::Roles(RoleOptions {

@@ -124,6 +124,9 @@ impl CommandHandler {
 
     pub(super) async fn ignore(&self, on: bool, here: &ChannelContext, person: Snowflake) -> Result<Text, Answer> {
         let changed = self.opt_outs.ignore(&here.guild_id(), &person.person(), on).await?;
+        if on {
+            self.backend.reminders.erase_reminders(&here.guild_id(), None, &person.person()).await?;
+        }
         if changed {
             tracing::info!(guild = %here.guild_id(), ignored = on, "a person changed whether companions listen to them");
         }

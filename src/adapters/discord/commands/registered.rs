@@ -24,6 +24,9 @@ pub(super) const PAUSE: &str = "pause";
 pub(super) const WHY: &str = "why";
 pub(super) const RECALL: &str = "recall";
 pub(super) const MEMORY: &str = "memory";
+pub(super) const REMINDERS: &str = "reminders";
+pub(super) const TIME_ZONE: &str = "timezone";
+pub(super) const ZONE: &str = "zone";
 pub(super) const FORGET: &str = "forget";
 pub(super) const IGNORE: &str = "ignore";
 pub(super) const EXPORT_ME: &str = "export-me";
@@ -71,7 +74,7 @@ pub(super) const NOTES: &str = "notes";
 pub(super) const SERVER: &str = "server";
 pub(super) const ACROSS: &str = "across";
 /// All subcommands and groups of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 23] = [
+pub(super) const SUBCOMMANDS: [&str; 25] = [
     STATUS,
     JOIN,
     LEAVE,
@@ -95,11 +98,15 @@ pub(super) const SUBCOMMANDS: [&str; 23] = [
     OWN,
     AGAIN,
     NEXT,
+    REMINDERS,
+    TIME_ZONE,
 ];
 /// The length limit of `/tertulia say`. The text and both names must fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
 /// The length limit of a note.
 const LONGEST_NOTE: u16 = 240;
+/// The length limit of the name of a time zone.
+const LONGEST_ZONE: u16 = 64;
 /// The length limit of a search.
 const LONGEST_SEARCHED: u16 = 200;
 
@@ -339,6 +346,15 @@ pub(super) fn command() -> Value {
             ),
             subcommand(AGAIN, "Have the newest answer here replaced by another one", Vec::new()),
             subcommand(NEXT, "Let a companion speak next, or all of them once", vec![only("Only this companion")]),
+            subcommand(REMINDERS, "Your reminders in this channel, to cancel them; only you see it", Vec::new()),
+            subcommand(
+                TIME_ZONE,
+                "The time zone in which your times are read; only you see it",
+                vec![CommandOption {
+                    max_length: Some(LONGEST_ZONE),
+                    ..option(CommandOptionType::String, ZONE, "Its name, such as Europe/Berlin; default: that of the server")
+                }],
+            ),
         ],
     )
 }

@@ -70,6 +70,7 @@ pub(super) fn help() -> Text {
         say!("`/tertulia again` – another answer in the place of the newest one"),
         say!("`/tertulia recall` – find what was said here"),
         say!("`/tertulia memory` – what they noted about you: see, correct and erase it"),
+        say!("`/tertulia reminders` – your reminders here"),
         say!(
             "`/tertulia ignore me` – they stop listening to you, until you switch it off; also *Apps > Pause for me* in the menu of your name"
         ),

@@ -38,6 +38,8 @@ fn table() -> Vec<(Needs, &'static str, Value)> {
         of(Nothing, plain("memory")),
         (Server, "memory", sub("memory", json!([text("server", "on")]))),
         (Server, "memory", sub("memory", json!([text("across", "off")]))),
+        of(Nothing, plain("reminders")),
+        (Nothing, "timezone", sub("timezone", json!([text("zone", "UTC")]))),
         (Nothing, "forget", me("forget", json!([]))),
         (Nothing, "ignore", me("ignore", json!([text("switch", "off")]))),
         of(Nothing, plain("export-me")),

@@ -61,6 +61,9 @@ fn every_command_is_read_with_its_options() {
             own("remove", json!([text("companion", "luna")])),
             Command::Own(OwnRequest::Remove { companion: "luna".to_owned(), sure: false }),
         ),
+        (sub("reminders", json!([])), Command::Reminders { cancel: None }),
+        (sub("timezone", json!([])), Command::TimeZone { zone: None }),
+        (sub("timezone", json!([text("zone", " Europe/Berlin ")])), Command::TimeZone { zone: some("Europe/Berlin") }),
         (sub("about", json!([])), Command::About),
         (sub("help", json!([])), Command::Help),
     ] {
