@@ -256,7 +256,7 @@ impl Actor for Channel {
             ChannelMessage::ConfirmCall { call, by, is_confirmed, reply } => state.confirm_call(call, by, is_confirmed, reply),
             ChannelMessage::ReplyEnded { ticket, text, written, asked, outcome } => {
                 state.note_filter(&asked, &outcome);
-                state.reply_ended(ticket, text, written, &asked.newest(), &outcome);
+                state.reply_ended(ticket, text, *written, &asked.newest(), &outcome);
             }
             ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),

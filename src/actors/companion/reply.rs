@@ -239,7 +239,7 @@ impl Actor for Reply {
             reply.context.sent_prompts.keep(&reply.channel_key, reply.ticket, &request.newest(), now);
         }
         let (text, written) = in_place(text, reply).await;
-        let outcome = Box::new(outcome);
+        let (outcome, written) = (Box::new(outcome), Box::new(written));
         let ended = ChannelMessage::ReplyEnded { ticket: reply.ticket, text, written, asked: request, outcome };
         reply.channel.cast(ended)?;
         myself.stop(None);

@@ -80,7 +80,7 @@ pub enum ChannelMessage {
         ticket: Ticket,
         text: Result<Arc<str>, Failure>,
         /// Which statement's place it takes.
-        written: Written,
+        written: Box<Written>,
         asked: Arc<LazyRequest>,
         outcome: Box<Outcome>,
     },
