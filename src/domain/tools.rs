@@ -23,6 +23,8 @@ pub const CONFIRMED_WITHIN: Duration = Duration::from_secs(120);
 pub const CONFIRMED_CALL: &str = "tool";
 /// The longest arguments of a call, in bytes.
 pub const MOST_ARGUMENTS: usize = 8 * 1024;
+/// The longest arguments of a call that can be confirmed, in bytes. Whoever confirms it is shown all of them.
+pub const MOST_PROPOSED: usize = 1_500;
 /// The longest answer of a tool that is kept, in bytes.
 pub const MOST_ANSWER: usize = 8 * 1024;
 

@@ -18,7 +18,7 @@ use super::backend::room::{is_of_console, platform_in};
 use crate::domain::attachment::Attachment;
 #[cfg(doc)]
 use crate::domain::attachment::MOST_BYTES;
-use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket};
 use crate::settings::safety::Safety;
 use crate::texts::{self, Language};
 
@@ -167,6 +167,14 @@ pub trait ChatPlatform: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Offers buttons with which people confirm or decline the call of a tool (docs/design/tools.md X-15). Repeated calls offer them only once.
+    ///
+    /// # Errors
+    /// Returns an error if the offer could not be sent; see [`NotSent`].
+    async fn offer_call(&self, _: &CallOffer<'_>) -> Result<(), NotSent> {
+        Ok(())
+    }
+
     /// Posts a message of the server itself in a channel. Texts with the same nonce are posted only once.
     ///
     /// # Errors
@@ -216,6 +224,18 @@ pub async fn insist<'a>(send: impl Fn() -> BoxFuture<'a, Result<(), NotSent>>) -
         sleep(after.unwrap_or_default().max(PAUSE * tried)).await;
         tried += 1;
     }
+}
+
+/// The call of a tool that somebody must confirm.
+#[derive(Clone, Copy, Debug)]
+pub struct CallOffer<'a> {
+    pub channel: &'a ChannelId,
+    pub call: Ticket,
+    /// What would be done, with the exact arguments.
+    pub text: &'a str,
+    /// The labels of the buttons.
+    pub confirm: &'a str,
+    pub decline: &'a str,
 }
 
 /// Help for a person who may be at risk.

@@ -83,3 +83,33 @@ fn check_ids<'a>(key: &str, ids: impl Iterator<Item = &'a Arc<str>>, words: &[&s
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::Settings;
+
+    #[test]
+    fn what_is_wrong_with_rights_is_said_with_its_place() {
+        let cases = [
+            (json!({ "calls_per_reply": 11 }), "tools.calls_per_reply"),
+            (json!({ "timeout_secs": 0 }), "tools.timeout_secs"),
+            (json!({ "operators": ["ana"] }), "tools.operators[0]"),
+            (json!({ "rights": { "roll": { "allow": "roles" } } }), "tools.rights.roll.roles"),
+            (json!({ "rights": { "roll": { "roles": ["7"] } } }), "tools.rights.roll.roles"),
+            (json!({ "rights": { "roll": { "approvers": ["cause", "ben"] } } }), "tools.rights.roll.approvers[1]"),
+            (json!({ "rights": { "roll": { "allow": "all" } } }), "tools.rights.roll.allow"),
+            (json!({ "rights": { "roll": { "allows": "nobody" } } }), "tools.rights.roll.allows"),
+        ];
+        for (tools, place) in cases {
+            let wrong = Settings::overlay(json!({ "tools": tools })).unwrap_err();
+
+            assert!(format!("{wrong:?}").contains(place), "{wrong:?} is about {place}");
+        }
+        let right = json!({ "allow": "roles", "roles": ["7"], "approvers": ["cause", "9"], "confirm": "always" });
+        assert!(
+            Settings::overlay(json!({ "tools": { "operators": ["81384788765712384"], "rights": { "a__b": right } } })).is_ok()
+        );
+    }
+}

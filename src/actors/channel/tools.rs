@@ -8,6 +8,7 @@ use ractor::RpcReplyPort;
 use tokio::sync::oneshot;
 
 use super::State;
+use super::channel_context::ChannelContext;
 use crate::actors::companion::tools;
 use crate::actors::messages::channel::{CallsEnd, ChannelMessage};
 use crate::actors::messages::models::Outcome;
@@ -15,11 +16,14 @@ use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::writer::{Accept, Refused, Request as WriterRequest, WriteError};
 use crate::actors::recall::Stretch;
 use crate::domain::conversation::{Conversation, EVENT_ID, Input, KnownCall, Output, WantedCalls};
-use crate::domain::event::Event;
+use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
 use crate::domain::message::{Address, Author, Message, Role};
-use crate::domain::tools::{CONFIRMED_CALL, CallAnswer, CallOutcome};
+use crate::domain::text::escaped;
+use crate::domain::tools::{CONFIRMED_CALL, CallAnswer, CallOutcome, StatementCall};
+use crate::ports::chat_platform::{CallOffer, insist};
 use crate::ports::language_model::Request;
+use crate::texts::Language;
 
 /// The replies that wait for the ends of their calls.
 #[derive(Default)]
@@ -120,6 +124,31 @@ impl State {
                 Err(refused) => Some(ChannelMessage::NotHandedOver(WriteError::Unavailable(refused.to_string().into()))),
             }),
         }));
+    }
+}
+
+/// Offers buttons on the platform below a statement that proposes calls. The page has cards of its own.
+pub(super) fn offer_buttons(recorded: &Recorded, conversation: &Conversation, channel: &ChannelContext) {
+    let (Event::Said { message, .. }, Some(platform)) = (&recorded.event, channel.platform()) else { return };
+    let is_proposed = |call: &&StatementCall| call.outcome.is_none() && call.until.is_some();
+    for known in message.calls.iter().filter(is_proposed).filter_map(|proposed| conversation.call(proposed.call)) {
+        let (called, channel, platform) = (known.called.clone(), channel.clone(), platform.clone());
+        let companion = message.from.name.clone();
+        tokio::spawn(async move {
+            let spoken = channel.context.memberships.language(&channel.key.channel);
+            let language = spoken.unwrap_or_else(|| channel.context.in_force().speech.language.clone());
+            let language = Language::of_code(&language).unwrap_or_default();
+            let question = language.say("calls.open", &[("companion", &companion), ("tool", &called.tool)]);
+            // Nothing in the arguments can end the block of code.
+            let arguments = escaped(&called.arguments, |_| false).replace('`', "\\u0060");
+            let text = format!("{question}\n```json\n{arguments}\n```");
+            let (confirm, decline) = (language.say("calls.confirm", &[]), language.say("calls.decline", &[]));
+            let (channel_id, call) = (&channel.key.channel, called.call);
+            let offer = CallOffer { channel: channel_id, call, text: &text, confirm: &confirm, decline: &decline };
+            if let Err(error) = insist(|| platform.offer_call(&offer)).await {
+                tracing::warn!(channel = %channel.shown(), %call, %error, "the buttons that confirm the call of a tool could not be posted");
+            }
+        });
     }
 }
 

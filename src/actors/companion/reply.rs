@@ -199,7 +199,10 @@ impl Actor for Reply {
                 }
             }
             let text = match (reading.map(|reading| reading.words), &outcome.result) {
-                (Some(Err(nothing)), _) if nothing.is_to_repeat() && !is_repeat && writing.has_said_nothing() => {
+                // Calls without an offered tool are no statement, either.
+                (Some(Err(nothing)), _)
+                    if (nothing.is_to_repeat() || !calls.is_empty()) && !is_repeat && writing.has_said_nothing() =>
+                {
                     let (asked, outcome) = (request.clone(), Box::new(outcome));
                     reply.channel.cast(ChannelMessage::Repeated { ticket: reply.ticket, asked, outcome })?;
                     (request, is_repeat) = (repeated(request, prompt::REPEAT_WORDS), true);

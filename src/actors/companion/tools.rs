@@ -115,8 +115,10 @@ pub async fn add_to(
     let mut said = said.trim().to_owned();
     for call in &calls.own {
         let id = format!("call_{}", call.called.call.0);
-        let tool_calls =
-            vec![ToolCall { id: id.clone(), name: call.called.tool.to_string(), arguments: call.called.arguments.to_string() }];
+        // Endpoints refuse prompts with arguments that are no JSON.
+        let is_json = serde_json::from_str::<Map<String, Value>>(&call.called.arguments).is_ok();
+        let arguments = if is_json { call.called.arguments.to_string() } else { "{}".to_owned() };
+        let tool_calls = vec![ToolCall { id: id.clone(), name: call.called.tool.to_string(), arguments }];
         let answer = prompt::call_end(call, share / calls.own.len());
         request.sizes.push(("tool", prompt::tokens(&answer)));
         request.messages.push(Turn::text(Role::Assistant { tool_calls }, std::mem::take(&mut said)));

@@ -42,6 +42,7 @@ const FILES: &[(&str, &[u8])] = files![
     "back.js",
     "base.css",
     "calling.js",
+    "calls.js",
     "card-preview.js",
     "clock.js",
     "companion-desk.js",

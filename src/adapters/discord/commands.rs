@@ -374,6 +374,7 @@ impl CommandHandler {
             Command::SetUp(request) => return self.set_up(request, here, person, language).await,
             Command::Clear { sure } => return self.clear(sure, here, person).await,
             Command::Stop { companion } => self.stop(companion.as_deref(), here).await,
+            Command::DecideCall { call, confirm } => self.decide_call(call, confirm, here, caller).await,
             Command::Next { companion } => self.next(companion.as_deref(), here, caller).await,
             Command::Again { message } => self.again(message, here, caller).await,
             Command::PauseForMe { is_own: true } => self.ignore(true, here, person).await,

@@ -28,6 +28,9 @@ const SMALL_PRINT: &str = "-# ";
 const NOTICE: &str = "-# \u{24d8} ";
 /// The prefix of the help button's custom id. The person's id follows.
 pub const HELP_FOR: &str = "help:";
+/// The prefixes of the `custom_id` of the buttons below a call of a tool. The number of the call follows.
+pub const CONFIRM_CALL: &str = "call:yes:";
+pub const DECLINE_CALL: &str = "call:no:";
 /// The words that mention everyone after an `@`.
 const EVERYONE: [&str; 2] = ["everyone", "here"];
 

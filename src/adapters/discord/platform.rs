@@ -20,7 +20,7 @@ use super::cache::{Cache, WebhookTarget};
 use super::clock::Clocks;
 use super::delivery_errors::DeliveryErrors;
 use super::files::Files;
-use super::outgoing::{self, HELP_FOR, render};
+use super::outgoing::{self, CONFIRM_CALL, DECLINE_CALL, HELP_FOR, render};
 use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
 use super::roles::Roles;
@@ -29,10 +29,10 @@ use super::webhooks::Webhooks;
 use super::wire;
 pub use super::wire::Bot;
 use crate::domain::attachment::{Attachment, MOST_BYTES};
-use crate::domain::id::{ChannelId, GuildId};
+use crate::domain::id::{ChannelId, GuildId, PersonId};
 use crate::domain::message::Standing;
 use crate::domain::moment::Moment;
-use crate::ports::chat_platform::{Capabilities, ChatPlatform, Help, NotRead, NotSent, Part};
+use crate::ports::chat_platform::{CallOffer, Capabilities, ChatPlatform, Help, NotRead, NotSent, Part};
 use crate::ports::clock::Clock;
 use crate::ports::lease::Lease;
 use crate::ports::notes::NoteError;
@@ -361,7 +361,21 @@ impl ChatPlatform for Discord {
         }
         let words = if help.tell { "risk.told" } else { "risk.line" };
         let button = (Language::English.say("risk.read", &[]), format!("{HELP_FOR}{}", help.person));
-        self.post_with_button(channel, &Language::English.say(words, &[]), &button, &nonce).await
+        self.post_with_buttons(channel, &Language::English.say(words, &[]), &[button], &nonce).await
+    }
+
+    async fn roles(&self, guild: &GuildId, person: &PersonId) -> Option<BTreeSet<Arc<str>>> {
+        let (guild, person) = (Snowflake::of_guild(guild)?, Snowflake::of_person(person.as_str())?);
+        let member = self.rest.ask::<wire::ServerMember>(Request::member(guild, person)).await.ok()?;
+        Some(member.roles.iter().map(|role| role.to_string().into()).collect())
+    }
+
+    async fn offer_call(&self, offer: &CallOffer<'_>) -> Result<(), NotSent> {
+        let channel = Snowflake::of_channel(offer.channel);
+        let channel = channel.ok_or_else(|| NotSent::Refused(format!("{} is not a channel of Discord", offer.channel)))?;
+        let buttons = [(offer.confirm, CONFIRM_CALL), (offer.decline, DECLINE_CALL)];
+        let buttons = buttons.map(|(label, id)| (label.to_owned(), format!("{id}{}", offer.call)));
+        self.post_with_buttons(channel, offer.text, &buttons, &format!("{channel}/call/{}", offer.call)).await
     }
 
     fn title(&self, channel: &ChannelId) -> Option<String> {

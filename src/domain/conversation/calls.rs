@@ -4,8 +4,8 @@
 use super::super::message::Message;
 use super::super::text::first_bytes;
 use super::super::tools::{
-    CONFIRMED_WITHIN, CallAnswer, CallOutcome, Cause, Effect, MOST_ARGUMENTS, Offered, Refusal, Standing, StatementCall,
-    ToolAnswered, ToolCalled, ToolConfirmed, Who, permission,
+    CONFIRMED_WITHIN, CallAnswer, CallOutcome, Cause, Effect, MOST_ARGUMENTS, MOST_PROPOSED, Offered, Refusal, Standing,
+    StatementCall, ToolAnswered, ToolCalled, ToolConfirmed, Who, permission,
 };
 use super::*;
 
@@ -290,6 +290,10 @@ impl Step<'_, '_> {
                 Some(_) if !is_well_formed => Err(Refusal::BadArguments),
                 Some(offered) if offered.effect != Effect::ReadOnly && is_repeated() => Err(Refusal::Repeated),
                 Some(offered) => permission(offered, &cause, self.state.is_after_outside(owed), standing),
+            };
+            let permitted = match permitted {
+                Ok(true) if arguments.len() > MOST_PROPOSED => Err(Refusal::BadArguments),
+                permitted => permitted,
             };
             let until = permitted.is_ok_and(|is_confirmed| is_confirmed).then(|| self.state.position.clock + CONFIRMED_WITHIN);
             self.record(Event::ToolCalled(Box::new(ToolCalled {

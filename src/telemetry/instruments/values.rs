@@ -134,6 +134,7 @@ pub(super) const COMMANDS: &[&str] = &[
     "clear",
     "why_of",
     "forget_message",
+    "call",
     "forget_me",
     "ignore_me",
     "pause_for_me",

@@ -22,6 +22,7 @@ export function messageEntry(m) {
     eventKind: text(m.kind),
     text: wordsOf(m.text, files),
     files,
+    calls: Array.isArray(m.calls) ? m.calls : [],
     modality: m.modality ?? 'text',
     replyTo: number(m.reply_to),
     quoted: m.quoted && typeof m.quoted === 'object' ? { from: text(m.quoted.from), text: text(m.quoted.text) } : null,

@@ -192,6 +192,12 @@ function attached(room, entry) {
   return box;
 }
 
+function called(room, entry) {
+  const box = el('div', { class: 'attached' });
+  import('./calls.js').then(({ drawCalls }) => drawCalls(box, room, entry, nameOf(room, entry.from)), () => {});
+  return box;
+}
+
 // A voice note: its recording, where this server keeps it, and whether its words are here.
 function voiceNote(room, { voiceNote: { secs, state, note } }) {
   const about = { awaited: 'messages.note_awaited', missing: 'messages.note_missing' }[state];
@@ -220,6 +226,7 @@ function message(view, { entry, follows, canBeReplaced }) {
     link: view.link?.(entry),
     extra: [
       entry.files.length ? attached(room, entry) : null,
+      entry.calls.length ? called(room, entry) : null,
       entry.edited ? el('span', { class: 'aside' }, t('messages.edited')) : null,
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.voiceNote ? voiceNote(room, entry) : null,

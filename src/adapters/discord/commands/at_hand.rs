@@ -10,11 +10,12 @@ use super::text::{Text, say};
 use super::why::decision_line;
 use super::words::{self, listed};
 use super::{Answer, CommandHandler, registered};
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Role;
+use crate::domain::tools::Who;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Outcome, Why, WhyAt, WhyQuery};
-use crate::ports::backend::messages::{Choice, HistoryQuery};
+use crate::ports::backend::messages::{Approver, Choice, HistoryQuery};
 use crate::ports::backend::room::Room;
 use crate::ports::inbound_events::InboundError;
 use crate::snowflake::Snowflake;
@@ -44,6 +45,28 @@ impl CommandHandler {
             return Ok(say!("Nobody is writing anything that could still be stopped."));
         }
         Ok(say!("Stopped: {names}.", names = listed(stopped)))
+    }
+
+    /// Confirms or declines the call of a tool.
+    pub(super) async fn decide_call(
+        &self,
+        call: u64,
+        confirm: bool,
+        here: &ChannelContext,
+        person: &Person,
+    ) -> Result<Text, Answer> {
+        let room = self.room(here).await?.ok_or_else(nobody)?;
+        let who = Some(Who { person: person.id.person(), sender: None });
+        let roles = Some(person.roles.iter().map(|role| role.to_string().into()).collect());
+        let by = Approver { who, is_operator: false, roles };
+        match self.backend.messages.decide_call(&room.id, Ticket(call), by, confirm).await {
+            Ok(()) if confirm => Ok(say!("Confirmed. It is being done.")),
+            Ok(()) => Ok(say!("Declined. Nothing is done.")),
+            Err(Refused::Conflict(_) | Refused::NotFound(_)) => Err(Answer::Refused(say!(
+                "Only who asked for this, people with the right to approve it, and operators can decide, once, within two minutes. Ask the companion again if it is too late."
+            ))),
+            Err(refused) => Err(refused.into()),
+        }
     }
 
     /// Lets a companion speak next without a vote, or all of them once.

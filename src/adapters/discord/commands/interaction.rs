@@ -22,7 +22,7 @@ use super::memory::MemoryOptions;
 use super::menus::{self, OwnRequest, RoleList, RoleOptions, SetupRequest};
 use super::registered::{self as name, CHANNEL_TYPES, Level};
 use crate::domain::id::GuildId;
-use crate::outgoing::HELP_FOR;
+use crate::outgoing::{CONFIRM_CALL, DECLINE_CALL, HELP_FOR};
 use crate::permissions::{self, Need, Place};
 use crate::ports::inbound_events::ChannelRef;
 use crate::snowflake::Snowflake;
@@ -170,6 +170,11 @@ pub(super) enum Command {
     },
     About,
     Help,
+    /// Confirms or declines the call of a tool with this number.
+    DecideCall {
+        call: u64,
+        confirm: bool,
+    },
 }
 
 /// A companion's name that a user is typing.
@@ -255,6 +260,7 @@ impl Command {
             Self::Say { .. } => name::SAY,
             Self::About => name::ABOUT,
             Self::Help => name::HELP,
+            Self::DecideCall { .. } => "call",
         }
     }
 }
@@ -411,6 +417,11 @@ impl Payload {
         if kind == InteractionType::MessageComponent {
             if let Some(person) = data.custom_id.strip_prefix(HELP_FOR) {
                 return Some(Action::Help { person: Snowflake::of_person(person)? });
+            }
+            for (prefix, confirm) in [(CONFIRM_CALL, true), (DECLINE_CALL, false)] {
+                if let Some(call) = data.custom_id.strip_prefix(prefix) {
+                    return Some(Action::Command(Command::DecideCall { call: call.parse().ok()?, confirm }));
+                }
             }
             // A question that is too old is asked again.
             let is_fresh = |question: &str| {

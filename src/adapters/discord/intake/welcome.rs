@@ -38,7 +38,7 @@ impl SharedIntake {
             return tracing::debug!(%guild, %error, "a server is not welcomed, because that could not be noted");
         }
         let button = (say!("Set up").in_language(language), BEGIN.to_owned());
-        match self.discord.post_with_button(channel, &text().in_language(language), &button, &format!("w{guild}")).await {
+        match self.discord.post_with_buttons(channel, &text().in_language(language), &[button], &format!("w{guild}")).await {
             Ok(()) => tracing::info!(%guild, "the bot was invited, and has said how companions come into a channel"),
             Err(error) => {
                 tracing::info!(%guild, %error, "the bot was invited, and could not say how companions come into a channel")

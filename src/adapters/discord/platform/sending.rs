@@ -114,17 +114,18 @@ impl Discord {
         self.send_directly(channel, &part, nonce).await.map(drop)
     }
 
-    /// Posts a text with a button below it: the button's label and its custom id.
-    pub async fn post_with_button(
+    /// Posts a text with buttons below it: the label of each, and its custom id.
+    pub async fn post_with_buttons(
         &self,
         channel: Snowflake,
         text: &str,
-        (label, id): &(String, String),
+        buttons: &[(String, String)],
         nonce: &str,
     ) -> Result<(), NotSent> {
         let mut body = self.body(&outgoing::Part { content: text.to_owned(), mentions: Vec::new() });
-        let button = json!({ "type": ComponentType::Button, "style": ButtonStyle::Secondary, "label": label, "custom_id": id });
-        body["components"] = json!([{ "type": ComponentType::ActionRow, "components": [button] }]);
+        let button = |(label, id): &(String, String)| json!({ "type": ComponentType::Button, "style": ButtonStyle::Secondary, "label": label, "custom_id": id });
+        let buttons: Vec<_> = buttons.iter().map(button).collect();
+        body["components"] = json!([{ "type": ComponentType::ActionRow, "components": buttons }]);
         self.send_body_directly(channel, body, nonce).await.map(drop)
     }
 
