@@ -306,6 +306,9 @@ impl ToolCalled {
 pub struct StatementCall {
     pub call: Ticket,
     pub tool: Arc<str>,
+    /// Whether the answer came from outside this server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_external: bool,
     /// How it had ended. `None`: it waited for a confirmation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<CallOutcome>,

@@ -214,6 +214,13 @@ impl LanguageModel for Scripted {
             next.map(|answer| answer.map(str::to_owned))
         };
         let text = answer.unwrap_or(Ok("NO".to_owned()))?;
+        // A line `CALL name {…}` is a call of a tool.
+        let call = |line: &str| {
+            let (name, arguments) = line.strip_prefix("CALL ")?.split_once(' ')?;
+            Some(ToolCall { id: "c".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() })
+        };
+        let tool_calls: Vec<_> = text.lines().filter_map(call).collect();
+        let text = if tool_calls.is_empty() { text } else { text.lines().filter(|line| call(line).is_none()).collect() };
         let (per_word, lost_after) = {
             let mut pace = self.pace.lock();
             (pace.0, pace.1.pop_front())
@@ -225,19 +232,10 @@ impl LanguageModel for Scripted {
                 let detail = "as the test planned".to_owned();
                 return Err(NoAnswer::Unreachable { endpoint: self.identity.endpoint.clone(), detail });
             }
-            if !piece.starts_with("CALL ") {
-                drop(drafts.map(|drafts| drafts.send(Draft::More(piece.to_owned()))));
-            }
+            drop(drafts.map(|drafts| drafts.send(Draft::More(piece.to_owned()))));
         }
         let usage = TokenUsage::new(10, 2);
         let finish_reason = take_one(&self.cuts).then(|| "length".to_owned());
-        // A line `CALL name {…}` is a call of a tool.
-        let call = |line: &str| {
-            let (name, arguments) = line.strip_prefix("CALL ")?.split_once(' ')?;
-            Some(ToolCall { id: "c".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() })
-        };
-        let tool_calls: Vec<_> = text.lines().filter_map(call).collect();
-        let text = if tool_calls.is_empty() { text } else { text.lines().filter(|line| call(line).is_none()).collect() };
         Ok(Answer { finish_reason, tool_calls, ..Answer::of_text(text, usage) })
     }
 

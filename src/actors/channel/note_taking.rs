@@ -117,7 +117,9 @@ async fn read(range: &HistoryRange, prompt_tokens: usize, channel: &ChannelConte
     // Half of the prompt. The rest is for the frame of each message, the earlier notes and the instructions.
     let (mut messages, upto) = history::read_oldest(context, channel_key, range, prompt_tokens / 2).await?;
     let count = messages.len() as u64;
-    messages.retain(|said| said.message.from.role != Role::Bot);
+    // Nothing that a tool answered from outside becomes a note (docs/design/tools.md X-13).
+    let is_from_outside = |said: &Said| said.message.calls.iter().any(|call| call.is_external);
+    messages.retain(|said| said.message.from.role != Role::Bot && !is_from_outside(said));
     let is_unnoted = |said: &mut Said| !context.author_may_be_noted(&channel_key.guild, &said.message.from);
     let unnoted = messages.extract_if(.., is_unnoted).map(|said| said.message.from.name.clone()).collect();
     let known = Reader::new(&*context.store).notes(channel_key, Seq::NONE).await.ok()?;

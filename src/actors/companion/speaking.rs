@@ -30,6 +30,18 @@ impl Speaking {
         self.hand_over(whole);
     }
 
+    /// Appends text that a call of a tool ends, and sends all of it. More text follows after a space. Returns whether anything was sent so far.
+    pub(super) fn pause(&mut self, rest: &str) -> bool {
+        self.push(rest);
+        let last = std::mem::take(&mut self.sentences).finish();
+        self.has_begun |= !last.is_empty();
+        self.hand_over(last);
+        if self.has_begun {
+            self.push(" ");
+        }
+        self.has_begun
+    }
+
     /// Discards the incomplete sentence, because the text starts again. Sentences that were sent remain.
     pub(super) fn restart(&mut self) {
         self.sentences = SpokenSentences::default();

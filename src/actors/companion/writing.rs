@@ -54,17 +54,17 @@ impl Writing {
         sender
     }
 
-    /// Ends an answer that calls tools. Of a reply that is already being spoken its words remain. Other text is dropped.
+    /// Ends an answer that calls tools. The words of a spoken reply remain. Other text is dropped.
     pub(super) fn keep_spoken(&mut self) {
         let words = self.reader.take().map(|reader| reader.finish().words.unwrap_or_default()).unwrap_or_default();
         match &mut self.view {
-            View::Spoken(speaking) if speaking.has_begun => {
+            View::Spoken(speaking) => {
                 let words = words.trim_end();
-                speaking.push(&format!("{} ", words.get(self.passed..).unwrap_or_default()));
-                self.before.push_str(words);
-                self.before.push(' ');
+                if speaking.pause(words.get(self.passed..).unwrap_or_default()) {
+                    self.before.push_str(words);
+                    self.before.push(' ');
+                }
             }
-            View::Spoken(speaking) => speaking.restart(),
             View::Shown(shown) => shown.restart(),
             View::Unseen => {}
         }

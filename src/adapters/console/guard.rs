@@ -94,15 +94,9 @@ impl Caller {
         matches!(self.admission, Admission::Open | Admission::Program | Admission::Token(_) | Admission::Browser(_))
     }
 
-    /// Who sends a message, whatever name it has: a guest, or the operator in a browser. A program is neither (docs/design/tools.md X-12).
+    /// Who sends a message, whatever name it has.
     pub(super) fn sender(&self, headers: &HeaderMap) -> Option<Sender> {
-        let is_page = || headers.get("sec-fetch-site").is_some_and(|site| site == "same-origin");
-        match self.admission {
-            Admission::Guest(_) => Some(Sender::Guest),
-            Admission::Browser(_) => Some(Sender::Operator),
-            Admission::Open if is_page() => Some(Sender::Operator),
-            Admission::Open | Admission::Program | Admission::Token(_) | Admission::Anonymous => None,
-        }
+        sender(&self.admission, headers)
     }
 
     /// The visits of a guest.
@@ -157,6 +151,18 @@ impl Caller {
             Admission::Guest(_) => room.is_some_and(|room| self.in_room(room, console).is_ok()),
             Admission::Anonymous => false,
         }
+    }
+}
+
+/// Who sends a message: a guest, or the operator in a browser. A program is neither, so the names that it sends have no rights (docs/design/tools.md
+///
+fn sender(admission: &Admission, headers: &HeaderMap) -> Option<Sender> {
+    let is_page = || headers.get("sec-fetch-site").is_some_and(|site| site == "same-origin");
+    match admission {
+        Admission::Guest(_) => Some(Sender::Guest),
+        Admission::Browser(_) => Some(Sender::Operator),
+        Admission::Open if is_page() => Some(Sender::Operator),
+        Admission::Open | Admission::Program | Admission::Token(_) | Admission::Anonymous => None,
     }
 }
 
@@ -369,4 +375,24 @@ fn add_security_headers(headers: &mut HeaderMap) {
     // Not `no-referrer`, because browsers would then send `Origin: null` with our own sign-in form.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_sends_a_name_is_not_the_operator() {
+        let of = |site: &'static str| HeaderMap::from_iter([("sec-fetch-site".parse().unwrap(), HeaderValue::from_static(site))]);
+
+        assert_eq!(sender(&Admission::Open, &of("same-origin")), Some(Sender::Operator));
+        assert_eq!(sender(&Admission::Guest([].into()), &HeaderMap::new()), Some(Sender::Guest));
+        for admission in [Admission::Program, Admission::Anonymous] {
+            assert_eq!(sender(&admission, &of("same-origin")), None, "{admission:?}");
+        }
+        for site in ["none", "cross-site", "same-site"] {
+            assert_eq!(sender(&Admission::Open, &of(site)), None, "{site}");
+        }
+        assert_eq!(sender(&Admission::Open, &HeaderMap::new()), None);
+    }
 }

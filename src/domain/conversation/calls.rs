@@ -228,6 +228,7 @@ impl Conversation {
         let of_statement = |KnownCall { called, answer, .. }: &KnownCall| StatementCall {
             call: called.call,
             tool: called.tool.clone(),
+            is_external: called.is_external,
             outcome: answer.as_ref().map(|answer| answer.outcome),
             until: called.until,
         };

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
+use crate::ports::language_model::Role;
 
 const TEXT: &str = "Hello there. It is good to hear you, after all this time. Come in, and sit down.";
 const FIRST: &str = "Hello there.";
@@ -49,6 +50,23 @@ async fn the_first_sentence_is_heard_before_the_last_is_written() {
     assert!(ana.page.has(|view| matches!(view, View::Done(_))));
     assert_eq!(statements(&world).await, [TEXT]);
     assert_eq!(world.main.asked_for("aria"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sentence_is_heard_before_a_call_of_a_tool_and_the_rest_after_it() {
+    let (world, ana) = asked([]).await;
+    world.main.answer_by(|request| {
+        let has_called = request.messages.iter().any(|message| matches!(message.role, Role::Tool { .. }));
+        let text = if has_called { "It is a six." } else { "Let me look.\nCALL roll {\"dice\":\"d6\"}" };
+        Some(Ok(text.to_owned()))
+    });
+
+    ana.listen_for(&world, "Let me look.").await;
+    ana.listen_for(&world, "It is a six.").await;
+    ana.listen(&world, 10.0).await;
+
+    assert_eq!(statements(&world).await, ["Let me look. It is a six."]);
+    assert_eq!(world.recorded("lobby", "tool_answered").await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

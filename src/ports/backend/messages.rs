@@ -253,7 +253,7 @@ pub struct HistoryCall {
 }
 
 impl From<&StatementCall> for HistoryCall {
-    fn from(StatementCall { call, tool, outcome, until }: &StatementCall) -> Self {
+    fn from(StatementCall { call, tool, outcome, until, .. }: &StatementCall) -> Self {
         let outcome = outcome.map(|outcome| outcome.as_str().into());
         Self { call: *call, tool: tool.clone(), outcome, until: until.map(Stamp::from) }
     }

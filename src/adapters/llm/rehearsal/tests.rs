@@ -16,7 +16,7 @@ use crate::domain::message::{Author, Role};
 use crate::domain::question_context::Line;
 use crate::domain::raw_answer::{self, Speakers};
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{Asker, Message, ModelRole};
+use crate::ports::language_model::{Asker, Message, ModelRole, Tool};
 
 fn rehearsal(pace: f64) -> Rehearsal {
     Rehearsal::new(&models::Rehearsal { seed: 7, pace })
@@ -227,4 +227,33 @@ async fn who_enters_a_call_is_greeted() {
 
     assert_eq!(Kind::of(&text), Kind::Greeting);
     assert!(!greeting.contains("voice call"), "{greeting}");
+}
+
+#[tokio::test]
+async fn dice_and_the_time_are_asked_of_tools_that_are_offered() {
+    let tool = |name: &str| Tool { name: name.to_owned(), description: String::new(), parameters: serde_json::json!({}) };
+    let called = async |text: &str, tools: &[&str]| {
+        let request = Request { tools: tools.iter().copied().map(tool).collect(), ..statement(text) };
+        let calls = rehearsal(0.0).ask(&request, None).await.expect("it always answers").tool_calls;
+        calls.first().map(|call| (call.name.clone(), call.arguments.clone()))
+    };
+    let call = |name: &str, arguments: &str| Some((name.to_owned(), arguments.to_owned()));
+    let both = ["roll", "time"];
+
+    assert_eq!(called("Mira, roll 2d6+1!", &both).await, call("roll", r#"{"dice":"2d6+1"}"#));
+    assert_eq!(called("Can you roll a die?", &both).await, call("roll", r#"{"dice":"1d6"}"#));
+    assert_eq!(called("Mira, what time is it in Tokyo?", &both).await, call("time", r#"{"zone":"Tokyo"}"#));
+    for other in ["Mira, what a roll that was", "It is time to go in peace", "Hello, Mira"] {
+        assert_eq!(called(other, &both).await, None, "{other}");
+    }
+    assert_eq!(called("Mira, roll 2d6", &["time"]).await, None);
+}
+
+#[tokio::test]
+async fn the_answer_of_a_tool_is_told() {
+    let mut request = statement("Mira, roll 2d6");
+    let answer = r#"{"tool":"roll","outcome":"answered","text":"2d6: 1 + 4 = 5"}"#;
+    request.messages.push(Message::text(crate::ports::language_model::Role::Tool { call_id: "1".to_owned() }, answer.to_owned()));
+
+    assert_eq!(answer_to(&request).await, "I rolled 2d6: 1 + 4 = 5.");
 }
