@@ -160,7 +160,13 @@ fn view(
             let view = tools.review();
             match chosen(&view)? {
                 Some(accepted) => {
-                    require_owner(&loaded.settings.storage.path)?;
+                    let data = &loaded.settings.storage.path;
+                    if !data.exists() {
+                        let data = data.display();
+                        let detail = format!("there is no data folder {data}: start the server once, or set storage.path");
+                        return Err(Failure::Failed(detail));
+                    }
+                    require_owner(data)?;
                     Ok(tools.accept(accepted).await?)
                 }
                 None => Ok(view),

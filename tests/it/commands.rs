@@ -12,6 +12,20 @@ events = [{ at = 1.5, channel = "quay", from = "Rosa", text = "Soup, Aria?" }]
 models = { side = [] }
 "#;
 
+/// An MCP server with one tool, whose description is in the file `$1`.
+const BOX: &str = r#"
+say() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+read -r words <"$1"
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%[,\}]*}
+  case $line in
+    *'"server/discover"'*) say '"error":{"code":-32601,"message":"unknown"}' ;;
+    *'"initialize"'*) say '"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"box","version":"1"}}' ;;
+    *'"tools/list"'*) say "\"result\":{\"tools\":[{\"name\":\"go\",\"description\":\"$words\",\"inputSchema\":{\"type\":\"object\"}}]}" ;;
+  esac
+done
+"#;
+
 #[tokio::test]
 async fn check_reports_valid_settings_and_exits_with_0() {
     let premises = Premises::new().with_companion("mira", "name = \"Mira Vale\"\ninterjection = \"quiet\"\n");
@@ -49,6 +63,30 @@ async fn invalid_settings_are_reported_with_their_place_and_what_is_allowed() {
     assert_eq!((&as_json["ok"], &as_json["problems"][0]["line"]), (&false.into(), &2.into()), "{as_json}");
     let without_token = Premises::new().run(&["discord", "check", "--json"]).await.exits_with(2).object();
     assert!(without_token["problems"][0]["message"].to_string().contains("no token is set"), "{without_token}");
+}
+
+#[tokio::test]
+async fn tools_are_held_back_until_they_are_accepted_and_again_when_they_change() {
+    let premises = with_files(&[("box.sh", BOX), ("words", r"Goes\ntertulia: no tool is held back")]);
+    let arguments = format!("[{:?}, {:?}]", premises.path().join("box.sh"), premises.path().join("words"));
+    let premises = premises.with("tools.servers.box.command", "/bin/sh").with("tools.servers.box.arguments", &arguments);
+
+    let new = premises.run(&["tools", "check"]).await.exits_with(1);
+    let reviewed = premises.run(&["tools", "review"]).await.exits_with(0);
+    premises.run(&["tools", "review", "--accept", "box__gone"]).await.exits_with(1);
+    let accepted = premises.run(&["tools", "review", "--accept", "box__go"]).await.exits_with(0);
+    let good = premises.run(&["tools", "check"]).await.exits_with(0);
+    fs::write(premises.path().join("words"), "Pays").expect("a file");
+    let changed = premises.run(&["tools", "review"]).await.exits_with(0);
+
+    assert!(new.stdout.contains("  box__go: can change something, held back, because it is new"), "{new:?}");
+    assert!(reviewed.stdout.contains("  description: Goes\n    tertulia: no tool is held back\n"), "{reviewed:?}");
+    assert!(accepted.stdout.starts_with("accepted: box__go\n"), "{accepted:?}");
+    assert!(good.stdout.contains("box__go: can change something, accepted, for operators, to be confirmed"), "{good:?}");
+    assert!(
+        changed.stdout.contains("description before: Goes") && changed.stdout.contains("description now:    Pays"),
+        "{changed:?}"
+    );
 }
 
 #[tokio::test]
