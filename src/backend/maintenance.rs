@@ -163,11 +163,11 @@ impl MaintenanceService for ActorBackend {
         let ward = Ward::of(&guild);
         // First end the visits, so that the guest can post no more messages.
         let was_guest = self.forget_guest(&guild, &person).await? | self.forget_descriptions(&guild, &person).await?;
-        let reminders = self.erase_reminders(&guild, None, &person).await?;
+        let reminders = self.erase_reminders(&guild, None, &person).await;
         self.set_time_zone(&guild, &person, None).await?;
         let listed = self.reader().listed(&guild, &person).await?;
         let removal = self.context.told.removal(&guild, &person);
-        let is_unknown = listed.is_empty() && !was_guest && removal.is_none() && reminders == 0;
+        let is_unknown = listed.is_empty() && !was_guest && removal.is_none() && matches!(reminders, Ok(0));
         let (mut forgotten, mut nameless, mut answering, mut illegible) = (Forgotten::default(), None, None, None);
         let names = self.names_in_notes(&guild, &person).await?;
         // An unreadable channel must not prevent the deletion in the others.
@@ -188,13 +188,13 @@ impl MaintenanceService for ActorBackend {
                 Err(refused) => return Err(refused),
             }
         }
-        forgotten.reminders = reminders;
         forgotten.notes += self.erase_notes_of(&guild, &person, &names).await?;
         if let Some(removal) = removal {
             self.write_meta(ward, vec![removal]).await?;
             self.context.told.remove(&guild, &person);
         }
         let (has_used, unreadable_usage) = self.forget_usage(&guild, &person).await?;
+        forgotten.reminders = reminders?;
         if let Some((channel_key, detail)) = unreadable {
             let detail = format!(
                 "the messages in {channel_key} cannot be deleted, or not completely: {detail}; everything readable in other channels is deleted; \

@@ -79,13 +79,18 @@ impl ReminderService for ActorBackend {
     }
 
     async fn erase_reminders(&self, guild: &GuildId, room: Option<&RoomId>, person: &PersonId) -> Result<u64, Refused> {
-        let mut erased = 0;
+        let mut erased = Ok(0);
         for (channel, membership) in self.context.memberships.all() {
             if membership.guild == *guild && room.is_none_or(|room| room.channel() == channel) {
-                erased += self.erase_reminders_in(&ChannelKey::new(guild, &channel), person).await?;
+                let here = self.erase_reminders_in(&ChannelKey::new(guild, &channel), person).await;
+                // A room that cannot be read must not prevent the erasure in the others.
+                erased = match (erased, here) {
+                    (Ok(sum), Ok(here)) => Ok(sum + here),
+                    (Err(refused), _) | (Ok(_), Err(refused)) => Err(refused),
+                };
             }
         }
-        Ok(erased)
+        erased
     }
 
     async fn time_zone(&self, guild: &GuildId, person: &PersonId) -> Result<Arc<str>, Refused> {

@@ -227,9 +227,11 @@ impl Wanted {
                 cancelled.ok_or_else(|| "give the number of the reminder as `number`; the action list tells it".to_owned())
             }
             "set" => match text("text").filter(|text| text.chars().count() <= MOST_CHARS) {
-                Some(words) => {
-                    Ok(Self::Set { text: words.into(), at: text("at").map(str::to_owned), in_minutes: number("in_minutes") })
-                }
+                Some(words) => Ok(Self::Set {
+                    text: one_line(words, MOST_CHARS).into(),
+                    at: text("at").map(str::to_owned),
+                    in_minutes: number("in_minutes"),
+                }),
                 None => Err(NotSet::Text.to_string()),
             },
             other => Err(format!("{:?} is not one of set, list and cancel", one_line(other, 40))),

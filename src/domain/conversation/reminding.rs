@@ -12,7 +12,7 @@ impl Conversation {
     /// A person as the author of the newest message at hand.
     pub fn person(&self, person: &PersonId) -> Author {
         let theirs = |entry: &&Entry| entry.message.from.role == Role::Person && *entry.message.from.id == *person.as_str();
-        let newest = self.window.entries().filter(theirs).last();
+        let newest = self.window.entries().rfind(theirs);
         newest.map_or_else(|| Author::of_name(person.as_shared().clone()), |entry| entry.message.from.clone())
     }
 

@@ -1,0 +1,27 @@
+// “Reminders”: those of a room are listed and cancelled.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { openMenu, texts, world } from './support/world.mjs';
+
+const it = world();
+
+test('what a companion is asked for is listed and cancelled', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  await it.server.say(room, 'Aria, remind me in two hours to feed the cat');
+  await page.locator('.chat-message.companion:not(.draft)', { hasText: 'reminder 1 is set' }).waitFor();
+
+  await openMenu(page);
+  await page.getByRole('button', { name: 'Reminders', exact: true }).click();
+  const dialog = page.locator('dialog[open]');
+  await dialog.locator('.entries li p[dir=auto]').first().waitFor();
+  assert.deepEqual(await texts(dialog.locator('.entries li p[dir=auto]')), ['feed the cat']);
+  assert.doesNotMatch(await dialog.textContent(), /null|undefined|NaN/u);
+
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.getByText('No reminders are set here.').waitFor();
+  assert.deepEqual((await it.server.call('GET', `/api/rooms/${room}/reminders`)).reminders, []);
+});
