@@ -44,7 +44,7 @@ test('pictures and text files are chosen, pasted and dropped, described, and see
     await one.locator('.chat-message img[alt="the sea at noon"]').waitFor();
     await until(one, () => document.querySelector('.chat-message img[alt="the sea at noon"]')?.naturalWidth === 64);
     await one.locator('.chat-message a.spoiler').waitFor();
-    assert.equal(await one.locator('.chat-message a[download="list.txt"]').count(), 1);
+    await one.locator('.chat-message a[download="list.txt"]').waitFor();
   }
   // A spoiler is shown by a first click, and opened by a second one.
   await other.locator('.chat-message a.spoiler').click();
@@ -152,9 +152,19 @@ test('a voice note is recorded while its button is held, and can be listened to'
   await record.hover();
   await page.mouse.down();
   // The first time it says who recognises the words, and records nothing.
-  await page.locator('dialog[open] .solid').waitFor();
+  // A dialog that opened before would be closed by the finger that is lifted.
   await page.mouse.up();
   await page.locator('dialog[open] .solid').click();
+  // Released beside the button, and with Esc, it is discarded.
+  for (const discard of [() => page.mouse.move(20, 20).then(() => page.getByText('Release to cancel.').waitFor()).then(() => page.mouse.up()), () => page.keyboard.press('Escape').then(() => page.mouse.up())]) {
+    await record.hover();
+    await page.mouse.down();
+    await page.getByText('Release to send').waitFor();
+    await until(page, () => Number(document.querySelector('#record').style.getPropertyValue('--level')) > 0);
+    await discard();
+    await page.locator('.recording-sign').waitFor({ state: 'detached' });
+    await page.evaluate(() => document.querySelector('#record').style.removeProperty('--level'));
+  }
   await record.hover();
   await page.mouse.down();
   await page.locator('#record.recording').waitFor();
@@ -168,6 +178,7 @@ test('a voice note is recorded while its button is held, and can be listened to'
   const [words] = await texts(page.locator('.chat-message'));
   assert.match(words, /voice note/iu);
   const { messages } = await it.server.call('GET', `/api/rooms/${room}/history`);
+  assert.equal(messages.filter(({ files = [] }) => files.length).length, 1);
   assert.deepEqual(messages[0].files.map(({ kind, media_type: type }) => [kind, type]), [['voice', 'audio/ogg']]);
   const length = await page.locator('.chat-message audio').evaluate(async node => {
     const bytes = await (await fetch(node.src)).arrayBuffer();

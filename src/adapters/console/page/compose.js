@@ -195,8 +195,10 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   addEventListener('resize', size);
   takesFiles(form, chosen => attach(chosen).catch(showProblem));
   byId('attach').onclick = () => attach().catch(showProblem);
+  let isPressed = false;
+  record.onpointerdown = () => (isPressed = true);
   for (const come of ['pointerenter', 'focus']) {
-    record.addEventListener(come, () => (recorder ??= api.loaded(import('./voice-note.js')).then(({ noter }) => noter({ button: record, takes: author.takes, room, note, showProblem })).catch(showProblem)));
+    record.addEventListener(come, () => (recorder ??= api.loaded(import('./voice-note.js')).then(({ noter }) => noter({ button: record, takes: author.takes, room, note, showProblem, isPressed: () => isPressed })).catch(showProblem)));
   }
   mention(field, {
     room,
@@ -236,11 +238,21 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
       field.focus();
       field.setSelectionRange(text.length, text.length);
     },
+    // Writes a text below what was typed, so that the browser can undo it. While a message is edited, it waits in the stored text. Returns what became of it, if there was
+    // other text: it is `later` there or `added`, and `undo()` restores what was typed.
     write(text, withFiles = []) {
-      set(text);
-      save();
       if (withFiles.length) files?.put(withFiles);
       field.focus();
+      if (editing) {
+        storeForAll(key(), [loadForAll(key(), ''), text].filter(Boolean).join('\n\n'));
+        return { is: 'later' };
+      }
+      const before = field.value;
+      const typed = before.trimEnd();
+      field.setSelectionRange(typed.length, before.length);
+      if (!document.execCommand('insertText', false, typed ? `\n\n${text}` : text)) set(typed ? `${typed}\n\n${text}` : text);
+      save();
+      return typed ? { is: 'added', undo: () => (set(before), save(), field.focus()) } : {};
     },
     // Gives back a text that could not be sent, unless something else has been typed.
     giveBack(text) {

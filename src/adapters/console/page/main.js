@@ -53,6 +53,7 @@ const ROOMS_POLL_MS = 20_000;
 const LOOKS_FOR_UNDO = 14;
 const LOOKS_EVERY_MS = 5000;
 const PROPOSED_MS = 60_000;
+const SHOWN_MS = 12_000;
 
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
@@ -184,6 +185,7 @@ function goTo(entry) {
   story.show(current.room, shown);
   requestAnimationFrame(() => talkView.go(itemKey));
 }
+const drafted = ({ is, undo }) => is && notice.show(t(`compose.draft_${is}`), 'plain', undo ? { label: t('rooms.undo'), act: undo, ms: SHOWN_MS } : null);
 const cards = companionCards(byId('companions'), {
   tone: id => tone(id),
   act: {
@@ -195,7 +197,7 @@ const cards = companionCards(byId('companions'), {
       const { room } = current;
       api
         .draft(room.id, id, speaker.me())
-        .then(({ text }) => current.room === room && composer.write(text), showProblem)
+        .then(({ text }) => current.room === room && drafted(composer.write(text)), showProblem)
         .finally(() => (button.disabled = false));
     },
     why: id => api.why(current.room.id, id),
@@ -243,7 +245,7 @@ function offerUndo(room, deletion) {
 const list = rooms({ open: id => (open(id), showSide(false)), unreadIn: id => missed.of(id), showProblem, changed: readRooms, desk });
 const menu = roomMenu({ me: speaker.me, room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, settings: () => openSettings(), showProblem, tell: text => notice.show(text) });
 const announce = text => notice.announce(text);
-const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
+const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, tell: text => notice.show(text), showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
 const openSettings = section => api.loaded(import('./settings.js')).then(({ showSettings }) => showSettings({ models: models.current(), openModels: models.open, section })).catch(showProblem);
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});
