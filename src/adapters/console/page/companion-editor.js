@@ -3,10 +3,11 @@
 import * as api from './api.js';
 import { notAPicture } from './card-preview.js';
 import { companionForm, span } from './companion-form.js';
-import { confirmed, dialog } from './dialogs.js';
+import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
 import { CARDS, asPicture, face, fileButton, takesFiles } from './pictures.js';
 import { pieces, t } from './texts.js';
+import { asksBeforeLoss } from './unsaved.js';
 import * as words from './words.js';
 
 const PICTURES = 'image/*';
@@ -179,8 +180,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
   drawPicture();
   // What a card became is not saved yet.
   const saved = made ? null : now();
-  box.mayClose = async () => now() === saved || confirmed(t('maker.leave_title'), t('maker.leave'), t('maker.discard'), t('maker.keep_writing'));
-  const leave = async () => (await box.mayClose()) && box.close();
+  const leave = asksBeforeLoss(box, () => now() !== saved);
   form.focus();
   return box;
 }

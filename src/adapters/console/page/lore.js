@@ -5,6 +5,7 @@ import { confirmed, dialog } from './dialogs.js';
 import { el, name, plain } from './dom.js';
 import { fileButton, takesFiles } from './pictures.js';
 import { inWords, listed, t } from './texts.js';
+import { asksBeforeLoss } from './unsaved.js';
 import * as words from './words.js';
 
 const FILES = '.json,.lorebook,.png';
@@ -141,8 +142,7 @@ function bookEditor({ view = null, made = null, around, saved }) {
   node.addEventListener('submit', save);
   const shown = dialog(view ? view.book.name : t('lore.title_new'), node);
   shown.classList.add('wide');
-  shown.mayClose = async () => path || (JSON.stringify(book()) === before && !made) || confirmed(t('maker.leave_title'), t('maker.leave'), t('maker.discard'), t('maker.keep_writing'));
-  const leave = async () => (await shown.mayClose()) && shown.close();
+  const leave = asksBeforeLoss(shown, () => !path && (made || JSON.stringify(book()) !== before));
   if (!path) called.focus();
 }
 

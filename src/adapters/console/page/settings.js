@@ -4,6 +4,7 @@ import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
 import { pieces, t } from './texts.js';
+import { asksBeforeLoss, maybeLost } from './unsaved.js';
 import { forgetUsedUp, usageOfLimits } from './used-up.js';
 import * as words from './words.js';
 
@@ -65,6 +66,10 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
 
   // What is not as it was. A secret that is not typed stays.
   const changes = () => Object.fromEntries([...fields].map(([key, { read, first }]) => [key, read(), first]).filter(([, value, first]) => JSON.stringify(value) !== first));
+
+  const isChanged = () => Object.keys(changes()).length > 0;
+  asksBeforeLoss(box, isChanged);
+  const toModels = async () => (await maybeLost(isChanged())) && (box.close(), openModels());
 
   const result = el('div', { class: 'result', role: 'status' });
   let tried = null;
@@ -162,7 +167,7 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
       const { form, buttons } = actions(null);
       const group = (title, ...rows) => el('fieldset', null, el('legend', null, title), rows);
       const source = models?.source;
-      const prices = source === 'settings' ? ['main', 'side'].map(role => el('div', { class: 'prices' }, PRICES.map(price => amount(`models.${role}.${price}`, { label: t(`ai.price_${role === 'main' ? 'answers' : 'decisions'}_${{ input_price: 'in', output_price: 'out', cache_read_price: 'cached' }[price]}`) })))) : source === 'page' ? button(t('server_settings.set_prices'), () => (box.close(), openModels())) : el('p', { class: 'muted' }, t('server_settings.free'));
+      const prices = source === 'settings' ? ['main', 'side'].map(role => el('div', { class: 'prices' }, PRICES.map(price => amount(`models.${role}.${price}`, { label: t(`ai.price_${role === 'main' ? 'answers' : 'decisions'}_${{ input_price: 'in', output_price: 'out', cache_read_price: 'cached' }[price]}`) })))) : source === 'page' ? button(t('server_settings.set_prices'), toModels) : el('p', { class: 'muted' }, t('server_settings.free'));
       const guests = whose => group(t(`server_settings.guests_${whose}`), el('div', { class: 'prices' }, OF_GUESTS.map(limit => amount(`guests.${whose}.${limit}`, { label: t(`server_settings.guest_limits.${limit}`) }))));
       form.append(usageOfLimits(), group(t('server_settings.limits_of_all'), LIMITS.map(key => amount(key))), guests('each'), guests('together'), group(t('server_settings.prices'), el('p', { class: 'muted' }, t('ai.prices', { currency: view.currency })), prices), result, buttons);
       return form;
@@ -198,7 +203,7 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
     },
   };
 
-  const again = button(t('server_settings.read_again'), () => busy(again, async () => {
+  const again = button(t('server_settings.read_again'), async () => (await maybeLost(isChanged())) && busy(again, async () => {
     view = await api.readSettings();
     show(view.problems.length ? '' : t('server_settings.was_read'));
   }), 'quiet-button');
@@ -207,7 +212,7 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
     fields = new Map();
     tried = null;
     result.replaceChildren(said ? el('p', null, said) : '');
-    const tabs = el('nav', { class: 'presets', 'aria-label': t('server_settings.title') }, button(t('ai.models'), () => (box.close(), openModels()), 'outlined small'), Object.keys(parts).map(name => el('button', { type: 'button', class: 'outlined small', 'aria-pressed': String(name === section), onclick: () => ((section = name), show()) }, t(`server_settings.parts.${name}`))));
+    const tabs = el('nav', { class: 'presets', 'aria-label': t('server_settings.title') }, button(t('ai.models'), toModels, 'outlined small'), Object.keys(parts).map(name => el('button', { type: 'button', class: 'outlined small', 'aria-pressed': String(name === section), onclick: async () => name !== section && (await maybeLost(isChanged())) && ((section = name), show()) }, t(`server_settings.parts.${name}`))));
     const problems = view.problems.length ? el('div', { class: 'failure' }, el('p', { class: 'danger' }, t('server_settings.mistakes')), el('ul', null, view.problems.map(problem => el('li', { dir: 'auto' }, plain(problem))))) : null;
     body.replaceChildren(tabs, ...[problems].filter(Boolean), parts[section](), el('p', { class: 'muted' }, t('server_settings.where')), again);
   }
