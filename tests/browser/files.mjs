@@ -54,6 +54,26 @@ test('pictures and text files are chosen, pasted and dropped, described, and see
   await page.locator('.chat-message img[alt="the sea at noon"]').waitFor();
 });
 
+test('a file that is no picture and no text is refused by its name, and who posts a picture learns once that companions do not see it', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  await it.server.call('PUT', '/api/models', { base_url: 'http://127.0.0.1:9/v1', api_key: 'k', main: { model: 'large' } });
+  t.after(() => it.server.call('DELETE', '/api/models'));
+  const page = await it.open(t, room);
+  await choose(page, [file('report.pdf', Buffer.from([37, 80, 68, 70, 0, 255]), 'application/pdf')]);
+  await page.getByText('report.pdf is neither a picture').waitFor();
+
+  for (let i = 0; i < 2; i += 1) {
+    await choose(page, [file(`sea${i}.png`, BLUE, 'image/png')]);
+    await page.locator('#files .attachment').waitFor();
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await page.locator('.chat-message:not(.pending) img').nth(i).waitFor();
+    if (i) break;
+    await page.locator('.notice', { hasText: 'only the descriptions' }).getByRole('button', { name: 'Change the connection' }).waitFor();
+    await page.locator('.notice .quiet-button').click();
+  }
+  assert.equal(await page.locator('.notice', { hasText: 'only the descriptions' }).count(), 0);
+});
+
 const number = value => Buffer.from([value >>> 24, (value >>> 16) & 255, (value >>> 8) & 255, value & 255]);
 const SCRIPT = '<script>parent.hit=window.hit=1</script><img src=x onerror="window.hit=1">';
 const hostile = () => {
@@ -117,7 +137,11 @@ test('of 41 hostile files none runs, and none is served as a type that could', a
 
   for (const one of hostile()) {
     await drop(page, 'drop', one.name, one.mimeType, one.buffer.toString('base64'));
-    await page.locator('#files .attachment').waitFor();
+    await page.locator('#files :is(.attachment, .form-problem)').first().waitFor();
+    if (!(await page.locator('#files .attachment').count())) {
+      await page.evaluate(() => document.querySelectorAll('#files .form-problem').forEach(node => node.remove()));
+      continue;
+    }
     await page.locator('#message').fill(`the file ${one.buffer.length}`);
     await page.getByRole('button', { name: 'Send', exact: true }).click();
     await page.locator('#files .attachment').waitFor({ state: 'detached' });

@@ -115,6 +115,8 @@ export function models({ nameOf, announce, tell, showProblem, checked }) {
     poll,
     open: () => poll().then(open),
     current: () => current,
+    // In demo mode nothing is said of it.
+    seesPictures: () => !current || current.source === 'rehearsal' || current.main.sees_pictures,
     entered,
     // An event of the room shown, as it happens.
     note(e) {

@@ -38,7 +38,7 @@ export function presence({ me, tone, isGuest = false, opens = null }) {
       here.title = all.length > shown.length ? all.map(one => one.name).join(', ') : '';
       fill(here, [shown.map(one => [one.name, one.about, one.id && tone(one.id)]), all.length, isGuest], () => [
         isGuest ? el('li', { class: 'muted' }, t('presence.here')) : '',
-        ...shown.map(one => el('li', { class: one.id ? null : 'person' }, one.id ? [opens ? el('button', { type: 'button', class: 'quiet-button', onclick: () => opens(one) }, companionName(one)) : companionName(one), ' ', ai()] : name(one.name), one.about ? aside(t(`presence.${one.about}`)) : null)),
+        ...shown.map(one => el('li', { class: one.id ? null : 'person' }, one.id ? [opens && (isGuest || !one.isExternal) ? el('button', { type: 'button', class: 'quiet-button', onclick: () => opens(one) }, companionName(one)) : companionName(one), ' ', ai()] : name(one.name), one.about ? aside(t(`presence.${one.about}`)) : null)),
         all.length > shown.length ? el('li', { class: 'muted', 'aria-label': here.title }, el('bdi', { dir: 'ltr' }, `+${all.length - shown.length}`)) : '',
       ].filter(Boolean));
       const typing = others.filter(person => person.isTyping);

@@ -27,8 +27,8 @@ function explain({ recognition: { host }, recognises_words: isReal }, agree) {
 
 // Records while `button` is held; by keyboard one press begins, and the next one ends. Released beside the button, or with Esc, it is discarded. `takes()` says
 // whether this person can write here, `room()` is the room shown, `note(file)` gets each recording, and `showProblem(problem)` shows what went wrong.
-// `isPressed()`: it was pressed while this was loaded, and may be released already.
-export function noter({ button, takes, room, note, showProblem, isPressed }) {
+// `held` is the newest event of a finger or a mouse on the button while this was loaded: `pointerdown` or `pointerup`.
+export function noter({ button, takes, room, note, showProblem, held }) {
   let open = null;
   let wanted = false;
   let released = Promise.resolve(); // when no finger and no mouse button is down any more
@@ -127,10 +127,9 @@ export function noter({ button, takes, room, note, showProblem, isPressed }) {
     },
     true,
   );
-  const isHeld = button.matches(':active');
-  if (!isPressed() && !isHeld) return;
+  if (!held) return;
   pressed();
-  if (isHeld) return;
+  if (held === 'pointerdown') return;
   release();
   wanted = false;
 }
