@@ -28,7 +28,7 @@ function part(title, about, content, label, act) {
       state.textContent = (await run(event)) ?? '';
     } catch (refusal) {
       state.className = 'form-problem';
-      state.textContent = plain(words.upper(refusal.message));
+      state.textContent = plain(words.sentence(refusal.message));
     }
   };
   const saves = doing(async event => {
@@ -140,6 +140,6 @@ export async function showPrompt(seq) {
     const one = ({ role, text }) => el('details', { open: role !== 'system' }, el('summary', null, t(`prompt_roles.${role}`)), el('p', { class: 'part-words', dir: 'auto' }, text));
     body.replaceChildren(el('p', { class: 'muted' }, t('room_words.prompt_about', { model, at: words.minute(at) })), ...messages.map(one));
   } catch (refusal) {
-    body.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, plain(words.upper(refusal.message))));
+    body.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, plain(words.sentence(refusal.message))));
   }
 }

@@ -104,7 +104,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
         statement.model === REHEARSAL ? el('p', { class: 'muted' }, t('maker.demo')) : '',
       );
     } catch (refusal) {
-      result.replaceChildren(form.refuse(refusal) ? '' : el('p', { class: 'danger', dir: 'auto' }, plain(words.upper(refusal.message))));
+      result.replaceChildren(form.refuse(refusal) ? '' : el('p', { class: 'danger', dir: 'auto' }, plain(words.sentence(refusal.message))));
     }
     tryButton.disabled = false;
     result.scrollIntoView({ block: 'nearest' });
@@ -143,7 +143,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
     if (current === 'gone') return conflict(t('maker.gone', { who: changed.companion.name }), el('button', { type: 'button', class: 'outlined', onclick: () => ((changed = null), saveIt()) }, t('maker.save_new')));
     if (current && current.revision !== changed.revision) return showConflict(current);
     if (refusal.field && form.refuse(refusal)) return undefined;
-    return conflict(refusal.field === 'picture' && refusal.why ? notAPicture(refusal.why) : words.upper(refusal.message));
+    return conflict(refusal.field === 'picture' && refusal.why ? notAPicture(refusal.why) : words.sentence(refusal.message));
   }
   function conflict(text, ...more) {
     problem.replaceChildren(el('p', { dir: 'auto' }, plain(text)), ...more);
