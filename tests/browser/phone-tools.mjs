@@ -39,17 +39,20 @@ test('on a phone a companion speaks next and writes for me from its profile, and
   const cut = await page.locator('.card-who .who').evaluateAll(all => all.filter(node => node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).overflow !== 'visible').map(node => node.textContent));
   assert.deepEqual(cut, []);
 
+  await it.server.say(room, 'Aria, are you there?');
+  const who = page.locator('.chat-message.companion:not(.draft) button.who', { hasText: 'Aria' }).first();
   await page.locator('#message').fill('I was about to say');
-  await page.locator('#here button').first().tap();
+  await who.tap();
   await page.locator('dialog[open]').getByRole('button', { name: 'Write for me' }).tap();
   await page.locator('.notice', { hasText: 'below what you typed' }).waitFor();
   assert.match(await page.locator('#message').inputValue(), /^I was about to say\n\n./u);
   await page.locator('.notice').getByRole('button', { name: 'Undo' }).tap();
   assert.equal(await page.locator('#message').inputValue(), 'I was about to say');
 
-  await page.locator('#here button').first().tap();
+  const answers = await page.locator('.chat-message.companion:not(.draft)').count();
+  await who.tap();
   await page.locator('dialog[open]').getByRole('button', { name: 'Speak next' }).tap();
-  await page.locator('.chat-message.companion').first().waitFor();
+  await page.locator('.chat-message.companion:not(.draft)').nth(answers).waitFor();
 });
 
 test('a finger beside the open menu or the list of rooms closes it, and presses nothing else', async t => {

@@ -25,7 +25,7 @@ const whole = input => (input.value.trim() === '' ? undefined : Number(input.val
 const lines = (texts = []) => texts.join('\n');
 // Line by line, and in a line by commas, but for those in a regular expression (/…/i) and in a key that was there before.
 const keysOf = (input, before, isRegex) =>
-  input.value.split('\n').flatMap(line => (isRegex || before.includes(line.trim()) ? [line] : (line.match(/\s*\/.+?\/[a-z]*(?=\s*(?:,|$))|[^,]+/gu) ?? []))).map(key => key.trim()).filter(Boolean);
+  input.value.split('\n').flatMap(line => (isRegex || before.includes(line.trim()) ? [line] : (line.match(/\s*\/.+?\/[a-z]*(?=\s*(?:[,，]|$))|[^,，]+/gu) ?? []))).map(key => key.trim()).filter(Boolean);
 const button = (label, onclick, kind = 'outlined') => el('button', { type: 'button', class: kind, onclick }, label);
 const unusableNode = unusable => (unusable.length ? [el('p', { class: 'danger' }, t('lore.unusable')), el('ul', { class: 'unused' }, unusable.map(({ entry, key, why }) => el('li', { dir: 'auto' }, el('strong', null, plain(entry)), key ? [': ', el('code', null, plain(key))] : null, ` – ${words.coded('lore.why.', why)}`)))] : null);
 
