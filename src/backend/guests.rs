@@ -18,7 +18,9 @@ use super::usage::tokens_of;
 use crate::actors::companion::pictures::hash;
 use crate::actors::membership::guests::change;
 use crate::domain::event::Event;
-use crate::domain::guests::{Guest, InvitationPlan, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, Speaking, UsedFor, UsedUp};
+use crate::domain::guests::{
+    Guest, InvitationPlan, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, Speaking, UsedFor, UsedUp,
+};
 use crate::domain::id::{GuildId, PersonId};
 use crate::domain::lookalike::shapes;
 use crate::domain::message::Role;

@@ -3,7 +3,7 @@
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
-import { LANGUAGE, LOCALE, pieces, t } from './texts.js';
+import { LANGUAGE, LOCALE, has, pieces, t } from './texts.js';
 import { asksBeforeLoss, maybeLost } from './unsaved.js';
 import { forgetUsedUp, usageOfLimits } from './used-up.js';
 import * as words from './words.js';
@@ -37,6 +37,8 @@ const WRONG = {
   'safety.privacy': value => value && !PRIVATE.test(value) && 'server_settings.privacy_about',
   'companion_defaults.quiet_hours': value => value && !HOURS.test(value) && 'server_settings.quiet_about',
 };
+// What a refusal is about that only the server can tell.
+const MISTAKES = { 'prompt.time_zone': 'server_settings.zone_wrong' };
 const wrongNumber = (value, form) => value !== null && !(value >= 0) && (form === WHOLE ? 'server_settings.whole' : 'server_settings.fraction');
 
 // The names of languages in this one, by their English names, which the server knows.
@@ -100,7 +102,7 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
   function refuse({ field: key, about, message, why }) {
     const { input: at, read, wrong } = fields.get(key) ?? {};
     const label = at?.closest('label')?.querySelector('span')?.textContent;
-    const own = at && (LANGUAGE !== 'en' || !about) && !why && wrong?.(read());
+    const own = at && (LANGUAGE !== 'en' || !about) && !why && (wrong?.(read()) || (about?.startsWith('is missing') && 'server_settings.missing') || MISTAKES[key]);
     const said = own ? `${label}: ${t(own)}` : label ? `${label} ${about ?? message}` : (about ?? message);
     const node = el('p', { class: 'danger', id: 'settings-problem', role: 'alert', dir: 'auto' }, plain(words.sentence(said)));
     result.replaceChildren();
@@ -126,10 +128,12 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
     }
     node.disabled = false;
   }
+  // In the words of this page, and below them the service's.
+  const failed = (error, said) => [`${words.sentence(words.error(error))} ${has(`fixes.${error}`) ? t(`fixes.${error}`) : ''}`, el('div', { class: 'muted' }, plain(words.ofModel(said)))];
   function showTrial({ lines, audio, understood, invitation }) {
     const shown = lines.filter(({ state }) => state !== 'good' || lines.length < 12);
     result.replaceChildren(
-      el('ul', { class: 'tried' }, shown.map(({ state, about, said, click }) => el('li', { class: state === 'problem' ? 'danger' : null, dir: 'auto' }, el('strong', null, `${t(`server_settings.states.${state}`)} ${words.coded('server_settings.about.', about)}: `), plain(said), click ? el('div', null, plain(click)) : null))),
+      el('ul', { class: 'tried' }, shown.map(({ state, about, said, error, click }) => el('li', { class: state === 'problem' ? 'danger' : null, dir: 'auto' }, el('strong', null, `${t(`server_settings.states.${state}`)} ${words.coded('server_settings.about.', about)}: `), ...(error ? failed(error, said) : [plain(said)]), click ? el('div', null, plain(click)) : null))),
       audio ? el('p', { class: 'actions' }, button(`▶ ${t('server_settings.listen')}`, () => play(audio))) : '',
       understood === undefined ? '' : el('p', null, understood ? pieces('server_settings.understood', { words: el('q', null, plain(understood)) }) : t('server_settings.understood_nothing')),
       invitation ? el('p', null, el('a', { href: invitation, target: '_blank', rel: 'noopener noreferrer' }, t('on_discord.invite'))) : '',
