@@ -31,13 +31,13 @@ export function tray(box, pictures, changed) {
           { class: 'attachment' },
           file.url ? el('img', { src: file.url, alt: '' }) : null,
           el('span', { class: 'attachment-name', dir: 'auto' }, file.name),
-          file.url ? el('input', { value: file.description, maxLength: 300, placeholder: t('compose.describe'), title: t('compose.describe_about'), 'aria-label': `${t('compose.describe')}: ${file.name}`, dir: 'auto', oninput: event => (file.description = event.target.value) }) : null,
-          file.url ? el('label', { title: t('compose.hide_about') }, el('input', { type: 'checkbox', checked: file.spoiler, onchange: event => (file.spoiler = event.target.checked) }), ` ${t('compose.hide')}`) : null,
+          file.url ? el('input', { value: file.description, maxLength: 300, placeholder: t('attaching.describe'), title: t('attaching.describe_about'), 'aria-label': `${t('attaching.describe')}: ${file.name}`, dir: 'auto', oninput: event => (file.description = event.target.value) }) : null,
+          file.url ? el('label', { title: t('attaching.hide_about') }, el('input', { type: 'checkbox', checked: file.spoiler, onchange: event => (file.spoiler = event.target.checked) }), ` ${t('attaching.hide')}`) : null,
           el('button', { type: 'button', class: 'quiet-button', 'aria-label': `${t('base.delete')}: ${file.name}`, onclick: () => put(files.filter(other => other !== file)) }, '✕'),
         ),
       ),
       files.some(({ url }) => url) && !pictures.seen() ? el('p', { class: 'muted' }, t('compose.unseen')) : '',
-      ...refused.map(name => el('p', { class: 'form-problem', role: 'alert', dir: 'auto' }, t('compose.not_taken', { name }))),
+      ...refused.map(name => el('p', { class: 'form-problem', role: 'alert', dir: 'auto' }, t('attaching.not_taken', { name }))),
     );
     changed();
   }

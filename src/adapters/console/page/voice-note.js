@@ -22,7 +22,7 @@ const BESIDE_PX = 16;
 // Says who recognises the words, and what is kept. The next hold records.
 function explain({ recognition: { host }, recognises_words: isReal }, agree) {
   const about = !isReal ? t('consent.unrecognised') : host ? pieces('consent.recognised_at', { host: el('strong', null, host) }) : t('consent.recognised_here');
-  const box = dialog(t('compose.note_title'), el('p', null, about), el('p', null, t('compose.note_kept')), el('p', null, t('compose.note_short')), el('p', { class: 'actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => (agree(), box.close()) }, t('compose.note_agree')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))));
+  const box = dialog(t('recording.title'), el('p', null, about), el('p', null, t('recording.kept')), el('p', null, t('recording.short')), el('p', { class: 'actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => (agree(), box.close()) }, t('recording.agree')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))));
 }
 
 // Records while `button` is held; by keyboard one press begins, and the next one ends. Released beside the button, or with Esc, it is discarded. `takes()` says
@@ -69,7 +69,7 @@ export function noter({ button, takes, room, note, showProblem, held }) {
     // It was released meanwhile, for example to allow the microphone.
     if (wanted) return undefined;
     await end(false);
-    throw new Error(t('compose.note_short'));
+    throw new Error(t('recording.short'));
   }
 
   // Ends the recording, and sends it.
@@ -86,12 +86,12 @@ export function noter({ button, takes, room, note, showProblem, held }) {
     button.classList.remove('recording');
     button.setAttribute('aria-pressed', 'false');
     if (!sends) return;
-    if (packets.length < FEWEST_PACKETS) return showProblem(new Error(t('compose.note_short')));
+    if (packets.length < FEWEST_PACKETS) return showProblem(new Error(t('recording.short')));
     const { base64 } = await contents(new Blob(ogg(packets), { type: 'audio/ogg' }));
     note({ name: 'voice-note.ogg', description: '', spoiler: false, base64, url: null });
   }
 
-  const begins = (key = 'compose.note_release') => begin(key).catch(showProblem);
+  const begins = (key = 'recording.release') => begin(key).catch(showProblem);
   function pressed() {
     released = new Promise(done => (release = done));
     begins();
@@ -105,7 +105,7 @@ export function noter({ button, takes, room, note, showProblem, held }) {
     button.setPointerCapture(event.pointerId);
     pressed();
   });
-  button.addEventListener('pointermove', event => open && say(how, t(isBeside(event) ? 'compose.note_away' : 'compose.note_release')));
+  button.addEventListener('pointermove', event => open && say(how, t(isBeside(event) ? 'recording.away' : 'recording.release')));
   button.addEventListener('pointerup', event => {
     release();
     end(!isBeside(event)).catch(showProblem);
@@ -116,7 +116,7 @@ export function noter({ button, takes, room, note, showProblem, held }) {
   });
   // A long press opens no menu.
   button.addEventListener('contextmenu', event => event.preventDefault());
-  button.addEventListener('click', event => event.detail === 0 && (open ? end(true).catch(showProblem) : begins('compose.note_press')));
+  button.addEventListener('click', event => event.detail === 0 && (open ? end(true).catch(showProblem) : begins('recording.press')));
   addEventListener(
     'keydown',
     event => {
