@@ -242,21 +242,21 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
       field.focus();
       field.setSelectionRange(text.length, text.length);
     },
-    // Writes a text below what was typed, so that the browser can undo it. While a message is edited, it waits in the stored text. Returns what became of it, if there was
-    // other text: it is `later` there or `added`, and `undo()` restores what was typed.
+    // Writes a text below what was typed, so that the browser can undo it. While a message is edited, it waits in the stored text. If there was other
+    // text, returns the key of the sentence that says what became of it, and perhaps `undo()`, which restores what was typed.
     write(text, withFiles = []) {
       if (withFiles.length) files?.put(withFiles);
       field.focus();
       if (editing) {
         storeForAll(key(), [loadForAll(key(), ''), text].filter(Boolean).join('\n\n'));
-        return { is: 'later' };
+        return { said: 'compose.draft_later' };
       }
       const before = field.value;
       const typed = before.trimEnd();
       field.setSelectionRange(typed.length, before.length);
       if (!document.execCommand('insertText', false, typed ? `\n\n${text}` : text)) set(typed ? `${typed}\n\n${text}` : text);
       save();
-      return typed ? { is: 'added', undo: () => (set(before), save(), field.focus()) } : {};
+      return typed ? { said: 'compose.draft_added', undo: () => (set(before), save(), field.focus()) } : {};
     },
     // Gives back a text that could not be sent, unless something else has been typed.
     giveBack(text) {

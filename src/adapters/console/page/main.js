@@ -139,8 +139,8 @@ async function draft(id) {
   const { room } = current;
   const { text } = await api.draft(room.id, id, speaker.me());
   if (current.room !== room) return;
-  const { is, undo } = composer.write(text);
-  if (is) notice.show(t(`compose.draft_${is}`), 'plain', undo ? { label: t('rooms.undo'), act: undo, ms: SHOWN_MS } : null);
+  const { said, undo } = composer.write(text);
+  if (said) notice.show(t(said), 'plain', undo ? { label: t('rooms.undo'), act: undo, ms: SHOWN_MS } : null);
 }
 const desk = companionDesk({
   next,
