@@ -15,6 +15,7 @@ use crate::domain::id::{Seq, Ward};
 use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::Lines;
 use crate::ports::backend::stamp::rfc3339;
@@ -69,21 +70,24 @@ pub(super) async fn document(
     transcript: Transcript,
     head: String,
 ) -> Result<Lines, ReadError> {
-    let mut edited = BTreeSet::new();
+    let (mut edited, mut replaced) = (BTreeSet::new(), BTreeSet::new());
     let mut after = Seq::NONE;
     loop {
         let page = Reader::new(&*store).legible(&channel_key, range_after(after)).await?;
-        edited.extend(page.events.iter().filter_map(|recorded| match &recorded.event {
-            Event::Edited { message, captions, .. } if captions.is_empty() => Some(*message),
-            _ => None,
-        }));
+        for recorded in &page.events {
+            match &recorded.event {
+                Event::Edited { message, captions, .. } if captions.is_empty() => drop(edited.insert(*message)),
+                Event::ReplyOwed { again: Some(statement), .. } => drop(replaced.insert(*statement)),
+                _ => {}
+            }
+        }
         match page.last {
             Some(last) if page.looked_at() == PAGE => after = last,
             _ => break,
         }
     }
     let (after, is_over) = (Seq::NONE, false);
-    let document = Document { store, channel_key, transcript, edited, after, messages: 0, unreadable: 0, is_over };
+    let document = Document { store, channel_key, transcript, edited, replaced, after, messages: 0, unreadable: 0, is_over };
     let pieces = stream::unfold(Some(document), |document| async move {
         let mut document = document.filter(|document| !document.is_over)?;
         match document.next().await {
@@ -99,6 +103,8 @@ struct Document {
     channel_key: ChannelKey,
     transcript: Transcript,
     edited: BTreeSet<Seq>,
+    /// The statements in whose place, or after which, a companion wrote another one. Their words are deleted, and nothing is said of them.
+    replaced: BTreeSet<Seq>,
     after: Seq,
     messages: usize,
     unreadable: usize,
@@ -114,6 +120,9 @@ impl Document {
         let mut pieces = Vec::new();
         for recorded in &page.events {
             let Event::Said { message, reply_to, said_at, .. } = &recorded.event else { continue };
+            if is_redacted(message) && self.replaced.contains(&recorded.seq) {
+                continue;
+            }
             let answered = match reply_to {
                 Some(seq) => reader
                     .legible(

@@ -18,7 +18,9 @@ use super::usage::tokens_of;
 use crate::actors::companion::pictures::hash;
 use crate::actors::membership::guests::change;
 use crate::domain::event::Event;
-use crate::domain::guests::{InvitationPlan, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, Speaking, UsedFor, UsedUp};
+use crate::domain::guests::{
+    Guest, InvitationPlan, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, Speaking, UsedFor, UsedUp,
+};
 use crate::domain::id::{GuildId, PersonId};
 use crate::domain::lookalike::shapes;
 use crate::domain::message::Role;
@@ -150,12 +152,17 @@ impl GuestService for ActorBackend {
         let (now, hashed, former) = (self.context.clock.now(), hash(secret.as_bytes()), hashes(cookies));
         let found = self.context.guests.read(|all| {
             let (_, invitation) = all.with_secret(&hashed, now)?;
+            let is_own = |guest: &Guest| guest.removed_at.is_some() && all.had(&invitation.guild, &guest.name, &former);
+            let is_removed = invitation.guests.iter().any(is_own);
             let name = all.name_chosen(&hashed, &former, now);
             let channel_key = ChannelKey::new(&invitation.guild, &invitation.channel);
             let before = all.last_name(&invitation.guild, &former);
-            Some((channel_key, invitation.ends_at, name, before, invitation.is_full()))
+            Some((channel_key, invitation.ends_at, name, before, invitation.is_full(), is_removed))
         });
-        let (channel_key, ends_at, name, before, is_full) = found.ok_or_else(not_open)?;
+        let (channel_key, ends_at, name, before, is_full, is_removed) = found.ok_or_else(not_open)?;
+        if is_removed {
+            return Err(Refused::not_found(Detail::key("refusals.guest_removed")));
+        }
         if is_full && name.is_none() {
             return Err(full());
         }
@@ -216,6 +223,16 @@ impl GuestService for ActorBackend {
     fn is_open(&self, visit: &Visit) -> bool {
         let now = self.context.clock.now();
         self.context.guests.read(|all| all.visit(&visit.cookie, now)).is_some() && self.has_room(visit)
+    }
+
+    fn was_removed(&self, cookies: &[String]) -> bool {
+        let (former, rooms) = (hashes(cookies), self.context.memberships.all());
+        self.context.guests.read(|all| {
+            let invitations = rooms.iter().flat_map(|(channel, _)| all.of_room(channel));
+            let guests = invitations.flat_map(|(_, one)| one.guests.iter().map(|guest| (&one.guild, guest)));
+            let own = guests.filter(|(guild, guest)| all.had(guild, &guest.name, &former)).map(|(_, guest)| guest);
+            own.max_by_key(|guest| guest.left_at).is_some_and(|guest| guest.removed_at.is_some())
+        })
     }
 
     async fn leave(&self, visit: &Visit) -> Result<(), Refused> {

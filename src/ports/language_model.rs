@@ -23,6 +23,9 @@ pub use crate::domain::token_usage::TokenUsage;
 
 mod lazy_request;
 
+/// The adaptation of a model that gets the descriptions of pictures in their place.
+pub const READS_NO_PICTURES: &str = "pictures are described in words, because the model reads none";
+
 /// A model behind one endpoint.
 #[async_trait]
 pub trait LanguageModel: Send + Sync + 'static {
@@ -39,7 +42,7 @@ pub trait LanguageModel: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Whether the model reads pictures. `None` if that is unknown.
+    /// Whether the model reads pictures. `None` if that is unknown. If it does not, [`READS_NO_PICTURES`] is one of the adaptations.
     fn reads_pictures(&self) -> Option<bool> {
         None
     }

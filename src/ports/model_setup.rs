@@ -174,6 +174,8 @@ pub struct ModelView {
     /// Whether the model is sent pictures that people post.
     #[serde(skip_serializing_if = "Vision::is_off")]
     pub vision: Vision,
+    /// Whether the model gets pictures that people post, and not only their descriptions.
+    pub sees_pictures: bool,
     /// The changes to the request format that the model required, one sentence each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub adaptations: Vec<Cow<'static, str>>,

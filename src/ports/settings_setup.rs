@@ -101,6 +101,9 @@ pub struct TrialLine {
     pub about: &'static str,
     /// The result, or the error and how to fix it.
     pub said: String,
+    /// The code of the error of a service for speech, as in records.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'static str>,
     /// What to click to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub click: Option<String>,

@@ -23,7 +23,7 @@ use crate::domain::raw_answer::{self, Nothing, Speakers};
 use crate::domain::vote;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::clock::Clock as _;
-use crate::ports::language_model::{Answer, LanguageModel, ModelRole, NoAnswer, Request};
+use crate::ports::language_model::{Answer, LanguageModel, ModelRole, NoAnswer, READS_NO_PICTURES, Request};
 use crate::ports::model_setup::{
     ModelServer, ModelSetup, ModelTrouble, ModelView, ModelsView, NewConnection, NewValues, Source, Trial, Tried,
 };
@@ -162,17 +162,20 @@ impl ModelSetup for Setup {
         let view = |role: ModelRole| {
             let served = settings.served(role, &role.into());
             let identity = self.context.pool.identity(role);
+            let vision = served.endpoint.as_ref().map(|endpoint| endpoint.vision).unwrap_or_default();
+            let adaptations = self.context.pool.adaptations(role);
             ModelView {
                 provider: identity.provider,
                 model: identity.model,
                 timeout_secs: served.limits.timeout_secs,
-                adaptations: self.context.pool.adaptations(role),
+                sees_pictures: !vision.is_off() && !adaptations.iter().any(|one| *one == READS_NO_PICTURES),
+                adaptations,
                 input_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.input_price),
                 output_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.output_price),
                 cache_read_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.cache_read_price),
                 cache_write_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.cache_write_price),
                 extra_body: served.endpoint.as_ref().map(|endpoint| endpoint.extra_body.clone()).unwrap_or_default(),
-                vision: served.endpoint.as_ref().map(|endpoint| endpoint.vision).unwrap_or_default(),
+                vision,
             }
         };
         let main = settings.served(ModelRole::Main, &ModelRole::Main.into()).endpoint;

@@ -17,6 +17,7 @@ use crate::adapters::discord::check::{Line, Report, Servers, State, check};
 use crate::adapters::speech::trial::{Heard, wav};
 use crate::adapters::system::SystemClock;
 use crate::ports::backend::{Detail, Refused};
+use crate::ports::language_model::NoAnswer;
 use crate::ports::settings_setup::{NewSettings, Services, SettingsSetup, SettingsTrial, SettingsView, TrialLine, TriedSettings};
 use crate::settings::kept::{KEYS, Kept};
 use crate::settings::memory::Memory;
@@ -115,9 +116,9 @@ fn refused(problems: &[String]) -> Refused {
 async fn try_voice(settings: &Settings) -> Result<SettingsTrial, Refused> {
     let heard = speech::say_and_hear(settings).await.map_err(|problem| Refused::invalid(problem.key, problem.message))?;
     let Heard { sentence, spoken, understood } = heard;
-    let line = |about, outcome: &Result<String, _>| match outcome {
-        Ok(said) => TrialLine { state: "good", about, said: said.clone(), click: None },
-        Err(error) => TrialLine { state: "problem", about, said: format!("{error}"), click: None },
+    let line = |about, outcome: &Result<String, NoAnswer>| match outcome {
+        Ok(said) => TrialLine { state: "good", about, said: said.clone(), error: None, click: None },
+        Err(error) => TrialLine { state: "problem", about, said: format!("{error}"), error: Some(error.code()), click: None },
     };
     let said = spoken.as_ref().map(|_| sentence.to_string()).map_err(Clone::clone);
     let lines: Vec<_> = [Some(line("voice", &said)), understood.as_ref().map(|understood| line("recognition", understood))]
@@ -148,7 +149,7 @@ async fn try_discord(settings: &Settings) -> Result<SettingsTrial, Refused> {
             State::Warning => "warning",
             State::Problem => "problem",
         };
-        TrialLine { state, about, said, click }
+        TrialLine { state, about, said, error: None, click }
     };
     Ok(SettingsTrial { works, lines: lines.into_iter().map(line).collect(), invitation, ..SettingsTrial::default() })
 }

@@ -38,6 +38,12 @@ test('a room gets instructions, a style and a note, and its people say who they 
   await scene.getByRole('button', { name: 'Write the scene' }).click();
   await page.locator('.chat-message', { hasText: 'Night falls over the sea.' }).waitFor();
 
+  // What is typed beside is not lost without a word.
+  await words.getByLabel('Instructions').fill('We are on a boat.');
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Keep editing' }).click();
+  await words.getByLabel('Instructions').fill('We are on a ship.');
+
   const { words: kept } = await it.server.call('GET', `/api/rooms/${room}`);
   assert.deepEqual(kept, { instructions: 'We are on a ship.', style: 'role-play', note: 'A storm comes up.', note_depth: 4 });
   await it.server.say(room, 'Aria, are you there?');

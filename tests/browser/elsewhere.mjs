@@ -85,7 +85,10 @@ test('a removed guest is out at once, and the place is free', async t => {
   await dialog(host).getByRole('button', { name: 'Remove Ben' }).click();
   await dialog(host).locator('button.danger:enabled').click();
 
-  await ben.getByText('Your visit has ended').waitFor();
+  const told = ben.getByRole('heading', { name: 'You were removed from the room' });
+  await told.waitFor();
+  await ben.goto(link);
+  await told.waitFor();
   await join('Cem');
 });
 

@@ -25,13 +25,16 @@ test('a lorebook is made, counts in its room, and is told under an answer', asyn
   await editor.getByLabel('Name', { exact: true }).fill('Valley');
   await editor.getByRole('button', { name: 'New entry' }).click();
   await editor.getByLabel('Name (only for you)').fill('Mill');
-  await editor.getByLabel('Key words', { exact: true }).fill('mill\n/(?=a)b/');
+  await editor.getByLabel('Key words', { exact: true }).fill('mill, tower\n/a{1,2}b/, /(?=a)b/');
   await editor.getByLabel('Text', { exact: true }).fill('The mill burned down.');
   if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/editor.png` });
   await editor.getByRole('button', { name: 'Save' }).click();
   await page.getByText('looks ahead or behind').waitFor();
   await page.locator('dialog[open]').last().getByRole('button', { name: 'Cancel' }).click();
 
+  await list.getByText('Saved.').waitFor();
+  const { book } = await it.server.call('GET', '/api/lorebooks/valley');
+  assert.deepEqual(book.entries[0].keys, ['mill', 'tower', '/a{1,2}b/', '/(?=a)b/']);
   assert.deepEqual(await texts(list.locator('.entries li p:first-child')), ['Valley 1 entry']);
   assert.doesNotMatch(await list.textContent(), /null|undefined/u);
   const { books } = await it.server.call('GET', '/api/lorebooks');

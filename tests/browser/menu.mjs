@@ -122,7 +122,7 @@ test('export and usage are behind buttons', async t => {
   await page.getByRole('button', { name: /^Usage/u }).click();
   await page.locator('table.usage').waitFor();
   const rows = await texts(page.locator('table.usage tbody th'));
-  assert.deepEqual(rows, ['Answers, also in demo mode', 'Requests to the AI', 'failed requests', 'Tokens read', 'of which cached', 'Tokens written', 'Cost']);
+  assert.deepEqual(rows, ['Answers, also in demo mode', 'Requests to the AI', 'Failed requests', 'Tokens read', 'of which cached', 'Tokens written', 'Cost']);
   assert.deepEqual((await texts(page.locator('table.usage tbody tr', { hasText: 'of which cached' }).locator('td'))), ['75%', '75%']);
   assert.deepEqual((await texts(page.locator('table.usage tbody tr').first().locator('td'))), ['1', '1']);
 });

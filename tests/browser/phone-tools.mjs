@@ -31,6 +31,30 @@ for (const [locale, width] of [['en-GB', 320], ['de-DE', 320], ['de-DE', 360], [
   });
 }
 
+test('on a phone a companion speaks next and writes for me from its profile, and what was typed stays', async t => {
+  const room = await it.server.room({ companions: ['aria', 'bruno', 'cleo'] });
+  const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true, storage: { decisions: 'shown', people: ['Ana'] } });
+  await page.locator('#connection[data-state=live]').waitFor();
+  await page.locator('.card').nth(2).waitFor();
+  const cut = await page.locator('.card-who .who').evaluateAll(all => all.filter(node => node.scrollWidth > node.clientWidth + 1 && getComputedStyle(node).overflow !== 'visible').map(node => node.textContent));
+  assert.deepEqual(cut, []);
+
+  await it.server.say(room, 'Aria, are you there?');
+  const who = page.locator('.chat-message.companion:not(.draft) button.who', { hasText: 'Aria' }).first();
+  await page.locator('#message').fill('I was about to say');
+  await who.tap();
+  await page.locator('dialog[open]').getByRole('button', { name: 'Write for me' }).tap();
+  await page.locator('.notice', { hasText: 'below what you typed' }).waitFor();
+  assert.match(await page.locator('#message').inputValue(), /^I was about to say\n\n./u);
+  await page.locator('.notice').getByRole('button', { name: 'Undo' }).tap();
+  assert.equal(await page.locator('#message').inputValue(), 'I was about to say');
+
+  const answers = await page.locator('.chat-message.companion:not(.draft)').count();
+  await who.tap();
+  await page.locator('dialog[open]').getByRole('button', { name: 'Speak next' }).tap();
+  await page.locator('.chat-message.companion:not(.draft)').nth(answers).waitFor();
+});
+
 test('a finger beside the open menu or the list of rooms closes it, and presses nothing else', async t => {
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true });

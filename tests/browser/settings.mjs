@@ -20,6 +20,10 @@ test('a limit that is set on the page is said in the head when it is used up, an
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
   await openSettings(page, 'Limits and prices');
+  await field(page, 'models.guild_tokens_per_day').fill('-3');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.locator('label.field .danger', { hasText: '0 or more' }).waitFor();
+  await field(page, 'models.guild_tokens_per_day').fill('200,000');
   await field(page, 'gate.guild_statements_per_day').fill('0');
   await page.getByRole('button', { name: 'Save' }).click();
   await saved(page);
@@ -74,7 +78,12 @@ test('who runs the server and the time zone are set, and a wrong address is name
   await field(page, 'safety.operator').fill('The Book Club');
   await field(page, 'safety.privacy').fill('club.example');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.locator('.settings .danger', { hasText: 'privacy text' }).waitFor();
+  await page.locator('label.field:has([name="safety.privacy"]) .danger', { hasText: 'privacy text' }).waitFor();
+  // What is typed is not lost with another part, nor with the dialog.
+  for (const leave of [() => page.getByRole('button', { name: 'Voice', exact: true }).click(), () => page.keyboard.press('Escape')]) {
+    await leave();
+    await page.getByRole('button', { name: 'Keep editing' }).click();
+  }
   await field(page, 'safety.privacy').fill('https://club.example/privacy');
   await page.getByRole('button', { name: /^Take time zone/ }).click();
   await page.getByRole('button', { name: 'Save' }).click();

@@ -30,6 +30,15 @@ test('Replace this answer writes another statement in the place of the newest on
   assert.match(await statements(page).last().textContent(), /Replace this answer/u);
   // The replaced one does not count.
   assert.match(await page.locator('#meters').textContent(), /Answers in a row 1\/4/u);
+
+  await statements(page).last().hover();
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.getByText('Aria was asked to continue.').waitFor();
+  await page.locator('.draft').waitFor({ state: 'detached' });
+  await answerAgain(page).waitFor({ state: 'attached' });
+  const exported = await (await fetch(`${it.server.url}/api/export?room=${room}&as=markdown`)).text();
+  assert.doesNotMatch(exported, /deleted/u);
+  assert.equal(exported.match(/\*\*Aria\*\*/gu).length, 2);
 });
 
 test('what may not be tried again says so, and stays', async t => {

@@ -284,11 +284,14 @@ fn admit(console: &Shared, route: &str, mut request: Request) -> Result<Request,
                 let to = if was_guest { "/join?ended" } else { if_for_guests(&door, "/join", "/signin") };
                 return Err(Box::new((StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()));
             }
-            // While the store is closed, the open visits are unknown.
-            if let Err(closed) = console.backend()
-                && !console.auth.guest_cookies(request.headers(), door.is_secure).is_empty()
-            {
-                return Err(refuse(closed.into()));
+            let cookies = console.auth.guest_cookies(request.headers(), door.is_secure);
+            match console.backend() {
+                // While the store is closed, the open visits are unknown.
+                Err(closed) if !cookies.is_empty() => return Err(refuse(closed.into())),
+                Ok(backend) if !cookies.is_empty() && backend.guests.was_removed(&cookies) => {
+                    return Err(refuse(Problem::new(StatusCode::UNAUTHORIZED, Detail::key("refusals.guest_removed"))));
+                }
+                _ => {}
             }
             let of_operators = "an admin token is needed: send Authorization: Bearer … or sign in at /signin";
             let of_guests = "this address is for guests; open an invitation link, or operate the server at its own address";

@@ -239,7 +239,8 @@ pub(super) async fn visit(
     if rooms.is_empty() && !caller.visits().is_empty() {
         return Err(Problem::unavailable(Detail::key("refusals.deleting"), UNDELETED_WITHIN));
     }
-    Ok(Answer(Visits { rooms, demo: is_demo(&console).await? }))
+    let models = console.models()?.models().await?;
+    Ok(Answer(Visits { rooms, demo: models.source == Source::Rehearsal, sees_pictures: models.main.sees_pictures }))
 }
 
 /// Whether a person is typing.

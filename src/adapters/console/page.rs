@@ -147,6 +147,7 @@ const FILES: &[(&str, &[u8])] = files![
     "typing.js",
     "unavailable.js",
     "unread.js",
+    "unsaved.js",
     "used-up.js",
     "versions.js",
     "visit.js",

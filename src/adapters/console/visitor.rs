@@ -252,6 +252,8 @@ pub(super) struct Visits {
     pub(super) rooms: Vec<VisitedRoom>,
     /// Whether no AI is connected, so that companions say ready-made sentences.
     pub(super) demo: bool,
+    /// Whether companions get pictures that people post, and not only their descriptions.
+    pub(super) sees_pictures: bool,
 }
 
 /// A room as a guest gets it.

@@ -45,7 +45,7 @@ use crate::adapters::endpoint::body::{self, Content, media_type};
 use crate::adapters::endpoint::failure::Broken;
 use crate::adapters::endpoint::service::Service;
 use crate::adapters::endpoint::sse::Events;
-use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
+use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, READS_NO_PICTURES, Request};
 use crate::settings::Problem;
 use crate::settings::duration;
 use crate::settings::models::{Endpoint, parsed_base_url};
@@ -342,7 +342,11 @@ impl LanguageModel for OpenAi {
     }
 
     fn adaptations(&self) -> Vec<Cow<'static, str>> {
-        self.dialect.in_words()
+        let mut adaptations = self.dialect.in_words();
+        if self.reads_pictures() == Some(false) && !self.dialect.refuses_pictures() {
+            adaptations.push(READS_NO_PICTURES.into());
+        }
+        adaptations
     }
 
     fn reads_pictures(&self) -> Option<bool> {

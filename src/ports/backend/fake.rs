@@ -444,6 +444,10 @@ impl GuestService for FakeBackend {
         GuestService::visit(self, &visit.cookie).is_some()
     }
 
+    fn was_removed(&self, _cookies: &[String]) -> bool {
+        false
+    }
+
     async fn leave(&self, visit: &Visit) -> Result<(), Refused> {
         self.guests.lock().all.leave(&visit.cookie, NOON);
         self.guest_changes.send_modify(|edition| *edition += 1);

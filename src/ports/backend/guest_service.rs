@@ -47,6 +47,9 @@ pub trait GuestService: Send + Sync + 'static {
     /// Whether a visit is still open.
     fn is_open(&self, visit: &Visit) -> bool;
 
+    /// Whether an operator ended the newest visit with these cookies by removing the guest.
+    fn was_removed(&self, cookies: &[String]) -> bool;
+
     /// Ends a visit at the guest's request.
     async fn leave(&self, visit: &Visit) -> Result<(), Refused>;
 

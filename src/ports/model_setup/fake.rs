@@ -23,6 +23,7 @@ impl FakeModels {
             cache_write_price: None,
             extra_body: Map::new(),
             vision: Vision::Off,
+            sees_pictures: false,
             adaptations: Vec::new(),
         };
         let names = |values: &NewValues| values.keys().map(|name| (name.clone(), None)).collect();

@@ -6,6 +6,7 @@ import { confirmed, dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
 import { platformName, titleOf } from './platforms.js';
 import { pieces, t } from './texts.js';
+import { asksBeforeLoss } from './unsaved.js';
 import * as words from './words.js';
 
 const LONGEST = { instructions: 4000, note: 1000, me: 1000 };
@@ -16,9 +17,10 @@ const SHOWN_CHARS = 120;
 const short = text => (text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS)}…` : text);
 const button = (label, onclick, attributes = {}) => el('button', { type: 'button', class: 'quiet-button', onclick, ...attributes }, label);
 
-// A part of the dialog, with a place for what went well or wrong. `act(event)` resolves to what is said then.
+// A part of the dialog, with a place for what went well or wrong. `act(event)` resolves to what is said then, and saves what was typed.
 function part(title, about, content, label, act) {
   const state = el('p', { role: 'status' });
+  const typed = () => [...form.querySelectorAll('textarea, select, input:not([type=file])')].map(({ value }) => value).join('\0');
   const doing = run => async event => {
     event?.preventDefault();
     try {
@@ -26,11 +28,17 @@ function part(title, about, content, label, act) {
       state.textContent = (await run(event)) ?? '';
     } catch (refusal) {
       state.className = 'form-problem';
-      state.textContent = plain(words.upper(refusal.message));
+      state.textContent = plain(words.sentence(refusal.message));
     }
   };
-  const form = el('form', { class: 'small-form own-words', onsubmit: doing(act) }, el('h3', null, title), about && el('p', { class: 'muted' }, about), content, state, label && el('div', { class: 'row' }, el('button', { class: 'solid' }, label)));
-  return { form, doing };
+  const saves = doing(async event => {
+    const said = await act(event);
+    first = typed();
+    return said;
+  });
+  const form = el('form', { class: 'small-form own-words', onsubmit: saves }, el('h3', null, title), about && el('p', { class: 'muted' }, about), content, state, label && el('div', { class: 'row' }, el('button', { class: 'solid' }, label)));
+  let first = typed();
+  return { form, doing, isChanged: () => typed() !== first, loaded: () => (first = typed()) };
 }
 
 const area = (id, label, rows, attributes) => [el('label', { for: id }, label), el('textarea', { id, rows, dir: 'auto', ...attributes })];
@@ -47,7 +55,7 @@ function companionsPart(room, changed) {
     await api.patchRoom(room.id, { words: { instructions: valueOf(instructions), style: style.value, note: valueOf(note), note_depth: Number(depth.value) } });
     await changed();
     return t('room_words.saved');
-  }).form;
+  });
 }
 
 // What a companion's card says of the place where it begins.
@@ -61,37 +69,38 @@ async function scenarioOf({ id, name }, me) {
 function scenePart(room, me) {
   const scene = area('room-scene', t('room_words.scene'), 3, { required: true });
   const offered = el('div', { class: 'actions' });
-  const { form, doing } = part(t('room_words.begin'), t('room_words.begin_about'), [scene, offered], t('room_words.write_scene'), async () => {
+  const scenes = part(t('room_words.begin'), t('room_words.begin_about'), [scene, offered], t('room_words.write_scene'), async () => {
     await api.call('POST', api.roomPath(room.id, '/scenes'), { from: me, text: valueOf(scene) });
     scene[1].value = '';
     return t('room_words.scene_written');
   });
   for (const companion of (room.companions ?? []).filter(one => !one.external)) {
     scenarioOf(companion, me).then(text => text && offered.append(button(t('room_words.scenario_of', { who: companion.name }), () => (scene[1].value = text))));
-    const greet = text => doing(() => api.call('POST', api.roomPath(room.id, '/greeting'), { companion: companion.id, text, anyway: true }).then(() => t('room_words.said')));
+    const greet = text => scenes.doing(() => api.call('POST', api.roomPath(room.id, '/greeting'), { companion: companion.id, text, anyway: true }).then(() => t('room_words.said')));
     api.companion(companion.id).then(
       answer => offered.append(...(answer.companion.greetings ?? []).map(text => button(pieces('profile.begin', { who: companion.name, text: short(text) }), greet(text)))),
       () => {},
     );
   }
-  return form;
+  return scenes;
 }
 
 // A person's description of themselves in a room.
 function mePart(room, me) {
   const text = area('room-me', t('room_words.me', { who: me }), 3, { maxlength: LONGEST.me });
   const path = api.roomPath(room.id, '/me');
-  const { form, doing } = part(t('room_words.about_me'), t('room_words.about_me_about'), text, t('base.save'), async () => {
+  const about = part(t('room_words.about_me'), t('room_words.about_me_about'), text, t('base.save'), async () => {
     await api.call('PUT', path, { from: me, text: valueOf(text) || null });
     return t('room_words.saved');
   });
   // Nobody types before it is there, because it would replace what was typed.
   text[1].disabled = true;
-  doing(async () => {
+  about.doing(async () => {
     text[1].value = (await api.call('GET', `${path}?${new URLSearchParams({ from: me })}`)).text ?? '';
     text[1].disabled = false;
+    about.loaded();
   })();
-  return form;
+  return about;
 }
 
 function importPart(room, me) {
@@ -99,18 +108,22 @@ function importPart(room, me) {
   return part(t('room_words.import'), t('room_words.import_about'), [el('label', { for: file.id }, t('room_words.file')), file], t('room_words.import_it'), async () => {
     const done = await api.call('POST', api.roomPath(room.id, `/import?${new URLSearchParams({ from: me })}`), file.files[0]);
     return [t('room_words.imported', { count: done.messages }), done.left_out ? t('room_words.left_out', { count: done.left_out }) : '', done.unreadable ? t('room_words.unreadable', { count: done.unreadable }) : ''].filter(Boolean).join(' ');
-  }).form;
+  });
+}
+
+function show(title, ...parts) {
+  asksBeforeLoss(dialog(title, parts.map(({ form }) => form)), () => parts.some(one => one.isChanged()));
 }
 
 // `me` is the name under which one writes; `changed()` loads the list of rooms again.
 export async function showAbout(room, { me, changed }) {
   const isHere = !platformName(room.id);
-  dialog(t('room_words.title', { room: titleOf(room) }), companionsPart(room, changed), isHere && me ? [scenePart(room, me), mePart(room, me), importPart(room, me)] : []);
+  show(t('room_words.title', { room: titleOf(room) }), companionsPart(room, changed), ...(isHere && me ? [scenePart(room, me), mePart(room, me), importPart(room, me)] : []));
 }
 
 // What a guest says of themselves.
 export async function showMe(room, me) {
-  dialog(t('room_words.about_me'), mePart(room, me));
+  show(t('room_words.about_me'), mePart(room, me));
 }
 
 export async function beginAnew(room) {
@@ -127,6 +140,6 @@ export async function showPrompt(seq) {
     const one = ({ role, text }) => el('details', { open: role !== 'system' }, el('summary', null, t(`prompt_roles.${role}`)), el('p', { class: 'part-words', dir: 'auto' }, text));
     body.replaceChildren(el('p', { class: 'muted' }, t('room_words.prompt_about', { model, at: words.minute(at) })), ...messages.map(one));
   } catch (refusal) {
-    body.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, plain(words.upper(refusal.message))));
+    body.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, plain(words.sentence(refusal.message))));
   }
 }

@@ -1,22 +1,29 @@
 // Files of messages: those for the next one, pictures of which are made smaller if they are too large, and those that were sent. Loaded with the first one.
 
-import * as api from './api.js';
-import { el } from './dom.js';
+import { el, plain } from './dom.js';
 import { asPicture, contents } from './pictures.js';
+import { loadForAll, storeForAll } from './storage.js';
 import { t } from './texts.js';
 
 const MOST_FILES = 4;
 const LIMITS = { bytes: 4 << 20, side: 2048, types: /^image\/(png|jpeg|webp|gif)$/u };
 
-// A tray with the files, in `box`. `changed()` is called when it has other files.
-export function tray(box, changed) {
+const isText = base64 => {
+  try {
+    return !new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(atob(base64), letter => letter.charCodeAt(0))).includes('\0');
+  } catch {
+    return false;
+  }
+};
+
+// A tray with the files, in `box`. `changed()` is called when it has other files. `pictures.seen()` tells whether companions get pictures, and
+// `pictures.unseen()` says that they do not, once in a room, to who has sent one.
+export function tray(box, pictures, changed) {
   let files = [];
-  // Only the person who runs the server learns, and can change, what models get.
-  const unseen = el('p', { class: 'muted', hidden: true }, t('compose.unseen'));
-  api.models().then(({ source, main }) => (unseen.hidden = source === 'rehearsal' || Boolean(main.vision)), () => {});
+  let refused = [];
 
   function draw() {
-    box.hidden = !files.length;
+    box.hidden = !files.length && !refused.length;
     box.replaceChildren(
       ...files.map(file =>
         el(
@@ -24,25 +31,31 @@ export function tray(box, changed) {
           { class: 'attachment' },
           file.url ? el('img', { src: file.url, alt: '' }) : null,
           el('span', { class: 'attachment-name', dir: 'auto' }, file.name),
-          file.url ? el('input', { value: file.description, maxLength: 300, placeholder: t('compose.describe'), 'aria-label': `${t('compose.describe')}: ${file.name}`, dir: 'auto', oninput: event => (file.description = event.target.value) }) : null,
-          file.url ? el('label', null, el('input', { type: 'checkbox', checked: file.spoiler, onchange: event => (file.spoiler = event.target.checked) }), ` ${t('compose.hide')}`) : null,
+          file.url ? el('input', { value: file.description, maxLength: 300, placeholder: t('attaching.describe'), title: t('attaching.describe_about'), 'aria-label': `${t('attaching.describe')}: ${file.name}`, dir: 'auto', oninput: event => (file.description = event.target.value) }) : null,
+          file.url ? el('label', { title: t('attaching.hide_about') }, el('input', { type: 'checkbox', checked: file.spoiler, onchange: event => (file.spoiler = event.target.checked) }), ` ${t('attaching.hide')}`) : null,
           el('button', { type: 'button', class: 'quiet-button', 'aria-label': `${t('base.delete')}: ${file.name}`, onclick: () => put(files.filter(other => other !== file)) }, '✕'),
         ),
       ),
-      unseen,
+      files.some(({ url }) => url) && !pictures.seen() ? el('p', { class: 'muted' }, t('compose.unseen')) : '',
+      ...refused.map(name => el('p', { class: 'form-problem', role: 'alert', dir: 'auto' }, t('attaching.not_taken', { name }))),
     );
     changed();
   }
 
   function put(all) {
     files = all;
+    refused = [];
     draw();
   }
 
   async function add(file) {
-    // What the browser cannot show is sent as it is, and the server says what it is.
     const read = await asPicture(file, LIMITS).catch(() => contents(file).then(({ base64 }) => ({ base64, url: null })));
-    if (files.length < MOST_FILES) put([...files, { name: file.name, description: '', spoiler: false, ...read }]);
+    if (!read.url && !isText(read.base64)) {
+      refused.push(plain(file.name));
+      return draw();
+    }
+    if (files.length < MOST_FILES) return put([...files, { name: file.name, description: '', spoiler: false, ...read }]);
+    return undefined;
   }
 
   const addAll = async chosen => {
@@ -54,10 +67,14 @@ export function tray(box, changed) {
     // Without files, somebody chooses them.
     add: async chosen => (chosen ? addAll(chosen) : chooser.click()),
     put,
-    // Returns the files and forgets them.
-    take() {
+    // Returns the files for a message in a room, and forgets them.
+    take(room) {
       const taken = files;
       put([]);
+      if (taken.some(({ url }) => url) && !pictures.seen() && !loadForAll(`unseen.${room}`)) {
+        storeForAll(`unseen.${room}`, true);
+        pictures.unseen();
+      }
       return taken;
     },
     isEmpty: () => !files.length,

@@ -53,7 +53,7 @@ export function cardPreview(file, use) {
   function refused(refusal) {
     const { code, ...values } = refusal.why ?? {};
     const key = `not_cards.${code === 'other' ? `is_${values.what}` : code}`;
-    const why = has(key) ? t(key, values) : words.upper(refusal.message);
+    const why = has(key) ? t(key, values) : words.sentence(refusal.message);
     body.replaceChildren(el('p', null, el('strong', null, t('imported.refused'))), el('p', { class: 'danger', dir: 'auto' }, plain(why)), el('p', { class: 'actions last' }, other, el('button', { type: 'button', class: 'quiet-button', onclick: () => box.close() }, t('base.cancel'))));
     other.firstChild.focus();
   }
@@ -94,7 +94,7 @@ export function cardPreview(file, use) {
     try {
       if (await ask()) update();
     } catch (refusal) {
-      problem.textContent = plain(words.upper(refusal.message));
+      problem.textContent = plain(words.sentence(refusal.message));
     }
   }
 

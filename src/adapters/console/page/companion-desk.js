@@ -9,8 +9,8 @@ import { titleOf } from './platforms.js';
 import { t } from './texts.js';
 
 // `room()` is the room shown as the server lists it, `rooms()` are all; `changed()` loads rooms and companions again; `tell(text, kind)` shows a notice;
-// `remove(profile)` deletes a companion, and `keep(profile)` does so at once, unless it is this one.
-export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, tell, remove, keep }) {
+// `remove(profile)` deletes a companion, and `keep(profile)` does so at once, unless it is this one. `next(id)` lets one speak, and `draft(id)` write for the user.
+export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, tell, remove, keep, next, draft }) {
   // Changes the members that a room has now, which somebody else may have changed.
   const change = async ({ id }, members) => {
     const target = await api.room(id);
@@ -31,6 +31,8 @@ export function companionDesk({ room, rooms, usualLevel, nameOf, tone, changed, 
     tone,
     tell,
     usualLevel,
+    next,
+    draft,
     titleOf: id => titleOf(rooms().find(one => one.id === id) ?? { id }),
     open: id => once(() => show(id, nameOf(id))).catch(told),
     // Returns the other owner of a name in the room shown, in this companion's rooms, or in other rooms of their servers.

@@ -3,10 +3,11 @@
 import * as api from './api.js';
 import { notAPicture } from './card-preview.js';
 import { companionForm, span } from './companion-form.js';
-import { confirmed, dialog } from './dialogs.js';
+import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
 import { CARDS, asPicture, face, fileButton, takesFiles } from './pictures.js';
 import { pieces, t } from './texts.js';
+import { asksBeforeLoss } from './unsaved.js';
 import * as words from './words.js';
 
 const PICTURES = 'image/*';
@@ -103,7 +104,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
         statement.model === REHEARSAL ? el('p', { class: 'muted' }, t('maker.demo')) : '',
       );
     } catch (refusal) {
-      result.replaceChildren(form.refuse(refusal) ? '' : el('p', { class: 'danger', dir: 'auto' }, plain(words.upper(refusal.message))));
+      result.replaceChildren(form.refuse(refusal) ? '' : el('p', { class: 'danger', dir: 'auto' }, plain(words.sentence(refusal.message))));
     }
     tryButton.disabled = false;
     result.scrollIntoView({ block: 'nearest' });
@@ -142,7 +143,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
     if (current === 'gone') return conflict(t('maker.gone', { who: changed.companion.name }), el('button', { type: 'button', class: 'outlined', onclick: () => ((changed = null), saveIt()) }, t('maker.save_new')));
     if (current && current.revision !== changed.revision) return showConflict(current);
     if (refusal.field && form.refuse(refusal)) return undefined;
-    return conflict(refusal.field === 'picture' && refusal.why ? notAPicture(refusal.why) : words.upper(refusal.message));
+    return conflict(refusal.field === 'picture' && refusal.why ? notAPicture(refusal.why) : words.sentence(refusal.message));
   }
   function conflict(text, ...more) {
     problem.replaceChildren(el('p', { dir: 'auto' }, plain(text)), ...more);
@@ -179,8 +180,7 @@ export async function companionEditor(desk, { profile = null, isCopy = false, ma
   drawPicture();
   // What a card became is not saved yet.
   const saved = made ? null : now();
-  box.mayClose = async () => now() === saved || confirmed(t('maker.leave_title'), t('maker.leave'), t('maker.discard'), t('maker.keep_writing'));
-  const leave = async () => (await box.mayClose()) && box.close();
+  const leave = asksBeforeLoss(box, () => now() !== saved);
   form.focus();
   return box;
 }

@@ -11,10 +11,13 @@ import { takesFiles } from './pictures.js';
 import { nameOf } from './state.js';
 import { pieces, t } from './texts.js';
 
+// On a phone a longer text has a row of its own.
+const LONG = 40;
+
 // `author` is who writes: `me()` is the name, `takes()` whether that person can write here, and `draw(isGiven)` draws the name, or leaves it out where it cannot be another. `tone(id)` is the accent of a companion. `room()` and `outbox()` belong to the room shown. `remove(room, seq)` deletes a message. `showProblem(problem)` shows a
 // refusal, `typed(text)` is called when a new message is typed or sent, and `sent()` after one was sent. `steady(act)` keeps the conversation in its place while the field changes its height. `aloud` says
-// words in the voice call of this room: whether that is possible (`offered()`) and chosen (`isOn()`, `set(on)`), and `say(text)`, which returns whether they were sent.
-export function compose({ author, remove, room, outbox, showProblem, typed, sent, tone, steady, aloud }) {
+// words in the voice call of this room: whether that is possible (`offered()`) and chosen (`isOn()`, `set(on)`), and `say(text)`, which returns whether they were sent. `pictures`: what companions get of them, as in `attach.js`.
+export function compose({ author, remove, room, outbox, showProblem, typed, sent, tone, steady, aloud, pictures }) {
   const { me } = author;
   const form = byId('compose');
   const field = byId('message');
@@ -34,7 +37,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
 
   async function attach(chosen) {
     if (editing || !author.takes()) return;
-    files ??= (await api.loaded(import('./attach.js'))).tray(byId('files'), () => steady(size));
+    files ??= (await api.loaded(import('./attach.js'))).tray(byId('files'), pictures, () => steady(size));
     await files.add(chosen);
   }
   const record = byId('record');
@@ -54,6 +57,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
 
   function size() {
     steady(() => {
+      form.classList.toggle('long', field.value.length > LONG);
       field.style.height = 'auto';
       field.style.height = `${Math.min(field.scrollHeight + 2, Math.round(innerHeight * 0.4))}px`;
     });
@@ -88,7 +92,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     writeWay.setAttribute('aria-pressed', String(!isOn));
     form.classList.toggle('aloud', isOn);
     say(byId('send-words'), t(isOn && !aloud.listens() ? 'call.say' : 'compose.send'));
-    field.placeholder = t(isOn ? 'call.say_placeholder' : 'compose.placeholder');
+    field.placeholder = t(isOn ? 'call.say_placeholder' : innerWidth < 480 ? 'compose.message' : 'compose.placeholder');
     return isOn;
   }
 
@@ -165,7 +169,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     storeForAll(key(), null);
     draw();
     sent();
-    await outbox().send(me(), text, replyTo, files?.take() ?? []);
+    await outbox().send(me(), text, replyTo, files?.take(room().id) ?? []);
   }
 
   form.addEventListener('submit', event => {
@@ -195,8 +199,10 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
   addEventListener('resize', size);
   takesFiles(form, chosen => attach(chosen).catch(showProblem));
   byId('attach').onclick = () => attach().catch(showProblem);
+  let held = null;
+  record.onpointerdown = record.onpointerup = ({ type }) => (held = type);
   for (const come of ['pointerenter', 'focus']) {
-    record.addEventListener(come, () => (recorder ??= api.loaded(import('./voice-note.js')).then(({ noter }) => noter({ button: record, takes: author.takes, room, note, showProblem })).catch(showProblem)));
+    record.addEventListener(come, () => (recorder ??= api.loaded(import('./voice-note.js')).then(({ noter }) => noter({ button: record, takes: author.takes, room, note, showProblem, held })).catch(showProblem)));
   }
   mention(field, {
     room,
@@ -236,11 +242,21 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
       field.focus();
       field.setSelectionRange(text.length, text.length);
     },
+    // Writes a text below what was typed, so that the browser can undo it. While a message is edited, it waits in the stored text. If there was other
+    // text, returns the key of the sentence that says what became of it, and perhaps `undo()`, which restores what was typed.
     write(text, withFiles = []) {
-      set(text);
-      save();
       if (withFiles.length) files?.put(withFiles);
       field.focus();
+      if (editing) {
+        storeForAll(key(), [loadForAll(key(), ''), text].filter(Boolean).join('\n\n'));
+        return { said: 'compose.draft_later' };
+      }
+      const before = field.value;
+      const typed = before.trimEnd();
+      field.setSelectionRange(typed.length, before.length);
+      if (!document.execCommand('insertText', false, typed ? `\n\n${text}` : text)) set(typed ? `${typed}\n\n${text}` : text);
+      save();
+      return typed ? { said: 'compose.draft_added', undo: () => (set(before), save(), field.focus()) } : {};
     },
     // Gives back a text that could not be sent, unless something else has been typed.
     giveBack(text) {

@@ -1,9 +1,10 @@
 // In the dialog “Invite”: how friends elsewhere reach this server, by a tunnel, in the same network, or at a domain.
 
 import * as api from './api.js';
+import { confirmed } from './dialogs.js';
 import { el, plain, svg } from './dom.js';
 import { copyButton } from './markdown.js';
-import { pieces, t } from './texts.js';
+import { listed, pieces, t } from './texts.js';
 import * as words from './words.js';
 
 const LOOK_MS = 1000;
@@ -45,8 +46,9 @@ server {
 }`;
 const settings = host => `[server]\npublic_url = "https://${host}"\ntrusted_proxies = ["127.0.0.1"]`;
 
-// `isOpen()` tells whether the dialog is open, and `changed(isNew)` is called when links begin with another address; `isNew` if one was opened.
-export async function elsewhere({ isOpen, changed }) {
+// `isOpen()` tells whether the dialog is open, `changed(isNew)` is called when links begin with another address, `isNew` if
+// one was opened, and `here()` resolves to the names of the guests who are in the room.
+export async function elsewhere({ isOpen, changed, here }) {
   const tunnel = el('div');
   const network = el('div');
   const domain = el('div');
@@ -63,7 +65,7 @@ export async function elsewhere({ isOpen, changed }) {
     problem.textContent = '';
     shown = '';
     await api.ask(method, `/api/addresses${path}`, body).then(draw, refusal => {
-      problem.textContent = words.upper(refusal.message);
+      problem.textContent = words.sentence(refusal.message);
       return look();
     });
   };
@@ -71,8 +73,14 @@ export async function elsewhere({ isOpen, changed }) {
 
   function tunnelNodes({ programs, tunnel: one }) {
     const starts = programs.map(program => button(t('elsewhere.start', { program }), change('PUT', '/tunnel', { program }), 'solid'));
-    const end = label => el('p', { class: 'actions' }, button(t(label), change('DELETE', '/tunnel')));
-    if (one?.url) return [paragraph(pieces('elsewhere.tunnel_open', { url: code(one.url) })), end('elsewhere.end'), logNode(one)];
+    const close = change('DELETE', '/tunnel');
+    async function ask(event) {
+      const { currentTarget } = event;
+      const who = await here();
+      if (!who.length || (await confirmed(t('elsewhere.end'), t('elsewhere.end_question', { who: listed(who).join(''), count: who.length }), t('elsewhere.end')))) await close({ currentTarget });
+    }
+    const end = (label, act = close) => el('p', { class: 'actions' }, button(t(label), act));
+    if (one?.url) return [paragraph(pieces('elsewhere.tunnel_open', { url: code(one.url) })), end('elsewhere.end', ask), logNode(one)];
     if (one && !one.problem) return [paragraph(t('elsewhere.starting', { program: one.program })), end('base.cancel'), logNode(one, true)];
     const why = one ? [paragraph(t(`tunnel_problems.${one.problem}`, { program: one.program }), 'form-problem'), logNode(one, true)] : [];
     if (!starts.length) {
@@ -84,7 +92,7 @@ export async function elsewhere({ isOpen, changed }) {
 
   function networkNodes({ network: url, machine }) {
     if (url) return [paragraph(pieces('elsewhere.network_open', { url: code(url) })), el('p', { class: 'actions' }, button(t('elsewhere.close'), change('DELETE', '/network')))];
-    return [paragraph(t('elsewhere.network_about')), paragraph(t('elsewhere.network_plain'), 'muted'), machine ? el('p', { class: 'actions' }, button(t('elsewhere.open', { address: machine }), change('PUT', '/network', {}))) : paragraph(t('refusals.no_network'), 'muted')];
+    return [paragraph(t('elsewhere.network_about')), paragraph(t('elsewhere.network_plain'), 'muted'), machine ? el('p', { class: 'actions' }, button(t('elsewhere.open', { address: machine }), change('PUT', '/network', {}))) : paragraph(words.sentence(t('refusals.no_network')), 'muted')];
   }
 
   function domainNodes({ public_url: known, local }) {
@@ -99,7 +107,7 @@ export async function elsewhere({ isOpen, changed }) {
       pressed.disabled = true;
       found.replaceChildren(paragraph(t('elsewhere.checking'), 'muted'));
       const answer = await api.ask('POST', '/api/addresses/check', { url: `https://${host()}` }).catch(refusal => ({ refusal }));
-      const told = answer.refusal ? [paragraph(words.upper(answer.refusal.message), 'form-problem')] : answer.faults.map(({ code: fault, detail = '' }) => paragraph(pieces(`faults.${fault}`, { detail: el('bdi', null, plain(detail)) }), 'form-problem'));
+      const told = answer.refusal ? [paragraph(words.sentence(answer.refusal.message), 'form-problem')] : answer.faults.map(({ code: fault, detail = '' }) => paragraph(pieces(`faults.${fault}`, { detail: el('bdi', null, plain(detail)) }), 'form-problem'));
       found.replaceChildren(...(told.length ? told : [paragraph(t('elsewhere.works'))]));
       pressed.disabled = false;
     }
@@ -128,7 +136,7 @@ export async function elsewhere({ isOpen, changed }) {
 
   const look = () =>
     api.ask('GET', '/api/addresses').then(draw, refusal => {
-      cut = problem.textContent = words.upper(refusal.message);
+      cut = problem.textContent = words.sentence(refusal.message);
       shown = '';
       lookAgain();
     });

@@ -42,6 +42,7 @@ api.enterAt(ENDED);
 
 let rooms = []; // of this visit
 let isDemo = false; // whether no AI is connected
+let seesPictures = true; // whether companions get the pictures that people post
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
 
@@ -92,7 +93,7 @@ const author = {
 };
 const typingSign = typing((room, isTyping) => api.tellTyping(room, roomOf(room)?.name ?? me(), isTyping).catch(() => {}));
 const removals = removal({ notice, showProblem, changed: () => change(['talk']), place: 'removing.guest' });
-const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
+const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) }, pictures: { seen: () => isDemo || seesPictures, unseen: () => notice.show(t('compose.unseen')) } });
 const talkView = talk(byId('log'), byId('to-end'), { view, now: serverNow, older: () => current?.older(), empty: room => welcomeGuest(room, { isDemo, tone: id => tone(id), say: text => unsent.send(me(), text) }) });
 const whoIsHere = presence({ me, tone: id => tone(id), isGuest: true, opens: one => api.loaded(import('./guest-profile.js')).then(({ guestProfile }) => guestProfile(one, tone(one.id))).catch(showProblem) });
 const voicePanel = voiceRoom({ room: () => current?.room ?? null, me, mayWrite: () => true, tone: id => tone(id), notice, open, steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), readiness: () => Promise.resolve({ models: isDemo ? DEMO : null }) });
@@ -139,7 +140,7 @@ function showTitle() {
 
 // Reads the rooms of this visit. Who is in none of them any more is out.
 async function readRooms() {
-  ({ rooms, demo: isDemo = false } = await api.visits());
+  ({ rooms, demo: isDemo = false, sees_pictures: seesPictures = true } = await api.visits());
   if (!rooms.length) return location.assign(ENDED);
   const companions = rooms.flatMap(room => room.companions ?? []);
   learnPictures(companions);

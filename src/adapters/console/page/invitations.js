@@ -42,7 +42,7 @@ export function invitations({ room, showProblem }) {
   function guestNode(invitation, guest) {
     const state = guest.removed ? 'invite.was_removed' : guest.left_at ? 'invite.has_left' : guest.is_here ? 'invite.is_here' : null;
     const button = guest.removed || isOver(invitation) ? null : el('button', { type: 'button', class: 'quiet-button danger', 'aria-label': t('invite.remove_title', { who: plain(guest.name) }), onclick: () => remove(invitation, guest) }, t('invite.remove'));
-    return el('span', null, name(guest.name), state ? el('span', { class: 'muted' }, ` (${t(state)})`) : null, button);
+    return el('p', null, name(guest.name), state ? el('span', { class: 'muted' }, ` (${t(state)})`) : null, ' ', button);
   }
 
   function entry(invitation) {
@@ -52,7 +52,8 @@ export function invitations({ room, showProblem }) {
       'li',
       { class: isOver(invitation) ? 'muted' : null },
       el('p', null, t('invite.made', { at: words.minute(made) }), ' · ', end, knows ? '' : ` · ${t('invite.hides_before')}`),
-      el('p', null, t('invite.guests', { guests: guests.filter(guest => !guest.removed).length, count: most }), guests.length ? [': ', listed(guests.map(guest => guestNode(invitation, guest)))] : '', messages ? ` · ${t('invite.messages', { count: messages })}` : ''),
+      el('p', null, t('invite.guests', { guests: guests.filter(guest => !guest.removed).length, count: most }), messages ? ` · ${t('invite.messages', { count: messages })}` : ''),
+      ...guests.map(guest => guestNode(invitation, guest)),
       isOver(invitation) ? null : el('p', { class: 'actions' }, el('button', { type: 'button', class: 'quiet-button danger', onclick: () => revoke(invitation) }, t('invite.revoke'))),
     );
   }
@@ -133,7 +134,8 @@ export function invitations({ room, showProblem }) {
       for (const [id, value] of chosen) if (byId(id)) byId(id).value = value;
       if (isNew) top.querySelector('form')?.requestSubmit();
     }
-    elsewhere({ isOpen: () => box.open, changed }).then(node => ways.replaceChildren(node), showProblem);
+    const here = () => api.invitations(target.id).then(({ invitations: all = [] }) => all.flatMap(one => one.guests).filter(guest => guest.is_here).map(guest => plain(guest.name)), () => []);
+    elsewhere({ isOpen: () => box.open, changed, here }).then(node => ways.replaceChildren(node), showProblem);
     try {
       const answer = await api.invitations(target.id);
       if (!box.open) return;

@@ -22,7 +22,7 @@ const GROUPED = new Set(['decision', 'stage', 'note', 'tombstone']);
 const UNGROUPED = new Set(['tempered', 'interrupted', 'extended', 'stalled']);
 // While one of these reasons lasts, only a companion's first decision with it is shown.
 const LASTING = new Set(['closed', 'paused']);
-const groupOf = entry => (entry.kind === 'tombstone' ? (entry.companion ? null : entry.kind) : entry.kind === 'note' ? (entry.companion && !UNGROUPED.has(entry.what) ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
+const groupOf = (room, entry) => (entry.kind === 'tombstone' ? `${entry.companion ?? ''}|${room.continued.has(entry.seq)}` : entry.kind === 'note' ? (entry.companion && !UNGROUPED.has(entry.what) ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
 
 // Whether the room has no messages and no decisions yet.
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
@@ -73,7 +73,7 @@ export function itemsOf(room, now, showsDecisions = true, { seenAt = null, isMin
     return repeats;
   };
   const join = entry => {
-    const group = GROUPED.has(entry.kind) ? groupOf(entry) : null;
+    const group = GROUPED.has(entry.kind) ? groupOf(room, entry) : null;
     const last = items.at(-1);
     if (group === null || last?.group !== group || last.what !== entry.kind) return group;
     const all = [...(last.all ?? [last.entry]), entry];
@@ -180,7 +180,7 @@ function speech(view, { from, role, companion, eventKind, at, text, follows, ton
     'article',
     { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null, 'data-ai-generated': isCompanion && 'true', 'aria-label': `${from}, ${isCompanion ? `${t('notice.mark')}, ` : ''}${words.time(at)}` },
     follows ? null : face(from, { path: isCompanion ? pictureOf(companion) : null, onclick: open }),
-    follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, who, role === 'bot' ? el('span', { class: 'tag' }, t('messages.bot')) : null, eventKind ? el('span', { class: 'tag' }, t('messages.event', { kind: words.spaced(eventKind) })) : null, isCompanion ? ai() : null, clockTime(at, link)),
+    follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, who, role === 'bot' ? el('span', { class: 'tag' }, t('messages.bot')) : null, eventKind ? el('span', { class: 'tag' }, eventKind === 'scene' ? t('messages.scene') : t('messages.event', { kind: words.spaced(eventKind) })) : null, isCompanion ? ai() : null, clockTime(at, link)),
     drawMarkdown(el('div', { class: 'words rich', dir: 'auto' }), text, marks),
     extra,
   );
@@ -390,7 +390,7 @@ function repetition(view, { entry }) {
 }
 
 function tombstone(view, { entry, all = [entry] }) {
-  if (entry.companion) return aside(pieces('messages.replaced', { who: name(nameOf(view.room, entry.companion), { class: 'who' }) }));
+  if (entry.companion) return aside(pieces(view.room.continued.has(entry.seq) ? 'messages.continued' : 'messages.replaced', { who: name(nameOf(view.room, entry.companion), { class: 'who' }), count: all.length }));
   return aside(t('messages.deleted', { count: all.length }));
 }
 

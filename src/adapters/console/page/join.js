@@ -17,6 +17,8 @@ api.enterAt(null);
 
 // Why there is nothing to join, by the status of an answer.
 const NONE = { 404: 'unknown', 409: 'full' };
+const wasRemoved = ({ why }) => why?.code === 'guest_removed';
+const noneOf = problem => (wasRemoved(problem) ? 'removed' : NONE[problem.status]);
 
 const root = byId('join');
 const show = (title, ...content) => root.replaceChildren(el('h2', null, title), ...content.flat().filter(Boolean));
@@ -37,6 +39,7 @@ async function ended() {
     const { rooms } = await api.visits();
     if (rooms.length) return location.replace('/');
   } catch (problem) {
+    if (wasRemoved(problem)) return none('removed');
     if (problem.isTransient) {
       show(words.upper(t('online.lost')));
       return setTimeout(ended, RETRY_MS);
@@ -67,9 +70,9 @@ function form(secret, room, before = '', isFixed = false) {
       location.replace(`/#/${encodeURIComponent(room.id)}`);
     } catch (refusal) {
       button.disabled = false;
-      if (NONE[refusal.status]) return none(NONE[refusal.status]);
+      if (noneOf(refusal)) return none(noneOf(refusal));
       const isName = refusal.field === 'name';
-      problem.textContent = words.upper(plain(isName && refusal.about ? `${t('fields.name')} ${refusal.about}` : refusal.message));
+      problem.textContent = words.sentence(plain(isName && refusal.about ? `${t('fields.name')} ${refusal.about}` : refusal.message));
       if (isName) field.select();
     }
     return undefined;
@@ -83,7 +86,7 @@ async function look(secret) {
   try {
     invitation = await api.lookAtInvitation(secret);
   } catch (problem) {
-    if (NONE[problem.status]) return none(NONE[problem.status]);
+    if (noneOf(problem)) return none(noneOf(problem));
     return show(t('join.not_now'), paragraph(words.upper(plain(problem.message))), el('form', { onsubmit: event => (event.preventDefault(), look(secret)) }, el('button', null, t('base.try_again'))));
   }
   const { room, ends_at: ends, operator, name: before, name_is_fixed: isFixed, demo, run_by: runBy, takes_notes: takesNotes } = invitation;

@@ -5,6 +5,7 @@ import { confirmed, dialog } from './dialogs.js';
 import { el, name, plain } from './dom.js';
 import { fileButton, takesFiles } from './pictures.js';
 import { inWords, listed, t } from './texts.js';
+import { asksBeforeLoss } from './unsaved.js';
 import * as words from './words.js';
 
 const FILES = '.json,.lorebook,.png';
@@ -22,7 +23,9 @@ const isOn = label => label.firstChild.checked;
 const number = (value, attributes = {}) => el('input', { type: 'number', step: '1', value: value ?? '', ...attributes });
 const whole = input => (input.value.trim() === '' ? undefined : Number(input.value));
 const lines = (texts = []) => texts.join('\n');
-const keysOf = input => input.value.split('\n').map(key => key.trim()).filter(Boolean);
+// Line by line, and in a line by commas, but for those in a regular expression (/…/i) and in a key that was there before.
+const keysOf = (input, before, isRegex) =>
+  input.value.split('\n').flatMap(line => (isRegex || before.includes(line.trim()) ? [line] : (line.match(/\s*\/.+?\/[a-z]*(?=\s*(?:[,，]|$))|[^,，]+/gu) ?? []))).map(key => key.trim()).filter(Boolean);
 const button = (label, onclick, kind = 'outlined') => el('button', { type: 'button', class: kind, onclick }, label);
 const unusableNode = unusable => (unusable.length ? [el('p', { class: 'danger' }, t('lore.unusable')), el('ul', { class: 'unused' }, unusable.map(({ entry, key, why }) => el('li', { dir: 'auto' }, el('strong', null, plain(entry)), key ? [': ', el('code', null, plain(key))] : null, ` – ${words.coded('lore.why.', why)}`)))] : null);
 
@@ -49,8 +52,8 @@ function entryForm(entry, remove) {
     const flags = Object.fromEntries(['constant', 'enabled', 'selective', 'use_regex', 'case_sensitive', 'whole_words'].map(key => [key, box(t(`lore.${key}`), entry[key])]));
     fields = () => ({
       name: called.value.trim(),
-      keys: keysOf(keys),
-      secondary_keys: keysOf(secondary),
+      keys: keysOf(keys, entry.keys, isOn(flags.use_regex)),
+      secondary_keys: keysOf(secondary, entry.secondary_keys ?? [], isOn(flags.use_regex)),
       logic: logic.value,
       insertion_order: whole(order) ?? 100,
       priority: whole(priority),
@@ -100,7 +103,7 @@ function bookEditor({ view = null, made = null, around, saved }) {
   entries.forEach(add);
   const book = () => ({ name: called.value.trim(), scan_depth: whole(depth), token_budget: whole(budget), recursive_scanning: isOn(recursive), entries: forms.map(form => form.value()), companions: chosen(companions), rooms: chosen(rooms) });
   const before = JSON.stringify(book());
-  const refused = refusal => problem.replaceChildren(plain(words.upper(refusal.message)));
+  const refused = refusal => problem.replaceChildren(plain(words.sentence(refusal.message)));
   async function save(event) {
     event.preventDefault();
     if (!called.value.trim()) return called.focus();
@@ -141,21 +144,22 @@ function bookEditor({ view = null, made = null, around, saved }) {
   node.addEventListener('submit', save);
   const shown = dialog(view ? view.book.name : t('lore.title_new'), node);
   shown.classList.add('wide');
-  shown.mayClose = async () => path || (JSON.stringify(book()) === before && !made) || confirmed(t('maker.leave_title'), t('maker.leave'), t('maker.discard'), t('maker.keep_writing'));
-  const leave = async () => (await shown.mayClose()) && shown.close();
+  const leave = asksBeforeLoss(shown, () => !path && (made || JSON.stringify(book()) !== before));
   if (!path) called.focus();
 }
 
 // `room` is the one shown, or null.
 export async function showLore(room) {
   const problem = el('p', { class: 'form-problem', role: 'alert' });
+  const told = el('p', { class: 'muted', role: 'status' });
   const list = el('ul', { class: 'entries' }, el('li', { class: 'muted' }, t('base.loading')));
-  const refused = refusal => (problem.textContent = plain(words.upper(refusal.message)));
+  const refused = refusal => (problem.textContent = plain(words.sentence(refusal.message)));
   const [{ companions }, { rooms }] = await Promise.all([api.companions(), api.listRooms()]);
   const around = { room, companions, rooms };
   const named = (all, chosen) => all.filter(one => chosen.includes(one.id)).map(one => name(one.name ?? one.title ?? one.id));
   const saved = kept => {
     problem.textContent = '';
+    told.textContent = kept ? t('room_words.saved') : '';
     refresh();
     if (kept?.unusable.length) open(kept.id);
   };
@@ -178,7 +182,7 @@ export async function showLore(room) {
     };
     list.replaceChildren(...(books.length ? books.map(row) : [el('li', { class: 'muted' }, t('lore.none'))]));
   }
-  const shown = dialog(t('rooms.lore'), el('p', null, t('lore.about')), el('p', { class: 'actions' }, button(t('lore.title_new'), () => edit({}), 'solid'), fileButton(t('lore.import'), FILES, read)), problem, list);
+  const shown = dialog(t('rooms.lore'), el('p', null, t('lore.about')), el('p', { class: 'actions' }, button(t('lore.title_new'), () => edit({}), 'solid'), fileButton(t('lore.import'), FILES, read)), problem, told, list);
   takesFiles(shown, ([file]) => read(file));
   refresh();
 }

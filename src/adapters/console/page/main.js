@@ -53,6 +53,7 @@ const ROOMS_POLL_MS = 20_000;
 const LOOKS_FOR_UNDO = 14;
 const LOOKS_EVERY_MS = 5000;
 const PROPOSED_MS = 60_000;
+const SHOWN_MS = 12_000;
 
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
@@ -132,7 +133,18 @@ const view = {
 let tone = tonesOf(view.room);
 
 const decisions = details({ changed: () => change(['talk', 'companions']) });
+const next = companion => api.speakNext(current.room.id, { companion, by: speaker.me() || undefined });
+// A draft for who writes here, if the room is still shown.
+async function draft(id) {
+  const { room } = current;
+  const { text } = await api.draft(room.id, id, speaker.me());
+  if (current.room !== room) return;
+  const { said, undo } = composer.write(text);
+  if (said) notice.show(t(said), 'plain', undo ? { label: t('rooms.undo'), act: undo, ms: SHOWN_MS } : null);
+}
 const desk = companionDesk({
+  next,
+  draft,
   room: () => allRooms.find(room => room.id === current?.room.id) ?? null,
   rooms: () => allRooms,
   usualLevel: id => configured.get(id)?.interjection,
@@ -147,11 +159,11 @@ const desk = companionDesk({
 const guests = () => view.room.people.filter(person => person.isGuest).map(person => person.name);
 const speaker = people({ changed: isOther => (composer.draw(), isOther && current?.renew(), change(['companions', 'people'])), problemWith: person => nameProblem(person, allRooms, current?.room.id, guests()), showProblem, guests, guild: () => allRooms.find(room => room.id === current?.room.id)?.guild, forgotten: count => notice.show(t('people.forgotten', { count })) });
 const steady = act => talkView.steady(act);
-const whoIsHere = presence({ me: speaker.me, tone: id => tone(id) });
+const whoIsHere = presence({ me: speaker.me, tone: id => tone(id), opens: ({ id }) => desk.open(id) });
 const typingSign = typing((room, isTyping) => api.tellTyping(room, speaker.me(), isTyping).catch(() => {}));
 const author = yourName({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, steady, draw: () => composer.draw(), focus: () => composer.focus() });
 const removals = removal({ notice, showProblem, changed: () => change(['talk']), deleted: () => Promise.all([readRooms(), readCompanions()]).catch(showProblem) });
-const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
+const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) }, pictures: { seen: () => models.seesPictures(), unseen: () => notice.show(t('compose.unseen'), 'plain', { label: t('ai.change'), act: models.open, ms: PROPOSED_MS }) } });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
@@ -189,13 +201,11 @@ const cards = companionCards(byId('companions'), {
   act: {
     setLevel: (id, level) => api.patchRoom(current.room.id, { companions: { [id]: level === 'spoken_to' ? { quiet_hours: 'always' } : { interjection: level, ...(view.room.companions.get(id)?.quietHours === 'always' ? { quiet_hours: 'never' } : {}) } } }).then(() => current.refresh()).catch(showProblem),
     pause: (id, paused) => api.patchRoom(current.room.id, { companions: { [id]: { paused } } }).then(() => current.refresh()).catch(showProblem),
-    next: companion => api.speakNext(current.room.id, { companion, by: speaker.me() || undefined }).catch(showProblem),
+    next: id => next(id).catch(showProblem),
     draft(id, button) {
       button.disabled = true;
-      const { room } = current;
-      api
-        .draft(room.id, id, speaker.me())
-        .then(({ text }) => current.room === room && composer.write(text), showProblem)
+      draft(id)
+        .catch(showProblem)
         .finally(() => (button.disabled = false));
     },
     why: id => api.why(current.room.id, id),
@@ -243,7 +253,7 @@ function offerUndo(room, deletion) {
 const list = rooms({ open: id => (open(id), showSide(false)), unreadIn: id => missed.of(id), showProblem, changed: readRooms, desk });
 const menu = roomMenu({ me: speaker.me, room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, settings: () => openSettings(), showProblem, tell: text => notice.show(text) });
 const announce = text => notice.announce(text);
-const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
+const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, tell: text => notice.show(text), showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
 const openSettings = section => api.loaded(import('./settings.js')).then(({ showSettings }) => showSettings({ models: models.current(), openModels: models.open, section })).catch(showProblem);
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});

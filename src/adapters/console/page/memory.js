@@ -13,7 +13,7 @@ export function showMemory(room, me) {
   const problem = el('p', { class: 'form-problem', role: 'alert' });
   const state = el('div', null, el('p', { class: 'muted' }, t('base.loading')));
   const list = el('ul', { class: 'entries' });
-  const refused = refusal => (problem.textContent = plain(words.upper(refusal.message)));
+  const refused = refusal => (problem.textContent = plain(words.sentence(refusal.message)));
   const doing = act => async () => {
     problem.textContent = '';
     await act().then(refresh, refused);

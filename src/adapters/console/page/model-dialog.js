@@ -5,6 +5,7 @@ import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
 import { fieldsOf, jsonOf, linesOf, valuesOf } from './model-extra.js';
 import { LOCALE, allInWords, has, t } from './texts.js';
+import { asksBeforeLoss } from './unsaved.js';
 import * as words from './words.js';
 
 const SERVERS = [
@@ -61,8 +62,8 @@ function triedLine(key, { model, works, adaptations, detail, secs, input_tokens,
   return el('li', { class: works ? null : 'danger' }, el('strong', null, t(works ? `ai.${key}_works` : `ai.${key}_fails`)), ` (${t('ai.tried', { model, secs: secs || `< ${words.number(0.01, 2)}`, tokens: input_tokens + output_tokens, price })}): `, el('span', { dir: 'auto' }, plain(works && detail.length > MOST_SHOWN ? `${detail.slice(0, MOST_SHOWN)}…` : works ? detail : words.ofModel(detail))), adapted(adaptations ?? []));
 }
 
-// `current` are the models in force, `ready` is the readiness of the server; `changed(models)` is called when others are.
-export function modelDialog({ ready, current, changed }) {
+// `current` are the models in force, `ready` is the readiness of the server; `changed(models)` is called when others are, and `tell(text)` shows a notice.
+export function modelDialog({ ready, current, changed, tell }) {
   if (!current) return dialog(t('ai.models'), el('p', null, t('ai.unknown')));
   const isConnected = current.source !== 'rehearsal';
   const side = current.side.model !== current.main.model && current.side.provider === current.main.provider ? current.side : null;
@@ -233,8 +234,10 @@ export function modelDialog({ ready, current, changed }) {
     if (late) offerTime(late, again);
   }
   async function use() {
-    changed(await api.connectModels(connection()));
+    const connected = await api.connectModels(connection());
+    changed(connected);
     box.close();
+    tell(t('ai.connected', { model: connected.main?.model ?? main.value.trim() }));
   }
   async function useIfItWorks() {
     await tryOut(useIfItWorks);
@@ -315,5 +318,8 @@ export function modelDialog({ ready, current, changed }) {
   });
   const heading = t(!isConnected ? 'ai.your_model' : current.troubles.length ? 'ai.change' : 'ai.use_another');
   const box = dialog(t(isConnected ? 'ai.models' : 'ai.connect_ai'), inForce({ ready, current }), el('h3', null, heading), form);
+  const state = () => [asTested(), fields.main.value, fields.side.value].join();
+  const before = state();
+  asksBeforeLoss(box, () => state() !== before);
   return box;
 }

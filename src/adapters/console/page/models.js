@@ -16,8 +16,8 @@ const canned = () => [el('span', { class: 'where-wide' }, t('ai.demo')), el('spa
 
 const WAS_READ = new Set(['model_yes', 'model_no']);
 
-// `nameOf(id)` is a companion's name in the room shown, `announce(text)` tells screen readers, and `checked(ready)` is called with the readiness of the server.
-export function models({ nameOf, announce, showProblem, checked }) {
+// `nameOf(id)` is a companion's name in the room shown, `announce(text)` tells screen readers, `tell(text)` shows a notice, and `checked(ready)` is called with the readiness of the server.
+export function models({ nameOf, announce, tell, showProblem, checked }) {
   const button = byId('model');
   const trouble = byId('model-trouble');
   let ready = null;
@@ -31,7 +31,7 @@ export function models({ nameOf, announce, showProblem, checked }) {
     once(async () => {
       if (ready?.parts?.some(({ why }) => why)) await loadLater();
       const { modelDialog } = await api.loaded(import('./model-dialog.js'));
-      return document.querySelector('dialog[open]') ?? modelDialog({ ready, current, changed: shown });
+      return document.querySelector('dialog[open]') ?? modelDialog({ ready, current, changed: shown, tell });
     }).catch(showProblem);
   button.addEventListener('click', () => poll().then(open));
 
@@ -115,6 +115,8 @@ export function models({ nameOf, announce, showProblem, checked }) {
     poll,
     open: () => poll().then(open),
     current: () => current,
+    // In demo mode nothing is said of it.
+    seesPictures: () => !current || current.source === 'rehearsal' || current.main.sees_pictures,
     entered,
     // An event of the room shown, as it happens.
     note(e) {

@@ -18,8 +18,9 @@ function fill(node, shown, nodes) {
   node.replaceChildren(...nodes());
 }
 
-// So many others stand in the head by name.
-const mostNames = () => (matchMedia('(max-width: 48em)').matches ? 1 : 3);
+const isNarrow = () => matchMedia('(max-width: 48em)').matches;
+// So many others stand in the head by name. Where it is narrow, their names are too small to be pressed.
+const mostNames = () => (isNarrow() ? 1 : 3);
 
 // `me()` is the person of this window, `tone(id)` the accent of a companion. With `isGuest` all are listed, and that companions are no people; otherwise the
 // others, the first by name. `opens(companion)` shows the profile of one.
@@ -33,12 +34,13 @@ export function presence({ me, tone, isGuest = false, opens = null }) {
     draw({ people, companions, drafts }) {
       const others = people.filter(person => person.name !== me());
       const all = [...(isGuest ? people : others).map(person => ({ name: person.name, about: person.name === me() ? 'you' : person.isGuest && !isGuest ? 'guest' : null })), ...[...companions.values()].map(({ id, name: who, isExternal }) => ({ id, name: who, isExternal, about: null }))];
+      const isButton = one => opens && (isGuest || (!isNarrow() && !one.isExternal));
       const shown = isGuest || all.length <= mostNames() + 1 ? all : all.slice(0, mostNames());
       here.hidden = !all.length;
       here.title = all.length > shown.length ? all.map(one => one.name).join(', ') : '';
-      fill(here, [shown.map(one => [one.name, one.about, one.id && tone(one.id)]), all.length, isGuest], () => [
+      fill(here, [shown.map(one => [one.name, one.about, one.id && tone(one.id), isButton(one)]), all.length, isGuest], () => [
         isGuest ? el('li', { class: 'muted' }, t('presence.here')) : '',
-        ...shown.map(one => el('li', { class: one.id ? null : 'person' }, one.id ? [opens ? el('button', { type: 'button', class: 'quiet-button', onclick: () => opens(one) }, companionName(one)) : companionName(one), ' ', ai()] : name(one.name), one.about ? aside(t(`presence.${one.about}`)) : null)),
+        ...shown.map(one => el('li', { class: one.id ? null : 'person' }, one.id ? [isButton(one) ? el('button', { type: 'button', class: 'quiet-button', onclick: () => opens(one) }, companionName(one)) : companionName(one), ' ', ai()] : name(one.name), one.about ? aside(t(`presence.${one.about}`)) : null)),
         all.length > shown.length ? el('li', { class: 'muted', 'aria-label': here.title }, el('bdi', { dir: 'ltr' }, `+${all.length - shown.length}`)) : '',
       ].filter(Boolean));
       const typing = others.filter(person => person.isTyping);

@@ -67,7 +67,7 @@ export async function profileDialog(desk, id, who, told = '') {
       await act();
       button.disabled = false;
     } catch (refusal) {
-      problem.textContent = plain(words.upper(refusal.message));
+      problem.textContent = plain(words.sentence(refusal.message));
       button.disabled = false;
     }
   };
@@ -78,6 +78,8 @@ export async function profileDialog(desk, id, who, told = '') {
 
   const member = isHere && !room.paused && room.companions?.find(one => one.id === id);
   const pause = member && button(t(member.paused ? 'cards.resume' : 'cards.pause'), attempt(() => desk.pause(room, id, !member.paused).then(() => again())));
+
+  const leads = (label, about, act) => el('button', { type: 'button', class: 'outlined', title: about, onclick: attempt(() => act(id).then(() => box.close())) }, label);
 
   async function remove() {
     if (!(await confirmed(t('profile.delete_title', { who: companion.name }), profile.kept.instead_of ? t('profile.delete_stored', { who: companion.name }) : t('profile.delete_question', { who: companion.name }), t('base.delete')))) return;
@@ -108,6 +110,7 @@ export async function profileDialog(desk, id, who, told = '') {
       el('p', null, ai(), ' ', companion.aliases?.length ? [el('span', { class: 'muted' }, `${t('profile.aliases')}: `, listed(companion.aliases.map(one => name(one)))), el('br')] : null, `${t('cards.speaks')} `, el('strong', null, words.interjectionLevel(words.levelOf(companion.interjection ?? desk.usualLevel(id), companion.quiet_hours)), words.hasHours(companion.quiet_hours) ? `. ${t('cards.quiet_hours', { hours: companion.quiet_hours })}` : null)),
     ),
     el('p', { class: 'actions' }, button(t('base.edit'), () => (box.close(), desk.edit(profile)), 'solid'), button(t('base.copy'), () => (box.close(), desk.copy(profile))), el('a', { class: 'outlined', href: api.cardUrl(id, 'json'), download: '' }, t('profile.export_json')), profile.picture ? button(t('profile.export_png'), attempt(savePng)) : null, button(t('base.delete'), attempt(remove), 'outlined danger')),
+    member && !member.paused ? el('p', { class: 'actions' }, leads(t('cards.next'), null, desk.next), leads(t('cards.draft'), t('cards.draft_about'), desk.draft)) : null,
     problem,
     profile.warnings.length ? el('ul', { class: 'danger' }, profile.warnings.map((text, i) => el('li', { dir: 'auto' }, plain(words.sentence(inWords(profile.warning_codes[i], text)))))) : null,
     el('h3', null, t('profile.persona', { who: companion.name })),

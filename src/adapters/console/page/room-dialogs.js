@@ -75,7 +75,7 @@ export function showExport(room) {
   ];
   const link = ([form, extension, label, about]) =>
     el('a', { class: 'menu-item', href: api.exportUrl(room.id, form), download: `${room.id.replaceAll(':', '-')}.${extension}`, onclick: () => box.close() }, t(label), el('span', { class: 'muted' }, t(about)));
-  const box = dialog(t('export.title', { room: titleOf(room) }), el('div', { class: 'export' }, forms.map(link)));
+  const box = dialog(t('export.title', { room: titleOf(room) }), el('div', { class: 'export' }, forms.map(link)), el('p', { class: 'muted' }, t('export.without')));
 }
 
 // `changed()` loads the list of rooms again.

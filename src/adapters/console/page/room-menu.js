@@ -29,17 +29,22 @@ export function roomMenu({ room, me, changed, open, leave, deleted, find, desk, 
   // A finger sees no title, so what was turned on is told.
   const toggle = (label, isOn, { id }, change, about) => item(label, () => api.patchRoom(id, change).then(changed).then(() => about && !isOn && tell(`${about}.`)).catch(showProblem), about, { 'aria-pressed': String(isOn) });
 
+  const line = () => el('hr', { class: 'menu-line' });
+
   const ofRoom = shown => [
     item(t('rooms.find'), find, t('rooms.find_about')),
     platformName(shown.id) ? null : item(t('rooms.rename'), about('rename'), t('rooms.rename_about')),
     item(t('rooms.choose'), chooseCompanions),
+    line(),
     toggle(t(shown.paused ? 'rooms.resume_all' : 'rooms.pause_all'), Boolean(shown.paused), shown, { paused: !shown.paused }),
     toggle(t('rooms.spoken_to'), shown.quiet_hours === 'always', shown, { quiet_hours: shown.quiet_hours === 'always' ? null : 'always' }, t('rooms.spoken_to_about')),
     toggle(t('rooms.minors'), Boolean(shown.minors), shown, { minors: !shown.minors }, t('rooms.minors_about')),
+    line(),
     item(t('rooms.about'), ofOwn('showAbout'), t('rooms.about_about')),
     item(t('rooms.everybody'), () => api.speakNext(shown.id, { everybody: true, by: me() || undefined }).catch(showProblem), t('rooms.everybody_about')),
     item(t('rooms.cancel_replies'), () => api.clearRoom(shown.id).catch(showProblem), t('rooms.cancel_replies_about')),
     item(t('rooms.anew'), ofOwn('beginAnew')),
+    line(),
     item(t('rooms.export'), about('showExport'), t('rooms.export_about')),
     item(t('rooms.lore'), () => api.loaded(import('./lore.js')).then(({ showLore }) => showLore(shown)).catch(showProblem), t('rooms.lore_about')),
     item(t('remembered.button'), () => api.loaded(import('./memory.js')).then(({ showMemory }) => showMemory(shown, me())).catch(showProblem)),

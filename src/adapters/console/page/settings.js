@@ -3,7 +3,8 @@
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
-import { pieces, t } from './texts.js';
+import { LANGUAGE, LOCALE, has, pieces, t } from './texts.js';
+import { asksBeforeLoss, maybeLost } from './unsaved.js';
 import { forgetUsedUp, usageOfLimits } from './used-up.js';
 import * as words from './words.js';
 
@@ -18,10 +19,35 @@ const OF_GUESTS = ['messages_per_day', 'voice_minutes_per_day', 'tokens_per_day'
 const PRICES = ['input_price', 'output_price', 'cache_read_price'];
 
 const button = (label, act, look = 'outlined') => el('button', { type: 'button', class: look, onclick: act }, label);
-// What is no number is sent as it is, so that the server says what is wrong. In “5,000” a comma or a point may divide thousands, or a fraction.
-const WHOLE = /^\d+$/u;
-const FRACTION = /^(?![1-9]\d{0,2}[.,]\d{3}$)\d*[.,]?\d+$/u;
-const asNumber = (text, form) => (text === '' ? null : form.test(text) ? Number(text.replace(',', '.')) : text);
+// What is no number stays as it is. In “5,000” a comma or a point may divide thousands, or a fraction; in a whole number it divides thousands if this
+// language writes them so.
+const WHOLE = /^-?\d+$/u;
+const FRACTION = /^-?(?![1-9]\d{0,2}[.,]\d{3}$)\d*[.,]?\d+$/u;
+const { value: DIVIDER = ',' } = new Intl.NumberFormat(LOCALE).formatToParts(1_000_000).find(({ type }) => type === 'group') ?? {};
+const undivided = text => (/^[1-9]\d{0,2}(?:\D\d{3})+$/u.test(text) && text.replaceAll(/\d/gu, '').replaceAll(DIVIDER, '').trim() === '' ? text.replaceAll(/\D/gu, '') : text);
+const asNumber = (text, form) => {
+  const written = form === WHOLE ? undivided(text) : text;
+  return text === '' ? null : form.test(written) ? Number(written.replace(',', '.')) : text;
+};
+// On another computer words would be read on the way.
+const PRIVATE = /^(https:\/\/|http:\/\/(localhost|127\.|\[::1\]))/iu;
+const HOURS = /^(never|always|\d\d?:\d\d-\d\d?:\d\d)$/u;
+// What is wrong with a value, as the key of a text, where the page can tell it. The server's own words are in English.
+const WRONG = {
+  'safety.privacy': value => value && !PRIVATE.test(value) && 'server_settings.privacy_about',
+  'companion_defaults.quiet_hours': value => value && !HOURS.test(value) && 'server_settings.quiet_about',
+};
+// What a refusal is about that only the server can tell.
+const MISTAKES = { 'prompt.time_zone': 'server_settings.zone_wrong' };
+const wrongNumber = (value, form) => value !== null && !(value >= 0) && (form === WHOLE ? 'server_settings.whole' : 'server_settings.fraction');
+
+// The names of languages in this one, by their English names, which the server knows.
+function languageNames() {
+  const [english, own] = ['en', LOCALE].map(code => new Intl.DisplayNames([code], { type: 'language', fallback: 'none' }));
+  const letters = [...'abcdefghijklmnopqrstuvwxyz'];
+  const codes = letters.flatMap(one => letters.map(other => one + other));
+  return new Map(codes.map(code => [english.of(code)?.toLowerCase(), own.of(code)]));
+}
 
 // Plays a sentence once. The page may not load audio of its own making otherwise.
 async function play(base64) {
@@ -41,12 +67,12 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
 
   // The fields of the part shown, by the keys of the settings: `read()` is the value, and `first` the value before.
   let fields = new Map();
-  const known = (key, input, read) => fields.set(key, { input, read, first: JSON.stringify(read()) });
-  function field(key, input, { read = () => input.value.trim() || null, label = t(`server_settings.keys.${key.replaceAll('.', '_')}`), about = null } = {}) {
+  const known = (key, input, read, wrong = WRONG[key]) => fields.set(key, { input, read, wrong, first: JSON.stringify(read()) });
+  function field(key, input, { read = () => input.value.trim() || null, label = t(`server_settings.keys.${key.replaceAll('.', '_')}`), about = null, wrong } = {}) {
     const { place } = view.fields[key];
     input.disabled = Boolean(place);
     input.name = key;
-    known(key, input, read);
+    known(key, input, read, wrong);
     const note = place ? t('server_settings.set_in', { place }) : about;
     return el('label', { class: 'field' }, el('span', null, label), input, note ? el('small', { class: 'muted', dir: 'auto' }, note) : null);
   }
@@ -56,7 +82,7 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
   function amount(key, options = {}) {
     const form = /price|guild_minutes/u.test(key) ? FRACTION : WHOLE;
     const input = el('input', { inputmode: form === WHOLE ? 'numeric' : 'decimal', value: String(valueOf(key)), autocomplete: 'off', placeholder: String(view.fields[key].default ?? (key.includes('price') ? '' : t('server_settings.no_limit'))) });
-    return field(key, input, { read: () => asNumber(input.value.trim(), form), ...options });
+    return field(key, input, { read: () => asNumber(input.value.trim(), form), wrong: value => wrongNumber(value, form), ...options });
   }
   const choice = (key, values, options = {}) => {
     const input = el('select', null, values.map(([value, label]) => el('option', { value, selected: String(valueOf(key)) === value }, label)));
@@ -66,25 +92,48 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
   // What is not as it was. A secret that is not typed stays.
   const changes = () => Object.fromEntries([...fields].map(([key, { read, first }]) => [key, read(), first]).filter(([, value, first]) => JSON.stringify(value) !== first));
 
+  const isChanged = () => Object.keys(changes()).length > 0;
+  asksBeforeLoss(box, isChanged);
+  const toModels = async () => (await maybeLost(isChanged())) && (box.close(), openModels());
+
   const result = el('div', { class: 'result', role: 'status' });
   let tried = null;
+  // Says what is wrong at its field, if there is one.
+  function refuse({ field: key, about, message, why }) {
+    const { input: at, read, wrong } = fields.get(key) ?? {};
+    const label = at?.closest('label')?.querySelector('span')?.textContent;
+    const own = at && (LANGUAGE !== 'en' || !about) && !why && (wrong?.(read()) || (about?.startsWith('is missing') && 'server_settings.missing') || MISTAKES[key]);
+    const said = own ? `${label}: ${t(own)}` : label ? `${label} ${about ?? message}` : (about ?? message);
+    const node = el('p', { class: 'danger', id: 'settings-problem', role: 'alert', dir: 'auto' }, plain(words.sentence(said)));
+    result.replaceChildren();
+    if (!at) return void (result.append(node), result.scrollIntoView({ block: 'nearest' }));
+    at.closest('label').append(node);
+    at.setAttribute('aria-invalid', 'true');
+    at.setAttribute('aria-describedby', node.id);
+    at.focus();
+    at.scrollIntoView({ block: 'center' });
+  }
+  function forgive() {
+    body.querySelector('#settings-problem')?.remove();
+    for (const at of body.querySelectorAll('[aria-invalid]')) ['aria-invalid', 'aria-describedby'].forEach(name => at.removeAttribute(name));
+  }
   async function busy(node, run) {
+    forgive();
     node.disabled = true;
     result.replaceChildren(el('p', { class: 'muted' }, t('server_settings.working')));
     try {
       await run();
     } catch (problem) {
-      const at = fields.get(problem.field)?.input;
-      at?.focus();
-      const label = at?.closest('label')?.querySelector('span')?.textContent;
-      result.replaceChildren(el('p', { class: 'danger', dir: 'auto' }, plain(label ? `${label}: ${problem.about ?? problem.message}` : problem.message)));
+      refuse(problem);
     }
     node.disabled = false;
   }
+  // In the words of this page, and below them the service's.
+  const failed = (error, said) => [`${words.sentence(words.error(error))} ${has(`fixes.${error}`) ? t(`fixes.${error}`) : ''}`, el('div', { class: 'muted' }, plain(words.ofModel(said)))];
   function showTrial({ lines, audio, understood, invitation }) {
     const shown = lines.filter(({ state }) => state !== 'good' || lines.length < 12);
     result.replaceChildren(
-      el('ul', { class: 'tried' }, shown.map(({ state, about, said, click }) => el('li', { class: state === 'problem' ? 'danger' : null, dir: 'auto' }, el('strong', null, `${t(`server_settings.states.${state}`)} ${words.coded('server_settings.about.', about)}: `), plain(said), click ? el('div', null, plain(click)) : null))),
+      el('ul', { class: 'tried' }, shown.map(({ state, about, said, error, click }) => el('li', { class: state === 'problem' ? 'danger' : null, dir: 'auto' }, el('strong', null, `${t(`server_settings.states.${state}`)} ${words.coded('server_settings.about.', about)}: `), ...(error ? failed(error, said) : [plain(said)]), click ? el('div', null, plain(click)) : null))),
       audio ? el('p', { class: 'actions' }, button(`▶ ${t('server_settings.listen')}`, () => play(audio))) : '',
       understood === undefined ? '' : el('p', null, understood ? pieces('server_settings.understood', { words: el('q', null, plain(understood)) }) : t('server_settings.understood_nothing')),
       invitation ? el('p', null, el('a', { href: invitation, target: '_blank', rel: 'noopener noreferrer' }, t('on_discord.invite'))) : '',
@@ -110,7 +159,9 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
     form.addEventListener('submit', event => {
       event.preventDefault();
       busy(save, async () => {
-        if (!Object.keys(changes()).length) return result.replaceChildren(el('p', null, t('server_settings.nothing')));
+        const wrong = [...fields].find(([key, one]) => key in changes() && one.wrong?.(one.read()));
+        if (wrong) return refuse({ field: wrong[0] });
+        if (!isChanged()) return result.replaceChildren(el('p', null, t('server_settings.nothing')));
         if (tests && tried !== JSON.stringify(changes()) && !(await tryOut(tests))) return result.append(button(t('server_settings.anyway'), () => busy(save, keep)));
         return keep();
       });
@@ -162,7 +213,7 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
       const { form, buttons } = actions(null);
       const group = (title, ...rows) => el('fieldset', null, el('legend', null, title), rows);
       const source = models?.source;
-      const prices = source === 'settings' ? ['main', 'side'].map(role => el('div', { class: 'prices' }, PRICES.map(price => amount(`models.${role}.${price}`, { label: t(`ai.price_${role === 'main' ? 'answers' : 'decisions'}_${{ input_price: 'in', output_price: 'out', cache_read_price: 'cached' }[price]}`) })))) : source === 'page' ? button(t('server_settings.set_prices'), () => (box.close(), openModels())) : el('p', { class: 'muted' }, t('server_settings.free'));
+      const prices = source === 'settings' ? ['main', 'side'].map(role => el('div', { class: 'prices' }, PRICES.map(price => amount(`models.${role}.${price}`, { label: t(`ai.price_${role === 'main' ? 'answers' : 'decisions'}_${{ input_price: 'in', output_price: 'out', cache_read_price: 'cached' }[price]}`) })))) : source === 'page' ? button(t('server_settings.set_prices'), toModels) : el('p', { class: 'muted' }, t('server_settings.free'));
       const guests = whose => group(t(`server_settings.guests_${whose}`), el('div', { class: 'prices' }, OF_GUESTS.map(limit => amount(`guests.${whose}.${limit}`, { label: t(`server_settings.guest_limits.${limit}`) }))));
       form.append(usageOfLimits(), group(t('server_settings.limits_of_all'), LIMITS.map(key => amount(key))), guests('each'), guests('together'), group(t('server_settings.prices'), el('p', { class: 'muted' }, t('ai.prices', { currency: view.currency })), prices), result, buttons);
       return form;
@@ -171,13 +222,14 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
       const { form, buttons } = actions(null);
       const here = Intl.DateTimeFormat().resolvedOptions().timeZone;
       const zone = text('prompt.time_zone', { about: t('server_settings.zone_about') });
+      const own = languageNames();
       // The browser's languages, by the English names that the server knows.
       const spoken = new Set(navigator.languages.map(code => new Intl.DisplayNames(['en'], { type: 'language' }).of(code.split('-')[0]).toLowerCase()));
       const useZone = button(t('server_settings.use_zone', { zone: here }), () => {
         zone.querySelector('input').value = here;
         for (const option of languages.options) option.selected ||= spoken.has(option.value);
       });
-      const languages = el('select', { multiple: true, size: 6 }, view.memory_languages.map(name => el('option', { value: name, selected: valueOf('memory.languages').includes(name) }, words.upper(name))));
+      const languages = el('select', { multiple: true, size: 6 }, view.memory_languages.map(name => el('option', { value: name, selected: valueOf('memory.languages').includes(name) }, words.upper(own.get(name) ?? name))));
       const crisis = el('input', { type: 'checkbox' });
       crisis.checked = valueOf('safety.crisis') !== false;
       const help = el('textarea', { rows: 3, value: valueOf('safety.crisis_text'), maxlength: 1500 });
@@ -198,7 +250,7 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
     },
   };
 
-  const again = button(t('server_settings.read_again'), () => busy(again, async () => {
+  const again = button(t('server_settings.read_again'), async () => (await maybeLost(isChanged())) && busy(again, async () => {
     view = await api.readSettings();
     show(view.problems.length ? '' : t('server_settings.was_read'));
   }), 'quiet-button');
@@ -207,7 +259,7 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
     fields = new Map();
     tried = null;
     result.replaceChildren(said ? el('p', null, said) : '');
-    const tabs = el('nav', { class: 'presets', 'aria-label': t('server_settings.title') }, button(t('ai.models'), () => (box.close(), openModels()), 'outlined small'), Object.keys(parts).map(name => el('button', { type: 'button', class: 'outlined small', 'aria-pressed': String(name === section), onclick: () => ((section = name), show()) }, t(`server_settings.parts.${name}`))));
+    const tabs = el('nav', { class: 'presets', 'aria-label': t('server_settings.title') }, button(t('ai.models'), toModels, 'outlined small'), Object.keys(parts).map(name => el('button', { type: 'button', class: 'outlined small', 'aria-pressed': String(name === section), onclick: async () => name !== section && (await maybeLost(isChanged())) && ((section = name), show()) }, t(`server_settings.parts.${name}`))));
     const problems = view.problems.length ? el('div', { class: 'failure' }, el('p', { class: 'danger' }, t('server_settings.mistakes')), el('ul', null, view.problems.map(problem => el('li', { dir: 'auto' }, plain(problem))))) : null;
     body.replaceChildren(tabs, ...[problems].filter(Boolean), parts[section](), el('p', { class: 'muted' }, t('server_settings.where')), again);
   }

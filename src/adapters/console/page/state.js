@@ -22,6 +22,7 @@ export function newRoom(id) {
     transcribed: new Set(), // voice notes in whose places their words are shown
     tombstones: new Set(), // those of them in the places of which something is shown
     hidden: new Set(), // messages that are deleted here as soon as that can no longer be undone
+    continued: new Set(), // the deleted messages that another one extends
     replaced: new Map(), // the companions that write another message, by the deleted one
     companions: new Map(), // by id
     names: new Map(), // of companions by id, also of those that have left
@@ -193,8 +194,9 @@ function replanOf(room, e, ticket) {
 }
 
 // A companion writes another message in the place of one that is deleted then.
-function replaces(room, { again, companion }) {
+function replaces(room, { again, companion, continues }) {
   room.replaced.set(again, companion);
+  if (continues) room.continued.add(again);
   const entry = room.seen.get(`x${again}`);
   if (entry) Object.assign(entry, { companion, version: entry.version + 1 });
 }

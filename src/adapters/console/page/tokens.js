@@ -17,7 +17,7 @@ export function showTokens() {
   const scope = el('select', { id: 'token-scope' }, SCOPES.map(code => el('option', { value: code }, t(`token_scopes.${code}`))));
   const form = el('form', { class: 'small-form invite' }, el('label', { for: name.id }, t('tokens.name')), name, el('label', { for: scope.id }, t('tokens.scope')), scope, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, t('tokens.make'))));
 
-  const refused = refusal => (problem.textContent = plain(words.upper(refusal.message)));
+  const refused = refusal => (problem.textContent = plain(words.sentence(refusal.message)));
 
   async function end(token) {
     if (!(await confirmed(t('tokens.end_title'), t('tokens.end_question'), t('tokens.end')))) return;

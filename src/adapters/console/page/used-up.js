@@ -12,7 +12,7 @@ export async function sayUsedUp({ budget, free_at: freeAt }, change) {
   const node = byId('used-up') ?? el('button', { class: 'quiet-button loud', id: 'used-up', type: 'button', onclick: () => change() });
   byId('attention').before(node);
   const limit = t(`server_settings.budgets.${budget}`);
-  node.textContent = freeAt ? t('server_settings.used_up_until', { limit, time: words.time(freeAt) }) : t('server_settings.used_up', { limit });
+  node.textContent = freeAt ? t('server_settings.used_up_until', { limit, time: moment(freeAt) }) : t('server_settings.used_up', { limit });
   node.hidden = false;
   clearTimeout(timer);
   if (freeAt) timer = setTimeout(() => (node.hidden = true), Math.max(0, Date.parse(freeAt) - Date.now()));
@@ -21,14 +21,18 @@ export async function sayUsedUp({ budget, free_at: freeAt }, change) {
 // After a change nothing is known of it any more.
 export const forgetUsedUp = () => byId('used-up')?.remove();
 
-const money = (value, currency) => (Number.isFinite(value) ? `${words.number(value, 4)} ${currency}` : '–');
+// With the day, if it is another one.
+const moment = at => (words.dayOf(at) === words.dayOf(new Date()) ? words.time(at) : words.minute(at));
+
+const money = (value, currency) => `${words.number(value, 4)} ${currency}`;
 
 // How much of the limits of a day is used, by server, and what companions cost.
 export function usageOfLimits() {
   const body = el('div', null, el('p', { class: 'muted' }, t('base.loading')));
-  const cap = ({ used, limit, free_at: freeAt }) => `${words.number(used)}${Number.isFinite(limit) ? ` / ${words.number(limit)}` : ''}${freeAt ? ` · ${t('server_settings.free_at', { time: words.time(freeAt) })}` : ''}`;
-  api.usage().then(
-    ({ guilds, currency }) => {
+  const cap = ({ used, limit, free_at: freeAt }) => `${words.number(used)}${Number.isFinite(limit) ? ` / ${words.number(limit)}` : ''}${freeAt ? ` · ${t('server_settings.free_at', { time: moment(freeAt) })}` : ''}`;
+  Promise.all([api.usage(), api.companions()]).then(
+    ([{ guilds, currency }, { companions = [] }]) => {
+      const names = new Map(companions.map(({ id, name }) => [id, name]));
       const rows = guilds.flatMap(({ guild, caps, by }) => {
         const costs = new Map();
         for (const { companion, cost, unpriced_calls: unpriced, provider } of by) {
@@ -39,7 +43,7 @@ export function usageOfLimits() {
         return [
           el('tr', null, el('th', { scope: 'rowgroup', colspan: 2 }, plain(guild))),
           ...caps_.map(([name, one]) => el('tr', null, el('th', { scope: 'row' }, t(`server_settings.budgets.${name}`)), el('td', null, cap(one)))),
-          ...[...costs].map(([companion, { cost, unknown }]) => el('tr', null, el('th', { scope: 'row' }, plain(companion ?? t('server_settings.rooms'))), el('td', null, unknown && !cost ? '–' : money(cost, currency)))),
+          ...[...costs].map(([companion, { cost, unknown }]) => el('tr', null, el('th', { scope: 'row' }, plain(companion ? (names.get(companion) ?? companion) : t('server_settings.rooms'))), el('td', null, unknown && !cost ? t('ai.no_price') : money(cost, currency)))),
         ];
       });
       body.replaceChildren(rows.length ? el('table', { class: 'usage' }, el('caption', null, t('server_settings.last_day')), el('tbody', null, rows)) : el('p', { class: 'muted' }, t('server_settings.nothing_used')));

@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
-import { el } from './dom.js';
+import { el, say } from './dom.js';
 import { openMicrophone } from './microphone.js';
 import { ogg } from './ogg.js';
 import { contents } from './pictures.js';
@@ -11,33 +11,43 @@ import { pieces, t } from './texts.js';
 import { obstacle } from './voice.js';
 import { explainObstacle } from './voice-dialogs.js';
 import { LIMITS } from './voice-protocol.js';
+import * as words from './words.js';
 
 const LONGEST_MS = 120_000;
 // Shorter ones are taken for a click.
 const FEWEST_PACKETS = 15;
+// A finger that is released so far beside the button is on it.
+const BESIDE_PX = 16;
 
 // Says who recognises the words, and what is kept. The next hold records.
 function explain({ recognition: { host }, recognises_words: isReal }, agree) {
   const about = !isReal ? t('consent.unrecognised') : host ? pieces('consent.recognised_at', { host: el('strong', null, host) }) : t('consent.recognised_here');
-  const box = dialog(t('compose.record'), el('p', null, about), el('p', null, t('compose.note_kept')), el('p', { class: 'actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => (agree(), box.close()) }, t('compose.note_agree')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))));
+  const box = dialog(t('recording.title'), el('p', null, about), el('p', null, t('recording.kept')), el('p', null, t('recording.short')), el('p', { class: 'actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => (agree(), box.close()) }, t('recording.agree')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))));
 }
 
-// Records while `button` is held; by keyboard one press begins, and the next one ends. `takes()` says whether this person can write here, `room()` is the
-// room shown, `note(file)` gets each recording, and `showProblem(problem)` shows what went wrong.
-export function noter({ button, takes, room, note, showProblem }) {
+// Records while `button` is held; by keyboard one press begins, and the next one ends. Released beside the button, or with Esc, it is discarded. `takes()` says
+// whether this person can write here, `room()` is the room shown, `note(file)` gets each recording, and `showProblem(problem)` shows what went wrong.
+// `held` is the newest event of a finger or a mouse on the button while this was loaded: `pointerdown` or `pointerup`.
+export function noter({ button, takes, room, note, showProblem, held }) {
   let open = null;
   let wanted = false;
+  let released = Promise.resolve(); // when no finger and no mouse button is down any more
+  let release = () => {};
+  const seconds = el('span', { 'aria-hidden': 'true' });
+  const how = el('span');
+  const sign = el('p', { class: 'recording-sign', role: 'status' }, el('span', { 'aria-hidden': 'true' }, '● '), seconds, how);
 
-  async function begin() {
+  async function begin(key) {
     if (!takes()) return;
     wanted = true;
     const missing = await obstacle();
-    if (missing) return explainObstacle(missing);
+    // A dialog that opens below a finger would be closed by its release.
+    if (missing) return released.then(() => explainObstacle(missing));
     const description = await api.voice(room().id);
     const agreed = JSON.stringify([description.recognition.host, description.recognises_words]);
-    if (loadForAll('note-consent') !== agreed) return explain(description, () => storeForAll('note-consent', agreed));
+    if (loadForAll('note-consent') !== agreed) return released.then(() => explain(description, () => storeForAll('note-consent', agreed)));
     const context = new AudioContext({ sampleRate: LIMITS.sample_rate });
-    const mine = { context, packets: [], microphone: null, timer: null };
+    const mine = { context, packets: [], microphone: null, timer: null, ticking: null };
     try {
       await Promise.all([context.audioWorklet.addModule('/page/microphone-worklet.js'), context.resume()]);
       const on = { onPacket: (_, packet) => mine.packets.push(packet), onLevel: level => button.style.setProperty('--level', level.toFixed(2)), onEnded: () => end(true) };
@@ -48,37 +58,78 @@ export function noter({ button, takes, room, note, showProblem }) {
     }
     open = mine;
     mine.timer = setTimeout(() => end(true), LONGEST_MS);
+    const began = Date.now();
+    const tick = () => (seconds.textContent = `${words.number(Math.round((Date.now() - began) / 1000))} s · `);
+    mine.ticking = setInterval(tick, 1000);
+    tick();
+    how.textContent = t(key);
+    button.before(sign);
     button.classList.add('recording');
     button.setAttribute('aria-pressed', 'true');
-    // It was let go meanwhile.
-    if (!wanted) await end(false);
+    // It was released meanwhile, for example to allow the microphone.
+    if (wanted) return undefined;
+    await end(false);
+    throw new Error(t('recording.short'));
   }
 
   // Ends the recording, and sends it.
   async function end(sends) {
     wanted = false;
     if (!open) return;
-    const { context, packets, microphone, timer } = open;
+    const { context, packets, microphone, timer, ticking } = open;
     open = null;
     clearTimeout(timer);
+    clearInterval(ticking);
     microphone.close();
     context.close();
+    sign.remove();
     button.classList.remove('recording');
     button.setAttribute('aria-pressed', 'false');
     if (!sends) return;
-    if (packets.length < FEWEST_PACKETS) return showProblem(new Error(t('compose.note_short')));
+    if (packets.length < FEWEST_PACKETS) return showProblem(new Error(t('recording.short')));
     const { base64 } = await contents(new Blob(ogg(packets), { type: 'audio/ogg' }));
     note({ name: 'voice-note.ogg', description: '', spoiler: false, base64, url: null });
   }
 
-  const begins = () => begin().catch(showProblem);
-  button.addEventListener('pointerdown', event => {
-    button.setPointerCapture(event.pointerId);
+  const begins = (key = 'recording.release') => begin(key).catch(showProblem);
+  function pressed() {
+    released = new Promise(done => (release = done));
     begins();
+  }
+  function isBeside({ clientX, clientY }) {
+    const { left, right, top, bottom } = button.getBoundingClientRect();
+    return clientX < left - BESIDE_PX || clientX > right + BESIDE_PX || clientY < top - BESIDE_PX || clientY > bottom + BESIDE_PX;
+  }
+  button.addEventListener('pointerdown', event => {
+    if (event.button) return;
+    button.setPointerCapture(event.pointerId);
+    pressed();
   });
-  button.addEventListener('pointerup', () => end(true).catch(showProblem));
-  button.addEventListener('pointercancel', () => end(false));
-  button.addEventListener('click', event => event.detail === 0 && (open ? end(true).catch(showProblem) : begins()));
-  // A touch that loaded this is held already.
-  if (button.matches(':active')) begins();
+  button.addEventListener('pointermove', event => open && say(how, t(isBeside(event) ? 'recording.away' : 'recording.release')));
+  button.addEventListener('pointerup', event => {
+    release();
+    end(!isBeside(event)).catch(showProblem);
+  });
+  button.addEventListener('pointercancel', () => {
+    release();
+    end(false);
+  });
+  // A long press opens no menu.
+  button.addEventListener('contextmenu', event => event.preventDefault());
+  button.addEventListener('click', event => event.detail === 0 && (open ? end(true).catch(showProblem) : begins('recording.press')));
+  addEventListener(
+    'keydown',
+    event => {
+      if (event.key !== 'Escape' || !open) return;
+      event.preventDefault();
+      event.stopPropagation();
+      end(false);
+    },
+    true,
+  );
+  if (!held) return;
+  pressed();
+  if (held === 'pointerdown') return;
+  release();
+  wanted = false;
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::context::Context;
 use crate::domain::answer_end::AnswerEnd;
-use crate::ports::language_model::{AnswerFormat, Identity};
+use crate::ports::language_model::{AnswerFormat, Identity, READS_NO_PICTURES};
 
 /// How long a lesson is used. Servers are updated, and a refusal may have been a mistake.
 pub(super) const LEARNT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -118,7 +118,7 @@ impl Lesson {
             Self::Temperature => "the temperature is left to the endpoint, because it refuses one",
             Self::System => "instructions come with the first message, because the endpoint refuses the role system",
             Self::Schema => "JSON is requested without a schema, because the endpoint refuses one",
-            Self::Pictures => "pictures are described in words, because the model reads none",
+            Self::Pictures => READS_NO_PICTURES,
             Self::Tools => "no tools are offered, because the endpoint or the model refuses them",
             Self::Json => "JSON is requested only in the prompt, because the endpoint refuses response_format",
         }
