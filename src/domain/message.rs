@@ -19,7 +19,7 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Arc<str>>,
     pub from: Author,
-    /// For a room of the console: who sent it under that name. `None`: it is unknown, so that the name is only a label.
+    /// Who sent it under that name. `None` in a room of the console: it is unknown, so that the name is only a label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sender: Option<Sender>,
     /// The text, as the author wrote it.
@@ -316,12 +316,14 @@ named! {
 }
 
 named! {
-    /// Who sends a message to a room of the console, whatever its author's name.
+    /// Who sends a message, whatever its author's name.
     pub enum Sender {
         /// The operator, in a browser.
         Operator = "operator",
         /// A guest, whose name in the room is nobody else's.
         Guest = "guest",
+        /// A program that reposts messages of members under other names, on Discord.
+        Proxy = "proxy",
     }
 }
 
@@ -470,6 +472,10 @@ impl Message {
             && let Some(standing) = versions.texts.get_mut(versions.standing)
         {
             *standing = text.clone();
+        }
+        if captions.is_empty() && self.sender == Some(Sender::Operator) {
+            // A program may have edited it (docs/design/tools.md X-12).
+            self.sender = None;
         }
         (self.text, self.cut, self.truncated) = (text, None, false);
     }

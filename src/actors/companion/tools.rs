@@ -72,6 +72,8 @@ pub async fn standings<'a>(
     let mut standings = BTreeMap::new();
     for who in people {
         let standing = match context.platforms.of(&channel_key.channel) {
+            // A repost has no right of the member whose message it looks like.
+            Some(_) if who.sender.is_some() => Standing::default(),
             Some(platform) => {
                 let id = who.person.as_str().strip_prefix(platform.name()).and_then(|rest| rest.strip_prefix(':'));
                 let is_operator = id.is_some_and(|id| context.in_force().tools.operators.contains(id));

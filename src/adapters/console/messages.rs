@@ -16,6 +16,7 @@ use super::Shared;
 use super::body::{CallPath, FileBody, Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath, too_large};
 use super::guard::Caller;
 use super::problem::{Problem, off_thread};
+use super::validation::MAX_ID_CHARS;
 use super::{uploads, validation, visitor};
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, Role, Sender};
@@ -33,7 +34,6 @@ use tertulia_cards::{self as cards, By, Chat, ChatMessage, NotAChat};
 const MAX_MENTIONS: usize = 64;
 /// A second of a guest's voice note counts as at least one second of a microphone: Opus of speech has more bytes.
 const SLOWEST_BYTES_PER_SEC: u64 = 1_000;
-pub(super) const MAX_ID_CHARS: usize = 128;
 
 /// The number of an accepted message, and warnings for the sender.
 #[derive(Serialize, JsonSchema)]
@@ -72,7 +72,7 @@ pub(super) async fn say(
         message.text = validation::text("text", &message.text, console.settings.max_text_chars)?;
     }
     if let Some(id) = &message.id {
-        validation::opaque_id("id", id, MAX_ID_CHARS)?;
+        validation::message_id("id", id)?;
     }
     if message.mentions.len() > MAX_MENTIONS {
         return Err(Problem::invalid(
@@ -129,7 +129,7 @@ pub(super) struct NewEvent {
 
 /// `POST /api/rooms/{room}/events`
 pub(super) async fn event(State(console): State<Shared>, RoomPath(room): RoomPath, Json(event): Json<NewEvent>) -> Reply {
-    validation::opaque_id("id", &event.id, MAX_ID_CHARS)?;
+    validation::message_id("id", &event.id)?;
     validation::kind("kind", &event.kind)?;
     let who = Author::of_name(validation::name("who", &event.who)?);
     let text = validation::text("text", &event.text, console.settings.max_text_chars)?;
@@ -221,11 +221,13 @@ pub(super) async fn decide_call(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
     CallPath(room, call): CallPath,
+    headers: HeaderMap,
     Json(Confirmation { confirm }): Json<Confirmation>,
 ) -> Result<StatusCode, Problem> {
     let who =
         caller.in_room(&room, &console)?.map(|visit| Who { person: PersonId::from(&*visit.name), sender: Some(Sender::Guest) });
-    let by = Approver { who, is_operator: caller.is_operator(), roles: None };
+    // No program presses a button for a person.
+    let by = Approver { who, is_operator: caller.sender(&headers) == Some(Sender::Operator), roles: None };
     console.backend()?.messages.decide_call(&room, call, by, confirm).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -5,12 +5,17 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::problem::Problem;
+use crate::domain::conversation::EVENT_ID;
+use crate::domain::reminders::KIND as REMINDER;
 use crate::domain::text::{first, first_hidden, is_blank};
+use crate::domain::tools::CONFIRMED_CALL;
 use crate::ports::backend::Detail;
 use crate::ports::backend::room::{RoomId, is_plain_id};
 
 /// The longest name of a person, in characters.
 const MAX_NAME_CHARS: usize = 64;
+/// The longest id of a message or an event, in characters.
+pub(super) const MAX_ID_CHARS: usize = 128;
 /// The longest kind of an event, in characters.
 const MAX_KIND_CHARS: usize = 32;
 
@@ -71,9 +76,24 @@ pub(super) fn opaque_id(field: &str, text: &str, max_chars: usize) -> Result<(),
     Ok(())
 }
 
+/// Validates the id that a client gives to a message or an event.
+pub(super) fn message_id(field: &str, text: &str) -> Result<(), Problem> {
+    opaque_id(field, text, MAX_ID_CHARS)?;
+    if text.starts_with(EVENT_ID) {
+        return Err(Problem::invalid(
+            field,
+            format!("begins with {EVENT_ID:?}, as the ids of this server's own events do; choose another"),
+        ));
+    }
+    Ok(())
+}
+
 /// Validates the kind of an event: 1 to 32 of `a-z 0-9 _`.
 pub(super) fn kind(field: &str, text: &str) -> Result<(), Problem> {
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    if [CONFIRMED_CALL, REMINDER].contains(&text) {
+        return Err(Problem::invalid(field, format!("{text:?} is a kind of this server's own events; choose another")));
+    }
     if (1..=MAX_KIND_CHARS).contains(&text.len()) && text.bytes().all(is_allowed) {
         return Ok(());
     }

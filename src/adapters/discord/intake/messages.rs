@@ -13,7 +13,7 @@ use super::handover::until_accepted;
 use super::lanes::{ReceivedMessage, Work};
 use super::{Intake, SharedIntake};
 use crate::domain::id::PersonId;
-use crate::domain::message::{Author, Role, Standing};
+use crate::domain::message::{Author, Role, Sender, Standing};
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, ReactionChange};
 
 /// The wait before the rules for roles are read again.
@@ -115,6 +115,7 @@ impl SharedIntake {
         if let (Incoming::Message(inbound), Some(author)) = (&mut incoming, proxied) {
             // The name of the webhook stays.
             inbound.from = Author { id: author.person().as_str().into(), role: Role::Person, ..inbound.from.clone() };
+            inbound.sender = Some(Sender::Proxy);
         } else if let (Incoming::Message(inbound), Some(bridge)) = (&mut incoming, self.bridge_of(&message)) {
             let id = PersonId::behind(&bridge.person(), &inbound.from.name);
             inbound.from = Author { id: id.as_str().into(), role: Role::Person, ..inbound.from.clone() };
