@@ -372,6 +372,15 @@ pub struct CallAnswer {
     pub text: Arc<str>,
 }
 
+/// What became of a call, for a prompt.
+#[derive(Clone, Copy, Debug)]
+pub struct CallEnd<'a> {
+    pub called: &'a ToolCalled,
+    /// Whether it was confirmed or declined. `None`: nobody has decided.
+    pub confirmed: Option<bool>,
+    pub answer: Option<&'a CallAnswer>,
+}
+
 impl CallAnswer {
     /// An answer without a text.
     pub fn without_text(outcome: CallOutcome, ms: u64) -> Self {

@@ -68,7 +68,7 @@ pub async fn standings<'a>(
     context: &ActorContext,
 ) -> BTreeMap<Who, Standing> {
     let names_roles = |right: &&Right| right.allow == Allow::Roles || right.approvers.iter().any(|by| **by != *CAUSE);
-    let with_roles = rights.iter().any(|right| names_roles(right));
+    let with_roles = rights.iter().any(names_roles);
     let mut standings = BTreeMap::new();
     for who in people {
         let standing = match context.platforms.of(&channel_key.channel) {
@@ -109,7 +109,7 @@ pub async fn add_to(
 ) -> Request {
     let shown = request.extensions.get::<Shown>().and_then(|shown| shown.0);
     let share = tokens / 4;
-    let earlier = prompt::earlier_calls(&calls.untold, share);
+    let earlier = prompt::earlier_calls(&calls.untold.iter().map(KnownCall::end).collect::<Vec<_>>(), share);
     if !earlier.is_empty() {
         request.sizes.push(("calls", prompt::tokens(&earlier)));
         request = request.ending_with([Part::Text(format!("\n\n{earlier}"))]);
@@ -121,7 +121,7 @@ pub async fn add_to(
         let is_json = serde_json::from_str::<Map<String, Value>>(&call.called.arguments).is_ok();
         let arguments = if is_json { call.called.arguments.to_string() } else { "{}".to_owned() };
         let tool_calls = vec![ToolCall { id: id.clone(), name: call.called.tool.to_string(), arguments }];
-        let answer = prompt::call_end(call, share / calls.own.len());
+        let answer = prompt::call_end(call.end(), share / calls.own.len());
         request.sizes.push(("tool", prompt::tokens(&answer)));
         request.messages.push(Turn::text(Role::Assistant { tool_calls }, std::mem::take(&mut said)));
         request.messages.push(Turn::text(Role::Tool { call_id: id }, answer));

@@ -4,7 +4,7 @@
 use super::super::message::Message;
 use super::super::text::first_bytes;
 use super::super::tools::{
-    CONFIRMED_WITHIN, CallAnswer, CallOutcome, Cause, Effect, MOST_ARGUMENTS, MOST_PROPOSED, Offered, Refusal, Standing,
+    CONFIRMED_WITHIN, CallAnswer, CallEnd, CallOutcome, Cause, Effect, MOST_ARGUMENTS, MOST_PROPOSED, Offered, Refusal, Standing,
     StatementCall, ToolAnswered, ToolCalled, ToolConfirmed, Who, permission,
 };
 use super::*;
@@ -77,6 +77,11 @@ impl KnownCall {
     pub const fn is_running(&self) -> bool {
         let is_made = self.called.until.is_none() || matches!(self.confirmed, Some(true));
         self.called.refused.is_none() && is_made && self.answer.is_none()
+    }
+
+    /// What became of it.
+    pub const fn end(&self) -> CallEnd<'_> {
+        CallEnd { called: &self.called, confirmed: self.confirmed, answer: self.answer.as_ref() }
     }
 
     /// Whether it can still be confirmed at this moment.

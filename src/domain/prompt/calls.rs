@@ -3,25 +3,24 @@
 use super::data::{cut_middle, escape_into, escaped_weight, weight};
 use super::frame::{block, paragraphs};
 use super::texts::EARLIER_CALLS;
-use crate::conversation::KnownCall;
-use crate::tools::{CallOutcome, Refusal};
+use crate::tools::{CallEnd, CallOutcome, Refusal};
 
 /// The most tokens of one answer.
 const MOST_TOKENS: usize = 1_500;
 
 /// What became of a call, as one JSON object of at most so many tokens (docs/design/tools.md X-17).
-pub fn call_end(call: &KnownCall, tokens: usize) -> String {
+pub fn call_end(call: CallEnd<'_>, tokens: usize) -> String {
     line(call, false, tokens.min(MOST_TOKENS) * 4)
 }
 
 /// The section about earlier calls of the companion, in at most so many tokens. Empty if there are none.
-pub fn earlier_calls(calls: &[KnownCall], tokens: usize) -> String {
+pub fn earlier_calls(calls: &[CallEnd<'_>], tokens: usize) -> String {
     let most = (tokens * 4).saturating_sub(weight(EARLIER_CALLS)) / calls.len().max(1);
-    let lines: String = calls.iter().map(|call| line(call, true, most.min(MOST_TOKENS * 4)) + "\n").collect();
+    let lines: String = calls.iter().map(|call| line(*call, true, most.min(MOST_TOKENS * 4)) + "\n").collect();
     if lines.is_empty() { lines } else { paragraphs(&[EARLIER_CALLS, &block("calls", &lines)]) }
 }
 
-fn line(call: &KnownCall, with_arguments: bool, most: usize) -> String {
+fn line(call: CallEnd<'_>, with_arguments: bool, most: usize) -> String {
     let mut line = "{\"tool\":\"".to_owned();
     escape_into(&mut line, &call.called.tool);
     if with_arguments {
@@ -30,7 +29,7 @@ fn line(call: &KnownCall, with_arguments: bool, most: usize) -> String {
     }
     line.push_str("\",\"outcome\":\"");
     line.push_str(outcome(call));
-    if let Some(answer) = call.answer.as_ref().filter(|answer| !answer.text.is_empty()) {
+    if let Some(answer) = call.answer.filter(|answer| !answer.text.is_empty()) {
         line.push_str(if call.called.is_external { "\",\"text_from_outside\":\"" } else { "\",\"text\":\"" });
         let room = most.saturating_sub(weight(&line) + 2);
         escape_into(&mut line, &cut_middle(&answer.text, room, escaped_weight));
@@ -40,7 +39,7 @@ fn line(call: &KnownCall, with_arguments: bool, most: usize) -> String {
 }
 
 /// How a call ended, in words for a model.
-fn outcome(call: &KnownCall) -> &'static str {
+fn outcome(call: CallEnd<'_>) -> &'static str {
     if let Some(refusal) = call.called.refused {
         return match refusal {
             Refusal::NotOffered => "not made: there is no such tool for you",
@@ -52,7 +51,7 @@ fn outcome(call: &KnownCall) -> &'static str {
             Refusal::Repeated => "not made again: the same call is above",
         };
     }
-    match (&call.answer, call.confirmed) {
+    match (call.answer, call.confirmed) {
         (Some(answer), _) => match answer.outcome {
             CallOutcome::Answered => "answered",
             CallOutcome::Failed => "the tool says that it failed",

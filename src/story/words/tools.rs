@@ -10,6 +10,7 @@ use crate::story::Subject;
 use crate::story::aloud::People;
 
 /// The line for an event about a call of this companion. `None` for other events.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other events are not about calls")]
 pub(crate) fn tool_call(recorded: &Recorded, people: &People, who: &Subject) -> Option<StoryLine> {
     let name = |person| people.name(person).unwrap_or_else(|| person.as_shared().clone());
     let (told, kind) = match &recorded.event {

@@ -143,6 +143,24 @@ fn a_question_has_the_text_of_its_message_and_a_choice_has_the_id_of_its_questio
 }
 
 #[test]
+fn the_buttons_below_a_call_name_it_and_say_yes_or_no() {
+    let mut pressed = used_command(json!([]));
+    pressed["type"] = json!(3);
+    for (id, wanted) in [("call:yes:7", Some((7, true))), ("call:no:7", Some((7, false))), ("call:yes:", None), ("call:7", None)]
+    {
+        pressed["data"] = json!({ "custom_id": id, "component_type": 2 });
+
+        let read = read_json(&pressed);
+
+        let decided = match read.action {
+            Action::Command(Command::DecideCall { call, confirm }) => Some((call, confirm)),
+            _ => None,
+        };
+        assert_eq!(decided, wanted, "{id}");
+    }
+}
+
+#[test]
 fn a_chosen_channel_has_its_permissions() {
     let mut interaction = used_command(json!([{ "type": 1, "name": "join", "options": [
         { "type": 3, "name": "companion", "value": "aria" }, { "type": 7, "name": "where", "value": "30" },
