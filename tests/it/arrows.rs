@@ -397,8 +397,8 @@ fn forbidden_of_actors(group: &Group, named: &Named) -> Option<String> {
     })
 }
 
-/// What all adapters use: how endpoints are called, how many clients are served at a time, and how a WebSocket is driven.
-const SHARED_BY_ADAPTERS: [&str; 3] = ["endpoint", "slots", "web_socket"];
+/// What all adapters use: how endpoints are called, how programs are run, how many clients are served at a time, and how a WebSocket is driven.
+const SHARED_BY_ADAPTERS: [&str; 4] = ["endpoint", "program", "slots", "web_socket"];
 
 fn forbidden(arrow: &Arrow, module: &[String], named: &Named) -> Option<String> {
     let (from, path) = (arrow.from, named.path.join("::"));
