@@ -31,11 +31,12 @@ test('Replace this answer writes another statement in the place of the newest on
   // The replaced one does not count.
   assert.match(await page.locator('#meters').textContent(), /Answers in a row 1\/4/u);
 
+  await until(page, gone => !document.querySelector(`[data-key="${gone}"]`), key);
+  const replaced = await statements(page).last().getAttribute('data-key');
   await statements(page).last().hover();
   await page.getByRole('button', { name: 'Continue' }).click();
   await page.getByText('Aria was asked to continue.').waitFor();
-  await page.locator('.draft').waitFor({ state: 'detached' });
-  await answerAgain(page).waitFor({ state: 'attached' });
+  await until(page, gone => [...document.querySelectorAll('.chat-message.companion:not(.draft)')].filter(node => node.dataset.key !== gone).length === 2 && !document.querySelector(`[data-key="${gone}"]`), replaced);
   const exported = await (await fetch(`${it.server.url}/api/export?room=${room}&as=markdown`)).text();
   assert.doesNotMatch(exported, /deleted/u);
   assert.equal(exported.match(/\*\*Aria\*\*/gu).length, 2);
