@@ -165,8 +165,8 @@ const ARROWS: &[Arrow] = &[
     },
     Arrow {
         from: "actors",
-        // Of cards: pictures of messages for models.
-        to: &["cards::picture", "cards::posted", "domain", "journal", "ports", "settings", "telemetry"],
+        // Of cards: pictures of messages for models. Of texts: sentences of the server in a statement or in place of one.
+        to: &["cards::picture", "cards::posted", "domain", "journal", "ports", "settings", "telemetry", "texts"],
         never: ADAPTER_CRATES,
         advice: "an actor asks a port: name the trait in src/ports, and let src/server.rs pass in the adapter",
     },
@@ -226,7 +226,16 @@ const GROUPS: &[Group] = &[
     Group {
         name: "channel",
         uses_foundation: true,
-        to: &["calls::recordings", "companion", "erasure::deletion", "inbound", "membership", "models", "writer::requests"],
+        to: &[
+            "calls::recordings",
+            "companion",
+            "erasure::deletion",
+            "inbound",
+            "membership",
+            "models",
+            "recall",
+            "writer::requests",
+        ],
     },
     Group { name: "erasure", uses_foundation: true, to: &["channel::folded", "inbound", "writer"] },
     // The tree starts all actors, and the context holds what they share.

@@ -21,13 +21,15 @@ use self::payload::{GivenOption, Payload};
 use super::memory::MemoryOptions;
 use super::menus::{self, OwnRequest, RoleList, RoleOptions, SetupRequest};
 use super::registered::{self as name, CHANNEL_TYPES, Level};
-use super::reminders;
 use crate::domain::id::GuildId;
 use crate::outgoing::{CONFIRM_CALL, DECLINE_CALL, HELP_FOR};
 use crate::permissions::{self, Need, Place};
 use crate::ports::inbound_events::ChannelRef;
 use crate::snowflake::Snowflake;
 use crate::wire;
+
+/// The beginning of the id of a button that cancels a reminder. Its number follows.
+pub(super) const CANCEL_REMINDER: &str = "reminder:";
 
 /// The limit of characters used of typed text, which is what Discord allows in an option with autocomplete.
 const LONGEST_TYPED: usize = 100;
@@ -444,7 +446,7 @@ impl Payload {
             if let Some(question) = data.custom_id.strip_prefix(name::SURE_CLEAR) {
                 return Some(Action::Command(Command::Clear { sure: is_fresh(question) }));
             }
-            if let Some(number) = data.custom_id.strip_prefix(reminders::CANCEL) {
+            if let Some(number) = data.custom_id.strip_prefix(CANCEL_REMINDER) {
                 return Some(Action::Command(Command::Reminders { cancel: Some(number.parse().ok()?) }));
             }
             if let Some(request) = menus::read(&data.custom_id, data.values.as_deref().unwrap_or_default(), self.id.time()) {

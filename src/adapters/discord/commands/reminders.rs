@@ -4,7 +4,7 @@
 use serde_json::Value;
 use twilight_model::channel::message::component::ButtonStyle;
 
-use super::interaction::ChannelContext;
+use super::interaction::{CANCEL_REMINDER, ChannelContext};
 use super::quoting::verbatim;
 use super::setup::buttons;
 use super::text::{Text, say};
@@ -15,8 +15,6 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::reminder_service::ReminderView;
 use crate::snowflake::Snowflake;
 
-/// The beginning of the id of a button that cancels a reminder. Its number follows.
-pub(super) const CANCEL: &str = "reminder:";
 /// The limit of buttons in a row (Discord's documentation, "Component Reference", "Action Row").
 const ROW: usize = 5;
 /// The longest quotation of a reminder, in characters. All of them fit into one message.
@@ -51,7 +49,7 @@ impl CommandHandler {
             false => Text::lines([say!("**Your reminders in this channel**")].into_iter().chain(reminders.iter().map(line))),
         };
         let button = |one: &ReminderView| {
-            (ButtonStyle::Secondary, say!("Cancel {number}", number = one.id.to_string()), format!("{CANCEL}{}", one.id))
+            (ButtonStyle::Secondary, say!("Cancel {number}", number = one.id.to_string()), format!("{CANCEL_REMINDER}{}", one.id))
         };
         let cancels: Vec<_> = reminders.iter().map(button).collect();
         let components: Vec<Value> = cancels.chunks(ROW).take(ROW).map(|row| buttons(row, language)).collect();
