@@ -142,6 +142,20 @@ async fn a_reply_makes_as_many_calls_as_it_may_and_then_speaks() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_model_that_writes_nothing_after_its_calls_is_asked_once_more_and_then_the_room_is_told() {
+    let roll = "CALL roll {\"dice\":\"d6\"}";
+    for (rest, said) in [(["", "A six!"], "A six!"), (["", ""], "`roll` was used. Result: Done."), ([roll, roll], "`roll` was used. Result: Done.")] {
+        let world = world(&Arc::default(), json!({ "calls_per_reply": 1 })).await;
+        world.main.answers([roll, rest[0], rest[1]].map(Ok));
+
+        world.say_then_pass(LOBBY, "Ari, roll a die", 20.0).await;
+
+        assert_eq!(world.history(LOBBY).await, lines(&[("Ana", "Ari, roll a die"), ("aria", said)]), "{rest:?}");
+        assert_eq!(world.recorded(LOBBY, "tool_answered").await.len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_right_or_an_answer_from_outside_forbids_is_not_made_whatever_the_model_writes() {
     let outside = Arc::<Outside>::default();
     let world = world(&outside, json!({ "rights": { "web__post": { "confirm": "never" } } })).await;
