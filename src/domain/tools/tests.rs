@@ -92,7 +92,7 @@ fn the_right_of_a_call_is_that_of_the_cause_and_of_the_weakest_author() {
                 for effect in Effect::ALL {
                     for is_after_outside in [false, true] {
                         let right = Right { allow, roles: vec!["7".into()], approvers: Vec::new(), confirm };
-                        let offered = Offered { name: "it".into(), effect, is_external: true, right };
+                        let offered = Offered { name: "it".into(), effect, is_external: true, right, version: "".into() };
                         let found = match permission(&offered, &cause, is_after_outside, standing) {
                             Ok(true) => "ask",
                             Ok(false) => "yes",
