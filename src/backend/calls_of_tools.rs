@@ -10,7 +10,7 @@ use crate::actors::companion::tools;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::domain::conversation::KnownCall;
 use crate::domain::id::Ticket;
-use crate::domain::tools::{Cause, Standing, Who, may_confirm, permission};
+use crate::domain::tools::{Cause, Offered, Standing, Who, may_confirm, permission};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::messages::{Approver, CallView};
 use crate::ports::backend::room::RoomId;
@@ -19,7 +19,7 @@ use crate::ports::backend::{Detail, Refused};
 impl ActorBackend {
     pub(super) async fn call_of_tool(&self, room: &RoomId, call: Ticket) -> Result<CallView, Refused> {
         let (channel_key, _) = self.room_of(room)?;
-        let known = self.known_call(room, &channel_key, call).await?;
+        let known = self.known_call(&channel_key, call).await?.0.ok_or_else(|| no_call(room, call))?;
         let is_open = known.is_open(self.context.clock.now());
         let KnownCall { called, confirmed, answer, .. } = known;
         Ok(CallView {
@@ -37,15 +37,26 @@ impl ActorBackend {
 
     pub(super) async fn decide_call(&self, room: &RoomId, call: Ticket, by: Approver, is_confirmed: bool) -> Result<(), Refused> {
         let (channel_key, _) = self.room_of(room)?;
-        let known = self.known_call(room, &channel_key, call).await?;
+        let (known, is_given) = self.known_call(&channel_key, call).await?;
+        let known = known.ok_or_else(|| match is_given {
+            true => Refused::conflict(Detail::key("refusals.call_not_open")),
+            false => no_call(room, call),
+        })?;
+        if known.confirmed.is_some() {
+            return Err(Refused::conflict(Detail::key("refusals.call_decided")));
+        }
         if !known.is_open(self.context.clock.now()) {
             return Err(Refused::conflict(Detail::key("refusals.call_not_open")));
         }
         let called = &known.called;
-        let companion = self.context.memberships.companion(&channel_key.channel, &called.companion);
+        let memberships = &self.context.memberships;
+        let is_present = memberships.present(&channel_key.channel).contains_key(&called.companion);
+        let companion = memberships.companion(&channel_key.channel, &called.companion).filter(|_| is_present);
         let offered = companion.into_iter().flat_map(|companion| tools::tools_of(&companion, &self.context));
         let offered = offered.map(|(_, offered)| offered).find(|offered| offered.name == called.tool);
-        let offered = offered.filter(|offered| offered.effect == called.effect);
+        // It is confirmed as it was when the model asked for it.
+        let is_as_offered = |offered: &Offered| called.version.is_empty() || offered.version == called.version;
+        let offered = offered.filter(|offered| offered.effect == called.effect && is_as_offered(offered));
         let gone = || Refused::conflict(Detail::of("refusals.tool_gone", json!({ "tool": called.tool })));
         let offered = offered.ok_or_else(gone)?;
         let people: BTreeSet<&Who> = called.cause.iter().chain(&by.who).collect();
@@ -67,9 +78,13 @@ impl ActorBackend {
         answered(asked(|reply| channel.cast(ChannelMessage::ConfirmCall { call, by, is_confirmed, reply })).await)
     }
 
-    async fn known_call(&self, room: &RoomId, channel_key: &ChannelKey, call: Ticket) -> Result<KnownCall, Refused> {
+    /// A call, unless it is over and forgotten, and whether its number was given.
+    async fn known_call(&self, channel_key: &ChannelKey, call: Ticket) -> Result<(Option<KnownCall>, bool), Refused> {
         let conversation = self.current_state(channel_key).await?.inspection.conversation;
-        let known = conversation.call(call).cloned();
-        known.ok_or_else(|| Refused::not_found(Detail::of("refusals.no_call", json!({ "call": call, "room": room }))))
+        Ok((conversation.call(call).cloned(), conversation.has_given(call)))
     }
+}
+
+fn no_call(room: &RoomId, call: Ticket) -> Refused {
+    Refused::not_found(Detail::of("refusals.no_call", json!({ "call": call, "room": room })))
 }

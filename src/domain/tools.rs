@@ -1,5 +1,6 @@
 //! Tools that companions may call: whose right counts for a call, and what is on record of it (docs/design/tools.md).
 
+pub mod arguments;
 pub mod built_in;
 
 #[cfg(test)]
@@ -191,6 +192,8 @@ pub struct Offered {
     /// Whether its answers come from outside this server.
     pub is_external: bool,
     pub right: Right,
+    /// A hash of its description and schema.
+    pub version: Arc<str>,
 }
 
 named! {
@@ -206,7 +209,7 @@ named! {
         AfterOutside = "after_outside",
         /// The reply has made all its calls.
         TooMany = "too_many",
-        /// The arguments are no JSON object, or too long.
+        /// The arguments are no JSON object, are too long, have a key twice, or have hidden characters.
         BadArguments = "bad_arguments",
         /// The same call is on record under this turn, and was made.
         Repeated = "repeated",
@@ -287,6 +290,9 @@ pub struct ToolCalled {
     /// Why it is not made. `None`: it is made after this event, or once it is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Refusal>,
+    /// The version of the tool that was offered. Empty: it is unknown.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub version: Arc<str>,
 }
 
 impl ToolCalled {

@@ -26,13 +26,19 @@ const ALL: [&str; 5] = ["roll", "time", "web__weather", "web__post", "web__wait"
 struct Outside {
     calls: Mutex<Vec<(String, Value)>>,
     hangs: bool,
+    /// The description of the tools.
+    about: Mutex<&'static str>,
 }
 
 #[async_trait]
 impl Tools for Outside {
     fn offered(&self) -> Vec<OfferedTool> {
         let offered = |(name, read_only): (&str, bool)| OfferedTool {
-            tool: Tool { name: name.to_owned(), description: "Does it.".to_owned(), parameters: json!({ "type": "object" }) },
+            tool: Tool {
+                name: name.to_owned(),
+                description: (*self.about.lock()).to_owned(),
+                parameters: json!({ "type": "object" }),
+            },
             read_only,
         };
         [("web__weather", true), ("web__post", false), ("web__wait", true)].map(offered).into()
@@ -139,6 +145,24 @@ async fn a_reply_makes_as_many_calls_as_it_may_and_then_speaks() {
     );
     assert!(world.main.asked.lock()[1].tools.is_empty());
     assert_eq!(world.history(LOBBY).await.last().unwrap().1, "Enough.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_writes_nothing_after_its_calls_is_asked_once_more_and_then_the_room_is_told() {
+    let roll = "CALL roll {\"dice\":\"d6\"}";
+    for (rest, said) in [
+        (["", "A six!"], "A six!"),
+        (["", ""], "`roll` was used. Result: Done."),
+        ([roll, roll], "`roll` was used. Result: Done."),
+    ] {
+        let world = world(&Arc::default(), json!({ "calls_per_reply": 1 })).await;
+        world.main.answers([roll, rest[0], rest[1]].map(Ok));
+
+        world.say_then_pass(LOBBY, "Ari, roll a die", 20.0).await;
+
+        assert_eq!(world.history(LOBBY).await, lines(&[("Ana", "Ari, roll a die"), ("aria", said)]), "{rest:?}");
+        assert_eq!(world.recorded(LOBBY, "tool_answered").await.len(), 1);
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -291,6 +315,24 @@ async fn a_call_that_was_confirmed_before_a_crash_is_announced_once() {
     let history = world.history(LOBBY).await;
     assert_eq!(history[2].1, "web__post was confirmed, and it is not known whether it was done");
     assert_eq!((history.len(), &*history[3].1), (4, "I do not know."));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_confirmed_only_as_it_was_offered_and_while_its_companion_is_there() {
+    let outside = Arc::<Outside>::default();
+    let (world, call) = proposed(&outside).await;
+    *outside.about.lock() = "Pays for it.";
+    assert!(matches!(decide(&world, call, None, true).await, Err(Refused::Conflict(_))), "the tool has changed");
+    *outside.about.lock() = "";
+    world.open(LOBBY, &[]).await;
+    assert!(matches!(decide(&world, call, None, true).await, Err(Refused::Conflict(_))), "the companion has left");
+    assert!(outside.called().is_empty());
+    world.open(LOBBY, &["aria"]).await;
+
+    decide(&world, call, None, true).await.unwrap();
+
+    assert_eq!(outside.called(), ["web__post"]);
+    assert!(matches!(decide(&world, call, None, true).await, Err(Refused::Conflict(_))), "it was decided on before");
 }
 
 #[tokio::test(start_paused = true)]

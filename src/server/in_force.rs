@@ -182,9 +182,15 @@ impl InForce {
     pub(super) async fn read_again(&self, turn: &Turn) -> Vec<String> {
         let refused = match self.reloading.read(turn, None, |_| ()).await {
             Ok(loaded) => {
-                let tools = self.tools.get().map_or(Ok(()), |tools| tools.use_settings(&loaded.settings.tools));
-                let refused = self.use_settings(&loaded, None).await.err();
-                refused.or(tools.map_err(|problem| self::refused("tools.", problem)).err())
+                let (tools, new) = (self.tools.get(), &loaded.settings.tools);
+                let of_tools = |used: Result<(), Problem>| used.map_err(|problem| self::refused("tools.", problem));
+                let checked = of_tools(tools.map_or(Ok(()), |tools| tools.check(new)));
+                // A new server is live only after the rights to its tools.
+                let used = match checked {
+                    Ok(()) => self.use_settings(&loaded, None).await,
+                    refused => refused,
+                };
+                used.and_then(|()| of_tools(tools.map_or(Ok(()), |tools| tools.use_settings(new)))).err()
             }
             // The companions cannot be read either, which is reported below.
             Err(_) => None,

@@ -230,8 +230,7 @@ impl Settings {
         // The memberships know who is a minor's guild since the start.
         settings.safety = Safety { minors: self.safety.minors.clone(), ..new.safety.clone() };
         settings.prompt.time_zone.clone_from(&new.prompt.time_zone);
-        settings.tools.search_url.clone_from(&new.tools.search_url);
-        settings.tools.servers.clone_from(&new.tools.servers);
+        settings.tools = new.tools.clone();
         settings.memory.languages.clone_from(&new.memory.languages);
         settings.companion_defaults.quiet_hours = new.companion_defaults.quiet_hours;
         settings.gate = Gate {
@@ -305,6 +304,20 @@ mod tests {
 
         let text = problems.to_string();
         assert!(text.contains(FILE) && text.contains("guests.each.messages_per_day"), "{text}");
+    }
+
+    #[test]
+    fn a_server_of_tools_and_the_rights_to_its_tools_change_together() {
+        let of = |tools| Settings::overlay(json!({ "tools": tools })).unwrap();
+        let server = json!({ "box": { "url": "http://127.0.0.1:1/mcp" } });
+        let rights = json!({ "box__open": { "allow": "operators" } });
+        let new = of(json!({ "servers": server, "rights": rights, "operators": ["7"], "calls_per_reply": 1, "timeout_secs": 2 }));
+
+        let tools = of(json!({})).with_live(&new).tools;
+
+        assert!(tools.servers.contains_key("box") && tools.operators.contains("7"));
+        assert_eq!(tools.rights["box__open"].allow, Some(crate::domain::tools::Allow::Operators));
+        assert_eq!((tools.calls_per_reply, tools.timeout_secs), (1, 2.0));
     }
 
     #[test]

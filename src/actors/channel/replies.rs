@@ -156,7 +156,8 @@ pub(super) fn statement_or_pass(
     let made = statement_of(&of, conversation);
     let cause = conversation.cause(evaluation.trigger, Some(evaluation.message), &messages);
     let untold = conversation.untold_calls(companion, None).cloned().collect();
-    let calls = StatementCalls { cause, untold, ..StatementCalls::default() };
+    let is_after_outside = conversation.is_told_outside(companion, None);
+    let calls = StatementCalls { cause, is_after_outside, untold, ..StatementCalls::default() };
     let input = StatementInput { is_spoken, may_pass: true, ..made.input };
     (!messages.is_empty()).then_some(Statement { input, calls: Some(calls), ..made })
 }

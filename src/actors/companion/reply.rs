@@ -27,7 +27,7 @@ use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::card_macros::{self, People, User, expanded};
-use crate::domain::conversation::WantedCalls;
+use crate::domain::conversation::{KnownCall, WantedCalls};
 use crate::domain::event::{Event, Failure, MODERATED};
 use crate::domain::filter::{Asked, Search};
 use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
@@ -39,7 +39,8 @@ use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, PromptInput, Said, Scene, StatementInput};
 use crate::domain::question_context::{Day, Earlier, Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Known, Nothing, Reading, Speakers};
-use crate::domain::text::one_line;
+use crate::domain::text::escaped;
+use crate::domain::tools::CallOutcome;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::Written;
@@ -53,8 +54,6 @@ use crate::telemetry::model_calls;
 use crate::telemetry::plain::Plain;
 use crate::texts::Language;
 
-/// The most characters of a call's arguments in the statement that proposes it. Buttons and cards show all.
-const LONGEST_PROPOSED: usize = 300;
 /// The timeout of a moderation request.
 pub(super) const MODERATION_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -205,10 +204,15 @@ impl Actor for Reply {
                 Ok(words) if standing.as_ref().is_some_and(|standing| standing.contains(words.trim())) => Err(Nothing::Other),
                 words => words,
             });
+            // The room is told of calls that were made, whether or not the model writes about them.
+            let is_silent = is_in_thought || matches!(words, Some(Err(_)));
+            let ended = if is_silent && writing.has_said_nothing() { ends_of_calls(reply).await } else { None };
             let text = match (words, &outcome.result) {
                 // Calls without an offered tool are no statement, either.
                 (Some(Err(nothing)), _)
-                    if (nothing.is_to_repeat() || !calls.is_empty()) && !is_repeat && writing.has_said_nothing() =>
+                    if (nothing.is_to_repeat() || !calls.is_empty() || ended.is_some())
+                        && !is_repeat
+                        && writing.has_said_nothing() =>
                 {
                     let (asked, outcome) = (request.clone(), Box::new(outcome));
                     reply.channel.cast(ChannelMessage::Repeated { ticket: reply.ticket, asked, outcome })?;
@@ -224,7 +228,7 @@ impl Actor for Reply {
                 (None, Err(error)) => Err(error.code()),
                 (None, Ok(_)) => Err(Nothing::Empty.code()),
             };
-            break (outcome, text);
+            break (outcome, text.or_else(|code| ended.ok_or(code)));
         };
         let said = writing.said().to_owned();
         if let Ok(text) = &text {
@@ -338,12 +342,36 @@ async fn call_tools(
     ended.await.ok()
 }
 
-/// The statement of a reply whose calls wait for a confirmation: what the model wrote, and what would be done.
-fn proposal(words: Option<String>, calls: &[(Arc<str>, Arc<str>)], reply: &Arguments) -> String {
+/// The language of the server's own sentences in a statement.
+fn language_of(reply: &Arguments) -> Language {
     let spoken = reply.context.memberships.language(&reply.channel_key.channel);
-    let language = Language::of_code(spoken.as_deref().unwrap_or(&reply.context.in_force().speech.language)).unwrap_or_default();
+    Language::of_code(spoken.as_deref().unwrap_or(&reply.context.in_force().speech.language)).unwrap_or_default()
+}
+
+/// The outcomes of the calls that a reply made, in sentences of the server, for a model that writes nothing about them. `None`: it made none.
+async fn ends_of_calls(reply: &Arguments) -> Option<String> {
+    let Statement { calls, .. } = (reply.statement)().await?;
+    let language = language_of(reply);
+    let sentence = |known: &KnownCall| {
+        let outcome = match known.answer.as_ref().filter(|_| known.called.ticket == reply.ticket)?.outcome {
+            CallOutcome::Answered => "calls.done",
+            CallOutcome::Failed => "calls.failed",
+            CallOutcome::NotMade => "calls.not_made",
+            CallOutcome::TimedOut => "calls.timeout",
+            CallOutcome::Unknown => "calls.unknown",
+        };
+        Some(language.say("calls.made", &[("tool", &known.called.tool), ("outcome", &language.say(outcome, &[]))]))
+    };
+    let sentences: Vec<_> = calls?.own.iter().filter_map(sentence).collect();
+    (!sentences.is_empty()).then(|| sentences.join("\n"))
+}
+
+/// The statement of a reply whose calls wait for a confirmation: what the model wrote, and what would be done, all of it.
+fn proposal(words: Option<String>, calls: &[(Arc<str>, Arc<str>)], reply: &Arguments) -> String {
+    let language = language_of(reply);
     let sentence = |(tool, arguments): &(Arc<str>, Arc<str>)| {
-        let shown = one_line(&arguments.replace('`', "'"), LONGEST_PROPOSED);
+        // Nothing in the arguments can end the code.
+        let shown = escaped(arguments, |_| false).replace('`', "\\u0060");
         language.say("calls.proposed", &[("tool", tool), ("arguments", &shown)])
     };
     let sentences: Vec<_> = calls.iter().map(sentence).collect();

@@ -45,19 +45,26 @@ pub fn tools_of(companion: &Settings, context: &ActorContext) -> Vec<(Tool, Offe
     let own = BuiltIn::ALL.into_iter().map(|own| {
         let (name, description) = (own.as_str().to_owned(), own.description().to_owned());
         let right = right(&name, own.usual_right());
-        let offered = Offered { name: own.as_str().into(), effect: own.effect(), is_external: false, right };
-        (Tool { name, description, parameters: own.parameters() }, offered)
+        let tool = Tool { name, description, parameters: own.parameters() };
+        let version = version(&tool);
+        (tool, Offered { name: own.as_str().into(), effect: own.effect(), is_external: false, right, version })
     });
     let Some(wanted) = &companion.tools else { return own.collect() };
     let external = context.tools.offered().into_iter().map(|offered| {
         let effect = if offered.read_only { Effect::ReadOnly } else { Effect::Outside };
         let right = right(&offered.tool.name, effect.usual_right());
         let name = offered.tool.name.as_str().into();
-        (offered.tool, Offered { name, effect, is_external: true, right })
+        let version = version(&offered.tool);
+        (offered.tool, Offered { name, effect, is_external: true, right, version })
     });
     let all: Vec<_> = own.chain(external).collect();
     let known = wanted.iter().filter_map(|name| all.iter().find(|(_, offered)| offered.name == *name));
     known.take(MAX_TOOLS).cloned().collect()
+}
+
+/// A hash of what models see of a tool.
+fn version(tool: &Tool) -> Arc<str> {
+    hash([&*tool.description, "\n", &tool.parameters.to_string()].concat().as_bytes()).into()
 }
 
 /// What people may do, as it stands now.

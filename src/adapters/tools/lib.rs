@@ -30,6 +30,7 @@ use tertulia_http_client as http_client;
 use tertulia_ports as ports;
 use tertulia_settings as settings;
 
+use self::connection::Target;
 use self::listed::SEPARATOR;
 use self::lock::Lock;
 use self::search::Search;
@@ -40,6 +41,7 @@ use crate::ports::clock::Clock;
 use crate::ports::tools::{AcceptedTool, AcceptedTools, Answer, Failure, OfferedTool, ToolReview, Tools, ToolsView};
 use crate::settings::Problem;
 use crate::settings::tools::Tools as Settings;
+use crate::settings::tools::server::ToolServer;
 
 /// The tools of the settings. Dropping it disconnects all servers.
 pub struct ToolSet {
@@ -49,16 +51,18 @@ pub struct ToolSet {
     /// Certificate authorities in addition to those of the machine.
     authorities: Vec<Certificate>,
     lock: Arc<Lock>,
-    /// The rights, which are those of the start.
-    rights: BTreeMap<Arc<str>, RightSetting>,
     in_force: RwLock<InForce>,
 }
 
 #[derive(Default)]
 struct InForce {
+    rights: BTreeMap<Arc<str>, RightSetting>,
     search: Option<Search>,
     servers: BTreeMap<Arc<str>, Server>,
 }
+
+/// Servers that are to be connected, by name.
+type Starting = BTreeMap<Arc<str>, (ToolServer, Target)>;
 
 impl ToolSet {
     /// Begins to connect the servers of the settings, in the background. Requires a Tokio runtime.
@@ -72,8 +76,7 @@ impl ToolSet {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, Problem> {
         let lock = Arc::new(Lock::read(data));
-        let set =
-            Self { data: data.into(), clock, authorities, lock, rights: settings.rights.clone(), in_force: RwLock::default() };
+        let set = Self { data: data.into(), clock, authorities, lock, in_force: RwLock::default() };
         set.use_settings(settings)?;
         Ok(set)
     }
@@ -83,17 +86,9 @@ impl ToolSet {
     /// # Errors
     /// Returns an error if a setting cannot be used. Then nothing changes.
     pub fn use_settings(&self, settings: &Settings) -> Result<(), Problem> {
-        let search = settings.search_url()?.map(|url| Search::new(url, &self.authorities, self.clock.clone())).transpose()?;
-        let mut starting = BTreeMap::new();
-        for (name, server) in &settings.servers {
-            if !self.in_force.read().servers.get(name).is_some_and(|known| known.has(server)) {
-                let keyed = |problem: Problem| Problem { key: format!("servers.{name}.{}", problem.key), ..problem };
-                let target = connection::Target::new(name, server, &self.data, &self.authorities).map_err(keyed)?;
-                starting.insert(name.clone(), (server.clone(), target));
-            }
-        }
+        let (search, starting) = self.prepare(settings)?;
         let mut in_force = self.in_force.write();
-        in_force.search = search;
+        (in_force.search, in_force.rights) = (search, settings.rights.clone());
         in_force.servers.retain(|name, _| settings.servers.contains_key(name) && !starting.contains_key(name));
         let started = starting.into_iter().map(|(name, (settings, target))| {
             let server = Server::start(name.clone(), settings, target, self.lock.clone(), self.clock.clone());
@@ -101,6 +96,28 @@ impl ToolSet {
         });
         in_force.servers.extend(started);
         Ok(())
+    }
+
+    /// Checks whether these settings can be used.
+    ///
+    /// # Errors
+    /// Returns an error if a setting cannot be used.
+    pub fn check(&self, settings: &Settings) -> Result<(), Problem> {
+        self.prepare(settings).map(drop)
+    }
+
+    /// The search of these settings, and the servers that are to be connected for them.
+    fn prepare(&self, settings: &Settings) -> Result<(Option<Search>, Starting), Problem> {
+        let search = settings.search_url()?.map(|url| Search::new(url, &self.authorities, self.clock.clone())).transpose()?;
+        let mut starting = BTreeMap::new();
+        for (name, server) in &settings.servers {
+            if !self.in_force.read().servers.get(name).is_some_and(|known| known.has(server)) {
+                let keyed = |problem: Problem| Problem { key: format!("servers.{name}.{}", problem.key), ..problem };
+                let target = Target::new(name, server, &self.data, &self.authorities).map_err(keyed)?;
+                starting.insert(name.clone(), (server.clone(), target));
+            }
+        }
+        Ok((search, starting))
     }
 
     /// Waits until each server is connected, or has failed once.
@@ -138,7 +155,7 @@ impl ToolReview for ToolSet {
         let in_force = self.in_force.read();
         ToolsView {
             search: in_force.search.as_ref().map(|search| search.host().to_owned()),
-            servers: in_force.servers.values().map(|server| server.view(&self.rights)).collect(),
+            servers: in_force.servers.values().map(|server| server.view(&in_force.rights)).collect(),
             problem: self.lock.problem(),
         }
     }

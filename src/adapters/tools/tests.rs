@@ -15,7 +15,6 @@ use serde_json::{Map, Value, json};
 use super::*;
 use crate::adapters::system::SystemClock;
 use crate::ports::tools::{ToolState, ToolView};
-use crate::settings::tools::server::ToolServer;
 
 use double::Double;
 

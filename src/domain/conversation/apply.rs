@@ -39,6 +39,9 @@ impl Conversation {
                 self.filtered.forget(&[*message]);
                 self.noting.change(&[*message]);
                 self.closing.edit_recent_statement(*message, text);
+                if captions.is_empty() {
+                    self.calls.edit(*message, self.position.clock);
+                }
             }
             Event::Deleted { messages, unnamed, again, continues } => {
                 self.forget_talk();
@@ -221,7 +224,8 @@ impl Conversation {
             Event::ReplyFailed { ticket, error, .. } => self.apply_reply_failed(*ticket, error),
             Event::ToolCalled(called) => {
                 self.position.tickets = self.position.tickets.max(called.call);
-                self.calls.apply_called(called, turn, self.position.handled);
+                let is_owed = |ticket| self.turns.owed_reply(ticket).is_some();
+                self.calls.apply_called(called, (turn, self.position.handled), self.position.clock, is_owed);
             }
             Event::ToolConfirmed(confirmed) => self.calls.apply_confirmed(confirmed),
             Event::ToolAnswered(answered) => self.calls.apply_answered(answered),

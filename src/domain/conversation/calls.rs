@@ -3,14 +3,17 @@
 
 use super::super::message::Message;
 use super::super::text::first_bytes;
+use super::super::tools::arguments::{self, JsonObject};
 use super::super::tools::{
     CONFIRMED_WITHIN, CallAnswer, CallEnd, CallOutcome, Cause, Effect, MOST_ARGUMENTS, MOST_PROPOSED, Offered, Refusal, Standing,
     StatementCall, ToolAnswered, ToolCalled, ToolConfirmed, Who, permission,
 };
 use super::*;
 
-/// The most calls of a channel that are kept. Of more, the oldest that have ended are dropped.
+/// The most calls of a channel that are kept. Of more, the oldest that nothing needs are dropped, refused ones first.
 const MOST_CALLS: usize = 32;
+/// The most refused calls of an answer that are recorded.
+const MOST_REFUSED: usize = 8;
 
 /// A call, as long as a reply may need it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,7 +119,14 @@ impl Calls {
         self.0.iter_mut().find(|known| known.called.call == call)
     }
 
-    pub(super) fn apply_called(&mut self, called: &ToolCalled, turn: Option<TurnId>, handled: Seq) {
+    /// `is_owed`: whether a reply is still owed.
+    pub(super) fn apply_called(
+        &mut self,
+        called: &ToolCalled,
+        (turn, handled): (Option<TurnId>, Seq),
+        now: Moment,
+        is_owed: impl Fn(Ticket) -> bool,
+    ) {
         let (confirmed, by, answer, statement) = (None, None, None, None);
         self.0.push(KnownCall {
             called: called.clone(),
@@ -130,9 +140,13 @@ impl Calls {
             is_spoilt: called.arguments.is_empty(),
             handled,
         });
-        while self.0.len() > MOST_CALLS
-            && let Some(oldest) = self.0.iter().position(|call| !call.is_running())
-        {
+        let is_needed = |call: &KnownCall| {
+            let is_of_statement = call.statement.is_some() || is_owed(call.called.ticket);
+            call.is_running() || call.is_open(now) || call.awaits_event() || is_of_statement
+        };
+        while self.0.len() > MOST_CALLS {
+            let free = self.0.iter().enumerate().filter(|(_, call)| !is_needed(call));
+            let Some((oldest, _)) = free.min_by_key(|(_, call)| call.called.refused.is_none()) else { break };
             self.0.remove(oldest);
         }
     }
@@ -184,6 +198,13 @@ impl Calls {
         self.0.iter_mut().filter(|call| is_about(call)).for_each(KnownCall::redact);
     }
 
+    /// Ends the time of calls that nobody has confirmed, and whose model was shown the former text of an edited message.
+    pub(super) fn edit(&mut self, message: Seq, now: Moment) {
+        let messages = BTreeSet::from([message]);
+        let is_about = |call: &&mut KnownCall| call.is_open(now) && call.called.was_shown(&messages);
+        self.0.iter_mut().filter(is_about).for_each(|call| call.called.until = Some(now));
+    }
+
     pub(super) fn redact(&mut self, call: Ticket) {
         self.get_mut(call).into_iter().for_each(KnownCall::redact);
     }
@@ -214,6 +235,11 @@ impl Conversation {
     /// A known call.
     pub fn call(&self, call: Ticket) -> Option<&KnownCall> {
         self.calls.0.iter().find(|known| known.called.call == call)
+    }
+
+    /// Whether this number was given to a call, or to something else in the channel.
+    pub fn has_given(&self, number: Ticket) -> bool {
+        number.0 > 0 && number <= self.position.tickets
     }
 
     /// Whether calls of this reply have no end on record.
@@ -266,9 +292,16 @@ impl Conversation {
         cause
     }
 
-    /// Whether an answer from outside is on record under a reply.
+    /// Whether an answer from outside is on record under a reply, or stands in its prompt.
     pub fn is_after_outside(&self, reply: &OwedReply) -> bool {
-        self.calls_of(reply).any(|call| call.called.is_external && call.answer.is_some())
+        let is_outside = |call: &KnownCall| call.called.is_external && call.answer.is_some();
+        self.calls_of(reply).any(is_outside) || self.is_told_outside(&reply.companion, Some(reply))
+    }
+
+    /// Whether the prompt of a companion's next statement has an earlier answer from outside.
+    pub fn is_told_outside(&self, companion: &CompanionId, reply: Option<&OwedReply>) -> bool {
+        let has_text = |call: &KnownCall| call.answer.as_ref().is_some_and(|answer| !answer.text.is_empty());
+        self.untold_calls(companion, reply).any(|call| call.called.is_external && has_text(call))
     }
 }
 
@@ -282,14 +315,26 @@ impl Step<'_, '_> {
     pub(super) fn want_calls(&mut self, wanted: WantedCalls) {
         let WantedCalls { ticket, calls, most, shown, standings } = wanted;
         let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
+        let mut refusals = 0;
         for WantedCall { tool, arguments, offered } in calls {
             let Some(owed) = self.state.turns.owed_reply(ticket).filter(|owed| owed.is_being_made()) else { return };
             let companion = owed.companion.clone();
             let cause = self.state.cause(owed.trigger, owed.message, &owed.messages);
             let count = self.state.calls_of(owed).filter(|call| call.called.ticket == ticket).count();
-            let arguments: Arc<str> = if arguments.trim().is_empty() { "{}".into() } else { arguments };
-            let is_well_formed = arguments.len() <= MOST_ARGUMENTS && serde_json::from_str::<JsonObject>(&arguments).is_ok();
-            let is_repeated = || self.state.calls_of(owed).any(|call| is_same(call, &tool, &arguments));
+            let parsed = if arguments.trim().is_empty() { Some(JsonObject::new()) } else { arguments::read(&arguments) };
+            // What is on record, and shown, is what is called.
+            let written = parsed.as_ref().map(|parsed| serde_json::Value::from(parsed.clone()).to_string());
+            let written = written.filter(|written| written.len().max(arguments.len()) <= MOST_ARGUMENTS);
+            let is_well_formed = written.is_some();
+            let arguments: Arc<str> = written.map_or(arguments, Into::into);
+            let now = self.state.position.clock;
+            let is_repeated = || {
+                let is_same = |call: &&KnownCall| is_same(call, &tool, parsed.as_ref(), now);
+                // A stopped reply to the same messages may have made it.
+                let is_of_same = |call: &&KnownCall| owed.messages.last().is_some_and(|last| *last <= call.handled);
+                let mut stopped = self.state.untold_calls(&owed.companion, Some(owed)).filter(is_of_same);
+                self.state.calls_of(owed).any(|call| is_same(&call)) || stopped.any(|call| is_same(&call))
+            };
             let permitted = match &offered {
                 _ if count >= most => Err(Refusal::TooMany),
                 None => Err(Refusal::NotOffered),
@@ -301,6 +346,10 @@ impl Step<'_, '_> {
                 Ok(true) if arguments.len() > MOST_PROPOSED => Err(Refusal::BadArguments),
                 permitted => permitted,
             };
+            refusals += usize::from(permitted.is_err());
+            if permitted.is_err() && refusals > MOST_REFUSED {
+                continue;
+            }
             let until = permitted.is_ok_and(|is_confirmed| is_confirmed).then(|| self.state.position.clock + CONFIRMED_WITHIN);
             self.record(Event::ToolCalled(Box::new(ToolCalled {
                 companion,
@@ -315,6 +364,7 @@ impl Step<'_, '_> {
                 shown,
                 until,
                 refused: permitted.err(),
+                version: offered.map_or_else(Default::default, |offered| offered.version),
             })));
         }
     }
@@ -353,12 +403,10 @@ impl Step<'_, '_> {
     }
 }
 
-/// A JSON object.
-type JsonObject = serde_json::Map<String, serde_json::Value>;
-
 /// Whether this is a call of the same tool with the same arguments that was made, or may still be.
-fn is_same(call: &KnownCall, tool: &str, arguments: &str) -> bool {
-    let parsed = |text: &str| serde_json::from_str::<JsonObject>(text).ok();
-    let is_same = *call.called.tool == *tool && parsed(&call.called.arguments) == parsed(arguments);
-    is_same && call.called.refused.is_none() && call.confirmed != Some(false)
+fn is_same(call: &KnownCall, tool: &str, arguments: Option<&JsonObject>, now: Moment) -> bool {
+    let may_be_made = call.called.is_made() || call.confirmed == Some(true) || call.is_open(now);
+    let is_same =
+        || arguments::read(&call.called.arguments).as_ref().zip(arguments).is_some_and(|(a, b)| arguments::are_same(a, b));
+    may_be_made && *call.called.tool == *tool && is_same()
 }

@@ -19,6 +19,7 @@ mod risk;
 mod room;
 mod scene;
 mod stopping;
+mod tool_calls;
 mod voice;
 mod voice_notes;
 mod witness;

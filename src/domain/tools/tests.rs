@@ -23,6 +23,9 @@ fn message(by: &str) -> Message {
     message
 }
 
+/// A trigger, the place of the address, the authors, and who is the cause.
+type Case<'a> = (Trigger, Option<usize>, &'a [&'a str], Option<&'a str>);
+
 /// Whether a reply may call a tool, by the text of the specification and not by its code: `yes`, `ask` for a confirmation, `no`.
 fn expected(
     by: Option<&str>,
@@ -57,7 +60,7 @@ fn expected(
     let is_weak = |who: &&str| !is_person(who) || rank(who) < needed;
     match confirm {
         Confirm::Always => "ask",
-        Confirm::Never if needed > 0 && authors.iter().any(|who| is_weak(&who)) => "no",
+        Confirm::Never if needed > 0 && authors.iter().any(is_weak) => "no",
         Confirm::Never => "yes",
     }
 }
@@ -65,7 +68,7 @@ fn expected(
 #[test]
 fn the_right_of_a_call_is_that_of_the_cause_and_of_the_weakest_author() {
     // The trigger, the number of the message that is its address, the authors of the answered messages, and the cause by the specification.
-    let causes: [(Trigger, Option<usize>, &[&str], Option<&str>); 14] = [
+    let causes: [Case<'_>; 14] = [
         (Trigger::DirectAddress, Some(0), &["op"], Some("op")),
         (Trigger::DirectAddress, Some(0), &["ana"], Some("ana")),
         (Trigger::DirectAddress, Some(1), &["ana", "op"], Some("op")),
@@ -92,7 +95,7 @@ fn the_right_of_a_call_is_that_of_the_cause_and_of_the_weakest_author() {
                 for effect in Effect::ALL {
                     for is_after_outside in [false, true] {
                         let right = Right { allow, roles: vec!["7".into()], approvers: Vec::new(), confirm };
-                        let offered = Offered { name: "it".into(), effect, is_external: true, right };
+                        let offered = Offered { name: "it".into(), effect, is_external: true, right, version: "".into() };
                         let found = match permission(&offered, &cause, is_after_outside, standing) {
                             Ok(true) => "ask",
                             Ok(false) => "yes",

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::double::Reply;
 use super::*;
+use crate::domain::tools::Allow;
 
 fn nothing(_: &str) -> Reply {
     Reply::Hang
@@ -98,8 +99,11 @@ async fn servers_follow_changed_settings() {
     set.use_settings(&settings(&["box", "other"])).unwrap();
     assert!(set.review().servers[0].connected, "it stays connected");
     set.tried().await;
-    set.use_settings(&settings(&["other"])).unwrap();
+    let mut last = settings(&["other"]);
+    last.rights.insert("other__roll".into(), RightSetting { allow: Some(Allow::Nobody), ..RightSetting::default() });
+    set.use_settings(&last).unwrap();
 
+    assert_eq!(shown(&set)[0].right.allow, "nobody", "a right is new together with its server");
     let servers: Vec<_> = set.review().servers.iter().map(|server| (server.name.clone(), server.connected)).collect();
     assert_eq!(servers, [("other".to_owned(), true)]);
 }
