@@ -379,7 +379,7 @@ async fn serve(
     let console = Console::bind(
         &context.settings.server,
         Served::Core {
-            backend,
+            backend: Box::new(backend),
             models: setup,
             settings: Arc::new(PageSettings::new(in_force.clone())),
             companions,

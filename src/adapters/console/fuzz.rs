@@ -230,7 +230,7 @@ impl TestConsole {
         let backend = Arc::new(FakeBackend::with_lobby());
         backend.add_channel("discord:1234", "discord:1", "general");
         let served = Served::Core {
-            backend: Backend::of(backend),
+            backend: Box::new(Backend::of(backend)),
             models: Arc::new(FakeModels::default()),
             settings: Arc::new(FakeSettings::default()),
             companions: Arc::new(FakeCompanions::default()),

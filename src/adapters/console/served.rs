@@ -24,7 +24,7 @@ const TAKEN_OVER_AFTER: Duration = Duration::from_secs(2);
 pub enum Served {
     /// The core is running.
     Core {
-        backend: Backend,
+        backend: Box<Backend>,
         models: Arc<dyn ModelSetup>,
         settings: Arc<dyn SettingsSetup>,
         companions: Arc<dyn CompanionSetup>,

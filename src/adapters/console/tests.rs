@@ -54,7 +54,7 @@ struct World {
 /// This backend, with models that can be set up.
 pub(super) fn served(backend: Arc<FakeBackend>) -> Served {
     Served::Core {
-        backend: Backend::of(backend),
+        backend: Box::new(Backend::of(backend)),
         models: Arc::<FakeModels>::default(),
         settings: Arc::<FakeSettings>::default(),
         companions: Arc::<FakeCompanions>::default(),

@@ -46,7 +46,7 @@ async fn the_commands_are_registered_once_for_all_connections() {
     assert_eq!(registered(&discord), 7, "the other one, and our six");
     assert_eq!(commands[0]["name"], "other");
     assert_eq!((&commands[1]["name"], &commands[1]["contexts"]), (&json!("tertulia"), &json!([0, 1])));
-    assert_eq!(commands[1]["options"].as_array().map(Vec::len), Some(23));
+    assert_eq!(commands[1]["options"].as_array().map(Vec::len), Some(25));
     assert_eq!((&commands[2]["name"], &commands[2]["type"]), (&json!("Ask a companion about this"), &json!(3)));
     assert_eq!((&commands[6]["name"], &commands[6]["type"]), (&json!("Pause for me"), &json!(2)));
 }
