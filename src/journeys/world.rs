@@ -72,6 +72,9 @@ pub(super) struct World {
     surviving: Surviving,
 }
 
+/// Tools outside the system, and the tools of each companion.
+type OwnTools = (Arc<dyn Tools>, Vec<Arc<str>>);
+
 /// What survives a crash, besides the store.
 #[derive(Clone, Default)]
 struct Surviving {
@@ -87,8 +90,7 @@ struct Surviving {
     speech: Option<Speech>,
     /// The moderation service for statements.
     moderation: Option<Arc<dyn Moderation>>,
-    /// Tools outside the system, and the tools of each companion.
-    tools: Option<(Arc<dyn Tools>, Vec<Arc<str>>)>,
+    tools: Option<OwnTools>,
 }
 
 /// Answers a question by its text. `None`: the scripted answers apply.

@@ -179,7 +179,7 @@ async fn bytes_that_are_no_picture_are_not_served() {
     let made = companions.create(new).await.unwrap();
     let backend = Backend::of(Arc::new(FakeBackend::with_lobby()));
     let served = Served::Core {
-        backend,
+        backend: Box::new(backend),
         models: Arc::<FakeModels>::default(),
         settings: Arc::<FakeSettings>::default(),
         companions,
