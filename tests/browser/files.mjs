@@ -172,6 +172,7 @@ test('a voice note is recorded while its button is held, and can be listened to'
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room, { viewport: PHONE, permissions: ['microphone'] });
   const record = page.locator('#record');
+  await page.locator('#connection[data-state=live]').waitFor();
 
   await record.hover();
   await page.mouse.down();

@@ -130,7 +130,7 @@ test('connecting after a failed test asks first, and a change after a good one i
   await page.locator('.result .failure').waitFor();
 
   const failed = await page.locator('.result').textContent();
-  assert.equal(failed.match(/401/gu).length, 1, failed);
+  assert.equal(failed.match(/\b401\b/gu).length, 1, failed);
   assert.match(failed, /^The API key was rejected\. Type the key for this address again/u);
   assert.doesNotMatch(failed, /sk-wrong/u);
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
