@@ -39,6 +39,8 @@ impl World {
             "messages" => json!({ "from": "Ben", "text": "hi" }),
             "drafts" => json!({ "companion": "aria", "from": "Ben" }),
             "typing" => json!({ "from": "Ben", "typing": true }),
+            "reminders" if method == Method::POST => json!({ "from": "Ben", "text": "tea", "in_minutes": 5 }),
+            "time-zone" => json!({ "from": "Ben", "zone": "UTC" }),
             "me?from=Ben" => json!({ "from": "Ben", "text": "hi" }),
             _ if method == Method::PATCH => json!({ "text": "hi" }),
             _ if method == Method::POST && path.contains("/calls/") => json!({ "confirm": true }),
