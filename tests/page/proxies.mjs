@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 import { load, stub } from './support/modules.mjs';
 
-const imported = { 'api.js': [], 'dom.js': ['el', 'plain', 'svg'], 'markdown.js': ['copyButton'], 'texts.js': ['pieces', 't'], 'words.js': [] };
+const imported = { 'api.js': [], 'dialogs.js': ['confirmed'], 'dom.js': ['el', 'plain', 'svg'], 'markdown.js': ['copyButton'], 'texts.js': ['listed', 'pieces', 't'], 'words.js': [] };
 for (const [name, exported] of Object.entries(imported)) await stub(name, exported.map(one => `export const ${one} = null;`).join('\n'));
 const { caddy, nginx } = await load('elsewhere.js');
 
