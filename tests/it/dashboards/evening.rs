@@ -17,6 +17,7 @@ struct Behaviour {
     wants_to_speak: bool,
     refuses_questions: bool,
     fails_statements: bool,
+    calls_a_tool: bool,
     closing: Option<&'static str>,
 }
 
@@ -93,7 +94,7 @@ impl Evening {
         vec![study, lobby]
     }
 
-    /// One companion: a lull, an interjection, an answered address, and a message for somebody else.
+    /// One companion: a lull, an interjection, an answered address, a call of a tool, and a message for somebody else.
     async fn one_companion(&self, server: &Server, study: &mut Watch) {
         self.set_behaviour(Behaviour::default());
         let mut seen = (false, false);
@@ -107,6 +108,9 @@ impl Evening {
         }
         self.set_behaviour(Behaviour { wants_to_speak: true, ..Behaviour::default() });
         server.say("study", "Ana", "aria, what do you say?").await;
+        study.event("statement").await;
+        self.set_behaviour(Behaviour { wants_to_speak: true, calls_a_tool: true, ..Behaviour::default() });
+        server.say("study", "Ana", "aria, roll a die.").await;
         study.event("statement").await;
         let message = json!({ "from": "Ana", "text": "Your turn to cook.", "mentions": ["Kai"] });
         server.ask(Method::POST, "/api/rooms/study/messages", Some(message)).await;
@@ -175,6 +179,11 @@ fn answer(behaviour: Behaviour, request: &Value) -> Answer {
     }
     if !is_question && behaviour.fails_statements {
         return Answer::Refused(500, "not now".to_owned());
+    }
+    let has_called =
+        request["messages"].as_array().is_some_and(|messages| messages.iter().any(|message| message["role"] == "tool"));
+    if !is_question && behaviour.calls_a_tool && !has_called {
+        return Answer::Call("roll", json!({ "dice": "1d6" }));
     }
     let decision = if behaviour.wants_to_speak { "YES" } else { "NO" };
     match (is_question, prompt(request).contains("Answer with one JSON object")) {

@@ -8,7 +8,7 @@ use super::prometheus::Prometheus;
 use super::structure::compared;
 
 /// What the evening must contain, with a query for how often it happened.
-const REQUIRED: [(&str, &str); 16] = [
+const REQUIRED: [(&str, &str); 17] = [
     ("addresses", r#"tertulia_decisions_total{decision="YES", decision_trigger="direct_address"}"#),
     ("turns", r#"tertulia_evaluations_total{decision_trigger="turn"}"#),
     ("interjections", r#"tertulia_evaluations_total{decision_trigger="interjection"}"#),
@@ -21,6 +21,7 @@ const REQUIRED: [(&str, &str); 16] = [
     ("closing stages", r#"tertulia_closing_transitions_total{closing_cause="state"}"#),
     ("judgements of repetition", "tertulia_repetition_judgements_total"),
     ("statements that were never made", r#"tertulia_statements_failed_total"#),
+    ("calls of tools", r#"tertulia_tool_calls_total{tool_outcome="answered"}"#),
     ("sound from microphones", r#"tertulia_voice_packets_total{packet_fate="received"}"#),
     ("spoken answers", "tertulia_voice_answer_time_seconds_count"),
     ("quieter replies", "tertulia_voice_duck_delay_seconds_count"),

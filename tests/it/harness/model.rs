@@ -23,6 +23,8 @@ pub enum Answer {
     Once(watch::Receiver<bool>, &'static str),
     /// A refusal with this status and text. `{authorization}` in the text is replaced by that header of the request.
     Refused(u16, String),
+    /// A call of this tool with these arguments.
+    Call(&'static str, Value),
     Never,
 }
 
@@ -185,27 +187,34 @@ async fn respond(
         Answer::Refused(status, text) => {
             refusal(StatusCode::from_u16(status).expect("a status"), &text.replace("{authorization}", given))
         }
-        Answer::Text(text) => completion(&behaviour, &body, &text),
+        Answer::Text(text) => completion(&behaviour, &body, json!({ "content": text }), "stop"),
         Answer::Once(mut condition, text) => {
             condition.wait_for(|is_true| *is_true).await.expect("the test keeps it");
-            completion(&behaviour, &body, text)
+            completion(&behaviour, &body, json!({ "content": text }), "stop")
+        }
+        Answer::Call(tool, arguments) => {
+            let function = json!({ "name": tool, "arguments": arguments.to_string() });
+            let calls = json!([{ "index": 0, "id": "call", "type": "function", "function": function }]);
+            completion(&behaviour, &body, json!({ "tool_calls": calls }), "tool_calls")
         }
     }
 }
 
-fn completion(behaviour: &Behaviour, body: &Value, text: &str) -> Response {
+/// An answer whose message has these fields, in addition to its role.
+fn completion(behaviour: &Behaviour, body: &Value, mut message: Value, finish_reason: &str) -> Response {
+    message["role"] = "assistant".into();
     let (input, output) = *behaviour.tokens.lock();
     let mut usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
     let Some(cached) = *behaviour.cached.lock() else {
-        let choice = json!({ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" });
+        let choice = json!({ "index": 0, "message": message, "finish_reason": finish_reason });
         return Json(json!({ "id": "answer", "model": body["model"], "choices": [choice], "usage": usage })).into_response();
     };
     usage["prompt_tokens_details"] = json!({ "cached_tokens": cached });
     usage["completion_tokens_details"] = json!({ "reasoning_tokens": 1 });
     let piece =
         |choices: Value, usage: Value| json!({ "id": "answer", "model": body["model"], "choices": choices, "usage": usage });
-    let text = piece(json!([{ "index": 0, "delta": { "content": text }, "finish_reason": "stop" }]), Value::Null);
-    let events = [text.to_string(), piece(json!([]), usage).to_string(), "[DONE]".to_owned()];
+    let said = piece(json!([{ "index": 0, "delta": message, "finish_reason": finish_reason }]), Value::Null);
+    let events = [said.to_string(), piece(json!([]), usage).to_string(), "[DONE]".to_owned()];
     let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
     ([(CONTENT_TYPE, "text/event-stream")], stream).into_response()
 }
