@@ -46,25 +46,26 @@ impl ReminderService for ActorBackend {
             return Err(Refused::not_found(self.not_in_room(companion, room)));
         }
         if !(1..=MOST_CHARS).contains(&text.chars().count()) {
-            return Err(not_set(NotSet::Text));
+            return Err(not_set(NotSet::Text, "text"));
         }
         let person = PersonId::from(&*of.id);
         let zone = match zone {
             Some(zone) => Some(checked(&zone)?),
             None => self.reader().time_zone(&channel_key.guild, &person).await?,
         };
+        let time_field = if at.is_none() && in_minutes.is_some() { "in_minutes" } else { "at" };
         let (due, reading) = {
             let known = zone.as_deref().and_then(Zone::parse);
             let settings = self.context.in_force();
             let zone = known.as_ref().map_or_else(|| settings.prompt.zone_of(&channel_key.guild), Zone::time_zone);
-            due(at.as_deref(), in_minutes, self.context.clock.now(), zone).map_err(not_set)?
+            due(at.as_deref(), in_minutes, self.context.clock.now(), zone).map_err(|error| not_set(error, time_field))?
         };
         let reminder = Reminder { number: 0, of, text, due, zone, asked, companion };
         let channel = self.running(&channel_key).await?;
         let (sender, answer) = oneshot::channel();
         let remind = ChannelMessage::Remind { reminder: Box::new(reminder.clone()), reply: RpcReplyPort::from(sender) };
         channel.cast(remind).map_err(|_| not_known())?;
-        let number = answer.await.map_err(|_| not_known())?.map_err(not_set)?;
+        let number = answer.await.map_err(|_| not_known())?.map_err(|error| not_set(error, time_field))?;
         let reminder = self.reminder_view(&Reminder { number, ..reminder }, &channel_key.guild);
         Ok(ReminderSet { reminder, reading })
     }
@@ -167,11 +168,12 @@ fn checked(zone: &str) -> Result<Arc<str>, Refused> {
     is_known.then(|| zone.into()).ok_or_else(|| invalid("zone", Detail::key("refusals.no_time_zone")))
 }
 
-fn not_set(not_set: NotSet) -> Refused {
+/// `time_field` is the field with the time.
+fn not_set(not_set: NotSet, time_field: &'static str) -> Refused {
     let detail = Detail::of(not_set.key(), json!({}));
     match not_set {
         NotSet::TooMany => Refused::conflict(detail),
         NotSet::Text => invalid("text", detail),
-        NotSet::OneTime | NotSet::Unreadable | NotSet::TooSoon | NotSet::TooLate => invalid("at", detail),
+        NotSet::OneTime | NotSet::Unreadable | NotSet::TooSoon | NotSet::TooLate => invalid(time_field, detail),
     }
 }

@@ -223,7 +223,7 @@ named! {
 pub fn permission(
     offered: &Offered,
     cause: &Cause,
-    is_after_outside: bool,
+    has_external_answer: bool,
     standing: impl Fn(&Who) -> Standing,
 ) -> Result<bool, Refusal> {
     let Offered { effect, right, .. } = offered;
@@ -231,7 +231,7 @@ pub fn permission(
     if right.allow == Allow::Nobody {
         return Err(Refusal::NotAllowed);
     }
-    if changes && is_after_outside {
+    if changes && has_external_answer {
         return Err(Refusal::AfterOutside);
     }
     if cause.by.is_none() && (changes || right.allow != Allow::Everyone) {

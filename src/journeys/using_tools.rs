@@ -285,7 +285,7 @@ async fn a_call_to_be_confirmed_is_made_once_confirmed_and_acknowledged() {
     assert_eq!(*outside.calls.lock(), [("web__post".to_owned(), json!({ "text": "Hi" }))]);
     assert!(decide(&world, call, None, true).await.is_err(), "it counts once");
     let history = world.history(LOBBY).await;
-    assert_eq!(history[2].1, "web__post was confirmed, and it is done");
+    assert_eq!(history[2].1, "web__post was confirmed. Result: Done.");
     assert_eq!(history.last().unwrap().1, "It is out.");
     let prompt = world.main.asked.lock()[1].user().into_owned();
     assert!(prompt.contains("You called these tools before") && prompt.contains("Sunny."), "{prompt}");
@@ -309,7 +309,7 @@ async fn a_call_that_was_confirmed_before_a_crash_is_announced_once() {
 
     assert_eq!(outside.called().len(), 1);
     let history = world.history(LOBBY).await;
-    assert_eq!(history[2].1, "web__post was confirmed, and it is not known whether it was done");
+    assert_eq!(history[2].1, "web__post was confirmed. Result: It is not known whether it was done.");
     assert_eq!((history.len(), &*history[3].1), (4, "I do not know."));
 }
 

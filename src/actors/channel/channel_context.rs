@@ -20,6 +20,7 @@ use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::chat_platform::ChatPlatform;
 use crate::telemetry::plain::Plain;
+use crate::texts::Language;
 
 #[derive(Clone)]
 pub(super) struct ChannelContext {
@@ -37,6 +38,12 @@ impl ChannelContext {
     /// The newest event that prompts must not show, because a guest in the room must not know it.
     pub(super) fn hidden_upto(&self) -> Seq {
         self.context.guests.read(|guests| guests.hidden_upto(&self.key.channel, self.machine_time()))
+    }
+
+    /// The language of the server's own sentences in the channel.
+    pub(super) fn language(&self) -> Language {
+        let spoken = self.context.memberships.language(&self.key.channel);
+        Language::of_code(spoken.as_deref().unwrap_or(&self.context.in_force().speech.language)).unwrap_or_default()
     }
 
     /// The channel's id, for log lines.

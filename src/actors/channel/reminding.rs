@@ -23,7 +23,6 @@ use crate::domain::tools::{ToolCalled, Who};
 use crate::journal::reader::Reader;
 use crate::ports::chat_platform::insist;
 use crate::telemetry::operations::reminded;
-use crate::texts::Language;
 
 /// The pause after a reminder could not be posted on a platform.
 const PAUSE: Duration = Duration::from_secs(600);
@@ -198,9 +197,7 @@ fn plain(reminder: &Reminder, channel: &ChannelContext) -> Message {
 
 /// The message that announces a reminder, in the language of the channel.
 fn message(reminder: &Reminder, key: &str, channel: &ChannelContext) -> Message {
-    let settings = channel.context.in_force();
-    let spoken = channel.context.memberships.language(&channel.key.channel);
-    let language = Language::of_code(spoken.as_deref().unwrap_or(&settings.speech.language)).unwrap_or_default();
+    let (settings, language) = (channel.context.in_force(), channel.language());
     let mut text = language.say(key, &[("who", &reminder.of.name), ("text", &reminder.text)]);
     if let Some(time) = reminder.late(channel.machine_time(), settings.prompt.zone_of(&channel.key.guild)) {
         text = format!("{text} {}", language.say("reminders.late", &[("time", &time)]));

@@ -7,7 +7,7 @@ use ractor::{ActorCell, ActorId};
 
 use super::channel_context::ChannelContext;
 use crate::actors::companion::reply;
-use crate::actors::messages::companion::{Begun, HistoryRange, Statement, StatementCalls};
+use crate::actors::messages::companion::{Begun, HistoryRange, ReplyCalls, Statement};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Conversation;
 use crate::domain::gate::Evaluation;
@@ -130,12 +130,12 @@ fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let is_spoken = conversation.voice().spoken_reply() == Some(*ticket);
     let made = statement_of(&of, conversation);
     let goal = if *continues { Goal::Continuation } else { Goal::Statement };
-    let calls = StatementCalls {
+    let calls = ReplyCalls {
         cause: conversation.cause(*trigger, owed.message, messages),
-        is_after_outside: conversation.is_after_outside(owed),
+        has_external_answer: conversation.has_external_answer(owed),
         made: conversation.calls_of(owed).filter(|call| call.called.ticket == *ticket).count(),
         own: conversation.calls_of(owed).cloned().collect(),
-        untold: conversation.untold_calls(companion, Some(owed)).cloned().collect(),
+        unreported: conversation.unreported_calls(companion, Some(owed)).cloned().collect(),
     };
     let input = StatementInput { reason: why.clone(), tries: *tries, is_spoken, goal, ..made.input };
     Statement { input, calls: Some(calls), ..made }
@@ -155,9 +155,9 @@ pub(super) fn statement_or_pass(
     let is_spoken = window.is_spoken(evaluation.message);
     let made = statement_of(&of, conversation);
     let cause = conversation.cause(evaluation.trigger, Some(evaluation.message), &messages);
-    let untold = conversation.untold_calls(companion, None).cloned().collect();
-    let is_after_outside = conversation.is_told_outside(companion, None);
-    let calls = StatementCalls { cause, is_after_outside, untold, ..StatementCalls::default() };
+    let unreported = conversation.unreported_calls(companion, None).cloned().collect();
+    let has_external_answer = conversation.has_earlier_external_answer(companion, None);
+    let calls = ReplyCalls { cause, has_external_answer, unreported, ..ReplyCalls::default() };
     let input = StatementInput { is_spoken, may_pass: true, ..made.input };
     (!messages.is_empty()).then_some(Statement { input, calls: Some(calls), ..made })
 }

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::State;
 use super::channel_context::ChannelContext;
-use crate::actors::companion::tools;
+use crate::actors::companion::tools::{self, outcome_text};
 use crate::actors::messages::channel::{CallsEnd, ChannelMessage};
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::VoteError;
@@ -23,7 +23,6 @@ use crate::domain::text::escaped;
 use crate::domain::tools::{CONFIRMED_CALL, CallAnswer, CallOutcome, Effect, StatementCall};
 use crate::ports::chat_platform::{CallOffer, insist};
 use crate::ports::language_model::Request;
-use crate::texts::Language;
 
 /// The replies that wait for the ends of their calls.
 #[derive(Default)]
@@ -113,7 +112,7 @@ impl State {
     pub(super) fn announce_call(&self, call: Ticket) {
         let Some(known) = self.conversation.call(call).filter(|known| known.awaits_event()) else { return };
         let id: Arc<str> = format!("{EVENT_ID}{}", call.0).into();
-        let message = Message { id: Some(id.clone()), ..event_of(known) };
+        let message = Message { id: Some(id.clone()), ..self.event_of(known) };
         self.channel.send_to_writer(WriterRequest::Accept(Accept {
             channel_key: self.channel.key.clone(),
             at: None,
@@ -128,6 +127,19 @@ impl State {
             }),
         }));
     }
+
+    /// The event that a confirmed call has ended. Its answer stands in the companion's next prompt.
+    fn event_of(&self, known: &KnownCall) -> Message {
+        let language = self.channel.language();
+        let outcome = known.answer.as_ref().map_or(CallOutcome::Unknown, |answer| answer.outcome);
+        let outcome = language.say(outcome_text(outcome), &[]);
+        let operator =
+            || Author { id: "the operator".into(), name: language.say("calls.operator", &[]).into(), role: Role::Person };
+        let from = known.by.as_ref().map_or_else(operator, |person| self.conversation.person(person));
+        let text = language.say("calls.confirmed", &[("tool", &known.called.tool), ("outcome", &outcome)]);
+        let address = Address { companions: vec![known.called.companion.clone()], ..Address::default() };
+        Message { kind: Some(CONFIRMED_CALL.into()), address, ..Message::new(from, text.into()) }
+    }
 }
 
 /// Offers buttons on the platform below a statement that proposes calls. The page has cards of its own.
@@ -138,9 +150,7 @@ pub(super) fn offer_buttons(recorded: &Recorded, conversation: &Conversation, ch
         let (called, channel, platform) = (known.called.clone(), channel.clone(), platform.clone());
         let companion = message.from.name.clone();
         tokio::spawn(async move {
-            let spoken = channel.context.memberships.language(&channel.key.channel);
-            let language = spoken.unwrap_or_else(|| channel.context.in_force().speech.language.clone());
-            let language = Language::of_code(&language).unwrap_or_default();
+            let language = channel.language();
             let question = language.say("calls.open", &[("companion", &companion), ("tool", &called.tool)]);
             // Nothing in the arguments can end the block of code.
             let arguments = escaped(&called.arguments, |_| false).replace('`', "\\u0060");
@@ -153,21 +163,6 @@ pub(super) fn offer_buttons(recorded: &Recorded, conversation: &Conversation, ch
             }
         });
     }
-}
-
-/// The event that a confirmed call has ended. Its answer stands in the companion's next prompt.
-fn event_of(known: &KnownCall) -> Message {
-    let outcome = match known.answer.as_ref().map(|answer| answer.outcome) {
-        Some(CallOutcome::Answered) => "it is done",
-        Some(CallOutcome::Failed) => "it failed",
-        Some(CallOutcome::NotMade) => "it could not be done",
-        Some(CallOutcome::TimedOut | CallOutcome::Unknown) | None => "it is not known whether it was done",
-    };
-    let who = known.by.as_ref().map_or("the operator", PersonId::as_str);
-    let from = Author { id: who.into(), name: who.into(), role: Role::Person };
-    let text = format!("{} was confirmed, and {outcome}", known.called.tool);
-    let address = Address { companions: vec![known.called.companion.clone()], ..Address::default() };
-    Message { kind: Some(CONFIRMED_CALL.into()), address, ..Message::new(from, text.into()) }
 }
 
 /// The events that `recall` searches: those before the messages that the reply answers.

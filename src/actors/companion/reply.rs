@@ -40,7 +40,6 @@ use crate::domain::prompt::{self, PromptInput, Said, Scene, StatementInput};
 use crate::domain::question_context::{Day, Earlier, Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Known, Nothing, Reading, Speakers};
 use crate::domain::text::escaped;
-use crate::domain::tools::CallOutcome;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::Written;
@@ -353,14 +352,9 @@ async fn ends_of_calls(reply: &Arguments) -> Option<String> {
     let Statement { calls, .. } = (reply.statement)().await?;
     let language = language_of(reply);
     let sentence = |known: &KnownCall| {
-        let outcome = match known.answer.as_ref().filter(|_| known.called.ticket == reply.ticket)?.outcome {
-            CallOutcome::Answered => "calls.done",
-            CallOutcome::Failed => "calls.failed",
-            CallOutcome::NotMade => "calls.not_made",
-            CallOutcome::TimedOut => "calls.timeout",
-            CallOutcome::Unknown => "calls.unknown",
-        };
-        Some(language.say("calls.made", &[("tool", &known.called.tool), ("outcome", &language.say(outcome, &[]))]))
+        let outcome = known.answer.as_ref().filter(|_| known.called.ticket == reply.ticket)?.outcome;
+        let outcome = language.say(tools::outcome_text(outcome), &[]);
+        Some(language.say("calls.made", &[("tool", &known.called.tool), ("outcome", &outcome)]))
     };
     let sentences: Vec<_> = calls?.own.iter().filter_map(sentence).collect();
     (!sentences.is_empty()).then(|| sentences.join("\n"))

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use super::history;
 use super::pictures::hash;
-use crate::actors::messages::companion::StatementCalls;
+use crate::actors::messages::companion::ReplyCalls;
 use crate::actors::recall::{Question, Stretch};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::{KnownCall, WantedCall};
@@ -36,6 +36,17 @@ pub struct Offer {
     tools: Arc<[Offered]>,
     /// The range of messages in the prompt.
     pub shown: Option<(Seq, Seq)>,
+}
+
+/// The key of the words for how a call ended.
+pub const fn outcome_text(outcome: CallOutcome) -> &'static str {
+    match outcome {
+        CallOutcome::Answered => "calls.done",
+        CallOutcome::Failed => "calls.failed",
+        CallOutcome::NotMade => "calls.not_made",
+        CallOutcome::TimedOut => "calls.timeout",
+        CallOutcome::Unknown => "calls.unknown",
+    }
 }
 
 /// The tools of a companion, with the rights in force.
@@ -96,7 +107,7 @@ pub async fn standings<'a>(
 
 /// The standing of the people whose rights count for a reply.
 pub async fn standings_for(
-    calls: &StatementCalls,
+    calls: &ReplyCalls,
     offered: impl Iterator<Item = &Offered>,
     channel_key: &ChannelKey,
     context: &ActorContext,
@@ -109,14 +120,14 @@ pub async fn standings_for(
 /// Adds the tools that a reply may call now to its request, and its calls so far. `said` is what it said before the calls.
 pub async fn add_to(
     mut request: Request,
-    calls: &StatementCalls,
+    calls: &ReplyCalls,
     said: &str,
     (companion, tokens): (&Settings, usize),
     (channel_key, context): (&ChannelKey, &ActorContext),
 ) -> Request {
     let shown = request.extensions.get::<Shown>().and_then(|shown| shown.0);
     let share = tokens / 4;
-    let earlier = prompt::earlier_calls(&calls.untold.iter().map(KnownCall::end).collect::<Vec<_>>(), share);
+    let earlier = prompt::earlier_calls(&calls.unreported.iter().map(KnownCall::end).collect::<Vec<_>>(), share);
     if !earlier.is_empty() {
         request.sizes.push(("calls", prompt::tokens(&earlier)));
         request = request.ending_with([Part::Text(format!("\n\n{earlier}"))]);
@@ -140,7 +151,7 @@ pub async fn add_to(
     let known = tools_of(companion, context);
     let standings = standings_for(calls, known.iter().map(|(_, offered)| offered), channel_key, context).await;
     let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
-    let may = |offered: &Offered| permission(offered, &calls.cause, calls.is_after_outside, standing).is_ok();
+    let may = |offered: &Offered| permission(offered, &calls.cause, calls.has_external_answer, standing).is_ok();
     request.tools = known.iter().filter(|(_, offered)| may(offered)).map(|(tool, _)| tool.clone()).collect();
     request.with(Offer { tools: known.into_iter().map(|(_, offered)| offered).collect(), shown })
 }

@@ -32,21 +32,21 @@ pub struct Statement {
     /// The newest `clear`: the summary and the notes of this prompt are from after it.
     pub cleared: Seq,
     /// The calls of tools of the reply. `None`: it can make none.
-    pub calls: Option<StatementCalls>,
+    pub calls: Option<ReplyCalls>,
 }
 
 /// The calls of tools of a reply, and whose right it has to more of them.
 #[derive(Clone, Default)]
-pub struct StatementCalls {
+pub struct ReplyCalls {
     pub cause: Cause,
     /// An answer from outside is among them.
-    pub is_after_outside: bool,
+    pub has_external_answer: bool,
     /// The number of calls that the reply asked for, all its attempts together.
     pub made: usize,
     /// The calls so far, and those of the statement that it replaces.
     pub own: Vec<KnownCall>,
     /// Earlier calls of the companion, whose ends it has not been told.
-    pub untold: Vec<KnownCall>,
+    pub unreported: Vec<KnownCall>,
 }
 
 impl Statement {

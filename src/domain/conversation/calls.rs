@@ -267,16 +267,16 @@ impl Conversation {
     }
 
     /// Earlier calls of a companion, whose ends it has not been told.
-    pub fn untold_calls<'a>(
+    pub fn unreported_calls<'a>(
         &'a self,
         companion: &'a CompanionId,
         reply: Option<&'a OwedReply>,
     ) -> impl Iterator<Item = &'a KnownCall> {
-        let is_untold = move |call: &&KnownCall| {
+        let is_unreported = move |call: &&KnownCall| {
             let is_of_reply = reply.is_some_and(|reply| is_under(call, reply));
             call.called.companion == *companion && !call.is_told && !is_of_reply && !call.is_running()
         };
-        self.calls.0.iter().filter(is_untold)
+        self.calls.0.iter().filter(is_unreported)
     }
 
     /// The cause of a reply with this trigger to `message`, which answers these messages. A message that is not in the window is nobody's.
@@ -293,15 +293,15 @@ impl Conversation {
     }
 
     /// Whether an answer from outside is on record under a reply, or stands in its prompt.
-    pub fn is_after_outside(&self, reply: &OwedReply) -> bool {
+    pub fn has_external_answer(&self, reply: &OwedReply) -> bool {
         let is_outside = |call: &KnownCall| call.called.is_external && call.answer.is_some();
-        self.calls_of(reply).any(is_outside) || self.is_told_outside(&reply.companion, Some(reply))
+        self.calls_of(reply).any(is_outside) || self.has_earlier_external_answer(&reply.companion, Some(reply))
     }
 
     /// Whether the prompt of a companion's next statement has an earlier answer from outside.
-    pub fn is_told_outside(&self, companion: &CompanionId, reply: Option<&OwedReply>) -> bool {
+    pub fn has_earlier_external_answer(&self, companion: &CompanionId, reply: Option<&OwedReply>) -> bool {
         let has_text = |call: &KnownCall| call.answer.as_ref().is_some_and(|answer| !answer.text.is_empty());
-        self.untold_calls(companion, reply).any(|call| call.called.is_external && has_text(call))
+        self.unreported_calls(companion, reply).any(|call| call.called.is_external && has_text(call))
     }
 }
 
@@ -332,7 +332,7 @@ impl Step<'_, '_> {
                 let is_same = |call: &&KnownCall| is_same(call, &tool, parsed.as_ref(), now);
                 // A stopped reply to the same messages may have made it.
                 let is_of_same = |call: &&KnownCall| owed.messages.last().is_some_and(|last| *last <= call.handled);
-                let mut stopped = self.state.untold_calls(&owed.companion, Some(owed)).filter(is_of_same);
+                let mut stopped = self.state.unreported_calls(&owed.companion, Some(owed)).filter(is_of_same);
                 self.state.calls_of(owed).any(|call| is_same(&call)) || stopped.any(|call| is_same(&call))
             };
             let permitted = match &offered {
@@ -340,7 +340,7 @@ impl Step<'_, '_> {
                 None => Err(Refusal::NotOffered),
                 Some(_) if !is_well_formed => Err(Refusal::BadArguments),
                 Some(offered) if offered.effect != Effect::ReadOnly && is_repeated() => Err(Refusal::Repeated),
-                Some(offered) => permission(offered, &cause, self.state.is_after_outside(owed), standing),
+                Some(offered) => permission(offered, &cause, self.state.has_external_answer(owed), standing),
             };
             let permitted = match permitted {
                 Ok(true) if arguments.len() > MOST_PROPOSED => Err(Refusal::BadArguments),

@@ -33,7 +33,7 @@ fn expected(
     allow: Allow,
     confirm: Confirm,
     changes: bool,
-    is_after_outside: bool,
+    has_external_answer: bool,
 ) -> &'static str {
     let rank = |who: &str| match who {
         "op" => 3,
@@ -54,7 +54,7 @@ fn expected(
             _ => "no",
         };
     };
-    if changes && is_after_outside || rank(by) < needed {
+    if changes && has_external_answer || rank(by) < needed {
         return "no";
     }
     let is_weak = |who: &&str| !is_person(who) || rank(who) < needed;
@@ -93,19 +93,19 @@ fn the_right_of_a_call_is_that_of_the_cause_and_of_the_weakest_author() {
         for allow in Allow::ALL {
             for confirm in Confirm::ALL {
                 for effect in Effect::ALL {
-                    for is_after_outside in [false, true] {
+                    for has_external_answer in [false, true] {
                         let right = Right { allow, roles: vec!["7".into()], approvers: Vec::new(), confirm };
                         let offered = Offered { name: "it".into(), effect, is_external: true, right, version: "".into() };
-                        let found = match permission(&offered, &cause, is_after_outside, standing) {
+                        let found = match permission(&offered, &cause, has_external_answer, standing) {
                             Ok(true) => "ask",
                             Ok(false) => "yes",
                             Err(_) => "no",
                         };
                         let changes = effect != Effect::ReadOnly;
-                        let wanted = expected(by, authors, allow, confirm, changes, is_after_outside);
+                        let wanted = expected(by, authors, allow, confirm, changes, has_external_answer);
                         assert_eq!(
                             found, wanted,
-                            "{trigger} {address:?} {authors:?} {allow} {confirm} {effect} {is_after_outside}"
+                            "{trigger} {address:?} {authors:?} {allow} {confirm} {effect} {has_external_answer}"
                         );
                         rows += 1;
                     }
