@@ -389,11 +389,11 @@ impl Page {
     /// Indexes the events of a page, which has the newest one first.
     fn new(events: &[(Key, Value)], words: &Words) -> Self {
         let (mut corpus, mut reader) = (Corpus::default(), words.reader());
-        let (mut newest, mut is_clear) = (Seq::NONE, false);
+        let (mut newest, mut is_clear, mut json) = (Seq::NONE, false, Vec::new());
         for (key, value) in events.iter().rev() {
             let Some(seq) = key.last_number().map(Seq) else { continue };
             newest = seq;
-            match decode_searched(key, value) {
+            match decode_searched(key, value, &mut json) {
                 // Opt-outs are applied to the search results, not to the index, because people can opt in again.
                 Ok(Searched::Words { at, name, text }) if !text.is_empty() => corpus.push(seq, at, &name, &text, &mut reader),
                 Ok(Searched::Cleared) => (corpus, is_clear) = (Corpus::default(), true),

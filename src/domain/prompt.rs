@@ -315,7 +315,30 @@ pub fn statement(character: Character<'_>, scene: &Scene, statement: &StatementI
     talk::statement(&character, scene, statement, &ending, words)
 }
 
-/// The fixed texts of a statement's prompt. A statement that contains them is not the companion's own text.
+/// The texts that all prompts of statements have.
+pub const FIXED_TEXTS: [&str; 19] = [
+    HOW_TO_READ_TURNS,
+    texts::HOW_TO_READ_TURNS_SHORT,
+    texts::NEW,
+    texts::OPENING,
+    texts::SUMMARY,
+    texts::MISSED,
+    texts::REASON,
+    texts::RECALLED,
+    texts::RECALLED_WITH_NOTES,
+    texts::PEOPLE,
+    texts::ELSEWHERE,
+    texts::LORE,
+    texts::MINORS,
+    texts::ROOM,
+    texts::ROLE_PLAY,
+    texts::NOTE,
+    texts::ABOUT_THEMSELVES,
+    CONTINUATION_FORM,
+    REPEAT_WORDS,
+];
+
+/// The texts of a statement's prompt beside [`FIXED_TEXTS`]. A statement that contains one of them is not the companion's own text.
 pub fn statement_texts(
     character: Character<'_>,
     scene: &Scene,
@@ -323,27 +346,6 @@ pub fn statement_texts(
     words: &policy::prompt::Prompt,
 ) -> Vec<String> {
     let input = &statement.input;
-    let fixed = [
-        HOW_TO_READ_TURNS,
-        texts::HOW_TO_READ_TURNS_SHORT,
-        texts::NEW,
-        texts::OPENING,
-        texts::SUMMARY,
-        texts::MISSED,
-        texts::REASON,
-        texts::RECALLED,
-        texts::RECALLED_WITH_NOTES,
-        texts::PEOPLE,
-        texts::ELSEWHERE,
-        texts::LORE,
-        texts::MINORS,
-        texts::ROOM,
-        texts::ROLE_PLAY,
-        texts::NOTE,
-        texts::ABOUT_THEMSELVES,
-        CONTINUATION_FORM,
-        REPEAT_WORDS,
-    ];
     // The names differ.
     let spoke_lately = format!("{} …", scene::SPOKE_LATELY);
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
@@ -352,12 +354,7 @@ pub fn statement_texts(
     let form = statement_form(&name, statement.is_spoken, &scene.words);
     let scene = scene.sentences(character.id, &[], &[], words.statement_tokens);
     let [tone, manner] = [words.tone.of(character.tier), words.manner_for(input.trigger)].map(str::to_owned);
-    fixed
-        .map(str::to_owned)
-        .into_iter()
-        .chain([context, tone, manner, form, pass_form(&name), scene, spoke_lately])
-        .chain(note)
-        .collect()
+    [context, tone, manner, form, pass_form(&name), scene, spoke_lately].into_iter().chain(note).collect()
 }
 
 /// The recalled messages that a statement's prompt has room for within so many tokens, the best first, for measurements.

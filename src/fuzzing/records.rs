@@ -107,7 +107,11 @@ pub(super) fn event(bytes: &[u8]) {
             let written = encode_event(&recorded);
             assert_eq!(decode_event(&key, &written).as_ref(), Ok(&recorded), "an event changes when it is written and read");
             for value in [bytes, &written] {
-                assert_eq!(decode_searched(&key, value), Ok(Searched::of(&recorded)), "recall reads something else");
+                assert_eq!(
+                    decode_searched(&key, value, &mut Vec::new()),
+                    Ok(Searched::of(&recorded)),
+                    "recall reads something else"
+                );
             }
             let redacted = redact(&recorded);
             assert_eq!(redact(&redacted), redacted);
@@ -166,7 +170,9 @@ fn check_error(error: &RecordError, bytes: &[u8]) {
     assert!(!message.contains("Hi, Aria"), "the error quotes the record: {message}");
     match error {
         RecordError::UnknownVersion { found, .. } => assert_eq!(bytes.first(), Some(found)),
-        RecordError::UnknownVariant { .. } => assert_eq!(bytes.first(), Some(&NEWEST_VERSION)),
+        RecordError::UnknownVariant { .. } => {
+            assert!(bytes.first().is_some_and(|version| (2..=NEWEST_VERSION).contains(version)))
+        }
         RecordError::Malformed { .. } => assert!(bytes.first().is_none_or(|version| *version <= NEWEST_VERSION)),
     }
 }

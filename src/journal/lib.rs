@@ -9,6 +9,7 @@ pub mod figures;
 pub mod inspection;
 pub mod key;
 pub mod membership;
+mod phrases;
 pub mod reader;
 pub mod record;
 pub mod redaction;

@@ -3,21 +3,23 @@
 //! A record's first byte is its version. Each version has one step to the next. An older record goes through all steps from its version on
 //! whenever it is read. A store of an older format is rewritten, record by record, when it is opened ([`upgraded_value`]).
 
+use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 
 use super::key::channel_in;
-use super::record::NEWEST_VERSION;
+use super::phrases::shorten_into;
+use super::record::{NEWEST_VERSION, UNSHORTENED_VERSION};
 use crate::domain::id::TurnId;
 use crate::ports::store::Value;
 use crate::ports::store::key::{Key, Kind};
 
-/// Upgrades the JSON of an older version to the newest one.
+/// Upgrades the JSON of an older version to that of the newest one.
 ///
 /// # Errors
 /// Returns an error if the content is not JSON.
 pub(super) fn upgraded(key: &Key, version: u8, json: &[u8]) -> Result<Json, serde_json::Error> {
     let mut record: Json = serde_json::from_slice(json)?;
-    for from in version..NEWEST_VERSION {
+    for from in version..UNSHORTENED_VERSION {
         match from {
             0 => from_version_0(key, &mut record),
             1 => from_version_1(key, &mut record),
@@ -39,11 +41,19 @@ pub fn upgraded_value(key: &Key, value: &[u8]) -> Result<Option<Value>, String> 
     let mut newest = vec![NEWEST_VERSION];
     if is_of_bytes(key) {
         newest.extend(content);
+    } else if version == UNSHORTENED_VERSION {
+        let json = std::str::from_utf8(content).map_err(|_| format!("{key} is not JSON"))?;
+        serde_json::from_str::<IgnoredAny>(json).map_err(|error| not_json(key, &error))?;
+        shorten_into(&mut newest, content);
     } else {
-        let record = upgraded(key, version, content).map_err(|error| format!("{key} is not JSON at byte {}", error.column()))?;
-        serde_json::to_writer(&mut newest, &record).map_err(|error| error.to_string())?;
+        let record = upgraded(key, version, content).map_err(|error| not_json(key, &error))?;
+        shorten_into(&mut newest, record.to_string().as_bytes());
     }
     Ok(Some(newest))
+}
+
+fn not_json(key: &Key, error: &serde_json::Error) -> String {
+    format!("{key} is not JSON at byte {}", error.column())
 }
 
 /// Version 0 called an author's `role` its `kind`, and a person `human`.
@@ -255,6 +265,20 @@ mod tests {
         assert_eq!(newest[0], NEWEST_VERSION);
         assert_eq!(decode_event(&event_key(), &newest), decode_event(&event_key(), OLD));
         assert_eq!(upgraded_value(&event_key(), &newest), Ok(None));
+    }
+
+    #[test]
+    fn an_event_of_version_2_is_shortened_and_reads_the_same() {
+        let json = br#"{"at":5,"event":{"event":"said","message":{"from":{"id":"Ana","name":"Ana","role":"user"},"text":"hi"}}}"#;
+        let old = [&[2], &json[..]].concat();
+
+        let newest = upgraded_value(&event_key(), &old).unwrap().unwrap();
+
+        assert!(newest.len() < old.len() / 2, "{newest:?}");
+        assert!(decode_event(&event_key(), &old).is_ok());
+        assert_eq!(decode_event(&event_key(), &newest), decode_event(&event_key(), &old));
+        assert!(upgraded_value(&event_key(), b"\x02{\"at\"").unwrap_err().contains("not JSON"));
+        assert!(upgraded_value(&event_key(), b"\x02\"\xff\"").unwrap_err().contains("not JSON"));
     }
 
     #[test]

@@ -329,7 +329,7 @@ pub enum AnswerFormat {
     JsonSchema {
         /// The schema's name: 1 to 64 of `A-Z a-z 0-9 _ -`.
         name: String,
-        schema: serde_json::Value,
+        schema: Arc<serde_json::Value>,
     },
 }
 

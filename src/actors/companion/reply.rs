@@ -1,7 +1,7 @@
 //! Writes a reply: asks the main model with the companion's prompt, and sends the result to the channel. Killing the actor cancels the call.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -487,11 +487,12 @@ fn known_speakers(input: &PromptInput, settings: &Settings, context: &ActorConte
 
 /// The texts that no statement may repeat: the prompt's own texts, and messages of people word for word.
 fn known_texts(statement: &StatementInput, settings: &Settings, scene: &Scene, words: &settings::prompt::Prompt) -> Known {
+    static FIXED: LazyLock<Known> = LazyLock::new(|| Known::new(prompt::FIXED_TEXTS.into_iter(), None, std::iter::empty()));
     let input = &statement.input;
     let shown = input.recent.iter().chain(&input.buffer).chain(&statement.recalled);
     let people = shown.filter(|said| said.message.from.role == Role::Person).map(|said| said.message.text.clone());
     let texts = prompt::statement_texts(character(settings, None), scene, statement, words);
-    Known::new(texts.iter().map(String::as_str), statement.reason.as_deref(), people)
+    Known::new(texts.iter().map(String::as_str), statement.reason.as_deref(), people).with(&FIXED)
 }
 
 /// Adds earlier messages for which the prompt has room. From the others, adds those that share words with the messages that the statement answers. If

@@ -1,7 +1,7 @@
 //! The tools of a companion: which a reply is offered, what people whose rights count may do, and how calls are made (docs/design/tools.md).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 use tokio::time::{Instant, timeout};
@@ -53,12 +53,19 @@ pub const fn outcome_text(outcome: CallOutcome) -> &'static str {
 pub fn tools_of(companion: &Settings, context: &ActorContext) -> Vec<(Tool, Offered)> {
     let in_force = context.in_force();
     let right = |name: &str, usual| in_force.tools.rights.get(name).cloned().unwrap_or_default().or(usual);
-    let own = BuiltIn::ALL.into_iter().map(|own| {
-        let (name, description) = (own.as_str().to_owned(), own.description().to_owned());
-        let right = right(&name, own.usual_right());
-        let tool = Tool { name, description, parameters: own.parameters() };
-        let version = version(&tool);
-        (tool, Offered { name: own.as_str().into(), effect: own.effect(), is_external: false, right, version })
+    static BUILT_IN: LazyLock<Vec<(BuiltIn, Tool, Arc<str>)>> = LazyLock::new(|| {
+        let tool = |own: BuiltIn| {
+            let (name, description) = (own.as_str().to_owned(), own.description().to_owned());
+            let tool = Tool { name, description, parameters: own.parameters() };
+            let version = version(&tool);
+            (own, tool, version)
+        };
+        BuiltIn::ALL.into_iter().map(tool).collect()
+    });
+    let own = BUILT_IN.iter().map(|(own, tool, version)| {
+        let right = right(own.as_str(), own.usual_right());
+        let (name, effect, version) = (own.as_str().into(), own.effect(), version.clone());
+        (tool.clone(), Offered { name, effect, is_external: false, right, version })
     });
     let Some(wanted) = &companion.tools else { return own.collect() };
     let external = context.tools.offered().into_iter().map(|offered| {

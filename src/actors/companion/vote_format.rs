@@ -1,7 +1,9 @@
 //! The JSON schema of the answer to a question: a vote, or the votes of several companions.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::domain::closing::Stage;
@@ -10,6 +12,9 @@ use crate::domain::vote::{MOST_IMPORTANCE, MOST_MOOD};
 use crate::ports::language_model::AnswerFormat;
 use crate::settings::prompt::Prompt;
 
+/// The most schemas that are kept: one for each combination of fields, in a few languages.
+const KEPT: usize = 16;
+
 /// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5). All of them are required, in the order of the prompt.
 pub(super) fn vote_format(asked: Extra, words: &Prompt) -> AnswerFormat {
     AnswerFormat::JsonSchema { name: "vote".to_owned(), schema: vote_schema(asked, words) }
@@ -17,17 +22,36 @@ pub(super) fn vote_format(asked: Extra, words: &Prompt) -> AnswerFormat {
 
 /// One JSON object with a vote for each of these companions, by companion id.
 pub(super) fn votes_format<'a>(ids: impl Iterator<Item = &'a str>, asked: Extra, words: &Prompt) -> AnswerFormat {
-    let votes: BTreeMap<_, _> = ids.map(|id| (id, vote_schema(asked, words))).collect();
+    let vote = vote_schema(asked, words);
+    let votes: BTreeMap<_, _> = ids.map(|id| (id, &*vote)).collect();
     let schema = json!({
         "type": "object",
         "required": votes.keys().collect::<Vec<_>>(),
         "properties": votes,
         "additionalProperties": false,
     });
-    AnswerFormat::JsonSchema { name: "votes".to_owned(), schema }
+    AnswerFormat::JsonSchema { name: "votes".to_owned(), schema: schema.into() }
 }
 
-fn vote_schema(asked: Extra, words: &Prompt) -> Value {
+fn vote_schema(asked: Extra, words: &Prompt) -> Arc<Value> {
+    // The settings rarely change.
+    static NEWEST: Mutex<Vec<(Extra, bool, [String; 2], Arc<Value>)>> = Mutex::new(Vec::new());
+    let of = (asked, words.reason_first, prompt::verdicts(words));
+    let mut newest = NEWEST.lock();
+    if let Some((.., schema)) =
+        newest.iter().find(|(extra, first, verdicts, _)| (*extra, *first, verdicts) == (of.0, of.1, &of.2))
+    {
+        return schema.clone();
+    }
+    let schema = Arc::new(new_vote_schema(asked, words));
+    if newest.len() == KEPT {
+        newest.remove(0);
+    }
+    newest.push((of.0, of.1, of.2, schema.clone()));
+    schema
+}
+
+fn new_vote_schema(asked: Extra, words: &Prompt) -> Value {
     let fields = prompt::vote_fields(asked, words);
     let property = |field: &str| match field {
         "decision" => json!({ "type": "string", "enum": prompt::verdicts(words) }),
@@ -79,6 +103,6 @@ mod tests {
         };
 
         assert_eq!((&schema["required"], &schema["additionalProperties"]), (&json!(["aria", "bruno"]), &json!(false)));
-        assert_eq!(schema["properties"]["bruno"], vote_schema(Extra { is_call: true, about_risk: false }, &defaults().prompt));
+        assert_eq!(schema["properties"]["bruno"], *vote_schema(Extra { is_call: true, about_risk: false }, &defaults().prompt));
     }
 }

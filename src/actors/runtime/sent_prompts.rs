@@ -1,6 +1,7 @@
 //! The prompts of the newest statements as they were sent, in memory only. Nothing of them is stored.
 
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -33,6 +34,49 @@ pub struct SentPrompt {
     pub messages: Vec<(&'static str, Arc<str>)>,
 }
 
+/// The prompts, oldest first.
+#[derive(Default)]
+struct Prompts {
+    kept: VecDeque<Kept>,
+    /// The number of those of each room.
+    of_room: HashMap<ChannelKey, usize>,
+    bytes: usize,
+}
+
+impl Prompts {
+    fn push(&mut self, one: Kept) {
+        self.bytes += one.bytes();
+        *self.of_room.entry(one.channel_key.clone()).or_default() += 1;
+        self.kept.push_back(one);
+    }
+
+    fn remove(&mut self, index: usize) {
+        let Some(one) = self.kept.remove(index) else { return };
+        self.bytes -= one.bytes();
+        if let Entry::Occupied(mut count) = self.of_room.entry(one.channel_key) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+    }
+
+    /// Drops the prompts that were kept for long enough, and the oldest ones over the limit of bytes.
+    fn shrink(&mut self, now: Moment) {
+        while self.kept.front().is_some_and(|one| self.bytes > MOST_BYTES || now.since(one.prompt.at) >= KEPT) {
+            self.remove(0);
+        }
+    }
+
+    fn drop_where(&mut self, is_dropped: impl Fn(&ChannelKey) -> bool) {
+        for index in (0..self.kept.len()).rev() {
+            if is_dropped(&self.kept[index].channel_key) {
+                self.remove(index);
+            }
+        }
+    }
+}
+
 struct Kept {
     channel_key: ChannelKey,
     ticket: Ticket,
@@ -45,10 +89,10 @@ impl Kept {
     }
 }
 
-/// The prompts, oldest first. Cheap to clone; all clones share them.
+/// Cheap to clone; all clones share the prompts.
 #[derive(Clone, Default)]
 pub struct SentPrompts {
-    kept: Arc<Mutex<VecDeque<Kept>>>,
+    prompts: Arc<Mutex<Prompts>>,
     erased: Arc<AtomicU64>,
 }
 
@@ -60,7 +104,7 @@ impl SentPrompts {
 
     /// Keeps the prompt of a statement, unless words were erased since it was built.
     pub fn keep(&self, channel_key: &ChannelKey, ticket: Ticket, request: &Request, now: Moment) {
-        let mut kept = self.kept.lock();
+        let mut prompts = self.prompts.lock();
         if request.extensions.get::<Edition>().is_none_or(|edition| edition.0 != self.edition().0) {
             return;
         }
@@ -73,25 +117,18 @@ impl SentPrompts {
             (role, Arc::from(&*message.words()))
         });
         let prompt = SentPrompt { at: now, model: request.model.to_string().into(), messages: messages.collect() };
-        kept.push_back(Kept { channel_key: channel_key.clone(), ticket, prompt });
-        kept.retain(|one| now.since(one.prompt.at) < KEPT);
-        let of_room = kept.iter().filter(|one| one.channel_key == *channel_key).count();
-        if of_room > MOST_OF_ROOM
-            && let Some(oldest) = kept.iter().position(|one| one.channel_key == *channel_key)
+        prompts.push(Kept { channel_key: channel_key.clone(), ticket, prompt });
+        if prompts.of_room.get(channel_key).is_some_and(|count| *count > MOST_OF_ROOM)
+            && let Some(oldest) = prompts.kept.iter().position(|one| one.channel_key == *channel_key)
         {
-            kept.remove(oldest);
+            prompts.remove(oldest);
         }
-        let mut bytes: usize = kept.iter().map(Kept::bytes).sum();
-        while bytes > MOST_BYTES
-            && let Some(oldest) = kept.pop_front()
-        {
-            bytes -= oldest.bytes();
-        }
+        prompts.shrink(now);
     }
 
     pub fn get(&self, channel_key: &ChannelKey, ticket: Ticket, now: Moment) -> Option<SentPrompt> {
-        let kept = self.kept.lock();
-        let found = kept.iter().rfind(|one| one.channel_key == *channel_key && one.ticket == ticket)?;
+        let prompts = self.prompts.lock();
+        let found = prompts.kept.iter().rfind(|one| one.channel_key == *channel_key && one.ticket == ticket)?;
         (now.since(found.prompt.at) < KEPT).then(|| found.prompt.clone())
     }
 
@@ -102,7 +139,7 @@ impl SentPrompts {
 
     /// Drops the prompts that were kept for long enough.
     pub fn expire(&self, now: Moment) {
-        self.kept.lock().retain(|one| now.since(one.prompt.at) < KEPT);
+        self.prompts.lock().shrink(now);
     }
 
     /// Drops the prompts of a guild, because words in it are erased or a person has opted out.
@@ -112,6 +149,6 @@ impl SentPrompts {
 
     fn drop_where(&self, is_dropped: impl Fn(&ChannelKey) -> bool) {
         self.erased.fetch_add(1, Ordering::Release);
-        self.kept.lock().retain(|one| !is_dropped(&one.channel_key));
+        self.prompts.lock().drop_where(is_dropped);
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::OpenError;
 
 /// The newest format of stored records that this version reads.
-pub const FORMAT: u64 = 2;
+pub const FORMAT: u64 = 3;
 
 /// The content of a data folder when the manifest was last written. The store may contain more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,8 +134,8 @@ mod tests {
             read(folder.path()).unwrap_err()
         };
 
-        let newer = refusal(br#"{"format": 3, "shards": []}"#);
-        assert!(matches!(newer, OpenError::NewerVersion { found: 3, known: FORMAT, .. }), "{newer}");
+        let newer = refusal(br#"{"format": 4, "shards": []}"#);
+        assert!(matches!(newer, OpenError::NewerVersion { found: 4, known: FORMAT, .. }), "{newer}");
         let damaged = refusal(&[0; 64]);
         assert!(matches!(damaged, OpenError::Damaged(_)), "{damaged}");
     }

@@ -95,7 +95,7 @@ fn field_lines(whose: &str, closing_until_now: &str, asked: Extra, words: &Words
 }
 
 /// The optional fields of a vote.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Extra {
     /// Whether to ask for a mood, which affects interruptions in a call.
     pub is_call: bool,

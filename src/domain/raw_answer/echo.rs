@@ -47,11 +47,21 @@ impl Known {
         let frame = frame.flat_map(sentences).map(|(text, kind)| (bare(text), kind));
         let messages = messages.map(|text| (bare(&text), Kind::Message));
         let least = |kind| if kind == Kind::Message { LEAST_WORDS_OF_MESSAGE } else { LEAST_WORDS };
-        let is_enough = |(text, kind): &(Arc<str>, Kind)| text.len() >= LEAST_BYTES && words(text) >= least(*kind);
-        let mut known: Vec<_> = frame.chain(reason).chain(messages).filter(is_enough).collect();
-        known.sort_unstable_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then(one.cmp(other)));
-        known.dedup();
-        Self(known)
+        let is_enough = |(text, kind): &(Arc<str>, Kind)| text.len() >= LEAST_BYTES && has_words(text, least(*kind));
+        Self(frame.chain(reason).chain(messages).filter(is_enough).collect()).sorted()
+    }
+
+    /// Adds the texts of another prompt.
+    #[must_use]
+    pub fn with(mut self, other: &Self) -> Self {
+        self.0.extend_from_slice(&other.0);
+        self.sorted()
+    }
+
+    fn sorted(mut self) -> Self {
+        self.0.sort_unstable_by(|(one, _), (other, _)| other.len().cmp(&one.len()).then(one.cmp(other)));
+        self.0.dedup();
+        self
     }
 
     /// The position after a copied text, if one begins at this word.
@@ -101,10 +111,14 @@ fn end_of_sentence(text: Cursor<'_>) -> Result<Cursor<'_>, More> {
     Ok(text.moved(end.unwrap_or(line.len())))
 }
 
-/// The number of words. In scripts without spaces, three characters count as a word.
-fn words(text: &str) -> usize {
+/// Whether a text has this many words. In scripts without spaces, three characters count as a word.
+fn has_words(text: &str, least: usize) -> bool {
     let is_character = |word: &str| !word.is_ascii() && word.chars().nth(1).is_none();
-    text.unicode_words().map(|word| if is_character(word) { 1 } else { 3 }).sum::<usize>() / 3
+    let mut thirds = 0;
+    text.unicode_words().any(|word| {
+        thirds += if is_character(word) { 1 } else { 3 };
+        thirds >= least * 3
+    })
 }
 
 /// The sentences of a text, each with its final punctuation. A colon ends an opening if more text follows in its line.
@@ -114,7 +128,7 @@ fn sentences(text: &str) -> impl Iterator<Item = (&str, Kind)> {
         let end = rest.char_indices().map(|(at, c)| at + c.len_utf8()).find(|end| begins_sentence(&rest[..*end]));
         let (sentence, after) = rest.split_at(end.unwrap_or(rest.len()));
         rest = after.trim_start();
-        let kind = if words(sentence) >= LEAST_WORDS_WITHIN { Kind::Long } else { Kind::Sentence };
+        let kind = if has_words(sentence, LEAST_WORDS_WITHIN) { Kind::Long } else { Kind::Sentence };
         let is_opening = sentence.ends_with(": ");
         (!sentence.is_empty()).then(|| (sentence.trim_end(), if is_opening { Kind::Opening } else { kind }))
     })

@@ -34,7 +34,7 @@ fn an_error_code_of_an_older_version_reads_as_its_current_name() {
             r#"{{"at":5,"handled":4,"event":{{"event":"{event}","companion":"aria","ticket":1,"trigger":"lull","error":"{old}","back_off":{{"secs":10,"nanos":0}}}}}}"#
         );
 
-        for version in [1, NEWEST_VERSION] {
+        for version in [1, 2, NEWEST_VERSION] {
             let read = decode_event(&key, &[&[version], json.as_bytes()].concat()).unwrap().event;
 
             let (Event::Unanswered { error, .. } | Event::ReplyFailed { error, .. }) = read else { panic!("{read:?}") };

@@ -438,7 +438,7 @@ fn tool_request() -> Request {
             Message::text(Role::Tool { call_id: "c0".to_owned() }, "rain".to_owned()),
         ],
         tools: vec![Tool { name: "weather".to_owned(), description: "Tells the weather.".to_owned(), parameters }],
-        format: AnswerFormat::JsonSchema { name: "report".to_owned(), schema: json!({ "type": "object" }) },
+        format: AnswerFormat::JsonSchema { name: "report".to_owned(), schema: json!({ "type": "object" }).into() },
         ..request()
     }
 }

@@ -59,7 +59,9 @@ async fn migrate(client: &Client, id: &str, upgrades: bool) -> Result<(), OpenEr
         let (insert, format) = ("insert into store values ($1, $2, 1)", FORMAT as i64);
         client.execute_typed(insert, &[(&id, Type::TEXT), (&format, Type::INT8)]).await.map_err(|error| failed(&error))?;
     }
-    check(client).await
+    check(client).await?;
+    // Older records are read as they are. An older server must not meet the new ones.
+    if upgrades { run(&format!("update store set format = {FORMAT} where format < {FORMAT}")).await } else { Ok(()) }
 }
 
 /// Fails if a newer version wrote the tables or the records.

@@ -3,7 +3,7 @@
 use super::*;
 
 fn vote_with_schema() -> Request {
-    let schema = json!({ "type": "object" });
+    let schema = json!({ "type": "object" }).into();
     Request { format: AnswerFormat::JsonSchema { name: "vote".to_owned(), schema }, ..request() }
 }
 
