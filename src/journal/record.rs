@@ -104,6 +104,12 @@ pub fn decode<T: DeserializeOwned>(key: &Key, value: &[u8]) -> Result<T, RecordE
     }
 }
 
+/// The JSON of a value, for tests that search it. A value that is not JSON stays as it is.
+#[cfg(any(test, feature = "samples"))]
+pub fn json_of(value: &[u8]) -> Vec<u8> {
+    value.strip_prefix(&[NEWEST_VERSION]).and_then(expanded).unwrap_or_else(|| value.to_vec())
+}
+
 /// The bytes of a file in one record. Records are read hundreds at a time.
 pub const FILE_PART_BYTES: usize = 1 << 16;
 

@@ -11,7 +11,7 @@ use crate::domain::event::Event;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::record::{encode, encode_number};
+use crate::journal::record::{encode, encode_number, json_of};
 use crate::journal::{erased, key};
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::keeping::ExportForm;
@@ -52,7 +52,7 @@ async fn continues(world: World, before: &[(&str, &str)]) -> Seq {
 /// How often a word is found in the store.
 pub(super) async fn left_of(word: &str, world: &World) -> usize {
     let holds = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(word);
-    world.everything().await.iter().filter(|(key, value)| holds(key.as_bytes()) || holds(value)).count()
+    world.everything().await.iter().filter(|(key, value)| holds(key.as_bytes()) || holds(&json_of(value))).count()
 }
 
 /// The problems that a check of the store finds. (The store in memory does not count events.)

@@ -9,7 +9,7 @@ use crate::actors::writer::requests::look;
 use crate::domain::conversation::poison;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::record::encode_snapshot;
+use crate::journal::record::{encode, encode_snapshot, json_of};
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::keeping::{Quarantine, SuspendedChannel};
@@ -238,7 +238,8 @@ async fn suspended() -> (World, ChannelKey, Value) {
     let channel_key = channel_key("lobby");
     let head = world.reader().head(&channel_key).await.unwrap().last;
     let harmless = encode_snapshot(head, &conversation);
-    let deadly = String::from_utf8(harmless.clone()).unwrap().replace("harmless", poison::GONE_ON).into_bytes();
+    let deadly = String::from_utf8(json_of(&harmless)).unwrap().replace("harmless", poison::GONE_ON);
+    let deadly = encode(&serde_json::from_str::<serde_json::Value>(&deadly).unwrap());
     world.put(&channel_key, key::snapshot, deadly).await;
     let mut world = world.crash().await;
     world.expect_deaths();

@@ -94,12 +94,33 @@ async fn a_store_of_an_older_format_is_upgraded() {
     assert!(!decisions["decisions"].as_array().expect("a list").is_empty());
     server.say("salon", "Ana", "Aria, are you still there?").await;
     server.stop().await;
-    assert_eq!(manifest(&premises.data())["format"], 2);
+    assert_eq!(manifest(&premises.data())["format"], 3);
     assert!(premises.verified_events().await > events);
     let backup = premises.path().join("new.backup");
     premises.run(&["history", "backup", &utf8(&backup)]).await.exits_with(0);
     let bytes = std::fs::read(&backup).expect("it can be read");
     assert!(!String::from_utf8_lossy(&bytes).contains("\"kind\":\"human\""));
+}
+
+#[tokio::test]
+async fn a_store_whose_records_are_not_shortened_is_rewritten_to_a_smaller_one() {
+    let premises = Premises::shipped();
+    premises.run(&["history", "restore", &utf8(&backup_in_format(2))]).await.exits_with(0);
+    assert_eq!(manifest(&premises.data())["format"], 2);
+
+    let server = premises.start().await;
+
+    server.logs("the store was rewritten in this version's format").await;
+    let lobby = server.history("lobby").await;
+    assert_eq!(lobby.last().map(|(seq, from, text)| (*seq, &**from, &**text)), Some((38, "aria", "I rolled 2d6: 6 + 6 = 12.")));
+    let decisions = server.get("/api/decisions?room=lobby").await;
+    assert!(decisions["decisions"].as_array().is_some_and(|decisions| decisions.len() > 3), "{decisions}");
+    server.stop().await;
+    assert_eq!(manifest(&premises.data())["format"], 3);
+    let backup = premises.path().join("new.backup");
+    premises.run(&["history", "backup", &utf8(&backup)]).await.exits_with(0);
+    let bytes = |path: &Path| std::fs::metadata(path).expect("it is there").len();
+    assert!(bytes(&backup) < bytes(&backup_in_format(2)) * 3 / 4, "{}", bytes(&backup));
 }
 
 /// The stored server was killed while bruno owed a reply in the salon, cleo waited for a new attempt at a question in the attic, and a message in
@@ -128,7 +149,7 @@ async fn unfinished_work_in_an_older_format_continues_after_the_upgrade() {
     let export = server.get("/api/export").await.to_string();
     assert!(export.contains("circuit_open") && !export.contains("left_alone"), "{export}");
     server.stop().await;
-    assert_eq!(manifest(&premises.data())["format"], 2);
+    assert_eq!(manifest(&premises.data())["format"], 3);
     assert!(premises.verified_events().await > events);
 }
 
@@ -137,7 +158,7 @@ async fn a_store_of_a_newer_format_is_refused_with_both_versions_and_a_remedy() 
     let premises = Premises::new();
     premises.start().await.stop().await;
     let mut newer = manifest(&premises.data());
-    newer["format"] = 3.into();
+    newer["format"] = 4.into();
     std::fs::write(premises.data().join("manifest"), newer.to_string()).expect("it can be written");
 
     let before = contents(&premises.data());
@@ -146,7 +167,7 @@ async fn a_store_of_a_newer_format_is_refused_with_both_versions_and_a_remedy() 
         let refused = premises.run(arguments).await.exits_with(3);
 
         let says = |words: &str| refused.stderr.contains(words);
-        assert!(says("was written in format 3, this version of tertulia reads up to 2"), "{refused:?}");
+        assert!(says("was written in format 4, this version of tertulia reads up to 3"), "{refused:?}");
         assert!(says("start the version that wrote it") && says("history restore"), "{refused:?}");
     }
     assert!(contents(&premises.data()) == before, "a file was changed");

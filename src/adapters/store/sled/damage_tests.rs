@@ -10,7 +10,7 @@ use super::tests::{OnDisk, options};
 use super::*;
 use crate::conformance::{Subject, WARD, append, journal, put, taken, writes};
 use crate::domain::id::Seq;
-use crate::manifest::{self, Counts, Manifest};
+use crate::manifest::{self, Counts, FORMAT, Manifest};
 use crate::ports::store::Append;
 use crate::ports::store::key::ChannelNo;
 
@@ -166,26 +166,26 @@ fn a_database_of_something_else_is_refused() {
 #[tokio::test]
 async fn a_newer_manifest_is_refused_and_nothing_is_changed() {
     let subject = filled(10).await;
-    manifest::write(&subject.data(), &Manifest { format: 3, ..manifest(&subject) }).unwrap();
+    manifest::write(&subject.data(), &Manifest { format: FORMAT + 1, ..manifest(&subject) }).unwrap();
     let before = contents(&subject.data());
 
     let refused = refused(&subject, &OpenOptions { accept_loss: true, ..options() });
 
-    assert!(matches!(refused, OpenError::NewerVersion { found: 3, known: 2, .. }), "{refused}");
+    assert!(matches!(refused, OpenError::NewerVersion { found, known: FORMAT, .. } if found == FORMAT + 1), "{refused}");
     assert_eq!(contents(&subject.data()), before);
 }
 
 #[tokio::test]
 async fn a_newer_store_is_refused_and_its_records_are_not_changed() {
     let subject = filled(10).await;
-    let newer = br#"{"format":3,"store":"0"}"#;
-    raw(&subject, |db| db.insert(identity_key().as_bytes(), newer).map(drop));
+    let newer = format!(r#"{{"format":{},"store":"0"}}"#, FORMAT + 1);
+    raw(&subject, |db| db.insert(identity_key().as_bytes(), newer.as_bytes()).map(drop));
 
     let refused = refused(&subject, &OpenOptions { accept_loss: true, ..options() });
 
-    assert!(matches!(refused, OpenError::NewerVersion { found: 3, known: 2, .. }), "{refused}");
+    assert!(matches!(refused, OpenError::NewerVersion { found, known: FORMAT, .. } if found == FORMAT + 1), "{refused}");
     raw(&subject, |db| {
-        assert_eq!(db.get(identity_key().as_bytes())?.unwrap(), newer);
+        assert_eq!(db.get(identity_key().as_bytes())?.unwrap(), newer.as_bytes());
         assert_eq!(db.get(term_key().as_bytes())?.unwrap(), 1_u64.to_be_bytes());
         Ok(())
     });
