@@ -143,6 +143,19 @@ impl Cause {
         let only = authors.first().cloned().flatten().filter(|_| authors.len() == 1);
         Self { by: addressed.or(only), authors }
     }
+
+    /// The cause of a reply that nobody's right counts for.
+    pub fn nobody() -> Self {
+        Self { by: None, authors: [None].into() }
+    }
+
+    /// The cause with no more right than it and the other one have.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.by = self.by.filter(|by| other.by.as_ref() == Some(by));
+        self.authors.extend(other.authors.iter().cloned());
+        self
+    }
 }
 
 fn author_of(message: &Message) -> Option<Who> {

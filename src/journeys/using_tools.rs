@@ -40,6 +40,7 @@ impl Tools for Outside {
                 parameters: json!({ "type": "object" }),
             },
             read_only,
+            place: "https://web.example".into(),
         };
         [("web__weather", true), ("web__post", false), ("web__wait", true)].map(offered).into()
     }

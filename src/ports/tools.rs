@@ -15,6 +15,9 @@ pub trait Tools: Send + Sync + 'static {
     /// The tools that may be offered to a reply now. Tools that the operator has not accepted are absent.
     fn offered(&self) -> Vec<OfferedTool>;
 
+    /// Waits until each server is connected, or has failed once, but not for long.
+    async fn ready(&self) {}
+
     /// Calls a tool with arguments that are a JSON object. The time limit is the caller's.
     async fn call(&self, name: &str, arguments: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure>;
 }
@@ -24,6 +27,12 @@ pub trait Tools: Send + Sync + 'static {
 impl Tools for Vec<Arc<dyn Tools>> {
     fn offered(&self) -> Vec<OfferedTool> {
         self.iter().flat_map(|tools| tools.offered()).collect()
+    }
+
+    async fn ready(&self) {
+        for tools in self {
+            tools.ready().await;
+        }
     }
 
     async fn call(&self, name: &str, arguments: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure> {
@@ -42,6 +51,8 @@ pub struct OfferedTool {
     pub tool: Tool,
     /// Whether a call changes nothing, so that it may be repeated.
     pub read_only: bool,
+    /// Where its calls go: an address, or a program.
+    pub place: Arc<str>,
 }
 
 /// The answer of a tool.

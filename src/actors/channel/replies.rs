@@ -131,7 +131,7 @@ fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let made = statement_of(&of, conversation);
     let goal = if *continues { Goal::Continuation } else { Goal::Statement };
     let calls = ReplyCalls {
-        cause: conversation.cause(*trigger, owed.message, messages),
+        cause: conversation.cause_of(owed),
         has_external_answer: conversation.has_external_answer(owed),
         made: conversation.calls_of(owed).filter(|call| call.called.ticket == *ticket).count(),
         own: conversation.calls_of(owed).cloned().collect(),

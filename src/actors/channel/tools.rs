@@ -77,9 +77,9 @@ impl State {
         let now = self.now();
         match self.waiting.0.remove(&ticket) {
             Some(reply) => {
-                let proposed = self.conversation.calls().iter().filter(|call| call.called.ticket == ticket && call.is_open(now));
-                let proposed: Vec<_> = proposed.map(|call| (call.called.tool.clone(), call.called.arguments.clone())).collect();
-                let end = if proposed.is_empty() { CallsEnd::Ended } else { CallsEnd::Proposed(proposed) };
+                let is_open = |call: &KnownCall| call.called.ticket == ticket && call.is_open(now);
+                let has_proposed = self.conversation.calls().iter().any(is_open);
+                let end = if has_proposed { CallsEnd::Proposed } else { CallsEnd::Ended };
                 // A reply that was cancelled does not wait.
                 let _ = reply.send(end);
             }

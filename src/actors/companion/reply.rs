@@ -27,7 +27,7 @@ use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::card_macros::{self, People, User, expanded};
-use crate::domain::conversation::{KnownCall, WantedCalls};
+use crate::domain::conversation::KnownCall;
 use crate::domain::event::{Event, Failure, MODERATED};
 use crate::domain::filter::{Asked, Search};
 use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
@@ -138,7 +138,7 @@ impl Actor for Reply {
         };
         let pool = &reply.context.pool;
         let mut writing = Writing::new(speakers.clone(), pool.begins_in_thought(request.base()), view);
-        let (mut is_repeat, mut begun, mut goes_on) = (false, begun, false);
+        let (mut is_repeat, mut begun, mut goes_on, mut has_proposed) = (false, begun, false, false);
         let standing = if reply.continues { former(reply).await.ok().flatten().map(|former| former.text) } else { None };
         let (outcome, text) = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
@@ -183,7 +183,7 @@ impl Actor for Reply {
                 && !request.newest().tools.is_empty()
             {
                 let words = reading.and_then(|reading| reading.words.ok());
-                match call_tools(offer, &calls, reply, request.clone(), outcome.clone()).await {
+                match call_tools(offer, &calls, &settings, reply, request.clone(), outcome.clone()).await {
                     Some(CallsEnd::Ended) => {
                         writing.keep_spoken();
                         request = lazy_request(&Source::of(reply), &settings, speakers.clone(), writing.said());
@@ -191,9 +191,10 @@ impl Actor for Reply {
                         continue;
                     }
                     // The usage is on record with the calls.
-                    Some(CallsEnd::Proposed(calls)) => {
+                    Some(CallsEnd::Proposed) => {
                         outcome.facts = CallFacts { attempts: 0, usage: TokenUsage::default(), ..outcome.facts };
-                        break (outcome, Ok(proposal(words, &calls, reply)));
+                        has_proposed = true;
+                        break (outcome, words.ok_or(Nothing::Empty.code()));
                     }
                     None => return lose(reply, &myself),
                 }
@@ -204,7 +205,8 @@ impl Actor for Reply {
                 words => words,
             });
             // The room is told of calls that were made, whether or not the model writes about them.
-            let is_silent = is_in_thought || matches!(words, Some(Err(_)));
+            let has_failed = matches!(&outcome.result, Err(error) if *error != NoAnswer::Cancelled);
+            let is_silent = is_in_thought || has_failed || matches!(words, Some(Err(_)));
             let ended = if is_silent && writing.has_said_nothing() { ends_of_calls(reply).await } else { None };
             let text = match (words, &outcome.result) {
                 // Calls without an offered tool are no statement, either.
@@ -229,6 +231,8 @@ impl Actor for Reply {
             };
             break (outcome, text.or_else(|code| ended.ok_or(code)));
         };
+        has_proposed |= request.newest().extensions.get::<Offer>().is_some_and(|offer| offer.has_proposed);
+        let text = if has_proposed { with_proposals(text, reply).await } else { text };
         let said = writing.said().to_owned();
         if let Ok(text) = &text {
             writing.finish(text, outcome.result.as_ref().is_ok_and(Answer::is_cut));
@@ -328,14 +332,13 @@ pub(super) async fn moderated(
 async fn call_tools(
     offer: &Offer,
     calls: &[ToolCall],
+    settings: &Settings,
     reply: &Arguments,
     asked: Arc<LazyRequest>,
     outcome: Outcome,
 ) -> Option<CallsEnd> {
-    let Statement { calls: of_reply, .. } = (reply.statement)().await?;
-    let standings = tools::standings_for(&of_reply?, offer.tools(), &reply.channel_key, &reply.context).await;
-    let most = reply.context.in_force().tools.calls_per_reply;
-    let wanted = WantedCalls { ticket: reply.ticket, calls: offer.wanted(calls), most, shown: offer.shown, standings };
+    let settings = in_force(&reply.context, &reply.channel_key, &settings.id, &settings.model)?;
+    let wanted = offer.wanted((reply.ticket, calls), &settings, &reply.channel_key, &reply.context).await;
     let (sender, ended) = oneshot::channel();
     reply.channel.cast(ChannelMessage::CallsWanted { wanted, asked, outcome: Box::new(outcome), reply: sender }).ok()?;
     ended.await.ok()
@@ -352,6 +355,9 @@ async fn ends_of_calls(reply: &Arguments) -> Option<String> {
     let Statement { calls, .. } = (reply.statement)().await?;
     let language = language_of(reply);
     let sentence = |known: &KnownCall| {
+        if known.called.ticket == reply.ticket && known.called.refused.is_some() {
+            return Some(language.say("calls.refused", &[("tool", &known.called.tool)]));
+        }
         let outcome = known.answer.as_ref().filter(|_| known.called.ticket == reply.ticket)?.outcome;
         let outcome = language.say(tools::outcome_text(outcome), &[]);
         Some(language.say("calls.made", &[("tool", &known.called.tool), ("outcome", &outcome)]))
@@ -360,16 +366,23 @@ async fn ends_of_calls(reply: &Arguments) -> Option<String> {
     (!sentences.is_empty()).then(|| sentences.join("\n"))
 }
 
-/// The statement of a reply whose calls wait for a confirmation: what the model wrote, and what would be done, all of it.
-fn proposal(words: Option<String>, calls: &[(Arc<str>, Arc<str>)], reply: &Arguments) -> String {
-    let language = language_of(reply);
-    let sentence = |(tool, arguments): &(Arc<str>, Arc<str>)| {
+/// Adds to a statement what would be done by the calls of its reply that wait for a confirmation, all of it.
+async fn with_proposals(text: Result<String, &'static str>, reply: &Arguments) -> Result<String, &'static str> {
+    let Some(Statement { calls: Some(calls), .. }) = (reply.statement)().await else { return text };
+    let (language, now) = (language_of(reply), reply.context.clock.now());
+    let sentence = |known: &KnownCall| {
         // Nothing in the arguments can end the code.
-        let shown = escaped(arguments, |_| false).replace('`', "\\u0060");
-        language.say("calls.proposed", &[("tool", tool), ("arguments", &shown)])
+        let shown = escaped(&known.called.arguments, |_| false).replace('`', "\\u0060");
+        language.say("calls.proposed", &[("tool", &known.called.tool), ("arguments", &shown)])
     };
-    let sentences: Vec<_> = calls.iter().map(sentence).collect();
-    words.into_iter().chain([sentences.join("\n")]).collect::<Vec<_>>().join("\n\n")
+    let open = calls.own.iter().filter(|call| call.called.ticket == reply.ticket && call.is_open(now));
+    let sentences = open.map(sentence).collect::<Vec<_>>().join("\n");
+    if sentences.is_empty() {
+        return text;
+    }
+    // A block of code that the model did not end.
+    let end = |words: &str| if words.matches("```").count() % 2 == 1 { "\n```" } else { "" };
+    Ok(text.map_or_else(|_| sentences.clone(), |words| [&words, end(&words), "\n\n", &sentences].concat()))
 }
 
 /// Ends an attempt without a result. The channel starts another one, if the reply is still owed.

@@ -11,14 +11,14 @@ use super::pictures::hash;
 use crate::actors::messages::companion::ReplyCalls;
 use crate::actors::recall::{Question, Stretch};
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::conversation::{KnownCall, WantedCall};
-use crate::domain::id::Seq;
+use crate::domain::conversation::{KnownCall, WantedCall, WantedCalls};
+use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::{Author, Message, Sender};
 use crate::domain::prompt::{self, Said};
 use crate::domain::text::{first_bytes, one_line};
 use crate::domain::tools::built_in::{self, BuiltIn, text_argument};
 use crate::domain::tools::{
-    Allow, CAUSE, CallAnswer, CallOutcome, Effect, MOST_ANSWER, Offered, Right, Standing, Who, permission,
+    Allow, CAUSE, CallAnswer, CallOutcome, Cause, Effect, MOST_ANSWER, Offered, Right, Standing, Who, permission,
 };
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::{Message as Turn, Part, Request, Role, Tool, ToolCall};
@@ -35,7 +35,12 @@ const RECALLED_CHARS: usize = 400;
 pub struct Offer {
     tools: Arc<[Offered]>,
     /// The range of messages in the prompt.
-    pub shown: Option<(Seq, Seq)>,
+    shown: Option<(Seq, Seq)>,
+    /// The cause of the reply when the prompt was built, and whether the prompt has an answer from outside.
+    cause: Cause,
+    has_external_answer: bool,
+    /// Whether a call of the reply waited for a confirmation when the prompt was built, because the reply was interrupted after it.
+    pub has_proposed: bool,
 }
 
 /// The key of the words for how a call ended.
@@ -57,7 +62,7 @@ pub fn tools_of(companion: &Settings, context: &ActorContext) -> Vec<(Tool, Offe
         let tool = |own: BuiltIn| {
             let (name, description) = (own.as_str().to_owned(), own.description().to_owned());
             let tool = Tool { name, description, parameters: own.parameters() };
-            let version = version(&tool);
+            let version = version(&tool, "");
             (own, tool, version)
         };
         BuiltIn::ALL.into_iter().map(tool).collect()
@@ -72,7 +77,7 @@ pub fn tools_of(companion: &Settings, context: &ActorContext) -> Vec<(Tool, Offe
         let effect = if offered.read_only { Effect::ReadOnly } else { Effect::Outside };
         let right = right(&offered.tool.name, effect.usual_right());
         let name = offered.tool.name.as_str().into();
-        let version = version(&offered.tool);
+        let version = version(&offered.tool, &offered.place);
         (offered.tool, Offered { name, effect, is_external: true, right, version })
     });
     let all: Vec<_> = own.chain(external).collect();
@@ -80,9 +85,9 @@ pub fn tools_of(companion: &Settings, context: &ActorContext) -> Vec<(Tool, Offe
     known.take(MAX_TOOLS).cloned().collect()
 }
 
-/// A hash of what models see of a tool.
-fn version(tool: &Tool) -> Arc<str> {
-    hash([&*tool.description, "\n", &tool.parameters.to_string()].concat().as_bytes()).into()
+/// A hash of what models see of a tool, and of where its calls go.
+fn version(tool: &Tool, place: &str) -> Arc<str> {
+    hash([&*tool.description, "\n", &tool.parameters.to_string(), "\n", place].concat().as_bytes()).into()
 }
 
 /// What people may do, as it stands now.
@@ -120,8 +125,12 @@ pub async fn standings_for(
     context: &ActorContext,
 ) -> BTreeMap<Who, Standing> {
     let rights: Vec<_> = offered.map(|offered| &offered.right).collect();
-    let people: BTreeSet<&Who> = calls.cause.by.iter().chain(calls.cause.authors.iter().flatten()).collect();
-    standings(people.into_iter(), &rights, channel_key, context).await
+    standings(people(&calls.cause).into_iter(), &rights, channel_key, context).await
+}
+
+/// The people whose rights may count.
+fn people(cause: &Cause) -> BTreeSet<&Who> {
+    cause.by.iter().chain(cause.authors.iter().flatten()).collect()
 }
 
 /// Adds the tools that a reply may call now to its request, and its calls so far. `said` is what it said before the calls.
@@ -134,7 +143,21 @@ pub async fn add_to(
 ) -> Request {
     let shown = request.extensions.get::<Shown>().and_then(|shown| shown.0);
     let share = tokens / 4;
-    let earlier = prompt::earlier_calls(&calls.unreported.iter().map(KnownCall::end).collect::<Vec<_>>(), share);
+    if companion.tools.is_some() {
+        context.tools.ready().await;
+    }
+    let known = tools_of(companion, context);
+    let standings = standings_for(calls, known.iter().map(|(_, offered)| offered), channel_key, context).await;
+    let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
+    // What people may not call, they are not told, either.
+    let may_read = |call: &&KnownCall| {
+        let right = known.iter().find(|(_, offered)| offered.name == call.called.tool).map(|(_, offered)| offered);
+        right.is_none_or(|offered| {
+            offered.right.allow == Allow::Everyone || permission(offered, &calls.cause, false, standing).is_ok()
+        })
+    };
+    let unreported: Vec<_> = calls.unreported.iter().filter(may_read).map(KnownCall::end).collect();
+    let earlier = prompt::earlier_calls(&unreported, share);
     if !earlier.is_empty() {
         request.sizes.push(("calls", prompt::tokens(&earlier)));
         request = request.ending_with([Part::Text(format!("\n\n{earlier}"))]);
@@ -151,16 +174,18 @@ pub async fn add_to(
         request.messages.push(Turn::text(Role::Assistant { tool_calls }, std::mem::take(&mut said)));
         request.messages.push(Turn::text(Role::Tool { call_id: id }, answer));
     }
-    let in_force = context.in_force();
-    if calls.made >= in_force.tools.calls_per_reply {
-        return request;
-    }
-    let known = tools_of(companion, context);
-    let standings = standings_for(calls, known.iter().map(|(_, offered)| offered), channel_key, context).await;
-    let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
     let may = |offered: &Offered| permission(offered, &calls.cause, calls.has_external_answer, standing).is_ok();
-    request.tools = known.iter().filter(|(_, offered)| may(offered)).map(|(tool, _)| tool.clone()).collect();
-    request.with(Offer { tools: known.into_iter().map(|(_, offered)| offered).collect(), shown })
+    if calls.made < context.in_force().tools.calls_per_reply {
+        request.tools = known.iter().filter(|(_, offered)| may(offered)).map(|(tool, _)| tool.clone()).collect();
+    }
+    let now = context.clock.now();
+    request.with(Offer {
+        tools: known.into_iter().map(|(_, offered)| offered).collect(),
+        shown,
+        cause: calls.cause.clone(),
+        has_external_answer: calls.has_external_answer,
+        has_proposed: calls.own.iter().any(|call| call.is_open(now)),
+    })
 }
 
 /// The range of messages in a statement's prompt. An extension of the request.
@@ -178,18 +203,32 @@ impl Shown {
 }
 
 impl Offer {
-    /// The calls that an answer asks for.
-    pub fn wanted(&self, calls: &[ToolCall]) -> Vec<WantedCall> {
+    /// The calls that an answer asks for, under the rights in force now. A tool that was changed or taken away since is not offered any more.
+    pub async fn wanted(
+        &self,
+        (ticket, calls): (Ticket, &[ToolCall]),
+        companion: &Settings,
+        channel_key: &ChannelKey,
+        context: &ActorContext,
+    ) -> WantedCalls {
+        let in_force = tools_of(companion, context);
+        let was_offered = |now: &&Offered| self.tools.iter().any(|was| (&was.name, &was.version) == (&now.name, &now.version));
+        let offered: Vec<&Offered> = in_force.iter().map(|(_, offered)| offered).filter(was_offered).collect();
         let wanted = |ToolCall { name, arguments, .. }: &ToolCall| WantedCall {
             tool: name.as_str().into(),
             arguments: arguments.as_str().into(),
-            offered: self.tools.iter().find(|offered| *offered.name == **name).cloned(),
+            offered: offered.iter().find(|offered| *offered.name == **name).copied().cloned(),
         };
-        calls.iter().map(wanted).collect()
-    }
-
-    pub fn tools(&self) -> impl Iterator<Item = &Offered> {
-        self.tools.iter()
+        let rights: Vec<_> = offered.iter().map(|offered| &offered.right).collect();
+        WantedCalls {
+            ticket,
+            calls: calls.iter().map(wanted).collect(),
+            most: context.in_force().tools.calls_per_reply,
+            shown: self.shown,
+            standings: standings(people(&self.cause).into_iter(), &rights, channel_key, context).await,
+            cause: self.cause.clone(),
+            has_external_answer: self.has_external_answer,
+        }
     }
 }
 

@@ -147,8 +147,8 @@ pub enum ChannelMessage {
 pub enum CallsEnd {
     /// The model is asked again.
     Ended,
-    /// These wait for a confirmation, which ends the reply: each tool, and its arguments.
-    Proposed(Vec<(Arc<str>, Arc<str>)>),
+    /// Some wait for a confirmation, which ends the reply.
+    Proposed,
 }
 
 /// The outcome of the recognition of a voice note.

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use parking_lot::RwLock;
@@ -63,6 +64,9 @@ struct InForce {
 
 /// Servers that are to be connected, by name.
 type Starting = BTreeMap<Arc<str>, (ToolServer, Target)>;
+
+/// How long replies wait for servers that were not tried yet.
+const READY_WITHIN: Duration = Duration::from_secs(5);
 
 impl ToolSet {
     /// Begins to connect the servers of the settings, in the background. Requires a Tokio runtime.
@@ -137,7 +141,13 @@ impl Tools for ToolSet {
         search.chain(in_force.servers.values().flat_map(Server::offered)).collect()
     }
 
+    async fn ready(&self) {
+        // A server that hangs must not silence companions.
+        let _ = tokio::time::timeout(READY_WITHIN, self.tried()).await;
+    }
+
     async fn call(&self, name: &str, arguments: Map<String, Value>) -> Result<Answer, Failure> {
+        self.ready().await;
         let unknown = || Failure::NotMade(format!("there is no tool {name}").into());
         // The lock is not held during the call.
         let Some((server, tool)) = name.split_once(SEPARATOR) else {

@@ -98,7 +98,7 @@ impl Search {
                 .to_owned();
         let tool = Tool { name: NAME.to_owned(), description, parameters };
         let Service { breaker, clock, .. } = &*self.0;
-        breaker.lock().allows_call(clock.now()).then_some(OfferedTool { tool, read_only: true })
+        breaker.lock().allows_call(clock.now()).then_some(OfferedTool { tool, read_only: true, place: self.host().into() })
     }
 
     pub(crate) async fn call(&self, arguments: &Map<String, Value>) -> Result<Answer, Failure> {

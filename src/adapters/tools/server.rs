@@ -137,13 +137,14 @@ impl Server {
 
     /// The accepted tools, if calls are possible now.
     pub(crate) fn offered(&self) -> Vec<OfferedTool> {
-        let Shared { state, lock, breaker, clock, .. } = &*self.shared;
+        let Shared { state, lock, breaker, clock, target, .. } = &*self.shared;
         let state = state.borrow();
         if state.link.is_none() || !breaker.lock().allows_call(clock.now()) {
             return Vec::new();
         }
         let usable = |tool: &&Arc<Listed>| tool.problem.is_none() && lock.accepts(&tool.name, &tool.hash);
-        let offered = |tool: &Arc<Listed>| OfferedTool { tool: tool.offered(), read_only: tool.read_only };
+        let offered =
+            |tool: &Arc<Listed>| OfferedTool { tool: tool.offered(), read_only: tool.read_only, place: target.place().into() };
         state.tools.iter().filter(usable).map(offered).collect()
     }
 

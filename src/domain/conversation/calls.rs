@@ -65,6 +65,10 @@ pub struct WantedCalls {
     pub shown: Option<(Seq, Seq)>,
     /// The standing of the people whose rights may count, as found now.
     pub standings: BTreeMap<Who, Standing>,
+    /// The cause of the reply when its prompt was built. Messages that were deleted since count.
+    pub cause: Cause,
+    /// Whether an answer from outside was in that prompt.
+    pub has_external_answer: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -292,6 +296,16 @@ impl Conversation {
         cause
     }
 
+    /// The cause of an owed reply. A statement that is replaced or continued has none: whoever wanted that need not be whom it answers, and what its
+    /// prompt shows may have been changed since.
+    pub fn cause_of(&self, owed: &OwedReply) -> Cause {
+        if owed.again.is_some() || owed.continues {
+            Cause::nobody()
+        } else {
+            self.cause(owed.trigger, owed.message, &owed.messages)
+        }
+    }
+
     /// Whether an answer from outside is on record under a reply, or stands in its prompt.
     pub fn has_external_answer(&self, reply: &OwedReply) -> bool {
         let is_outside = |call: &KnownCall| call.called.is_external && call.answer.is_some();
@@ -313,13 +327,13 @@ fn is_under(call: &KnownCall, reply: &OwedReply) -> bool {
 impl Step<'_, '_> {
     /// Records the calls that a model asks for: those that are made now, those that wait for a confirmation, and those that are refused.
     pub(super) fn want_calls(&mut self, wanted: WantedCalls) {
-        let WantedCalls { ticket, calls, most, shown, standings } = wanted;
+        let WantedCalls { ticket, calls, most, shown, standings, cause: asked, has_external_answer } = wanted;
         let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
         let mut refusals = 0;
         for WantedCall { tool, arguments, offered } in calls {
             let Some(owed) = self.state.turns.owed_reply(ticket).filter(|owed| owed.is_being_made()) else { return };
             let companion = owed.companion.clone();
-            let cause = self.state.cause(owed.trigger, owed.message, &owed.messages);
+            let cause = self.state.cause_of(owed).and(&asked);
             let count = self.state.calls_of(owed).filter(|call| call.called.ticket == ticket).count();
             let parsed = if arguments.trim().is_empty() { Some(JsonObject::new()) } else { arguments::read(&arguments) };
             // What is on record, and shown, is what is called.
@@ -340,7 +354,9 @@ impl Step<'_, '_> {
                 None => Err(Refusal::NotOffered),
                 Some(_) if !is_well_formed => Err(Refusal::BadArguments),
                 Some(offered) if offered.effect != Effect::ReadOnly && is_repeated() => Err(Refusal::Repeated),
-                Some(offered) => permission(offered, &cause, self.state.has_external_answer(owed), standing),
+                Some(offered) => {
+                    permission(offered, &cause, has_external_answer || self.state.has_external_answer(owed), standing)
+                }
             };
             let permitted = match permitted {
                 Ok(true) if arguments.len() > MOST_PROPOSED => Err(Refusal::BadArguments),

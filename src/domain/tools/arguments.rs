@@ -14,7 +14,9 @@ pub type JsonObject = Map<String, Value>;
 /// call.
 pub fn read(text: &str) -> Option<JsonObject> {
     let Ok(Unique(Value::Object(object))) = serde_json::from_str(text) else { return None };
-    let has_hidden = first_hidden(&Value::from(object.clone()).to_string()).is_some();
+    let written = Value::from(object.clone()).to_string();
+    let is_unseen = |c: char| c.is_control() || matches!(c, '\u{2800}' | '\u{16fe4}' | '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..);
+    let has_hidden = first_hidden(&written).is_some() || written.contains(is_unseen);
     (!has_hidden).then_some(object)
 }
 

@@ -136,6 +136,26 @@ fn only_the_cause_an_approver_or_an_operator_confirms() {
 }
 
 #[test]
+fn who_deletes_a_message_while_the_model_writes_gains_no_right() {
+    let [ana, gus] = ["ana", "gus"].map(|person| Who { person: person.into(), sender: None });
+    let of = |by: Option<&Who>, authors: &[&Who]| Cause {
+        by: by.cloned(),
+        authors: authors.iter().map(|who| Some((*who).clone())).collect(),
+    };
+    let standing = |who: &Who| Standing { is_operator: *who == ana, roles: None };
+    let right = Right { allow: Allow::Operators, roles: Vec::new(), approvers: Vec::new(), confirm: Confirm::Never };
+    let offered = Offered { name: "post".into(), effect: Effect::Outside, is_external: true, right, version: "1".into() };
+    let may = |cause: &Cause| permission(&offered, cause, false, standing);
+    let now = of(Some(&ana), &[&ana]);
+
+    assert_eq!(may(&now.clone().and(&now)), Ok(false));
+    for asked in [of(None, &[&ana, &gus]), of(Some(&gus), &[&gus]), Cause::nobody()] {
+        assert_eq!(may(&now.clone().and(&asked)), Err(Refusal::NoCause), "{asked:?}");
+    }
+    assert_eq!(may(&now.and(&of(Some(&ana), &[&ana, &gus]))), Err(Refusal::NotAllowed));
+}
+
+#[test]
 fn dice_are_rolled_in_their_notation_within_bounds() {
     let mut numbers = [0.0, 0.5, 0.999_999, 0.2].into_iter().cycle();
 

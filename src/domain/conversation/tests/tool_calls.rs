@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::super::message::Address;
-use super::super::super::tools::{Allow, Confirm, Effect, Offered, Refusal, Right, Standing, ToolCalled, Who};
+use super::super::super::tools::{Allow, Cause, Confirm, Effect, Offered, Refusal, Right, Standing, ToolCalled, Who};
 use super::super::calls::{Calls, WantedCall, WantedCalls};
 use super::super::*;
 use super::scene::{Scene, Setup, plain};
@@ -39,6 +39,20 @@ fn owing(calls: Value) -> (Scene, Ticket) {
 
 /// Asks for calls of a tool that changes something, by an operator. Returns why they are refused.
 fn refusals(scene: &mut Scene, ticket: Ticket, tool: &str, arguments: &[&str], confirm: Confirm) -> Vec<Option<Refusal>> {
+    let owed = scene.conversation.turns().owed_reply(ticket).expect("it is owed");
+    let cause = scene.conversation.cause_of(owed);
+    refusals_as_asked(scene, ticket, tool, arguments, confirm, (cause, false))
+}
+
+/// The same, with what held when the prompt was built: the cause, and whether it had an answer from outside.
+fn refusals_as_asked(
+    scene: &mut Scene,
+    ticket: Ticket,
+    tool: &str,
+    arguments: &[&str],
+    confirm: Confirm,
+    asked: (Cause, bool),
+) -> Vec<Option<Refusal>> {
     let before = scene.journal.len();
     let right = Right { allow: Allow::Operators, roles: Vec::new(), approvers: Vec::new(), confirm };
     let offered = Offered { name: "post".into(), effect: Effect::Outside, is_external: true, right, version: "1".into() };
@@ -49,7 +63,9 @@ fn refusals(scene: &mut Scene, ticket: Ticket, tool: &str, arguments: &[&str], c
     };
     let calls = arguments.iter().map(wanted).collect();
     let operator = (Who { person: "ana".into(), sender: None }, Standing { is_operator: true, roles: None });
-    scene.step(Input::CallsWanted(WantedCalls { ticket, calls, most: 10, shown: None, standings: [operator].into() }));
+    let ((cause, has_external_answer), standings) = (asked, [operator].into());
+    let wanted = WantedCalls { ticket, calls, most: 10, shown: None, standings, cause, has_external_answer };
+    scene.step(Input::CallsWanted(wanted));
     let called = scene.journal[before..].iter().filter_map(|recorded| match &recorded.event {
         Event::ToolCalled(called) => Some(called.refused),
         _ => None,
@@ -135,4 +151,21 @@ fn a_call_cannot_be_confirmed_once_the_message_was_edited() {
     scene.receive(Event::Edited { message, text: "never mind".into(), captions: Vec::new() });
 
     assert_eq!((before, scene.conversation.calls()[0].is_open(scene.now)), (true, false));
+}
+
+#[test]
+fn what_held_when_the_prompt_was_built_counts_and_a_replaced_statement_has_no_cause() {
+    let (mut scene, ticket) = owing(json!([]));
+    let owed = scene.conversation.turns().owed_reply(ticket).unwrap().clone();
+    let cause = scene.conversation.cause_of(&owed);
+    assert!(cause.by.is_some());
+
+    for again in [OwedReply { again: Some(Seq(1)), ..owed.clone() }, OwedReply { continues: true, ..owed }] {
+        assert_eq!(scene.conversation.cause_of(&again), Cause::nobody());
+    }
+    let mut refused = |asked| refusals_as_asked(&mut scene, ticket, "post", &[r#"{"x":2}"#], Confirm::Never, asked);
+
+    assert_eq!(refused((Cause::nobody(), false)), [Some(Refusal::NoCause)]);
+    assert_eq!(refused((cause.clone(), true)), [Some(Refusal::AfterOutside)]);
+    assert_eq!(refused((cause, false)), [None]);
 }
