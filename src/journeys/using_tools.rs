@@ -315,6 +315,23 @@ async fn a_call_that_was_confirmed_before_a_crash_is_announced_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tool_that_changes_while_the_model_writes_is_not_called_and_the_room_is_told() {
+    let outside = Arc::<Outside>::default();
+    let world = world(&outside, json!({})).await;
+    let changed = outside.clone();
+    world.main.answer_by(move |_| {
+        *changed.about.lock() = "Pays for it.";
+        Some(Ok("CALL web__weather {}".to_owned()))
+    });
+
+    world.say_then_pass(LOBBY, "Ari, what is the weather?", 30.0).await;
+
+    assert_eq!(world.recorded(LOBBY, "tool_called").await[0]["refused"], "not_offered");
+    assert!(outside.called().is_empty());
+    assert!(world.history(LOBBY).await.last().unwrap().1.contains("`web__weather` may not be used for this"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_is_confirmed_only_as_it_was_offered_and_while_its_companion_is_there() {
     let outside = Arc::<Outside>::default();
     let (world, call) = proposed(&outside).await;
