@@ -10,7 +10,7 @@ import { companionCards } from './companions.js';
 import { compose } from './compose.js';
 import { connectionSign } from './connection.js';
 import { details } from './details.js';
-import { legend, showKeys } from './dialogs.js';
+import { legend } from './dialogs.js';
 import { missing } from './discord.js';
 import { byId, el, name, pressedBeside, say } from './dom.js';
 import { find } from './find.js';
@@ -537,7 +537,7 @@ const updateToggle = () => {
 };
 wide.addEventListener('change', updateToggle);
 updateToggle();
-const showHelp = () => showKeys(view.room.guard.reopenAfter);
+const showHelp = () => api.loaded(import('./shortcuts.js')).then(({ showKeys }) => showKeys(view.room.guard.reopenAfter)).catch(showProblem);
 byId('help').addEventListener('click', showHelp);
 byId('skip').addEventListener('click', event => {
   event.preventDefault();
