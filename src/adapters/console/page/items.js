@@ -210,6 +210,8 @@ function helpFor({ help }, me) {
   return el('div', { class: 'help', role: 'note' }, drawMarkdown(el('div', { class: 'words rich', dir: 'auto' }), help.text || t('risk.help'), part => [part]), el('p', { class: 'aside' }, t('risk.only')));
 }
 
+let drawsVersions = null; // once an answer has some
+
 function message(view, { entry, follows, canBeReplaced }) {
   const { room } = view;
   const isCompanion = entry.role === 'companion';
@@ -231,7 +233,7 @@ function message(view, { entry, follows, canBeReplaced }) {
       entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.voiceNote ? voiceNote(room, entry) : null,
       entry.cut ? cutOff(entry) : null,
-      entry.versions && canBeReplaced && view.act.stand ? el('span', { class: 'aside versions' }) : null,
+      entry.versions && view.act.stand ? el(canBeReplaced ? 'span' : 'div', { class: 'aside versions' }) : null,
       entry.truncated ? el('span', { class: 'aside' }, t('messages.truncated')) : null,
       entry.help ? helpFor(entry, view.me()) : null,
       entry.notice ? el('p', { class: 'aside of-server' }, notice(entry.notice)) : null,
@@ -250,7 +252,12 @@ function message(view, { entry, follows, canBeReplaced }) {
     ],
   });
   const place = node.querySelector('.versions');
-  if (place) import('./versions.js').then(({ versions }) => versions(place, node, entry, version => view.act.stand(entry, version)), () => {});
+  if (place) {
+    const fill = ({ versions }) => versions(place, node, entry, canBeReplaced && ((...version) => view.act.stand(entry, ...version)));
+    // At once, where it is known, so that an arrow that has the focus gets it again.
+    if (drawsVersions) fill(drawsVersions);
+    else import('./versions.js').then(module => fill((drawsVersions = module)), () => {});
+  }
   if (entry.replyTo || entry.quoted) {
     const beginning = (who, words) => [name(who), `: ${words.slice(0, 120)}`];
     const ofRoom = () => (original ? beginning(original.role === 'companion' ? nameOf(room, original.from) : original.from, original.text) : [t(room.deleted.has(entry.replyTo) ? 'messages.quote_deleted' : 'messages.quote_earlier')]);

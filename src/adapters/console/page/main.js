@@ -75,6 +75,12 @@ const refusedNote = why => t(has(`remembered.refused.${why}`) ? `remembered.refu
 const itemKeyOf = entry => (decisions.shows() ? entry?.round?.key : entry?.line) ?? entry?.shownIn ?? entry?.key;
 const story = stories(key => talkView.reveal(itemKeyOf(view.room.seen.get(key)) ?? key));
 
+// Disables a button of an answer, which has the focus instead.
+function rest(button) {
+  button.closest('[data-key]').focus({ preventScroll: true });
+  button.disabled = true;
+}
+
 // What the items of the conversation need to be drawn.
 const view = {
   room: newRoom(''),
@@ -99,20 +105,20 @@ const view = {
     edit: entry => composer.edit(entry),
     remove: entry => composer.remove(entry),
     replace(entry, button) {
-      button.disabled = true;
+      rest(button);
       api.answerAgain(current.room.id, entry.seq).catch(problem => {
         button.disabled = false;
         notice.show(t('messages.not_tried', { problem: (problem.about ?? problem.message).replace(/[.]$/u, '') }), 'problem');
       });
     },
     extend(entry, button) {
-      button.disabled = true;
+      rest(button);
       api.extend(current.room.id, entry.seq).catch(problem => {
         button.disabled = false;
         showProblem(problem);
       });
     },
-    stand: (entry, version) => api.stand(current.room.id, entry.seq, version).catch(showProblem),
+    stand: (entry, version, said) => api.stand(current.room.id, entry.seq, version).then(() => announce(said)).catch(showProblem),
     stop(companion, button) {
       button.disabled = true;
       // 409: it has just ended by itself.
