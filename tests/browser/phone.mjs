@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { sideways } from './support/sideways.mjs';
-import { openMenu, PHONE, until, world } from './support/world.mjs';
+import { listenFirst, openMenu, PHONE, until, world } from './support/world.mjs';
 
 const it = world();
 const LEAST_PX = 40;
@@ -248,3 +248,19 @@ test('typed text outlives its window', async t => {
 
   await until(later, () => document.querySelector('#message').value === 'Not sent yet');
 });
+
+for (const viewport of [{ width: 360, height: 360 }, { width: 740, height: 360 }]) {
+  test(`in a call with the keyboard open the conversation and the field are seen, ${viewport.width} px wide`, async t => {
+    const room = await it.server.room({ companions: ['aria', 'bruno'] });
+    const page = await it.open(t, room, { viewport, hasTouch: true, isMobile: true });
+    await listenFirst(page);
+    await page.getByRole('button', { name: 'Leave' }).waitFor();
+    await page.locator('#message').tap();
+    await page.keyboard.type('A longer text that takes more than two lines of the field on a phone, whether it is held upright or on its side.');
+
+    const seen = await page.evaluate(() => ({ log: document.querySelector('#log').clientHeight, field: Math.max(...['#message', '#send', '#compose-how'].map(one => document.querySelector(one).getBoundingClientRect().bottom)), scrolled: scrollY, beyond: document.documentElement.scrollHeight - innerHeight }));
+
+    assert.ok(seen.log >= 100 && seen.field <= viewport.height && !seen.scrolled && seen.beyond <= 0, JSON.stringify(seen));
+    assert.equal(await page.getByRole('button', { name: 'Send' }).count(), 1);
+  });
+}
