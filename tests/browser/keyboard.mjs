@@ -201,3 +201,20 @@ test('with eight companions messages are announced, and whom they are for, and n
 
   assert.deepEqual(await page.evaluate(() => window.said), [`Dora: ${ask}`, 'Fay to you: I think Ana knows.']);
 });
+
+test('what has the focus in a new companion is not below the bar with the buttons', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }), { viewport: { width: 1280, height: 600 }, storage: { decisions: undefined } });
+  await page.locator('#connection[data-state=live]').waitFor();
+  await press(page, /^\+ New companion$/u);
+  await dialogOpens(page);
+
+  const hidden = [];
+  for (let height = 760; height < 880; height += 20) {
+    await page.setViewportSize({ width: 1280, height });
+    await page.locator('dialog input[maxlength="64"]').focus();
+    await go(page, /^More: /u);
+    if (await page.evaluate(() => document.activeElement.getBoundingClientRect().bottom > document.querySelector('dialog .last').getBoundingClientRect().top)) hidden.push(height);
+  }
+
+  assert.deepEqual(hidden, []);
+});

@@ -264,3 +264,29 @@ for (const viewport of [{ width: 360, height: 360 }, { width: 740, height: 360 }
     assert.equal(await page.getByRole('button', { name: 'Send' }).count(), 1);
   });
 }
+
+const LONG = 'Rindfleischetikettierungsüberwachung';
+
+test('long words of names and titles break, and cover nothing', async t => {
+  const room = await it.server.room({ companions: ['aria'], externals: [{ id: 'zed', name: LONG }] });
+  await it.server.call('PATCH', `/api/rooms/${room}`, { title: `${LONG}${LONG.slice(0, 20)}` });
+  const page = await it.open(t, room, { ...NARROW, locale: 'de-DE', storage: { decisions: 'shown' } });
+  await page.locator('.card').first().waitFor();
+  await it.server.say(room, 'Aria, bist du da?');
+  await page.locator('.chat-message.companion:not(.draft)').waitFor();
+  await page.locator('.remark', { hasText: LONG }).first().waitFor();
+
+  // The arrow of the rooms is in sight beside a long title.
+  const title = await page.locator('#room-title').evaluate(node => node.scrollWidth - node.clientWidth);
+  assert.ok(title <= 1, `the title is ${title} px wider than its button`);
+
+  await page.locator('.chat-message.companion button.who').first().tap();
+  await page.locator('dialog[open] a.outlined', { hasText: LONG }).waitFor();
+  assert.deepEqual(await sideways(page), []);
+  await page.goBack();
+
+  await openMenu(page);
+  await page.locator('#server-menu-actions .menu-item').nth(2).tap();
+  await page.locator('dialog[open] .editor input[maxlength="64"]').fill(LONG);
+  assert.deepEqual(await sideways(page), []);
+});
