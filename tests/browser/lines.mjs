@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { texts, world } from './support/world.mjs';
+import { feeds, texts, world } from './support/world.mjs';
 
 const it = world();
 
@@ -30,17 +30,6 @@ const measured = count => async t => {
 
 test('the lines are less than a fifth of the talk', { concurrency: true }, t =>
   Promise.all([3, 8].map(count => t.test(`with ${count} companions`, measured(count)))));
-
-// For `prepare`: `live(events)` of the page takes events as if the server had sent them.
-const feeds = page =>
-  page.addInitScript(() => {
-    window.WebSocket = class extends WebSocket {
-      set onmessage(take) {
-        super.onmessage = take;
-        window.live = events => events.forEach((event, i) => take({ data: JSON.stringify({ at: new Date().toISOString(), seq: 1000 + i, ...event }) }));
-      }
-    };
-  });
 
 test('a call with noise has one line for each companion that opens into counts, and one mark for one speaker', async t => {
   const room = await it.server.room({ companions: ['aria'] });

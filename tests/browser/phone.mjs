@@ -79,7 +79,7 @@ test('a finger presses no tool that it cannot see', async t => {
   await message.locator('.story').waitFor();
 });
 
-test('the browser’s Back cancels an edit, a reply and a search before it leaves the room', async t => {
+test('the browser’s Back cancels an edit, a reply, a story and a search before it leaves the room', async t => {
   const room = await it.server.room({ externals: ['zed'] });
   await it.server.say(room, 'The ferry was late.', 'Ana');
   const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true, storage: { people: ['Ana'] } });
@@ -93,6 +93,11 @@ test('the browser’s Back cancels an edit, a reply and a search before it leave
     await page.goBack();
     await page.locator('#compose-about').waitFor({ state: 'hidden' });
   }
+  await page.locator('.chat-message .words').tap();
+  await page.locator('.chat-message [data-focus=outcomes]').tap();
+  await page.locator('.chat-message .story').waitFor();
+  await page.goBack();
+  await page.locator('.chat-message .story').waitFor({ state: 'detached' });
   await openMenu(page);
   await page.locator('#room-menu-actions .menu-item').first().tap();
   await page.locator('#find').waitFor();

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { until, world } from './support/world.mjs';
+import { listen, until, world } from './support/world.mjs';
 
 const it = world();
 const statements = page => page.locator('.chat-message.companion:not(.draft)');
@@ -21,10 +21,7 @@ test('all tools of an answer with versions are reached by keys, a chosen version
   await it.server.say(room, 'Aria, are you there?');
   await statements(page).waitFor();
   const first = await statements(page).locator('.words').textContent();
-  await page.evaluate(() => {
-    window.said = [];
-    new MutationObserver(changes => changes.forEach(({ addedNodes }) => addedNodes.forEach(node => window.said.push(node.textContent)))).observe(document.getElementById('announcements'), { childList: true });
-  });
+  await listen(page);
 
   await page.keyboard.press('Alt+ArrowUp');
   await page.locator('.chat-message.companion:focus').waitFor();

@@ -169,7 +169,7 @@ const whoIsHere = presence({ me: speaker.me, tone: id => tone(id), opens: ({ id 
 const typingSign = typing((room, isTyping) => api.tellTyping(room, speaker.me(), isTyping).catch(() => {}));
 const author = yourName({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, steady, draw: () => composer.draw(), focus: () => composer.focus() });
 const removals = removal({ notice, showProblem, changed: () => change(['talk']), deleted: () => Promise.all([readRooms(), readCompanions()]).catch(showProblem) });
-const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) }, pictures: { seen: () => models.seesPictures(), unseen: () => notice.show(t('compose.unseen'), 'plain', { label: t('ai.change'), act: models.open, ms: PROPOSED_MS }) } });
+const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, announce: notice.announce, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) }, pictures: { seen: () => models.seesPictures(), unseen: () => notice.show(t('compose.unseen'), 'plain', { label: t('ai.change'), act: models.open, ms: PROPOSED_MS }) } });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
@@ -260,7 +260,7 @@ const list = rooms({ open: id => (open(id), showSide(false)), unreadIn: id => mi
 const menu = roomMenu({ me: speaker.me, room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, settings: () => openSettings(), showProblem, tell: text => notice.show(text) });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, tell: text => notice.show(text), showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
-const openSettings = section => api.loaded(import('./settings.js')).then(({ showSettings }) => showSettings({ models: models.current(), openModels: models.open, section })).catch(showProblem);
+const openSettings = section => api.loaded(import('./settings.js')).then(({ showSettings }) => showSettings({ models: models.current, openModels: models.open, section })).catch(showProblem);
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});
 const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });
