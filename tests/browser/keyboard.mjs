@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { until, world } from './support/world.mjs';
+import { feeds, hears, listen, until, world } from './support/world.mjs';
 
 const it = world();
 
@@ -96,8 +96,10 @@ test('few keys lead to the newest message, and bring back what was deleted', asy
   for (let step = 0; step < 4 && (await focused(page)).name !== 'Delete'; step += 1) await page.keyboard.press('ArrowRight');
   await page.keyboard.press('Enter');
   await page.locator('.chat-message').waitFor({ state: 'detached' });
+  await listen(page);
   await page.keyboard.press('Control+z');
   await page.locator('.chat-message', { hasText: 'Good morning!' }).waitFor();
+  await hears(page, 'The message is back.');
 
   // In a text the keys undo what was typed.
   await page.locator('.chat-message.user').focus();
@@ -137,7 +139,9 @@ test('dialogs have names for everything, and give the focus back', async t => {
 
 test('the focus stays near what was pressed when that is drawn again or goes away', async t => {
   const page = await open(t);
+  await listen(page);
   await press(page, /^Pause the whole room/u);
+  await hears(page, 'The whole room was paused');
   await isKept(page);
   await go(page, /^Dismiss$/u);
   await page.keyboard.press('Enter');
@@ -177,8 +181,10 @@ test('a call is joined and left', async t => {
     await press(page, /^Listen to the call$/u);
     await leave.or(page.locator('dialog[open]')).first().waitFor();
   } while (await page.locator('dialog[open]').count());
+  await listen(page);
   await press(page, /^Leave/u);
   await leave.waitFor({ state: 'detached' });
+  await hears(page, 'Ana left the voice call.');
   await isKept(page);
 });
 
@@ -188,10 +194,7 @@ test('with eight companions messages are announced, and whom they are for, and n
   const live = await it.watch(t, room);
   const page = await it.open(t, room, { storage: { people: ['Ana'] } });
   await page.locator('#connection[data-state=live]').waitFor();
-  await page.evaluate(() => {
-    window.said = [];
-    new MutationObserver(changes => changes.forEach(({ addedNodes }) => addedNodes.forEach(node => window.said.push(node.textContent)))).observe(document.getElementById('announcements'), { childList: true });
-  });
+  await listen(page);
 
   const ask = 'ann, ben, cat, dan, eva, fay, gil, hal: who is right?';
   const message = await it.server.say(room, ask, 'Dora');
@@ -200,4 +203,53 @@ test('with eight companions messages are announced, and whom they are for, and n
   await until(page, () => window.said.some(said => said.includes('knows')));
 
   assert.deepEqual(await page.evaluate(() => window.said), [`Dora: ${ask}`, 'Fay to you: I think Ana knows.']);
+});
+
+test('what has the focus in a new companion is not below the bar with the buttons', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }), { viewport: { width: 1280, height: 600 }, storage: { decisions: undefined } });
+  await page.locator('#connection[data-state=live]').waitFor();
+  await press(page, /^\+ New companion$/u);
+  await dialogOpens(page);
+
+  const hidden = [];
+  for (let height = 760; height < 880; height += 20) {
+    await page.setViewportSize({ width: 1280, height });
+    await page.locator('dialog input[maxlength="64"]').focus();
+    await go(page, /^More: /u);
+    if (await page.evaluate(() => document.activeElement.getBoundingClientRect().bottom > document.querySelector('dialog .last').getBoundingClientRect().top)) hidden.push(height);
+  }
+
+  assert.deepEqual(hidden, []);
+});
+
+test('an edit says whose message it is, and that it is saved', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  await it.server.say(room, 'The ferry was late.', 'Ana');
+  const page = await it.open(t, room, { storage: { people: ['Ana'], decisions: undefined } });
+  await page.locator('#connection[data-state=live]').waitFor();
+  await page.locator('.chat-message').waitFor();
+  await listen(page);
+
+  // The field has the focus already.
+  await page.locator('#message').press('ArrowUp');
+  await hears(page, 'Editing your message');
+  assert.equal((await focused(page)).description, 'Editing your message');
+  await page.getByRole('button', { name: 'Save' }).waitFor();
+  await page.keyboard.type(' Again.');
+  await page.keyboard.press('Enter');
+  await hears(page, 'The change is saved.');
+  await page.getByRole('button', { name: 'Send' }).waitFor();
+  assert.equal((await focused(page)).description, '');
+});
+
+test('of many messages at once the newest are read, and how many more there are', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const page = await it.open(t, room, { storage: { decisions: undefined }, prepare: feeds });
+  await page.locator('#connection[data-state=live]').waitFor();
+  await listen(page);
+
+  await page.evaluate(() => window.live(['One', 'Two', 'Three', 'Four', 'Five', 'Six'].map(text => ({ event: 'message', id: text, role: 'user', from: 'Dora', text }))));
+  await hears(page, 'Dora: Six');
+
+  assert.deepEqual(await page.evaluate(() => window.said), ['3 more messages', 'Dora: Four', 'Dora: Five', 'Dora: Six']);
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { texts, world } from './support/world.mjs';
+import { feeds, texts, world } from './support/world.mjs';
 
 const it = world();
 
@@ -30,3 +30,17 @@ const measured = count => async t => {
 
 test('the lines are less than a fifth of the talk', { concurrency: true }, t =>
   Promise.all([3, 8].map(count => t.test(`with ${count} companions`, measured(count)))));
+
+test('a call with noise has one line for each companion that opens into counts, and one mark for one speaker', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room, { storage: { decisions: undefined }, prepare: feeds });
+  await page.locator('#connection[data-state=live]').waitFor();
+  const spoken = text => ({ event: 'message', id: text, role: 'user', from: 'Ben', text, modality: 'voice' });
+  const interrupted = verdict => ({ event: 'interrupted', companion: 'aria', verdict });
+
+  await page.evaluate(events => window.live(events), [spoken('One.'), spoken('Two.'), ...Array(8).fill(interrupted('unducked')), interrupted('played_out')]);
+  await page.locator('.line summary').click();
+
+  assert.deepEqual(await texts(page.locator('.log .line')), ['Aria spoke to the end while somebody talked▸8 × Aria spoke on, because the talking soon stopped' + 'Aria spoke to the end while somebody talked']);
+  assert.equal(await page.getByText('in the call').count(), 1);
+});

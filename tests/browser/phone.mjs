@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { sideways } from './support/sideways.mjs';
-import { openMenu, PHONE, until, world } from './support/world.mjs';
+import { listenFirst, openMenu, PHONE, until, world } from './support/world.mjs';
 
 const it = world();
 const LEAST_PX = 40;
@@ -79,7 +79,7 @@ test('a finger presses no tool that it cannot see', async t => {
   await message.locator('.story').waitFor();
 });
 
-test('the browser’s Back cancels an edit, a reply and a search before it leaves the room', async t => {
+test('the browser’s Back cancels an edit, a reply, a story and a search before it leaves the room', async t => {
   const room = await it.server.room({ externals: ['zed'] });
   await it.server.say(room, 'The ferry was late.', 'Ana');
   const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true, storage: { people: ['Ana'] } });
@@ -93,6 +93,11 @@ test('the browser’s Back cancels an edit, a reply and a search before it leave
     await page.goBack();
     await page.locator('#compose-about').waitFor({ state: 'hidden' });
   }
+  await page.locator('.chat-message .words').tap();
+  await page.locator('.chat-message [data-focus=outcomes]').tap();
+  await page.locator('.chat-message .story').waitFor();
+  await page.goBack();
+  await page.locator('.chat-message .story').waitFor({ state: 'detached' });
   await openMenu(page);
   await page.locator('#room-menu-actions .menu-item').first().tap();
   await page.locator('#find').waitFor();
@@ -247,4 +252,46 @@ test('typed text outlives its window', async t => {
   await later.goto(`${it.server.url}/#/${room}`);
 
   await until(later, () => document.querySelector('#message').value === 'Not sent yet');
+});
+
+for (const viewport of [{ width: 360, height: 360 }, { width: 740, height: 360 }]) {
+  test(`in a call with the keyboard open the conversation and the field are seen, ${viewport.width} px wide`, async t => {
+    const room = await it.server.room({ companions: ['aria', 'bruno'] });
+    const page = await it.open(t, room, { viewport, hasTouch: true, isMobile: true });
+    await listenFirst(page);
+    await page.getByRole('button', { name: 'Leave' }).waitFor();
+    await page.locator('#message').tap();
+    await page.keyboard.type('A longer text that takes more than two lines of the field on a phone, whether it is held upright or on its side.');
+
+    const seen = await page.evaluate(() => ({ log: document.querySelector('#log').clientHeight, field: Math.max(...['#message', '#send', '#compose-how'].map(one => document.querySelector(one).getBoundingClientRect().bottom)), scrolled: scrollY, beyond: document.documentElement.scrollHeight - innerHeight }));
+
+    assert.ok(seen.log >= 100 && seen.field <= viewport.height && !seen.scrolled && seen.beyond <= 0, JSON.stringify(seen));
+    assert.equal(await page.getByRole('button', { name: 'Send' }).count(), 1);
+  });
+}
+
+const LONG = 'Rindfleischetikettierungsüberwachung';
+
+test('long words of names and titles break, and cover nothing', async t => {
+  const room = await it.server.room({ companions: ['aria'], externals: [{ id: 'zed', name: LONG }] });
+  await it.server.call('PATCH', `/api/rooms/${room}`, { title: `${LONG}${LONG.slice(0, 20)}` });
+  const page = await it.open(t, room, { ...NARROW, locale: 'de-DE', storage: { decisions: 'shown' } });
+  await page.locator('.card').first().waitFor();
+  await it.server.say(room, 'Aria, bist du da?');
+  await page.locator('.chat-message.companion:not(.draft)').waitFor();
+  await page.locator('.remark', { hasText: LONG }).first().waitFor();
+
+  // The arrow of the rooms is in sight beside a long title.
+  const title = await page.locator('#room-title').evaluate(node => node.scrollWidth - node.clientWidth);
+  assert.ok(title <= 1, `the title is ${title} px wider than its button`);
+
+  await page.locator('.chat-message.companion button.who').first().tap();
+  await page.locator('dialog[open] a.outlined', { hasText: LONG }).waitFor();
+  assert.deepEqual(await sideways(page), []);
+  await page.goBack();
+
+  await openMenu(page);
+  await page.locator('#server-menu-actions .menu-item').nth(2).tap();
+  await page.locator('dialog[open] .editor input[maxlength="64"]').fill(LONG);
+  assert.deepEqual(await sideways(page), []);
 });

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { openMenu, texts, world } from './support/world.mjs';
+import { openMenu, texts, until, world } from './support/world.mjs';
 
 const it = world();
 
@@ -21,7 +21,10 @@ test('what a companion is asked for is listed and cancelled', async t => {
   assert.deepEqual(await texts(dialog.locator('.entries li p[dir=auto]')), ['feed the cat']);
   assert.doesNotMatch(await dialog.textContent(), /null|undefined|NaN/u);
 
-  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.getByRole('button', { name: 'Cancel: feed the cat' }).press('Enter');
   await dialog.getByText('No reminders are set here.').waitFor();
+  await dialog.getByRole('status').getByText('Cancelled: feed the cat').waitFor({ state: 'attached' });
+  // The focus stays in the dialog.
+  await until(page, () => document.activeElement.closest('dialog'));
   assert.deepEqual((await it.server.call('GET', `/api/rooms/${room}/reminders`)).reminders, []);
 });

@@ -99,3 +99,16 @@ test('who runs the server and the time zone are set, and a wrong address is name
     }
   }
 });
+
+test('Back from the models leads to the settings', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }), { storage: { decisions: undefined } });
+  await openSettings(page, 'General');
+  await page.getByRole('button', { name: 'Models', exact: true }).click();
+  await page.locator('dialog[open]', { hasText: 'Connect an AI' }).waitFor();
+
+  await page.keyboard.press('Escape');
+
+  await page.getByRole('button', { name: 'General', exact: true, pressed: true }).waitFor();
+  // While companions can answer, nothing is read about why not.
+  assert.equal(await page.locator('#model-trouble').getAttribute('aria-label'), 'Models');
+});

@@ -128,6 +128,7 @@ const FILES: &[(&str, &[u8])] = files![
     "rounds.js",
     "service-worker.js",
     "settings.js",
+    "shortcuts.js",
     "signin.css",
     "signin.html",
     "standby.html",

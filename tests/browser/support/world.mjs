@@ -225,6 +225,25 @@ export async function holdLive(page) {
   return () => page.evaluate(() => window.releaseLive());
 }
 
+// For `prepare`: `live(events)` of the page takes events as if the server had sent them.
+export const feeds = page =>
+  page.addInitScript(() => {
+    window.WebSocket = class extends WebSocket {
+      set onmessage(take) {
+        super.onmessage = take;
+        window.live = events => events.forEach((event, i) => take({ data: JSON.stringify({ at: new Date().toISOString(), seq: 1000 + i, ...event }) }));
+      }
+    };
+  });
+
+// Collects what a screen reader is told in `said` of the page.
+export const listen = page =>
+  page.evaluate(() => {
+    window.said = [];
+    new MutationObserver(changes => changes.forEach(({ addedNodes }) => addedNodes.forEach(node => window.said.push(node.textContent)))).observe(document.getElementById('announcements'), { childList: true });
+  });
+export const hears = (page, words) => until(page, text => window.said.includes(text), words);
+
 // The next answer to a request waits until `release` is called. `held` ends once the server has given the answer.
 export async function holdAnswer(page, url) {
   const [hold, held] = later();

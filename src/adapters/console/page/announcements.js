@@ -1,4 +1,4 @@
-// What a screen reader announces: messages with their addressees, and answers that fail. The reasons for silence are on the page.
+// What a screen reader announces: messages with their addressees, answers that fail, and a pause of the room. The reasons for silence are on the page.
 
 import { calls } from './calling.js';
 import { isStopped, stopReason } from './floor.js';
@@ -20,6 +20,7 @@ export function announcement(room, e, me) {
     const who = nameOf(room, e.companion);
     return isStopped(e) ? t('decisions.stopped_who', { who, why: stopReason(room, e.message) }) : t('decisions.reply_failed_said', { who });
   }
+  if (e.event === 'paused' && !e.companion) return t(e.paused ? 'remarks.room_paused' : 'remarks.room_unpaused');
   if (e.event !== 'message' || (e.role === 'user' && !e.kind && e.from === me)) return '';
   const [who, whom] = [authorOf(room, e), addressee(room, e, me)];
   return whom ? t('mentioned.said_to', { who, whom, text: e.text }) : `${who}: ${e.text}`;

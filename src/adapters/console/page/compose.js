@@ -15,9 +15,9 @@ import { pieces, t } from './texts.js';
 const LONG = 40;
 
 // `author` is who writes: `me()` is the name, `takes()` whether that person can write here, and `draw(isGiven)` draws the name, or leaves it out where it cannot be another. `tone(id)` is the accent of a companion. `room()` and `outbox()` belong to the room shown. `remove(room, seq)` deletes a message. `showProblem(problem)` shows a
-// refusal, `typed(text)` is called when a new message is typed or sent, and `sent()` after one was sent. `steady(act)` keeps the conversation in its place while the field changes its height. `aloud` says
+// refusal, `announce(text)` tells screen readers, `typed(text)` is called when a new message is typed or sent, and `sent()` after one was sent. `steady(act)` keeps the conversation in its place while the field changes its height. `aloud` says
 // words in the voice call of this room: whether that is possible (`offered()`) and chosen (`isOn()`, `set(on)`), and `say(text)`, which returns whether they were sent. `pictures`: what companions get of them, as in `attach.js`.
-export function compose({ author, remove, room, outbox, showProblem, typed, sent, tone, steady, aloud, pictures }) {
+export function compose({ author, remove, room, outbox, showProblem, announce, typed, sent, tone, steady, aloud, pictures }) {
   const { me } = author;
   const form = byId('compose');
   const field = byId('message');
@@ -68,10 +68,12 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     size();
   }
 
+  const editedWords = () => (editing.role === 'user' && editing.from === me() ? [t('compose.editing_own')] : pieces('compose.editing', { who: name(editing.role === 'companion' ? nameOf(room(), editing.from) : editing.from) }));
+
   // What the message is about, or why there can be none.
   function context() {
     if (room()?.isDeleted) return `${t('compose.gone', { room: room().id })}${field.value ? ` ${t('compose.gone_typed')}` : ''}`;
-    if (editing) return [editing.role === 'user' && editing.from === me() ? t('compose.editing_own') : pieces('compose.editing', { who: name(editing.role === 'companion' ? nameOf(room(), editing.from) : editing.from) }), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => takeBack(editing) }, t('base.delete'))];
+    if (editing) return editedWords();
     return replying ? pieces('compose.replying', { who: name(replying.name), text: el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80)) }) : null;
   }
 
@@ -91,7 +93,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     sayWay.setAttribute('aria-pressed', String(isOn));
     writeWay.setAttribute('aria-pressed', String(!isOn));
     form.classList.toggle('aloud', isOn);
-    say(byId('send-words'), t(isOn && !aloud.listens() ? 'call.say' : 'compose.send'));
+    say(byId('send-words'), t(isOn && !aloud.listens() ? 'call.say' : editing ? 'base.save' : 'compose.send'));
     field.placeholder = t(isOn ? 'call.say_placeholder' : innerWidth < 480 ? 'compose.message' : 'compose.placeholder');
     return isOn;
   }
@@ -108,7 +110,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     const shown = context();
     for (const button of [byId('attach'), record]) button.hidden = isDeleted || Boolean(editing);
     about.hidden = !shown;
-    about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t(onPhone() ? 'base.cancel' : 'base.cancel_esc'))] : []));
+    about.replaceChildren(...(shown ? [el('span', { id: 'compose-what' }, shown), editing ? el('button', { type: 'button', class: 'quiet-button', onclick: () => takeBack(editing) }, t('base.delete')) : '', isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, t(onPhone() ? 'base.cancel' : 'base.cancel_esc'))] : []));
     form.hidden = Boolean(room()?.platform) && !editing;
     form.classList.toggle('editing', Boolean(editing));
   }
@@ -135,6 +137,8 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
     replying = null;
     set(entry.text);
     draw();
+    // With the focus the field says so itself.
+    if (document.activeElement === field) announce(editedWords().map(part => part.textContent ?? part).join(''));
     field.focus();
     field.setSelectionRange(field.value.length, field.value.length);
   }
@@ -147,7 +151,7 @@ export function compose({ author, remove, room, outbox, showProblem, typed, sent
       if (!text) return;
       cancel();
       if (text === entry.text) return;
-      await api.editMessage(room().id, entry.seq, text).catch(problem => {
+      await api.editMessage(room().id, entry.seq, text).then(() => announce(t('compose.saved')), problem => {
         showProblem(problem);
         edit({ ...entry, text });
       });

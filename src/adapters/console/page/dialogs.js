@@ -1,4 +1,4 @@
-// Dialogs: the question before something is done for good, and the keyboard shortcuts and symbols.
+// Dialogs, and the question before something is done for good.
 
 import { opened } from './back.js';
 import { el, glyph, onPhone } from './dom.js';
@@ -60,49 +60,7 @@ export function confirmed(title, question, label, otherwise = t('base.keep')) {
   });
 }
 
-const KEYS = [
-  ['Enter', 'keys.send'],
-  [`${t('keys.shift')} Enter`, 'keys.new_line'],
-  ['↑', 'keys.edit'],
-  [`${t('keys.control')} Z`, 'keys.undo'],
-  ['Esc', 'keys.cancel'],
-  ['@', 'keys.at'],
-  ['/', 'keys.find'],
-  [`Enter, ${t('keys.shift')} Enter`, 'keys.find_next'],
-  [`${t('keys.alt')} ↑`, 'keys.to_log'],
-  ['↑ ↓', 'keys.log'],
-  ['← →', 'keys.timeline'],
-  ['M', 'keys.mute'],
-  [t('keys.space'), 'keys.hold'],
-  ['Esc', 'keys.stop'],
-  ['?', 'keys.help'],
-];
-
-// `reopenAfter`: after how many messages by people a companion that has ended the conversation rejoins.
-export function showKeys(reopenAfter) {
-  const means = (sign, text) => el('li', null, sign, ` ${text}`);
-  const named = (term, text) => el('li', null, el('strong', null, term), `: ${text}`);
-  dialog(
-    t('keys.title'),
-    el('dl', { class: 'keys' }, KEYS.map(([key, action]) => [el('dt', null, key.split(', ').map((one, i) => [i ? ', ' : null, one.split(' ').map((part, j) => [j ? ' ' : null, el('kbd', null, part)])].flat(2))), el('dd', null, t(action))])),
-    el('h3', null, t('keys.symbols')),
-    el(
-      'ul',
-      { class: 'symbols' },
-      named(t('keys.circle'), t('keys.circle_about')),
-      named(t('keys.bar'), t('keys.bar_about')),
-      means(glyph('round'), t('keys.round')),
-      named(t('keys.meters'), t('keys.meters_about')),
-      means(el('strong', null, '●○○'), t('keys.closing', { count: reopenAfter })),
-      means(glyph('yes'), t('keys.yes')),
-      means(glyph('no'), t('keys.no')),
-      means(glyph('error'), t('keys.no_answer')),
-      means(el('strong', null, t('keys.name')), t('keys.name_about')),
-    ),
-  );
-}
-
 // A sign stays with its words.
 const sign = (kind, text) => [el('span', { class: 'sign' }, glyph(kind), ` ${text}`), '  '];
 
-export const legend = () => [el('span', null, t('keys.legend_circle')), el('span', null, t('keys.legend_bar')), el('span', null, sign('yes', t('votes.wants')), sign('no', t('votes.listens')), sign('error', t('keys.legend_error')))];
+export const legend = () => [el('span', null, t('votes.legend_circle')), el('span', null, t('votes.legend_bar')), el('span', null, sign('yes', t('votes.wants')), sign('no', t('votes.listens')), sign('error', t('votes.legend_error')))];

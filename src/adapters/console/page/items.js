@@ -19,10 +19,10 @@ const QUOTED_CHARS = 90;
 // Consecutive entries of these kinds that say the same of several companions become one line.
 const GROUPED = new Set(['decision', 'stage', 'note', 'tombstone']);
 // Notes of one companion.
-const UNGROUPED = new Set(['tempered', 'interrupted', 'extended', 'stalled']);
+const UNGROUPED = new Set(['tempered', 'extended', 'stalled']);
 // While one of these reasons lasts, only a companion's first decision with it is shown.
 const LASTING = new Set(['closed', 'paused']);
-const groupOf = (room, entry) => (entry.kind === 'tombstone' ? `${entry.companion ?? ''}|${room.continued.has(entry.seq)}` : entry.kind === 'note' ? (entry.companion && !UNGROUPED.has(entry.what) ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
+const groupOf = (room, entry) => (entry.kind === 'tombstone' ? `${entry.companion ?? ''}|${room.continued.has(entry.seq)}` : entry.kind === 'note' ? (entry.companion && !UNGROUPED.has(entry.what) ? `${entry.what}${entry.what === 'interrupted' ? entry.companion : ''}` : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
 
 // Whether the room has no messages and no decisions yet.
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
@@ -109,7 +109,7 @@ export function itemsOf(room, now, showsDecisions = true, { seenAt = null, isMin
       previous = null;
       return;
     }
-    const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && entry.role !== 'event' && !entry.replyTo && !entry.quoted && entry.time - previous.time < FOLLOWS_WITHIN_MS;
+    const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && previous.modality === entry.modality && entry.role !== 'event' && !entry.replyTo && !entry.quoted && entry.time - previous.time < FOLLOWS_WITHIN_MS;
     const canBeReplaced = what === 'message' && isReplaceable(room, entry, newest);
     // A new item is created only when the entry changed.
     if (!entry.item || entry.item.follows !== follows || entry.item.canBeReplaced !== canBeReplaced || entry.item.version !== entry.version) {
@@ -210,6 +210,8 @@ function helpFor({ help }, me) {
   return el('div', { class: 'help', role: 'note' }, drawMarkdown(el('div', { class: 'words rich', dir: 'auto' }), help.text || t('risk.help'), part => [part]), el('p', { class: 'aside' }, t('risk.only')));
 }
 
+let drawsVersions = null; // once an answer has some
+
 function message(view, { entry, follows, canBeReplaced }) {
   const { room } = view;
   const isCompanion = entry.role === 'companion';
@@ -228,10 +230,10 @@ function message(view, { entry, follows, canBeReplaced }) {
       entry.files.length ? attached(room, entry) : null,
       entry.calls.length ? called(room, entry) : null,
       entry.edited ? el('span', { class: 'aside' }, t('messages.edited')) : null,
-      entry.modality === 'voice' ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
+      entry.modality === 'voice' && !follows ? el('span', { class: 'aside' }, t('messages.spoken')) : null,
       entry.voiceNote ? voiceNote(room, entry) : null,
       entry.cut ? cutOff(entry) : null,
-      entry.versions && canBeReplaced && view.act.stand ? el('span', { class: 'aside versions' }) : null,
+      entry.versions && view.act.stand ? el(canBeReplaced ? 'span' : 'div', { class: 'aside versions' }) : null,
       entry.truncated ? el('span', { class: 'aside' }, t('messages.truncated')) : null,
       entry.help ? helpFor(entry, view.me()) : null,
       entry.notice ? el('p', { class: 'aside of-server' }, notice(entry.notice)) : null,
@@ -250,7 +252,12 @@ function message(view, { entry, follows, canBeReplaced }) {
     ],
   });
   const place = node.querySelector('.versions');
-  if (place) import('./versions.js').then(({ versions }) => versions(place, node, entry, version => view.act.stand(entry, version)), () => {});
+  if (place) {
+    const fill = ({ versions }) => versions(place, node, entry, canBeReplaced && ((...version) => view.act.stand(entry, ...version)));
+    // At once, where it is known, so that an arrow that has the focus gets it again.
+    if (drawsVersions) fill(drawsVersions);
+    else import('./versions.js').then(module => fill((drawsVersions = module)), () => {});
+  }
   if (entry.replyTo || entry.quoted) {
     const beginning = (who, words) => [name(who), `: ${words.slice(0, 120)}`];
     const ofRoom = () => (original ? beginning(original.role === 'companion' ? nameOf(room, original.from) : original.from, original.text) : [t(room.deleted.has(entry.replyTo) ? 'messages.quote_deleted' : 'messages.quote_earlier')]);
@@ -373,11 +380,23 @@ function drawWhy(view, entry) {
 const aside = (...content) => el('p', { class: 'remark' }, glyph('note'), el('span', null, content));
 
 function note(view, { entry, all = [entry] }) {
+  if (all.length > 1 && entry.what === 'interrupted') return interruptions(view, all);
   if (all.length > 1) return aside(pieces(`remarks.${entry.what}`, { who: names(view, all), count: unique(all).length }));
   const who = entry.companion ? name(nameOf(view.room, entry.companion), { class: 'who' }) : null;
   const key = entry.what === 'interrupted' ? words.verdict(entry.verdict) : entry.what === 'tempered' && !entry.interjection ? 'remarks.tempered_back' : `remarks.${who || entry.what === 'cleared' ? '' : 'room_'}${entry.what}`;
   const what = pieces(key, { who, count: 1, often: words.interjectionLevel(words.levelOf(entry.interjection, entry.quietHours)) });
   return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, what));
+}
+
+// How one companion was interrupted, again and again: the last time, and behind it how often each.
+function interruptions(view, all) {
+  const { companion, verdict } = all.at(-1);
+  const counts = new Map();
+  for (const one of all) counts.set(one.verdict, (counts.get(one.verdict) ?? 0) + 1);
+  const sentence = of => pieces(words.verdict(of), { who: name(nameOf(view.room, companion), { class: 'who' }) });
+  const each = [...counts].map(([of, count]) => el('li', null, count > 1 ? `${count} × ` : null, sentence(of)));
+  const node = el('details', { class: 'line', 'data-tone': view.tone(companion), ontoggle: () => node.dispatchEvent(new Event('drawn', { bubbles: true })) }, el('summary', { class: 'line-head', 'data-focus': 'line' }, glyph('note'), el('span', { class: 'line-words' }, sentence(verdict)), el('span', { class: 'happened-more', 'aria-hidden': 'true' }, '▸')), el('ul', null, each));
+  return node;
 }
 
 function stage(view, { entry, all = [entry] }) {

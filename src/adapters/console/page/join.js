@@ -95,7 +95,10 @@ async function look(secret) {
   const visiting = (await visits()).find(({ id }) => id === room.id);
   if (visiting) return show(title, paragraph(pieces('join.already', { name: name(visiting.name) })), linkTo(room, t('join.open')));
   const [node, field] = form(secret, room, before, isFixed);
-  show(title, companionsOf(room), paragraph(notice(runBy)), demo ? paragraph(t('consent.demo')) : null, paragraph(t(demo ? 'join.stored' : 'join.sent'), ' ', takesNotes ? `${t('join.noted')} ` : '', t('join.kept')), ends ? paragraph(t('join.ends', { at: words.minute(ends) })) : null, node);
+  const there = companionsOf(room);
+  // That companions are AI is said once.
+  const about = notice(runBy).slice(there ? 1 : 0).filter(Boolean);
+  show(title, there, about.length ? paragraph(about) : null, demo ? paragraph(t('consent.demo')) : null, paragraph(t(demo ? 'join.stored' : 'join.sent'), ' ', takesNotes ? `${t('join.noted')} ` : '', t('join.kept')), ends ? paragraph(t('join.ends', { at: words.minute(ends) })) : null, node);
   return field.focus();
 }
 

@@ -16,9 +16,12 @@ function ancestorsOf(node) {
 }
 
 // The element that takes the place of the one that had the focus: what an undo offers, then one with the same words, then the next one.
-function successor({ ancestors, label, known }) {
-  const level = ancestors.findIndex(isShown);
-  const near = [...ancestors[level].querySelectorAll(FOCUSABLE)].filter(node => node.tabIndex >= 0 && !node.disabled && isShown(node));
+function successor({ ancestors, label, known, box }) {
+  const focusableIn = at => [...at.querySelectorAll(FOCUSABLE)].filter(node => node.tabIndex >= 0 && !node.disabled && isShown(node));
+  let level = ancestors.findIndex(isShown);
+  let near = focusableIn(ancestors[level]);
+  // Behind a dialog nothing can have the focus.
+  while (!near.length && ancestors[level] !== box && box?.contains(ancestors[level])) near = focusableIn(ancestors[(level += 1)]);
   const undo = [...byId('notices').querySelectorAll('button.solid')].find(button => !known.has(button));
   const same = undo ?? near.find(node => labelOf(node) === label);
   if (same || ancestors[level] === document.body) return same;

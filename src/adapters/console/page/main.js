@@ -10,7 +10,7 @@ import { companionCards } from './companions.js';
 import { compose } from './compose.js';
 import { connectionSign } from './connection.js';
 import { details } from './details.js';
-import { legend, showKeys } from './dialogs.js';
+import { legend } from './dialogs.js';
 import { missing } from './discord.js';
 import { byId, el, name, pressedBeside, say } from './dom.js';
 import { find } from './find.js';
@@ -75,6 +75,12 @@ const refusedNote = why => t(has(`remembered.refused.${why}`) ? `remembered.refu
 const itemKeyOf = entry => (decisions.shows() ? entry?.round?.key : entry?.line) ?? entry?.shownIn ?? entry?.key;
 const story = stories(key => talkView.reveal(itemKeyOf(view.room.seen.get(key)) ?? key));
 
+// Disables a button of an answer, which has the focus instead.
+function rest(button) {
+  button.closest('[data-key]').focus({ preventScroll: true });
+  button.disabled = true;
+}
+
 // What the items of the conversation need to be drawn.
 const view = {
   room: newRoom(''),
@@ -99,20 +105,20 @@ const view = {
     edit: entry => composer.edit(entry),
     remove: entry => composer.remove(entry),
     replace(entry, button) {
-      button.disabled = true;
+      rest(button);
       api.answerAgain(current.room.id, entry.seq).catch(problem => {
         button.disabled = false;
         notice.show(t('messages.not_tried', { problem: (problem.about ?? problem.message).replace(/[.]$/u, '') }), 'problem');
       });
     },
     extend(entry, button) {
-      button.disabled = true;
+      rest(button);
       api.extend(current.room.id, entry.seq).catch(problem => {
         button.disabled = false;
         showProblem(problem);
       });
     },
-    stand: (entry, version) => api.stand(current.room.id, entry.seq, version).catch(showProblem),
+    stand: (entry, version, said) => api.stand(current.room.id, entry.seq, version).then(() => announce(said)).catch(showProblem),
     stop(companion, button) {
       button.disabled = true;
       // 409: it has just ended by itself.
@@ -163,7 +169,7 @@ const whoIsHere = presence({ me: speaker.me, tone: id => tone(id), opens: ({ id 
 const typingSign = typing((room, isTyping) => api.tellTyping(room, speaker.me(), isTyping).catch(() => {}));
 const author = yourName({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, steady, draw: () => composer.draw(), focus: () => composer.focus() });
 const removals = removal({ notice, showProblem, changed: () => change(['talk']), deleted: () => Promise.all([readRooms(), readCompanions()]).catch(showProblem) });
-const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) }, pictures: { seen: () => models.seesPictures(), unseen: () => notice.show(t('compose.unseen'), 'plain', { label: t('ai.change'), act: models.open, ms: PROPOSED_MS }) } });
+const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, announce: notice.announce, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) }, pictures: { seen: () => models.seesPictures(), unseen: () => notice.show(t('compose.unseen'), 'plain', { label: t('ai.change'), act: models.open, ms: PROPOSED_MS }) } });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
@@ -254,7 +260,7 @@ const list = rooms({ open: id => (open(id), showSide(false)), unreadIn: id => mi
 const menu = roomMenu({ me: speaker.me, room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, open: id => open(id, true), leave: id => (leaving = id), deleted: offerUndo, find: () => search.open(), desk, settings: () => openSettings(), showProblem, tell: text => notice.show(text) });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce, tell: text => notice.show(text), showProblem, checked: ready => ((lacking = missing(ready)), connection.draw()) });
-const openSettings = section => api.loaded(import('./settings.js')).then(({ showSettings }) => showSettings({ models: models.current(), openModels: models.open, section })).catch(showProblem);
+const openSettings = section => api.loaded(import('./settings.js')).then(({ showSettings }) => showSettings({ models: models.current, openModels: models.open, section })).catch(showProblem);
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});
 const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });
@@ -537,7 +543,7 @@ const updateToggle = () => {
 };
 wide.addEventListener('change', updateToggle);
 updateToggle();
-const showHelp = () => showKeys(view.room.guard.reopenAfter);
+const showHelp = () => api.loaded(import('./shortcuts.js')).then(({ showKeys }) => showKeys(view.room.guard.reopenAfter)).catch(showProblem);
 byId('help').addEventListener('click', showHelp);
 byId('skip').addEventListener('click', event => {
   event.preventDefault();

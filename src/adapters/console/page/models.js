@@ -20,6 +20,7 @@ const WAS_READ = new Set(['model_yes', 'model_no']);
 export function models({ nameOf, announce, tell, showProblem, checked }) {
   const button = byId('model');
   const trouble = byId('model-trouble');
+  const label = trouble.ariaLabel;
   let ready = null;
   let current = null;
   let failures = new Map(); // by companion: the error code, and when it was noted
@@ -64,6 +65,7 @@ export function models({ nameOf, announce, tell, showProblem, checked }) {
     const text = failure ?? (isRehearsal && loadForAll('rehearsal') !== 'known' ? 'rehearsal' : '');
     trouble.hidden = !text;
     trouble.classList.toggle('quiet', !failure);
+    trouble.ariaLabel = failure ? label : t('ai.models');
     const key = `${text} ${first?.detail ?? ''}`;
     if (key === said) return;
     said = key;

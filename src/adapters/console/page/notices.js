@@ -15,11 +15,12 @@ export function notices() {
   let waiting = [];
   let timer = null;
 
-  // Several at once are announced together; of a flood, only the newest.
+  // Several at once are announced together; of a flood, the newest and how many more there are.
   function flush() {
     timer = null;
     if (!waiting.length) return;
-    announcements.replaceChildren(...waiting.slice(-3).map(text => el('p', null, text)));
+    const left = Math.max(0, waiting.length - MOST);
+    announcements.replaceChildren(...[...(left ? [t('messages.more', { count: left })] : []), ...waiting.slice(left)].map(text => el('p', null, text)));
     waiting = [];
     timer = setTimeout(flush, ANNOUNCE_EVERY_MS);
   }

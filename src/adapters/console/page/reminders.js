@@ -9,14 +9,15 @@ import * as words from './words.js';
 // `me` is the name under which one writes. Guests get only their own.
 export function showReminders(room, me) {
   const problem = el('p', { class: 'form-problem', role: 'alert' });
+  const told = el('p', { class: 'visually-hidden', role: 'status' });
   const zone = el('p', { class: 'muted' });
   const list = el('ul', { class: 'entries' });
   const refused = refusal => (problem.textContent = plain(words.upper(refusal.message)));
-  const button = (label, act) => el('button', { type: 'button', class: 'quiet-button', onclick: () => act().then(refresh, refused) }, label);
+  const button = (label, act, attributes) => el('button', { type: 'button', class: 'quiet-button', onclick: () => act().then(refresh, refused), ...attributes }, label);
 
   const entryOf = one => {
     const about = el('p', { class: 'muted' }, plain(t('reminders.due_at', { who: one.from, time: words.minute(one.due) })));
-    return el('li', null, el('p', { dir: 'auto' }, plain(one.text)), about, el('p', { class: 'actions' }, button(t('reminders.cancel'), () => api.cancelReminder(room.id, one.id))));
+    return el('li', null, el('p', { dir: 'auto' }, plain(one.text)), about, el('p', { class: 'actions' }, button(t('reminders.cancel'), () => api.cancelReminder(room.id, one.id).then(() => (told.textContent = plain(t('reminders.cancelled', { text: one.text })))), { 'aria-label': `${t('reminders.cancel')}: ${plain(one.text)}` })));
   };
 
   async function refresh() {
@@ -32,6 +33,6 @@ export function showReminders(room, me) {
     }
   }
 
-  dialog(t('rooms.reminders'), el('p', null, t('reminders.about'), ' ', t('reminders.ask')), problem, list, zone);
+  dialog(t('rooms.reminders'), el('p', null, t('reminders.about'), ' ', t('reminders.ask')), problem, told, list, zone);
   refresh();
 }

@@ -68,6 +68,7 @@ export function removal({ notice, changed, showProblem, deleted, place = 'removi
     message(room, seq) {
       begin(api.messagePath(room.id, seq), t('messages.removed'), () => {
         room.hidden.delete(seq);
+        notice.announce(t('messages.is_back'));
         changed();
       });
       room.hidden.add(seq);

@@ -59,7 +59,7 @@ async function play(base64) {
   source.start();
 }
 
-// `models` are those in force, `openModels()` opens their dialog, and `section` is shown first.
+// `models()` are those in force, `openModels()` opens their dialog, and `section` is shown first.
 export async function showSettings({ models, openModels, section = 'voice' }) {
   const body = el('div', { class: 'settings' }, el('p', { class: 'muted' }, t('base.loading')));
   const box = dialog(t('server_settings.title'), body);
@@ -94,7 +94,13 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
 
   const isChanged = () => Object.keys(changes()).length > 0;
   asksBeforeLoss(box, isChanged);
-  const toModels = async () => (await maybeLost(isChanged())) && (box.close(), openModels());
+  // Whoever closes the models comes back.
+  const toModels = async () => {
+    if (!(await maybeLost(isChanged()))) return;
+    box.close();
+    const opened = await openModels();
+    if (opened) opened.addEventListener('close', () => showSettings({ models, openModels, section }));
+  };
 
   const result = el('div', { class: 'result', role: 'status' });
   let tried = null;
@@ -212,7 +218,7 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
     limits() {
       const { form, buttons } = actions(null);
       const group = (title, ...rows) => el('fieldset', null, el('legend', null, title), rows);
-      const source = models?.source;
+      const source = models()?.source;
       const prices = source === 'settings' ? ['main', 'side'].map(role => el('div', { class: 'prices' }, PRICES.map(price => amount(`models.${role}.${price}`, { label: t(`ai.price_${role === 'main' ? 'answers' : 'decisions'}_${{ input_price: 'in', output_price: 'out', cache_read_price: 'cached' }[price]}`) })))) : source === 'page' ? button(t('server_settings.set_prices'), toModels) : el('p', { class: 'muted' }, t('server_settings.free'));
       const guests = whose => group(t(`server_settings.guests_${whose}`), el('div', { class: 'prices' }, OF_GUESTS.map(limit => amount(`guests.${whose}.${limit}`, { label: t(`server_settings.guest_limits.${limit}`) }))));
       form.append(usageOfLimits(), group(t('server_settings.limits_of_all'), LIMITS.map(key => amount(key))), guests('each'), guests('together'), group(t('server_settings.prices'), el('p', { class: 'muted' }, t('ai.prices', { currency: view.currency })), prices), result, buttons);

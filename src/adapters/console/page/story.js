@@ -1,6 +1,7 @@
 // The story of a decision, shown below its line: the messages, the prompt, the answer, and what it cost.
 
 import * as api from './api.js';
+import { opened } from './back.js';
 import { el, name } from './dom.js';
 import { t } from './texts.js';
 import * as words from './words.js';
@@ -23,6 +24,17 @@ async function load(room, entry) {
 // The open stories by the key of their line: { state: 'loading' | 'loaded' | 'failed', answer }. `change(key)` redraws one.
 export function stories(change) {
   const open = new Map();
+  // The browser's Back closes the last one.
+  const backs = new Map();
+  function put(key, story) {
+    open.set(key, story);
+    backs.set(key, opened(() => (drop(key), change(key))));
+  }
+  function drop(key) {
+    backs.get(key)?.();
+    backs.delete(key);
+    return open.delete(key);
+  }
   return {
     get: key => open.get(key),
     has: key => open.has(key),
@@ -31,9 +43,9 @@ export function stories(change) {
       return story ? story.state : 'closed';
     },
     async toggle(room, entry) {
-      if (open.delete(entry.key)) return change(entry.key);
+      if (drop(entry.key)) return change(entry.key);
       const story = { state: 'loading', answer: null };
-      open.set(entry.key, story);
+      put(entry.key, story);
       change(entry.key);
       try {
         story.answer = await load(room, entry);
@@ -46,7 +58,7 @@ export function stories(change) {
     },
     // A line that groups other lines expands without a request to the server.
     unfold(key, redraws = true) {
-      if (!open.delete(key)) open.set(key, { state: 'loaded', answer: null });
+      if (!drop(key)) put(key, { state: 'loaded', answer: null });
       if (redraws) change(key);
     },
     show(room, entry) {
@@ -55,11 +67,11 @@ export function stories(change) {
     closeLast() {
       const last = [...open.keys()].at(-1);
       if (!last) return null;
-      open.delete(last);
+      drop(last);
       change(last);
       return last;
     },
-    clear: () => open.clear(),
+    clear: () => [...open.keys()].forEach(drop),
   };
 }
 

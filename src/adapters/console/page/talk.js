@@ -74,13 +74,17 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     const wanted = new Set();
     for (let i = first; i < last; i += 1) wanted.add(items[i].key);
     const focused = document.activeElement;
+    let lost = null;
     for (const [key, node] of nodes) {
       if (!wanted.has(key)) {
         const hadFocus = node.contains(focused);
         node.remove();
         nodes.delete(key);
         // When the focused item leaves the window, the focus stays in the conversation.
-        if (hadFocus) log.focus({ preventScroll: true });
+        if (hadFocus) {
+          lost = indexes.has(key) ? null : key;
+          log.focus({ preventScroll: true });
+        }
       }
     }
     let next = above.nextSibling;
@@ -99,7 +103,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
           node.replaceWith(fresh);
           // The focused element may be gone after the redraw.
           if (isFocused) fresh.focus({ preventScroll: true });
-          else if (focus) (fresh.querySelector(`[data-focus="${focus}"]`) ?? fresh.querySelector('[data-focus]') ?? fresh).focus({ preventScroll: true });
+          else if (focus) (fresh.querySelector(`[data-focus="${focus}"]:not(:disabled)`) ?? fresh.querySelector(`[data-focus^="${focus.split('-')[0]}"]:not(:disabled)`) ?? fresh.querySelector('[data-focus]') ?? fresh).focus({ preventScroll: true });
         }
         nodes.set(item.key, fresh);
         node = fresh;
@@ -109,6 +113,9 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       if (node === next) next = node.nextSibling;
       else log.insertBefore(node, next);
     }
+    // An answer that takes the place of the focused one is focused.
+    const heir = lost && items.findLast(item => item.canBeReplaced);
+    if (heir && heir.entry.seq > Number(lost.slice(1))) nodes.get(heir.key)?.focus({ preventScroll: true });
     above.style.height = `${offsets[first] ?? 0}px`;
     below.style.height = `${(offsets[items.length] ?? 0) - (offsets[last] ?? 0)}px`;
   }
@@ -221,7 +228,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
   }
 
   function moveToTool(step) {
-    const tools = [...(document.activeElement?.closest?.('[data-key]')?.querySelectorAll('button.who, .tool') ?? [])];
+    const tools = [...(document.activeElement?.closest?.('[data-key]')?.querySelectorAll('button.who, .tool:not(:disabled)') ?? [])];
     const i = tools.indexOf(document.activeElement) + step;
     if (i < 0) document.activeElement.closest('[data-key]')?.focus({ preventScroll: true });
     else tools[i]?.focus({ preventScroll: true });
@@ -239,6 +246,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     if (event.key !== 'ArrowUp' || !event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented || log.contains(event.target) || document.querySelector('dialog[open]')) return;
     event.preventDefault();
     if (!log.checkVisibility()) return;
+    end();
     log.focus({ preventScroll: true });
     moveFocus(-1);
   });

@@ -1,15 +1,22 @@
-// Goes back and forth among the versions of the newest answer: by arrows, and on a phone by a swipe.
+// The versions of an answer. Arrows, and on a phone a swipe, go back and forth among those of the newest one; those of an earlier one can be read.
 
 import { el } from './dom.js';
 import { t } from './texts.js';
 
 const SWIPE_PX = 60;
 
-// `place` is filled in `node`, the message; `stand(version)` makes another version stand.
+// `place` is filled in `node`, the message; `stand(version, said)` makes another version stand and has that announced. Without it they can only be read.
 export function versions(place, node, { versions: { texts, standing } }, stand) {
-  const go = by => standing + by >= 0 && standing + by < texts.length && stand(standing + by);
-  const arrow = (by, sign, label) => el('button', { class: 'tool shown', 'data-focus': `version${by}`, 'aria-label': label, title: label, disabled: standing + by < 0 || standing + by >= texts.length, onclick: () => go(by) }, sign);
-  place.replaceChildren(arrow(-1, '◀', t('versions.back')), ' ', t('versions.which', { number: standing + 1, count: texts.length }), ' ', arrow(1, '▶', t('versions.forth')));
+  const drawn = () => place.dispatchEvent(new Event('drawn', { bubbles: true }));
+  const which = at => t('versions.which', { number: at + 1, count: texts.length });
+  if (!stand) {
+    const others = texts.map((text, at) => at !== standing && el('li', { dir: 'auto' }, el('strong', null, which(at)), ` ${text}`));
+    place.replaceChildren(el('details', { ontoggle: drawn }, el('summary', { class: 'tool shown', 'data-focus': 'versions' }, t('versions.all', { count: texts.length })), el('p', null, t('versions.only_newest')), el('ul', null, others)));
+    return drawn();
+  }
+  const go = by => texts[standing + by] !== undefined && stand(standing + by, `${which(standing + by)}. ${texts[standing + by]}`);
+  const arrow = (by, sign, label) => el('button', { class: 'tool shown', 'data-focus': `version-${by}`, 'aria-label': label, title: label, disabled: texts[standing + by] === undefined, onclick: () => go(by) }, sign);
+  place.replaceChildren(arrow(-1, '◀', t('versions.back')), ' ', which(standing), ' ', arrow(1, '▶', t('versions.forth')));
   let from = null;
   node.addEventListener('touchstart', ({ touches }) => (from = touches.length === 1 ? touches[0] : null), { passive: true });
   node.addEventListener('touchend', ({ changedTouches: [to] }) => {

@@ -65,10 +65,10 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
   const status = el('span', { class: 'voice-status' });
   const elsewhere = button(t('call.go_there'), { onclick: () => open(view.room.id) });
   const muteButton = button(t('call.mute'), { onclick: () => mine.mute(!view.muted), title: t('call.mute_about') });
-  const holdButton = button(t('call.hold'), { title: t('call.hold_about') });
+  const holdButton = button(t('call.hold'), { class: 'outlined voice-hold', title: t('call.hold_about') });
   const meter = el('span', { class: 'voice-meter', role: 'img', 'aria-label': t('call.level') }, el('span'));
   const talkHere = button(t('call.mic_back'), { onclick: () => begin(false, view.room, view.from, joined) });
-  const sound = button(t('call.devices'), { onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
+  const sound = button(t('call.devices'), { class: 'outlined voice-devices', onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
   const leaveButton = button(t('call.leave'), { class: 'outlined danger', onclick: mine.leave });
   const people = el('ul', { class: 'voice-people', 'aria-label': t('call.in_call') });
   const companionLine = el('p', { class: 'voice-companion', dir: 'auto' });

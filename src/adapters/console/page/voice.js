@@ -292,6 +292,7 @@ export function voice({ changed, told, warn }) {
   addEventListener('pagehide', () => view.phase !== 'out' && leave());
 
   function leave() {
+    told(t('call.left', { who: view.call.you || view.from }));
     send(protocol.leave());
     end(null);
   }
