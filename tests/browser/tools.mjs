@@ -1,4 +1,4 @@
-// Tools: a server of tools, whose tools are shown, and accepted one after the other.
+// Tools: a server of tools, whose tools are shown, and accepted one after the other, and calls that are confirmed or declined.
 
 import assert from 'node:assert/strict';
 import { chmod, mkdtemp, writeFile } from 'node:fs/promises';
@@ -25,7 +25,7 @@ const program = join(folder, 'box.sh');
 await writeFile(program, PROGRAM);
 await chmod(program, 0o755);
 
-const it = world({ TERTULIA__TOOLS__SERVERS__BOX__COMMAND: program });
+const it = world({ TERTULIA__TOOLS__SERVERS__BOX__COMMAND: program, TERTULIA__TOOLS__RIGHTS__ROLL__CONFIRM: 'always' });
 
 test('tools are held back until they are accepted, and then have the right of the settings', async t => {
   // It was started with the server.
@@ -51,4 +51,25 @@ test('tools are held back until they are accepted, and then have the right of th
   const { servers } = await it.server.call('GET', '/api/tools');
   assert.deepEqual(servers[0].tools.map(tool => tool.state), ['accepted', 'accepted']);
   assert.doesNotMatch(await dialog.textContent(), /null|undefined/u);
+});
+
+test('a call is made once somebody presses “Do it”, and not after “Don’t”', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  const ask = async text => {
+    await page.locator('#message').fill(text);
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Do it' }).waitFor();
+  };
+  const card = page.locator('.attached [role=group]');
+  await ask('Aria, roll 2d6!');
+  assert.match(await card.textContent(), /wants to use roll.*\{"dice":"2d6"\}/u);
+
+  await page.getByRole('button', { name: 'Do it' }).click();
+  await page.getByText('roll was confirmed. Result: Done.').waitFor();
+
+  await ask('Aria, roll 3d6!');
+  await page.getByRole('button', { name: 'Don’t' }).click();
+  await card.getByText('roll · Declined').waitFor();
+  assert.equal(await page.getByText('was confirmed').count(), 1);
+  assert.equal(await page.getByRole('button', { name: 'Do it' }).count(), 0);
 });

@@ -15,6 +15,7 @@ async function drawCard(node, path, tool, companion) {
   if (!call?.is_open) return node.replaceChildren(el('span', { class: 'aside' }, call ? `${plain(tool)} · ${stateOf(call)}` : plain(tool)));
   const again = () => node.isConnected && drawCard(node, path, tool, companion);
   const problem = el('p', { class: 'danger', role: 'alert' });
+  const buttons = [];
   const decide = confirm => async () => {
     buttons.forEach(button => (button.disabled = true));
     await request('POST', path, { confirm }).then(again, error => {
@@ -22,8 +23,9 @@ async function drawCard(node, path, tool, companion) {
       buttons.forEach(button => (button.disabled = false));
     });
   };
-  const buttons = [el('button', { type: 'button', class: 'outlined', onclick: decide(true) }, t('calls.confirm')), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: decide(false) }, t('calls.decline'))].filter(Boolean);
-  node.replaceChildren(el('p', null, t('calls.open', { companion, tool: plain(tool) })), el('pre', { dir: 'ltr' }, plain(call.arguments)), ...buttons, problem);
+  const button = (label, confirm, kind) => el('button', { type: 'button', class: kind, onclick: decide(confirm) }, t(label));
+  buttons.push(button('calls.confirm', true, 'solid'), button('calls.decline', false, 'quiet-button'));
+  node.replaceChildren(el('p', null, t('calls.open', { companion, tool: plain(tool) })), el('pre', { dir: 'ltr' }, plain(call.arguments)), el('p', null, buttons[0], ' ', buttons[1]), problem);
   setTimeout(again, Math.max(0, Date.parse(call.until) - Date.now()) + 500);
 }
 
