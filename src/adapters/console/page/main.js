@@ -229,6 +229,7 @@ const search = find({
 });
 const missed = unread({
   me: speaker.me,
+  decides: true,
   changed() {
     list.redraw();
     showTitle();
