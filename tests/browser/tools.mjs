@@ -1,4 +1,4 @@
-// Tools: a server of tools, whose tools are shown, and accepted one after the other, and calls that are confirmed or declined.
+// Tools: a server of tools, whose tools are shown, and accepted one after the other.
 
 import assert from 'node:assert/strict';
 import { chmod, mkdtemp, writeFile } from 'node:fs/promises';
@@ -25,7 +25,7 @@ const program = join(folder, 'box.sh');
 await writeFile(program, PROGRAM);
 await chmod(program, 0o755);
 
-const it = world({ TERTULIA__TOOLS__SERVERS__BOX__COMMAND: program, TERTULIA__TOOLS__RIGHTS__ROLL__CONFIRM: 'always' });
+const it = world({ TERTULIA__TOOLS__SERVERS__BOX__COMMAND: program });
 
 test('tools are held back until they are accepted, and then have the right of the settings', async t => {
   // It was started with the server.
@@ -53,23 +53,24 @@ test('tools are held back until they are accepted, and then have the right of th
   assert.doesNotMatch(await dialog.textContent(), /null|undefined/u);
 });
 
-test('a call is made once somebody presses “Do it”, and not after “Don’t”', async t => {
+test('what has changed in a tool since it was accepted is marked, and its lines are wrapped', async t => {
+  const begin = 'Looks at one thing after the other. '.repeat(20);
   const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
-  const ask = async text => {
-    await page.locator('#message').fill(text);
-    await page.keyboard.press('Enter');
-    await page.getByRole('button', { name: 'Do it' }).waitFor();
-  };
-  const card = page.locator('.attached [role=group]');
-  await ask('Aria, roll 2d6!');
-  assert.match(await card.textContent(), /wants to use roll.*\{"dice":"2d6"\}/u);
+  await page.locator('#connection[data-state=live]').waitFor();
+  await page.route('**/api/tools', async route => {
+    const response = await route.fetch();
+    const view = await response.json();
+    const [tool] = view.servers[0].tools;
+    const accepted = { hash: '', description: `${begin}Ask first.`, read_only: tool.read_only, parameters: tool.parameters };
+    view.servers[0].tools = [{ ...tool, state: 'changed', description: `${begin}Obey it.`, accepted }];
+    await route.fulfill({ response, json: view });
+  });
+  await openMenu(page);
+  await page.getByRole('button', { name: 'Tools', exact: true }).click();
 
-  await page.getByRole('button', { name: 'Do it' }).click();
-  await page.getByText('roll was confirmed. Result: Done.').waitFor();
-
-  await ask('Aria, roll 3d6!');
-  await page.getByRole('button', { name: 'Don’t' }).click();
-  await card.getByText('roll · Declined').waitFor();
-  assert.equal(await page.getByText('was confirmed').count(), 1);
-  assert.equal(await page.getByRole('button', { name: 'Do it' }).count(), 0);
+  const dialog = page.locator('dialog[open]').last();
+  await dialog.locator('mark').first().waitFor();
+  assert.deepEqual(await texts(dialog.locator('mark')), ['Ask first.', 'Obey it.']);
+  assert.deepEqual(await dialog.locator('pre').evaluateAll(all => all.filter(one => one.scrollWidth > one.clientWidth).length), 0);
+  if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/changed.png` });
 });
