@@ -61,6 +61,11 @@ struct InForce {
     servers: BTreeMap<Arc<str>, Server>,
 }
 
+/// The names of the tools that were accepted, by the file in this data folder.
+pub fn accepted_names(data: &Path) -> Vec<String> {
+    Lock::read(data).names()
+}
+
 /// Servers that are to be connected, by name.
 type Starting = BTreeMap<Arc<str>, (ToolServer, Target)>;
 
