@@ -10,24 +10,38 @@ use crate::actors::companion::tools;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::domain::conversation::KnownCall;
 use crate::domain::id::Ticket;
-use crate::domain::tools::{Cause, Offered, Standing, Who, may_confirm, permission};
+use crate::domain::tools::{Cause, Offered, Right, Standing, ToolCalled, Who, may_confirm, permission};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::messages::{Approver, CallView};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
 
+/// What a person may do with a call.
+struct Verdict {
+    right: Right,
+    may_decide: bool,
+    /// Whether its cause still has the right to it.
+    is_permitted: bool,
+}
+
 impl ActorBackend {
-    pub(super) async fn call_of_tool(&self, room: &RoomId, call: Ticket) -> Result<CallView, Refused> {
+    pub(super) async fn call_of_tool(&self, room: &RoomId, call: Ticket, by: Approver) -> Result<CallView, Refused> {
         let (channel_key, _) = self.room_of(room)?;
-        let known = self.known_call(&channel_key, call).await?.0.ok_or_else(|| no_call(room, call))?;
+        let conversation = self.current_state(&channel_key).await?.inspection.conversation;
+        let known = conversation.call(call).cloned().ok_or_else(|| no_call(room, call))?;
         let is_open = known.is_open(self.context.clock.now());
+        // What cannot be called any more can be decided about by nobody.
+        let verdict = if is_open { self.verdict(&channel_key, &known.called, by).await.ok() } else { None };
         let KnownCall { called, confirmed, answer, .. } = known;
         Ok(CallView {
             call,
             companion: called.companion,
             tool: called.tool,
             arguments: called.arguments,
+            asked_by: called.cause.as_ref().map(|cause| conversation.person(&cause.person).name),
             cause: called.cause.map(|cause| cause.person),
+            may_decide: verdict.as_ref().is_some_and(|verdict| verdict.may_decide),
+            approvers: verdict.map(|verdict| verdict.right.approvers).unwrap_or_default(),
             is_open,
             until: called.until.map(Into::into),
             confirmed,
@@ -37,8 +51,8 @@ impl ActorBackend {
 
     pub(super) async fn decide_call(&self, room: &RoomId, call: Ticket, by: Approver, is_confirmed: bool) -> Result<(), Refused> {
         let (channel_key, _) = self.room_of(room)?;
-        let (known, is_given) = self.known_call(&channel_key, call).await?;
-        let known = known.ok_or_else(|| match is_given {
+        let conversation = self.current_state(&channel_key).await?.inspection.conversation;
+        let known = conversation.call(call).ok_or_else(|| match conversation.has_given(call) {
             true => Refused::conflict(Detail::key("refusals.call_not_open")),
             false => no_call(room, call),
         })?;
@@ -48,7 +62,23 @@ impl ActorBackend {
         if !known.is_open(self.context.clock.now()) {
             return Err(Refused::conflict(Detail::key("refusals.call_not_open")));
         }
-        let called = &known.called;
+        let person = by.who.as_ref().map(|who| who.person.clone());
+        let Verdict { right, may_decide, is_permitted } = self.verdict(&channel_key, &known.called, by).await?;
+        if !may_decide {
+            let key = if right.approvers.is_empty() { "refusals.call_for_operators" } else { "refusals.no_right_to_call" };
+            return Err(Refused::conflict(Detail::key(key)));
+        }
+        if is_confirmed && !is_permitted {
+            let who = known.called.cause.as_ref().map(|cause| conversation.person(&cause.person).name);
+            let values = json!({ "who": who.unwrap_or_default(), "tool": known.called.tool });
+            return Err(Refused::conflict(Detail::of("refusals.right_lost", values)));
+        }
+        let channel = self.running(&channel_key).await?;
+        answered(asked(|reply| channel.cast(ChannelMessage::ConfirmCall { call, by: person, is_confirmed, reply })).await)
+    }
+
+    /// Looks up the rights to a call as they are now.
+    async fn verdict(&self, channel_key: &ChannelKey, called: &ToolCalled, by: Approver) -> Result<Verdict, Refused> {
         let memberships = &self.context.memberships;
         let is_present = memberships.present(&channel_key.channel).contains_key(&called.companion);
         let companion = memberships.companion(&channel_key.channel, &called.companion).filter(|_| is_present);
@@ -60,28 +90,18 @@ impl ActorBackend {
         let gone = || Refused::conflict(Detail::of("refusals.tool_gone", json!({ "tool": called.tool })));
         let offered = offered.ok_or_else(gone)?;
         let people: BTreeSet<&Who> = called.cause.iter().chain(&by.who).collect();
-        let found = tools::standings(people.into_iter(), &[&offered.right], &channel_key, &self.context).await;
+        let found = tools::standings(people.into_iter(), &[&offered.right], channel_key, &self.context).await;
         let standing = |who: &Who| found.get(who).cloned().unwrap_or_default();
         let own = by.who.as_ref().map(standing).unwrap_or_default();
         let own = Standing { is_operator: own.is_operator || by.is_operator, roles: by.roles.or(own.roles) };
-        let is_allowed = match &by.who {
+        let may_decide = match &by.who {
             Some(who) => may_confirm(&offered.right, called.cause.as_ref(), who, &own),
             None => own.is_operator,
         };
         // What the cause may do may have changed since.
         let cause = Cause { by: called.cause.clone(), authors: called.cause.iter().cloned().map(Some).collect() };
-        if !is_allowed || is_confirmed && permission(&offered, &cause, false, standing).is_err() {
-            return Err(Refused::conflict(Detail::key("refusals.no_right_to_call")));
-        }
-        let by = by.who.map(|who| who.person);
-        let channel = self.running(&channel_key).await?;
-        answered(asked(|reply| channel.cast(ChannelMessage::ConfirmCall { call, by, is_confirmed, reply })).await)
-    }
-
-    /// A call, unless it is over and forgotten, and whether its number was given.
-    async fn known_call(&self, channel_key: &ChannelKey, call: Ticket) -> Result<(Option<KnownCall>, bool), Refused> {
-        let conversation = self.current_state(channel_key).await?.inspection.conversation;
-        Ok((conversation.call(call).cloned(), conversation.has_given(call)))
+        let is_permitted = permission(&offered, &cause, false, standing).is_ok();
+        Ok(Verdict { right: offered.right, may_decide, is_permitted })
     }
 }
 

@@ -138,8 +138,8 @@ impl MessageService for ActorBackend {
         Ok(())
     }
 
-    async fn call(&self, room: &RoomId, call: Ticket) -> Result<CallView, Refused> {
-        self.call_of_tool(room, call).await
+    async fn call(&self, room: &RoomId, call: Ticket, by: Approver) -> Result<CallView, Refused> {
+        self.call_of_tool(room, call, by).await
     }
 
     async fn decide_call(&self, room: &RoomId, call: Ticket, by: Approver, is_confirmed: bool) -> Result<(), Refused> {

@@ -10,6 +10,7 @@ use crate::domain::decision::Decision;
 use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Recalled, Role};
+use crate::domain::moment::Moment;
 use crate::domain::relevance::Estimate;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
@@ -29,6 +30,9 @@ const PAGE: usize = 512;
 /// companion is known.
 const BEFORE_VOTE: u64 = 64;
 const MOST_AFTER_VOTE: u64 = 1_024;
+/// The number of events per read, and of reads, to find what became of the calls that a statement proposed.
+const AFTER_STATEMENT: usize = 64;
+const MOST_READS: usize = 16;
 /// The number of cached message texts.
 const MAX_TEXTS: usize = 1_024;
 
@@ -59,6 +63,34 @@ impl ActorBackend {
             decisions.push((order, decision));
         }
         Ok(decisions)
+    }
+
+    /// Adds what became of proposed calls after their statements.
+    pub(super) async fn add_ends(&self, channel_key: &ChannelKey, messages: &mut [HistoryMessage]) -> Result<(), ReadError> {
+        for message in messages {
+            let mut range = Range { after: message.seq, before: None, limit: AFTER_STATEMENT, newest_first: false };
+            let mut now = Moment::default();
+            for _ in 0..MOST_READS {
+                // Nobody decides after the two minutes.
+                let may_go_on = |call: &HistoryCall| match call.confirmed {
+                    None => call.until.is_some_and(|until| now <= until.0),
+                    Some(is_confirmed) => is_confirmed,
+                };
+                if !message.calls.iter().any(|call| call.outcome.is_none() && may_go_on(call)) {
+                    break;
+                }
+                let page = self.reader().legible(channel_key, range).await?;
+                for recorded in &page.events {
+                    now = recorded.at;
+                    message.calls.iter_mut().for_each(|call| add_end(call, &recorded.event));
+                }
+                match page.last {
+                    Some(last) if page.looked_at() == AFTER_STATEMENT => range.after = last,
+                    _ => break,
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The number of readable messages in a channel. Unreadable entries are not counted.
@@ -195,6 +227,16 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         notice: None,
         files: message.attachments.iter().filter_map(MessageFile::of).collect(),
     })
+}
+
+fn add_end(call: &mut HistoryCall, event: &Event) {
+    match event {
+        Event::ToolConfirmed(confirmed) if confirmed.call == call.call => call.confirmed = Some(confirmed.is_confirmed),
+        Event::ToolAnswered(answered) if answered.call == call.call => {
+            call.outcome = Some(answered.answer.outcome.as_str().into());
+        }
+        _ => {}
+    }
 }
 
 pub(super) fn decisions_in(recorded: &Recorded, companion: Option<&CompanionId>) -> Vec<(Recorded, CompanionId)> {

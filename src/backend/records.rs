@@ -64,6 +64,7 @@ impl RecordService for ActorBackend {
             message.into_iter().collect()
         })
         .await?;
+        self.add_ends(&channel_key, &mut messages).await?;
         // The notice is recorded right after the statement that it was posted with.
         messages.iter_mut().for_each(|message| message.notice = told.remove(&message.seq.next()));
         // If the page is full, more may have been read.

@@ -1,6 +1,6 @@
 //! `tertulia check`: validates the settings, and shows the settings in force.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::EXIT_USAGE;
 use super::visible::{self, line};
+use crate::adapters::tools::accepted_names;
 use crate::domain::gate::MOST_JITTER;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
@@ -32,6 +33,7 @@ pub fn run(sources: &Sources, json: bool) -> ExitCode {
                 return ExitCode::from(EXIT_USAGE);
             }
             loaded.notes.extend(roomless(&loaded));
+            loaded.notes.extend(stray_tools(&loaded));
             let summary = if json { visible::json(&format!("{:#}\n", as_json(&loaded))) } else { as_text(&loaded) };
             print(&summary)
         }
@@ -111,6 +113,16 @@ fn roomless(loaded: &Loaded) -> Vec<String> {
             )
         })
         .collect()
+}
+
+/// A hint for each name of a tool that is not among the accepted ones of its server.
+fn stray_tools(loaded: &Loaded) -> Vec<String> {
+    let names = accepted_names(&loaded.settings.storage.path);
+    let mut known = BTreeMap::<_, BTreeSet<_>>::new();
+    for name in &names {
+        known.entry(name.split_once("__").map_or("", |(server, _)| server)).or_default().insert(&**name);
+    }
+    super::tools::strays(loaded, &known)
 }
 
 /// Prints problems with settings to standard error, and with `json` to standard output, too. Returns the exit code.

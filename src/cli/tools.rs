@@ -1,6 +1,6 @@
 //! `tertulia tools check|review`: lists the servers of tools with their tools, shows which tools are held back, and accepts them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -14,8 +14,11 @@ use super::client::block_on;
 use super::command_io::{print, print_json, run_with_settings};
 use super::failure::Failure;
 use super::visible;
+use crate::domain::tools::CAUSE;
+use crate::domain::tools::built_in::BuiltIn;
 use crate::ports::tools::{
-    AcceptedTools, Answer, Failure as ToolFailure, ToolReview as _, ToolServerView, ToolState, ToolView, Tools as _, ToolsView,
+    AcceptedTools, Answer, Failure as ToolFailure, ToolReview as _, ToolRight, ToolServerView, ToolState, ToolView, Tools as _,
+    ToolsView,
 };
 use crate::server;
 use crate::settings::{Loaded, Sources};
@@ -81,12 +84,16 @@ fn check(loaded: &Loaded, asked: &Asked) -> Result<(), Failure> {
     let view = view(loaded, asked, |_| Ok(None))?;
     let search = loaded.settings.tools.search_url.as_ref().map(|_| block_on(searched(loaded))).transpose()?;
     let problem = search.as_ref().and_then(|answer| answer.is_error.then_some(&*answer.text));
+    let connected = view.servers.iter().filter(|server| server.connected);
+    let known = connected.map(|server| (&*server.name, server.tools.iter().map(|tool| &*tool.name).collect())).collect();
+    let mut notes: Vec<String> = unread(loaded, asked, &view).into_iter().collect();
+    notes.extend(strays(loaded, &known));
     if asked.json {
         let mut object = json!(view);
-        object["search_problem"] = json!(problem);
+        (object["search_problem"], object["notes"]) = (json!(problem), json!(notes));
         print_json(&format!("{object:#}"))?;
     } else {
-        print(&visible::lines(&checked(&view, problem)))?;
+        print(&visible::lines(&checked(&view, problem, &notes)))?;
     }
     let broken = view.servers.iter().filter(|server| !server.connected || server.problem.is_some()).count();
     let held_back = held_back(&view).count();
@@ -126,12 +133,48 @@ fn review(loaded: &Loaded, asked: &Asked, accept: &[String], accept_all: bool) -
     for tool in held_back(&view) {
         text.push_str(&reviewed(tool));
     }
+    if let Some(unread) = unread(loaded, asked, &view) {
+        let _ = writeln!(text, "note: {unread}");
+    }
     if held_back(&view).next().is_some() {
         text.push_str("to accept them as they are: tertulia tools review --accept NAME, or --accept-all");
     } else {
         text.push_str("no tool is held back");
     }
     print(&visible::lines(&text))
+}
+
+/// A note if the running server has other servers of tools than the settings.
+fn unread(loaded: &Loaded, asked: &Asked, view: &ToolsView) -> Option<String> {
+    let there: BTreeSet<&str> = view.servers.iter().map(|server| &*server.name).collect();
+    let here: BTreeSet<&str> = loaded.settings.tools.servers.keys().map(|name| &**name).collect();
+    let other: Vec<_> = there.symmetric_difference(&here).copied().collect();
+    let is_ours = asked.server.is_none() && !other.is_empty();
+    is_ours.then(|| {
+        let names = other.join(", ");
+        format!(
+            "tools.servers: the running server has not read the settings since they changed ({names}); send it SIGHUP, or start it again"
+        )
+    })
+}
+
+/// Notes about names in `tools.rights` and in companions' lists that no tool has. `known` are the tools of servers, as far as they are known.
+pub(super) fn strays(loaded: &Loaded, known: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
+    let tools = &loaded.settings.tools;
+    let rights = tools.rights.keys().map(|name| (format!("tools.rights.{name}"), name));
+    let lists = loaded.companions.values().flat_map(|companion| {
+        let place = format!("companion {}: tools", companion.id);
+        companion.tools.iter().flatten().map(move |name| (place.clone(), name))
+    });
+    let is_stray = |name: &str| match name.split_once("__") {
+        None => BuiltIn::of(name).is_none() && name != "search",
+        Some((server, _)) => match known.get(server) {
+            Some(tools) => !tools.contains(name),
+            None => !tools.servers.contains_key(server),
+        },
+    };
+    let strays = rights.chain(lists).filter(|(_, name)| is_stray(name));
+    strays.map(|(place, name)| format!("{place}: there is no tool {name}, or it is not accepted")).collect()
 }
 
 /// The servers and their tools, after accepting those that `chosen` returns.
@@ -193,7 +236,7 @@ async fn searched(loaded: &Loaded) -> Result<Answer, Failure> {
     }))
 }
 
-fn checked(view: &ToolsView, search_problem: Option<&str>) -> String {
+fn checked(view: &ToolsView, search_problem: Option<&str>, notes: &[String]) -> String {
     let mut text = String::new();
     if let Some(host) = &view.search {
         let verdict = search_problem.map_or_else(|| "works".to_owned(), |problem| format!("does not work: {problem}"));
@@ -209,11 +252,7 @@ fn checked(view: &ToolsView, search_problem: Option<&str>) -> String {
             let reads = if tool.read_only { "only reads" } else { "can change something" };
             let state = match (&tool.problem, tool.state) {
                 (Some(problem), _) => format!("cannot be used: {problem}"),
-                (None, ToolState::Accepted) => format!(
-                    "accepted, for {}{}",
-                    tool.right.allow,
-                    if tool.right.confirm == "always" { ", to be confirmed" } else { "" }
-                ),
+                (None, ToolState::Accepted) => format!("accepted, for {}{}", tool.right.allow, confirmed_by(&tool.right)),
                 (None, ToolState::New) => "held back, because it is new".to_owned(),
                 (None, ToolState::Changed) => "held back, because it has changed".to_owned(),
             };
@@ -223,10 +262,24 @@ fn checked(view: &ToolsView, search_problem: Option<&str>) -> String {
     if let Some(problem) = &view.problem {
         let _ = writeln!(text, "{problem}");
     }
-    if view.search.is_none() && view.servers.is_empty() {
+    for note in notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    if view.search.is_none() && view.servers.is_empty() && notes.is_empty() {
         text.push_str("there are no servers of tools, and no search: see [tools] in config/default.toml");
     }
     text.trim_end().to_owned()
+}
+
+/// By whom each call of a tool is confirmed.
+fn confirmed_by(right: &ToolRight) -> String {
+    if right.confirm != "always" {
+        return String::new();
+    }
+    let (causes, roles): (Vec<_>, Vec<_>) = right.approvers.iter().map(|approver| &**approver).partition(|one| *one == CAUSE);
+    let causes = causes.iter().map(|_| "who asked or ".to_owned());
+    let roles = (!roles.is_empty()).then(|| format!("people with the roles {} or ", roles.join(", ")));
+    format!(", confirmed by {}an operator", causes.chain(roles).collect::<String>())
 }
 
 /// A tool that is held back, with the version that was accepted.

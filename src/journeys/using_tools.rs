@@ -11,12 +11,13 @@ use serde_json::{Map, Value, json};
 use super::world::{World, lines, room};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::{Author, Sender};
-use crate::domain::tools::Who;
+use crate::domain::tools::{Allow, Who};
 use crate::ports::backend::Refused;
 use crate::ports::backend::messages::Approver;
 use crate::ports::inbound_events::InboundMessage;
 use crate::ports::language_model::{Request, Role, Tool};
 use crate::ports::tools::{Answer, Failure, OfferedTool, Tools};
+use crate::settings::Settings;
 
 const LOBBY: &str = "lobby";
 const ALL: [&str; 5] = ["roll", "time", "web__weather", "web__post", "web__wait"];
@@ -68,9 +69,18 @@ async fn world(outside: &Arc<Outside>, tools: Value) -> World {
 
 /// What the operator of the console says in a browser.
 async fn operator_says(world: &World, text: &str) -> Seq {
-    let message =
-        InboundMessage { sender: Some(Sender::Operator), ..InboundMessage::new(Author::of_name("Ana".into()), text.into()) };
+    browser_says(world, ("Ana", Sender::Operator), text).await
+}
+
+async fn browser_says(world: &World, (name, sender): (&str, Sender), text: &str) -> Seq {
+    let message = InboundMessage { sender: Some(sender), ..InboundMessage::new(Author::of_name(name.into()), text.into()) };
     world.backend.messages.say(&room(LOBBY), message).await.unwrap()
+}
+
+/// What the history says became of the calls of the second message.
+async fn ends(world: &World) -> Vec<(Option<bool>, Option<Arc<str>>)> {
+    let calls = world.try_history(LOBBY).await.unwrap().messages.swap_remove(1).calls;
+    calls.into_iter().map(|call| (call.confirmed, call.outcome)).collect()
 }
 
 /// The names of the tools that a request offers, and the answers of calls in it.
@@ -293,6 +303,33 @@ async fn a_call_to_be_confirmed_is_made_once_confirmed_and_acknowledged() {
     let world = world.crash().await;
     world.pass(60.0).await;
     assert_eq!((outside.called().len(), world.history(LOBBY).await.len()), (1, 4), "nor is it announced again");
+    assert_eq!(ends(&world).await, [(Some(true), Some("answered".into()))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_decide_about_a_call_is_told_why() {
+    let outside = Arc::<Outside>::default();
+    let world = world(&outside, json!({ "rights": { "web__post": { "allow": "everyone", "approvers": [] } } })).await;
+    world.main.answers([Ok("CALL web__post {}")]);
+    let gina = ("Gina", Sender::Guest);
+    browser_says(&world, gina, "Ari, post it").await;
+    world.pass(20.0).await;
+    let call = world.recorded(LOBBY, "tool_called").await[0]["call"].as_u64().unwrap();
+
+    let as_guest = decide(&world, call, Some(gina), true).await.unwrap_err();
+    let mut settings = Settings::clone(&world.context.in_force());
+    settings.tools.rights.get_mut("web__post").unwrap().allow = Some(Allow::Operators);
+    *world.context.in_force.write() = Arc::new(settings);
+    let as_operator = decide(&world, call, None, true).await.unwrap_err();
+
+    let conflict = |why: &str| Refused::conflict(why.to_owned()).to_string();
+    assert_eq!(as_guest.to_string(), conflict("only an operator can confirm this"));
+    assert_eq!(as_operator.to_string(), conflict("Gina no longer has the right to web__post"));
+    let by = Approver { who: None, is_operator: true, roles: None };
+    let shown = world.backend.messages.call(&room(LOBBY), Ticket(call), by).await.unwrap();
+    assert_eq!((shown.may_decide, shown.asked_by.as_deref(), shown.approvers), (true, Some("Gina"), Vec::new()));
+    assert!(outside.called().is_empty());
+    decide(&world, call, None, false).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -355,6 +392,10 @@ async fn silence_and_a_declined_confirmation_are_no() {
     let (world, call) = proposed(&outside).await;
     world.pass(120.0).await;
     assert!(matches!(decide(&world, call, None, true).await, Err(Refused::Conflict(_))), "two minutes have passed");
+    assert_eq!(ends(&world).await, [(None, None)]);
+    let story = world.why(LOBBY, Some("aria"), None).await.unwrap().story;
+    let told: Vec<_> = story.iter().map(|line| &*line.text).collect();
+    assert_eq!(told.iter().filter(|text| **text == "Nobody confirmed the call of web__post in time.").count(), 1, "{told:?}");
 
     let (world, call) = proposed(&outside).await;
     decide(&world, call, None, false).await.unwrap();
@@ -362,6 +403,10 @@ async fn silence_and_a_declined_confirmation_are_no() {
 
     assert!(outside.called().is_empty());
     assert_eq!(world.recorded(LOBBY, "tool_confirmed").await[0]["confirmed"], false);
+    assert_eq!(ends(&world).await, [(Some(false), None)]);
+    world.pass(200.0).await;
+    let story = world.why(LOBBY, Some("aria"), None).await.unwrap().story;
+    assert!(!story.iter().any(|line| line.text.contains("in time")), "{story:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -140,6 +140,9 @@ pub struct ToolRight {
     pub roles: Vec<Arc<str>>,
     /// Whether a person must confirm each call: `never` or `always`.
     pub confirm: String,
+    /// Who confirms it besides operators: ids of roles, and `cause` for the person who asked.
+    #[serde(default)]
+    pub approvers: Vec<Arc<str>>,
 }
 
 /// Whether a tool may be offered.

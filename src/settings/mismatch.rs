@@ -154,7 +154,11 @@ impl Mismatch {
                 None => format!("{path} is not a known key; {}", suggestion(key, known)),
             },
             Kind::Missing(_) => format!("{} is missing", self.place()),
-            Kind::NotOneOf(known) => format!("{value} is not one of {}", known.join(", ")),
+            Kind::NotOneOf(known) => {
+                let is_right = known.contains(&"operators") && shown.is_some_and(|shown| shown.contains("guest"));
+                let hint = if is_right { "; guests of the page count under everyone" } else { "" };
+                format!("{value} is not one of {}{hint}", known.join(", "))
+            }
             Kind::Not(expected) => {
                 format!("{value} is not {}", expected_text(expected, ["a text in quotes", "a list in brackets", "a table"]))
             }

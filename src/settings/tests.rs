@@ -171,6 +171,12 @@ fn what_is_wrong_in_a_file_is_reported_with_its_line_and_what_is_known() {
 #[test]
 fn what_is_wrong_in_a_variable_is_reported_with_its_name() {
     for (what, name, value, expected) in [
+        (
+            "guests",
+            "TOOLS__RIGHTS__ROLL__ALLOW",
+            "guests",
+            "tools.rights.roll.allow = \"guests\" is not one of everyone, roles, operators, nobody; guests of the page count under everyone",
+        ),
         ("an unknown value", "GATE__FOREIGN_BOTS", "some", "gate.foreign_bots = \"some\" is not one of ignore, mentions, all"),
         (
             "an unknown choice",

@@ -33,7 +33,7 @@ use aloud::cut_off;
 pub(crate) use course::{consequence, disclosed};
 pub(crate) use question::question_line;
 use streak::in_a_row;
-pub(crate) use tools::tool_call;
+pub(crate) use tools::{lapsed_call, tool_call};
 
 /// A companion's name in the room.
 pub(crate) type Name<'a> = &'a dyn Fn(&CompanionId) -> String;

@@ -52,3 +52,25 @@ test('tools are held back until they are accepted, and then have the right of th
   assert.deepEqual(servers[0].tools.map(tool => tool.state), ['accepted', 'accepted']);
   assert.doesNotMatch(await dialog.textContent(), /null|undefined/u);
 });
+
+test('what has changed in a tool since it was accepted is marked, and its lines are wrapped', async t => {
+  const begin = 'Looks at one thing after the other. '.repeat(20);
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await page.locator('#connection[data-state=live]').waitFor();
+  await page.route('**/api/tools', async route => {
+    const response = await route.fetch();
+    const view = await response.json();
+    const [tool] = view.servers[0].tools;
+    const accepted = { hash: '', description: `${begin}Ask first.`, read_only: tool.read_only, parameters: tool.parameters };
+    view.servers[0].tools = [{ ...tool, state: 'changed', description: `${begin}Obey it.`, accepted }];
+    await route.fulfill({ response, json: view });
+  });
+  await openMenu(page);
+  await page.getByRole('button', { name: 'Tools', exact: true }).click();
+
+  const dialog = page.locator('dialog[open]').last();
+  await dialog.locator('mark').first().waitFor();
+  assert.deepEqual(await texts(dialog.locator('mark')), ['Ask first.', 'Obey it.']);
+  assert.deepEqual(await dialog.locator('pre').evaluateAll(all => all.filter(one => one.scrollWidth > one.clientWidth).length), 0);
+  if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/changed.png` });
+});

@@ -82,7 +82,10 @@ async fn tools_are_held_back_until_they_are_accepted_and_again_when_they_change(
     assert!(new.stdout.contains("  box__go: can change something, held back, because it is new"), "{new:?}");
     assert!(reviewed.stdout.contains("  description: Goes\n    tertulia: no tool is held back\n"), "{reviewed:?}");
     assert!(accepted.stdout.starts_with("accepted: box__go\n"), "{accepted:?}");
-    assert!(good.stdout.contains("box__go: can change something, accepted, for operators, to be confirmed"), "{good:?}");
+    assert!(
+        good.stdout.contains("box__go: can change something, accepted, for operators, confirmed by who asked or an operator"),
+        "{good:?}"
+    );
     assert!(
         changed.stdout.contains("description before: Goes") && changed.stdout.contains("description now:    Pays"),
         "{changed:?}"

@@ -242,7 +242,7 @@ pub async fn make(call: &KnownCall, stretch: Stretch, channel_key: &ChannelKey, 
     let made = async {
         match BuiltIn::of(&called.tool).filter(|_| !called.is_external) {
             Some(own) => answered(own_answer(own, &arguments, stretch, channel_key, context).await, None),
-            None => match context.tools.call(&called.tool, arguments).await {
+            None => match called_once_ready(&called.tool, arguments, context).await {
                 Ok(Answer { text, bytes, is_error }) => answered(if is_error { Err(text) } else { Ok(text) }, Some(bytes)),
                 Err(Failure::NotMade(why)) => ended(CallOutcome::NotMade, &why, None),
                 Err(Failure::Unknown(why)) => ended(CallOutcome::Unknown, &why, None),
@@ -251,6 +251,12 @@ pub async fn make(call: &KnownCall, stretch: Stretch, channel_key: &ChannelKey, 
     };
     let answer = timeout(limit, made).await.unwrap_or_else(|_| CallAnswer::without_text(CallOutcome::TimedOut, 0));
     CallAnswer { ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX), ..answer }
+}
+
+/// After a restart, calls that may be repeated wait until their server is connected again.
+async fn called_once_ready(tool: &str, arguments: Map<String, Value>, context: &ActorContext) -> Result<Answer, Failure> {
+    context.tools.ready().await;
+    context.tools.call(tool, arguments).await
 }
 
 /// The end of a call with this answer, or with what is wrong with its arguments.

@@ -206,9 +206,10 @@ pub(super) async fn call(
     State(console): State<Shared>,
     Extension(caller): Extension<Caller>,
     CallPath(room, call): CallPath,
+    headers: HeaderMap,
 ) -> Result<Answer<CallView>, Problem> {
     let visit = caller.in_room(&room, &console)?;
-    let view = console.backend()?.messages.call(&room, call).await?;
+    let view = console.backend()?.messages.call(&room, call, approver(&caller, visit, &headers)).await?;
     let is_theirs = |visit: &Visit| view.cause.as_ref().is_some_and(|cause| *cause.as_str() == *visit.name);
     if visit.is_some_and(|visit| !is_theirs(visit)) {
         return Err(Problem::new(StatusCode::NOT_FOUND, Detail::of("refusals.no_call", json!({ "call": call, "room": room }))));
@@ -224,12 +225,15 @@ pub(super) async fn decide_call(
     headers: HeaderMap,
     Json(Confirmation { confirm }): Json<Confirmation>,
 ) -> Result<StatusCode, Problem> {
-    let who =
-        caller.in_room(&room, &console)?.map(|visit| Who { person: PersonId::from(&*visit.name), sender: Some(Sender::Guest) });
-    // No program presses a button for a person.
-    let by = Approver { who, is_operator: caller.sender(&headers) == Some(Sender::Operator), roles: None };
+    let by = approver(&caller, caller.in_room(&room, &console)?, &headers);
     console.backend()?.messages.decide_call(&room, call, by, confirm).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Who decides about calls of tools. No program presses a button for a person.
+fn approver(caller: &Caller, visit: Option<&Visit>, headers: &HeaderMap) -> Approver {
+    let who = visit.map(|visit| Who { person: PersonId::from(&*visit.name), sender: Some(Sender::Guest) });
+    Approver { who, is_operator: caller.sender(headers) == Some(Sender::Operator), roles: None }
 }
 
 /// `POST /api/rooms/{room}/next`

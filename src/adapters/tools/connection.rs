@@ -206,7 +206,10 @@ fn started(
     let file = match Path::new(command) {
         file if file.is_absolute() => file.to_owned(),
         _ if command.contains('/') => return Err(format!("{command} is a relative path; give the whole path of the program")),
-        _ => program::find(command, &path).ok_or_else(|| format!("there is no program {command} in the folders of PATH"))?,
+        _ => program::find(command, &path).ok_or_else(|| {
+            let in_one = if command.contains(' ') { "; name the program alone, and the rest in `arguments`" } else { "" };
+            format!("there is no program {command} in the folders of PATH{in_one}")
+        })?,
     };
     let variable = |name: &String| {
         let value =
@@ -291,6 +294,9 @@ fn reason_of_transport(error: &DynamicTransportError) -> String {
                 &format!("it answered with {kind}, neither JSON nor events; is this the URL of an MCP endpoint?"),
                 MAX_REASON_CHARS,
             )
+        }
+        Some(StreamableHttpError::UnexpectedServerResponse(text)) if text.starts_with("HTTP 404") => {
+            "there is nothing at this URL (404); that of an MCP endpoint often ends in /mcp".to_owned()
         }
         _ => one_line(&error.error.to_string(), MAX_REASON_CHARS),
     }

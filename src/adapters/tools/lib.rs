@@ -62,6 +62,11 @@ struct InForce {
     servers: BTreeMap<Arc<str>, Server>,
 }
 
+/// The names of the tools that were accepted, by the file in this data folder.
+pub fn accepted_names(data: &Path) -> Vec<String> {
+    Lock::read(data).names()
+}
+
 /// Servers that are to be connected, by name.
 type Starting = BTreeMap<Arc<str>, (ToolServer, Target)>;
 
@@ -147,7 +152,6 @@ impl Tools for ToolSet {
     }
 
     async fn call(&self, name: &str, arguments: Map<String, Value>) -> Result<Answer, Failure> {
-        self.ready().await;
         let unknown = || Failure::NotMade(format!("there is no tool {name}").into());
         // The lock is not held during the call.
         let Some((server, tool)) = name.split_once(SEPARATOR) else {

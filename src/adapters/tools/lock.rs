@@ -43,6 +43,10 @@ impl Lock {
         self.accepted.read().as_ref().err().cloned()
     }
 
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.accepted.read().iter().flat_map(BTreeMap::keys).cloned().collect()
+    }
+
     /// The version of a tool that was accepted.
     pub(crate) fn accepted(&self, name: &str) -> Option<AcceptedTool> {
         self.accepted.read().as_ref().ok()?.get(name).cloned()

@@ -166,6 +166,7 @@ impl Server {
                 allow: right.allow.as_str().to_owned(),
                 roles: right.roles,
                 confirm: right.confirm.as_str().to_owned(),
+                approvers: right.approvers,
             };
             let problem = problem.map(str::to_owned);
             ToolView { name, state, read_only, description, parameters, hash, accepted, problem, right }

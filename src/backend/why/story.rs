@@ -8,7 +8,7 @@ use crate::actors::messages::channel::Inspection;
 use crate::backend::reading::record;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Evaluated, Event, Recorded, order_of_handling};
-use crate::domain::id::Seq;
+use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Recalled;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
@@ -20,7 +20,8 @@ use crate::ports::backend::decisions::{PromptPart, StoryLine, Why};
 use crate::story::Subject;
 use crate::story::course::{Course, has_crossed};
 use crate::story::words::{
-    self, Told, consequence, disclosed, failure, moved, question_line, repeated, span, stage_changed, statement_failed, tool_call,
+    self, Told, consequence, disclosed, failure, lapsed_call, moved, question_line, repeated, span, stage_changed,
+    statement_failed, tool_call,
 };
 
 /// The number of events that are read before a decision to find its causes, and after it to find its consequences.
@@ -207,6 +208,12 @@ impl Scene<'_> {
         let is_all = page.looked_at() < AFTER && page.illegible.is_empty();
         later.extend(page.events);
         order_of_handling(&mut later);
+        let read_to = if is_all { Some(self.backend.context.clock.now()) } else { later.last().map(|last| last.at) };
+        let confirmed = later.iter().filter_map(|later| match &later.event {
+            Event::ToolConfirmed(confirmed) => Some(confirmed.call),
+            _ => None,
+        });
+        let confirmed: BTreeSet<Ticket> = confirmed.collect();
         let mut story = Vec::new();
         let (mut newest, mut recalled) = (recorded.seq, Vec::new());
         let is_vote = matches!(&recorded.event, Event::Decided(decided) if decided.vote.is_some());
@@ -231,6 +238,7 @@ impl Scene<'_> {
                 story.extend(words::lore(&recorded, self.language));
             }
             story.extend(tool_call(&recorded, &course.people, who));
+            story.extend(read_to.and_then(|read_to| lapsed_call(&recorded, &confirmed, read_to, who)));
             calls.extend(recorded.event.call());
             story.extend(then.map(|line| StoryLine { seq: Some(newest), ..line }));
             if course.is_complete {

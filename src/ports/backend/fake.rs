@@ -739,7 +739,7 @@ impl MessageService for FakeBackend {
         self.with_room(id, |room| room.message(statement).map(drop))
     }
 
-    async fn call(&self, id: &RoomId, call: Ticket) -> Result<CallView, Refused> {
+    async fn call(&self, id: &RoomId, call: Ticket, _: Approver) -> Result<CallView, Refused> {
         self.with_room(id, |_| Err(Refused::not_found(format!("there is no call {call} in room {id}"))))
     }
 

@@ -47,8 +47,8 @@ pub trait MessageService: Send + Sync + 'static {
     /// is not the newest message.
     async fn stand(&self, room: &RoomId, statement: Seq, version: usize) -> Result<(), Refused>;
 
-    /// A recent call of a tool (docs/design/tools.md).
-    async fn call(&self, room: &RoomId, call: Ticket) -> Result<CallView, Refused>;
+    /// A recent call of a tool (docs/design/tools.md), as this person may decide about it.
+    async fn call(&self, room: &RoomId, call: Ticket, by: Approver) -> Result<CallView, Refused>;
 
     /// Confirms or declines the call of a tool for a person. Returns [`Refused::Conflict`] if it cannot be confirmed any more, or if the person has
     /// no right to it.

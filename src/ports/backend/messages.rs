@@ -244,18 +244,21 @@ pub struct HistoryCall {
     /// The number of the call, for `/api/rooms/{room}/calls/{call}`.
     pub call: Ticket,
     pub tool: Arc<str>,
-    /// How it ended: `answered`, `failed`, `not_made`, `timeout` or `unknown`. Absent if it needs a confirmation.
+    /// How it ended: `answered`, `failed`, `not_made`, `timeout` or `unknown`. Absent if it was not made, or not yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Arc<str>>,
     /// Until when it can be confirmed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Stamp>,
+    /// Whether it was confirmed (true) or declined. Absent: nobody has decided, or nobody had to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<bool>,
 }
 
 impl From<&StatementCall> for HistoryCall {
     fn from(StatementCall { call, tool, outcome, until, .. }: &StatementCall) -> Self {
         let outcome = outcome.map(|outcome| outcome.as_str().into());
-        Self { call: *call, tool: tool.clone(), outcome, until: until.map(Stamp::from) }
+        Self { call: *call, tool: tool.clone(), outcome, until: until.map(Stamp::from), confirmed: None }
     }
 }
 
@@ -269,6 +272,12 @@ pub struct CallView {
     pub arguments: Arc<str>,
     /// The person who is the cause. Null if there is none.
     pub cause: Option<PersonId>,
+    /// The name of that person.
+    pub asked_by: Option<Arc<str>>,
+    /// Who may decide about it besides operators: people with one of these roles, and `cause`. Empty: nobody.
+    pub approvers: Vec<Arc<str>>,
+    /// Whether who asks for this may decide about it.
+    pub may_decide: bool,
     /// Whether it can be confirmed now.
     pub is_open: bool,
     /// Until when it can be confirmed.

@@ -1,13 +1,25 @@
 //! Sentences about calls of tools.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{cut, span};
 use crate::domain::event::{Event, Recorded};
+use crate::domain::id::Ticket;
+use crate::domain::moment::Moment;
 use crate::domain::tools::{CallOutcome, Found, Who};
 use crate::ports::backend::decisions::StoryLine;
 use crate::story::Subject;
 use crate::story::aloud::People;
+
+/// The line that nobody decided about a proposed call of this companion. `decided` are the calls that somebody decided about until `read_to`.
+pub(crate) fn lapsed_call(recorded: &Recorded, decided: &BTreeSet<Ticket>, read_to: Moment, who: &Subject) -> Option<StoryLine> {
+    let Event::ToolCalled(called) = &recorded.event else { return None };
+    let until = called.until.filter(|until| *until <= read_to)?;
+    let is_lapsed = called.companion == who.id && called.refused.is_none() && !decided.contains(&called.call);
+    let told = || who.sentence("why.tools.lapsed", &[("tool", &called.tool)]).line(recorded, "tool_confirmed");
+    is_lapsed.then(|| StoryLine { at: until.into(), seq: None, ..told() })
+}
 
 /// The line for an event about a call of this companion. `None` for other events.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are not about calls")]

@@ -2,7 +2,9 @@
 
 import { world } from './world.mjs';
 
-export const it = world({ TERTULIA__SERVER__ADMIN_TOKEN: 'a-token-for-these-tests' });
+// What is asked of `roll` and `remind` must be confirmed, of the latter by the operator.
+const RIGHTS = { TERTULIA__TOOLS__RIGHTS__ROLL__CONFIRM: 'always', TERTULIA__TOOLS__RIGHTS__REMIND__CONFIRM: 'always', TERTULIA__TOOLS__RIGHTS__REMIND__APPROVERS: '[]' };
+export const it = world({ TERTULIA__SERVER__ADMIN_TOKEN: 'a-token-for-these-tests', ...RIGHTS });
 
 export const isLive = page => page.locator('#connection[data-state=live]').waitFor();
 export const dialog = page => page.locator('dialog[open]').last();

@@ -4,16 +4,33 @@ import { call as request } from './api.js';
 import { el, plain } from './dom.js';
 import { listed, t } from './texts.js';
 
-function stateOf(call) {
+// After this the server knows no call that waits, whatever this device takes for the time.
+const OVER_MS = 3_600_000;
+const age = ({ until }) => Date.now() - Date.parse(until);
+
+// What became of a call that had to be confirmed. `null`: it may wait.
+function ended(call) {
   if (call.outcome) return t(`calls.${call.outcome === 'answered' ? 'done' : call.outcome}`);
-  return t(call.confirmed === null ? 'calls.nobody' : call.confirmed ? 'calls.running' : 'calls.declined');
+  if (call.confirmed === true) return t(age(call) > OVER_MS ? 'calls.unknown' : 'calls.running');
+  if (call.confirmed === false) return t('calls.declined');
+  return age(call) > OVER_MS ? t('calls.nobody') : null;
 }
 
-// The card of a call. Whoever may not decide about it sees only its tool.
-async function drawCard(node, path, tool, companion) {
+function waitsFor({ approvers = [], asked_by: who }) {
+  return approvers.includes('cause') && who ? t('calls.waits_cause', { who }) : t('calls.waits_operator');
+}
+
+// The card of a call. Whoever may not decide about it sees no buttons, and guests only the tools of what others asked for.
+async function drawCard(node, path, known, companion) {
+  const drawn = () => node.dispatchEvent(new Event('drawn', { bubbles: true }));
+  const tool = plain(known.tool);
+  const line = state => (node.replaceChildren(el('span', { class: 'aside' }, `${tool} · ${state}`)), drawn());
+  const end = ended(known);
+  if (end) return line(end);
   const call = await request('GET', path).catch(() => null);
-  if (!call?.is_open) return node.replaceChildren(el('span', { class: 'aside' }, call ? `${plain(tool)} · ${stateOf(call)}` : plain(tool)));
-  const again = () => node.isConnected && drawCard(node, path, tool, companion);
+  const again = () => node.isConnected && drawCard(node, path, known, companion);
+  if (!call && age(known) < 0) return line(t('calls.waits'));
+  if (!call?.is_open) return line(ended({ ...known, ...call }) ?? t('calls.nobody'));
   const problem = el('p', { class: 'danger', role: 'alert' });
   const decide = confirm => async () => {
     buttons.forEach(button => (button.disabled = true));
@@ -22,18 +39,23 @@ async function drawCard(node, path, tool, companion) {
       buttons.forEach(button => (button.disabled = false));
     });
   };
-  const buttons = [el('button', { type: 'button', class: 'outlined', onclick: decide(true) }, t('calls.confirm')), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: decide(false) }, t('calls.decline'))].filter(Boolean);
-  node.replaceChildren(el('p', null, t('calls.open', { companion, tool: plain(tool) })), el('pre', { dir: 'ltr' }, plain(call.arguments)), ...buttons, problem);
-  setTimeout(again, Math.max(0, Date.parse(call.until) - Date.now()) + 500);
+  const button = (label, confirm, kind) => el('button', { type: 'button', class: kind, onclick: decide(confirm) }, t(label));
+  const buttons = call.may_decide ? [button('calls.confirm', true, 'solid'), button('calls.decline', false, 'quiet-button')] : [];
+  const asked = call.asked_by ? el('p', { class: 'aside' }, t('calls.asked', { who: call.asked_by })) : '';
+  const actions = el('p', { class: 'aside' }, buttons.length ? buttons.flatMap(one => [one, ' ']) : waitsFor(call));
+  node.replaceChildren(el('p', null, t('calls.open', { companion, tool })), asked, el('pre', { dir: 'ltr' }, plain(call.arguments)), actions, problem);
+  drawn();
+  setTimeout(again, Math.max(0, -age(call)) + 500);
 }
 
 // Draws the calls of a message into `box`.
 export function drawCalls(box, room, { calls }, companion) {
-  const made = calls.filter(call => call.outcome);
+  const made = calls.filter(call => call.outcome && !call.until);
   const used = made.map(({ tool, outcome }) => (outcome === 'answered' ? plain(tool) : `${plain(tool)} (${t(`calls.${outcome}`)})`));
-  const cards = calls.filter(call => !call.outcome && call.until).map(({ call, tool }) => {
-    const node = el('div', { role: 'group' });
-    drawCard(node, `/api/rooms/${encodeURIComponent(room.id)}/calls/${call}`, tool, companion);
+  const cards = calls.filter(call => call.until).map(known => {
+    const node = el('div', { class: 'to-confirm', role: 'group' });
+    const { call } = known;
+    drawCard(node, `/api/rooms/${encodeURIComponent(room.id)}/calls/${call}`, known, companion);
     return node;
   });
   box.replaceChildren(...(used.length ? [el('span', { class: 'aside' }, t('calls.used', { tools: listed(used) }))] : []), ...cards);

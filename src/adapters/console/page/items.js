@@ -194,7 +194,7 @@ function attached(room, entry) {
 
 function called(room, entry) {
   const box = el('div', { class: 'attached' });
-  import('./calls.js').then(({ drawCalls }) => drawCalls(box, room, entry, nameOf(room, entry.from)), () => {});
+  import('./calls.js').then(({ drawCalls }) => (drawCalls(box, room, entry, nameOf(room, entry.from)), box.dispatchEvent(new Event('drawn', { bubbles: true }))), () => {});
   return box;
 }
 

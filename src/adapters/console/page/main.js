@@ -235,6 +235,7 @@ const search = find({
 });
 const missed = unread({
   me: speaker.me,
+  decides: true,
   changed() {
     list.redraw();
     showTitle();

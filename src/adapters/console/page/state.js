@@ -220,6 +220,14 @@ function setFiltered(room, { message, asked, model }, isRefused) {
   redrawMessage(room, message);
 }
 
+// What became of a call that a statement proposed.
+function endCall(room, { call }, end) {
+  const entry = room.entries.findLast(other => other.calls?.some(one => one.call === call));
+  if (!entry) return NOTHING;
+  Object.assign(entry, { calls: entry.calls.map(one => (one.call === call ? { ...one, ...end } : one)), version: entry.version + 1 });
+  return TALK;
+}
+
 // Decisions name the message that they were about.
 function redrawDecisions(room) {
   for (const entry of room.entries) if (entry.kind === 'decision' || entry.kind === 'round') entry.version += 1;
@@ -271,6 +279,8 @@ const RULES = {
     if (isNew && now && room.paused && e.role === 'user' && !e.kind && room.companions.size) room.seen.get(`m${e.seq}`).whilePaused = true;
     return isNew || mine >= 0 ? BOTH : NOTHING;
   },
+  tool_confirmed: (room, e) => endCall(room, e, { confirmed: e.confirmed === true }),
+  tool_answered: (room, e) => endCall(room, e, { outcome: text(e.outcome) }),
   filtered(room, e) {
     setFiltered(room, e, true);
     return TALK;

@@ -3,13 +3,23 @@
 import * as api from './api.js';
 import { dialog } from './dialogs.js';
 import { el, plain } from './dom.js';
-import { t } from './texts.js';
+import { LOCALE, t } from './texts.js';
 import * as words from './words.js';
+
+// A text, of which the words that another one has not are marked.
+function marked(now = '', before = now) {
+  const [one, other] = [now, before].map(text => plain(text).split(/(\s+)/u));
+  let begin = 0;
+  while (begin < Math.min(one.length, other.length) && one[begin] === other[begin]) begin += 1;
+  let end = one.length;
+  for (let last = other.length; end > begin && last > begin && one[end - 1] === other[last - 1]; last -= 1) end -= 1;
+  return [one.slice(0, begin), one.slice(begin, end), one.slice(end)].map((part, i) => (i === 1 && part.length ? el('mark', null, part.join('')) : part.join('')));
+}
 
 // A value of a tool, with the one that was accepted if it differs.
 function part(label, now, before) {
-  const shown = text => el('pre', { class: 'lines', dir: 'auto' }, plain(text || '–'));
-  return before === undefined || before === now ? [el('p', { class: 'muted' }, label), shown(now)] : [el('p', { class: 'muted' }, t('tool_servers.before', { what: label })), shown(before), el('p', { class: 'muted' }, t('tool_servers.now', { what: label })), shown(now)];
+  const shown = (text, other) => el('pre', { class: 'lines', dir: 'auto' }, text ? marked(text, other) : '–');
+  return before === undefined || before === now ? [el('p', { class: 'muted' }, label), shown(now)] : [el('p', { class: 'muted' }, t('tool_servers.before', { what: label })), shown(before, now), el('p', { class: 'muted' }, t('tool_servers.now', { what: label })), shown(now, before)];
 }
 
 export function showTools() {
@@ -26,7 +36,12 @@ export function showTools() {
   }
 
   const waits = tool => tool.state !== 'accepted' && !tool.problem;
-  const right = ({ allow, roles, confirm }) => [t(`tool_servers.allow.${allow}`, { roles: roles.join(', ') }), confirm === 'always' ? t('tool_servers.confirmed') : null].filter(Boolean).join(', ');
+  const either = new Intl.ListFormat(LOCALE, { type: 'disjunction' });
+  function right({ allow, roles, confirm, approvers }) {
+    const asIds = approvers.filter(one => one !== 'cause').join(', ');
+    const by = [approvers.includes('cause') && t('tool_servers.by.cause'), asIds && t('tool_servers.by.roles', { roles: asIds }), t('tool_servers.by.operator')].filter(Boolean);
+    return [t(`tool_servers.allow.${allow}`, { roles: roles.join(', ') }), confirm === 'always' ? t('tool_servers.confirmed', { who: either.format(by) }) : null].filter(Boolean).join(', ');
+  }
   const json = value => value && JSON.stringify(value, null, 1);
 
   function entry(tool) {

@@ -1,4 +1,4 @@
-// How many messages came since the person last looked, for each room, whether one of them calls the person by name, and the mark in the window's title. What was
+// How many messages came since the person last looked, for each room, whether one of them calls the person by name or waits for a confirmation, and the mark in the window's title. What was
 // seen is remembered for this browser, and all windows share it.
 
 import * as api from './api.js';
@@ -17,14 +17,17 @@ const inFigures = count => (count >= MOST ? `${MOST - 1}+` : String(count));
 export const unreadMark = count => (count ? el('span', { class: 'room-unread' }, inFigures(count), el('span', { class: 'visually-hidden' }, ` ${t('rooms.unread')}`)) : '');
 
 // `me()` is the person of this window, whose messages are never unread. `changed()` is called when a count changed, and `called(room, message)` when a message that is
-// not seen calls the person: once for all windows. `isMarked(room)` is whether the room counts in the window's title.
-export function unread({ me, changed, called, isMarked = () => true }) {
+// not seen calls the person: once for all windows. `isMarked(room)` is whether the room counts in the window's title. `decides`: the person confirms calls of tools.
+export function unread({ me, changed, called, isMarked = () => true, decides = false }) {
   const counts = new Map(); // by room: { count, calls, at }, where `at` is the time of the newest message that was counted
   let counting = false;
 
   const seen = () => loadForAll('seen', {});
   const isMine = ({ role, from }) => role === 'user' && from === me();
   const callsMe = message => calls(message.text, me());
+
+  const waits = call => !call.outcome && call.confirmed === undefined && Date.parse(call.until) > Date.now();
+  const needsMe = message => callsMe(message) || (decides && (message.calls ?? []).some(waits));
 
   // The messages of a room up to this time were seen.
   function look(room, at) {
@@ -45,7 +48,7 @@ export function unread({ me, changed, called, isMarked = () => true }) {
     const { messages = [] } = await api.history(room.id, api.NEWEST, MOST);
     const fresh = messages.filter(message => message.at > since && !isMine(message));
     const calling = fresh.findLast(callsMe);
-    counts.set(room.id, { count: fresh.length, calls: Boolean(calling), at: room.last_at });
+    counts.set(room.id, { count: fresh.length, calls: fresh.some(needsMe), at: room.last_at });
     tell(room.id, calling);
   }
 
@@ -96,9 +99,8 @@ export function unread({ me, changed, called, isMarked = () => true }) {
     if (document.visibilityState !== 'hidden') return look(room, event.at);
     const before = counts.get(room) ?? NOTHING;
     if (isMine(event) || before.at >= event.at) return;
-    const isCall = callsMe(event);
-    counts.set(room, { count: before.count + 1, calls: before.calls || isCall, at: event.at });
-    if (isCall) tell(room, event);
+    counts.set(room, { count: before.count + 1, calls: before.calls || needsMe(event), at: event.at });
+    if (callsMe(event)) tell(room, event);
     changed();
   }
 

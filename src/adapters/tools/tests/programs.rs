@@ -102,6 +102,11 @@ async fn a_program_ends_with_all_its_processes_when_its_server_is_dropped() {
 async fn a_program_that_cannot_be_started_is_named_with_the_reason() {
     for (command, variable, reason) in [
         ("no-such-program", None, "there is no program no-such-program in the folders of PATH"),
+        (
+            "python server.py",
+            None,
+            "there is no program python server.py in the folders of PATH; name the program alone, and the rest in `arguments`",
+        ),
         ("./here", None, "./here is a relative path; give the whole path of the program"),
         ("/bin/true", Some("NOT_SET_X"), "the environment of tertulia has no variable NOT_SET_X; set it"),
         ("/bin/true", None, "it ended the connection instead of answering"),
