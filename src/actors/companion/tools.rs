@@ -151,6 +151,7 @@ pub async fn add_to(
         request.messages.push(Turn::text(Role::Assistant { tool_calls }, std::mem::take(&mut said)));
         request.messages.push(Turn::text(Role::Tool { call_id: id }, answer));
     }
+    request = request.with(calls.cause.clone());
     let in_force = context.in_force();
     if calls.made >= in_force.tools.calls_per_reply {
         return request;
