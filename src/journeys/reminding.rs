@@ -22,7 +22,7 @@ use crate::ports::language_model::Role;
 
 const LOBBY: &str = "lobby";
 const MINUTE: f64 = 60.0;
-const DUE: (&str, &str) = ("Ana", "Ana wanted to be reminded: feed the cat");
+const DUE: (&str, &str) = ("Ana", "Reminder for Ana: feed the cat");
 const POSTED: (&str, &str) = ("Ana", "Ana, here is your reminder: feed the cat");
 
 fn in_minutes(minutes: f64) -> NewReminder {
@@ -63,7 +63,7 @@ async fn a_reminder_wakes_its_room_and_is_said_once() {
     let said = lines(&[DUE, ("aria", "Ana, your cat is hungry.")]);
     assert_eq!((world.history(LOBBY).await, open(&world).await), (said.clone(), Vec::new()));
     let why = world.why(LOBBY, Some("aria"), None).await.unwrap();
-    assert_eq!(why.story[0].text, "A reminder that Ana had set was due: “Ana wanted to be reminded: feed the cat”");
+    assert_eq!(why.story[0].text, "A reminder that Ana had set was due: “Reminder for Ana: feed the cat”");
     let counted = |fate| world.total("tertulia_reminders_total", &[("reminder_fate", fate)]);
     assert_eq!([counted("set"), counted("due"), counted("posted")], [1, 1, 0]);
     assert_eq!(world.spans.named("reminder.announce").len(), 1);
@@ -85,7 +85,7 @@ async fn a_reminder_that_was_due_during_a_downtime_says_when() {
     let world = world.crash().await;
     world.pass(10.0 * MINUTE).await;
 
-    let late = |what: &str| format!("Ana wanted to be reminded: {what} (This was due at 2026-05-01 12:10.)");
+    let late = |what: &str| format!("Reminder for Ana: {what} (This was due at 2026-05-01 12:10.)");
     let (cat, plants) = (late("feed the cat"), late("water the plants"));
     let answer = ("aria", "Hello!");
     assert_eq!(world.history(LOBBY).await, lines(&[("Ana", &*cat), ("Ana", &*plants), answer, answer]));

@@ -21,6 +21,8 @@ export function announcement(room, e, me) {
     return isStopped(e) ? t('decisions.stopped_who', { who, why: stopReason(room, e.message) }) : t('decisions.reply_failed_said', { who });
   }
   if (e.event !== 'message' || (e.role === 'user' && !e.kind && e.from === me)) return '';
+  // Its companion speaks to the person.
+  if (e.kind === 'reminder') return e.text;
   const [who, whom] = [authorOf(room, e), addressee(room, e, me)];
   return whom ? t('mentioned.said_to', { who, whom, text: e.text }) : `${who}: ${e.text}`;
 }
