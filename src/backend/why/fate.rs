@@ -19,7 +19,7 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use crate::story::Subject;
 use crate::story::fates::{Fate, Fates};
-use crate::story::words::{Told, fate as words, lore, question_line, voice_note};
+use crate::story::words::{Told, fate as words, loop_guard, lore, question_line, voice_note};
 
 /// A message, and its outcomes in the record.
 struct Found {
@@ -174,7 +174,7 @@ impl Scene<'_> {
         Ok(match found.fates.fate(&who.id) {
             Fate::Own => Brief { at: at(&found.message), ..brief(Outcome::Own, who.say("why.fate.own", &[])) },
             Fate::Silent(recorded) => {
-                let text = self.silent(who, recorded).await?;
+                let text = self.silent(who, recorded, found).await?;
                 Brief { seq: Some(recorded.seq), at: at(recorded), ..brief(Outcome::Silent, text) }
             }
             Fate::Owed { owed, yes, ending, .. } => {
@@ -226,7 +226,14 @@ impl Scene<'_> {
     /// The sentence about a decision. Of several companions by the loop guard, it is the same for all.
     async fn silent(&self, who: &Subject, recorded: &Recorded, found: &Found) -> Result<String, ReadError> {
         let Event::Decided(decided) = &recorded.event else { return Ok(String::new()) };
-        let told = self.decided(who, recorded, decided).await?;
+        let told = if decided.reason == Reason::LoopGuard {
+            let is_guarded = |event: &Event| matches!(event, Event::Decided(decided) if decided.reason == Reason::LoopGuard);
+            let is_of_all = |id: &&CompanionId| matches!(found.fates.fate(id), Fate::Silent(of) if of.at == recorded.at && is_guarded(&of.event));
+            let names: Vec<_> = found.fates.companions().filter(is_of_all).map(|id| self.name(id)).collect();
+            loop_guard(&names, &self.before(recorded.seq).await?, self.language)
+        } else {
+            self.decided(who, recorded, decided).await?
+        };
         let rule = self.rule(who, recorded, decided).map(|line| line.text);
         Ok([told.text].into_iter().chain(rule).collect::<Vec<_>>().join(" "))
     }
