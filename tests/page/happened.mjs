@@ -184,3 +184,9 @@ test('a reminder that is due is announced in its own words, by and to nobody', (
   assert.equal(announcement(roomOf(due), due, 'Ana'), 'Reminder for Ana: eat');
   assert.match(announcement(roomOf(due), says('Ana, tea?', 'Ben'), 'Ana'), /said_to/u);
 });
+
+test('who speaks after a long silence answers nobody', () => {
+  const room = roomOf(says('Good night.', 'Ben'), stays('bruno', 'model_no', 'Good night.'), yes('bruno', 'silence'), answers('bruno', 'Who is awake?'));
+
+  assert.deepEqual(rows(room, 'Good night.'), [['bruno', 'stayed_out.model_no']]);
+});
