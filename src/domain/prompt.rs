@@ -207,6 +207,13 @@ pub struct PromptInput {
 }
 
 impl PromptInput {
+    /// The note of a statement. A reminder must be acknowledged, whatever else the statement answers.
+    fn note(&self, words: &policy::prompt::Prompt) -> Option<String> {
+        let is_reminder = self.buffer.iter().any(|said| said.message.reminder.is_some());
+        let trigger = if is_reminder { Trigger::Event } else { self.trigger };
+        choose_note(trigger, self.stage, self.is_repetitive).map(|note| note.sentence(self.minutes, words))
+    }
+
     /// The additional fields of a vote.
     pub const fn extra(&self, is_call: bool) -> Extra {
         Extra { is_call, about_risk: self.about_risk }
@@ -350,7 +357,7 @@ pub fn statement_texts(
     let spoke_lately = format!("{} …", scene::SPOKE_LATELY);
     let context = context(input.trigger, input.message_count, input.speaker.as_deref(), words);
     let name = unmarked_name(character.name);
-    let note = choose_note(input.trigger, input.stage, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
+    let note = input.note(words);
     let form = statement_form(&name, statement.is_spoken, &scene.words);
     let scene = scene.sentences(character.id, &[], &[], words.statement_tokens);
     let [tone, manner] = [words.tone.of(character.tier), words.manner_for(input.trigger)].map(str::to_owned);

@@ -51,6 +51,15 @@ pub enum Purpose {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Earlier(pub Vec<(Line, Day)>);
 
+/// The new messages that a statement answers, oldest first. It is an extension of the request, like [`QuestionContext`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answered {
+    /// The messages of people, without those to others only.
+    pub asked: Vec<Line>,
+    /// The events of reminders that are due.
+    pub reminders: Vec<Line>,
+}
+
 /// The day of a message, as a phrase: `today`, `yesterday`, `on Monday`, `on 3 November`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Day(pub String);

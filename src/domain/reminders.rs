@@ -290,10 +290,11 @@ fn time(at: &str, now: &Zoned) -> Result<(Moment, Reading), NotSet> {
     if let (Ok(time), true) = (at.parse::<DateTime>(), at.contains(':')) {
         return local(time);
     }
+    let (is_tomorrow, at) = at.strip_prefix("tomorrow ").map_or((false, at), |at| (true, at.trim_start()));
     let time = at.parse::<Time>().map_err(|_| NotSet::Unreadable)?;
     let today = now.date().to_datetime(time);
     match local(today)? {
-        (due, reading) if due > moment(now.timestamp()) => Ok((due, reading)),
+        (due, reading) if due > moment(now.timestamp()) && !is_tomorrow => Ok((due, reading)),
         _ => local(today.saturating_add(1.day())),
     }
 }

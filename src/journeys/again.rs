@@ -9,6 +9,7 @@ use super::retaining::left_of;
 use super::world::{World, channel_key, lines, room};
 use crate::domain::id::Seq;
 use crate::ports::backend::Refused;
+use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::keeping::ExportForm;
 use crate::ports::backend::messages::Drafting;
 use crate::ports::chat_platform::NotSent;
@@ -63,6 +64,10 @@ async fn another_statement_takes_the_place_of_the_newest_one() {
     let why = world.why(LOBBY, Some("aria"), None).await.unwrap();
     let story: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
     assert!(story.iter().any(|text| text.contains("pressed “Replace this answer”")), "{story:#?}");
+    let asked = world.recorded(LOBBY, "message").await[0]["seq"].to_string();
+    let why = world.why(LOBBY, None, Some(WhyAt::Message(asked.into()))).await.unwrap();
+    let ending = "Aria answered. That answer was replaced later, and this one stands: “It is an hour by train.”";
+    assert!(why.companions[0].text.ends_with(ending), "{}", why.companions[0].text);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,13 +1,16 @@
 //! Reminders: due once, by the machine's clock, in rooms that sleep and over restarts; posted by the server if no companion says them; and erased.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use serde_json::json;
 
 use super::retaining::left_of;
 use super::world::{World, channel_key, lines, refusal, room};
 use crate::actors::erasure::retention;
 use crate::actors::writer::requests::look;
+use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::PersonId;
 use crate::domain::message::Author;
@@ -18,11 +21,12 @@ use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::reminder_service::{NewReminder, ReminderView};
 use crate::ports::chat_platform::NotSent;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
-use crate::ports::language_model::Role;
+use crate::ports::language_model::{LanguageModel as _, Role};
+use crate::settings::models;
 
 const LOBBY: &str = "lobby";
 const MINUTE: f64 = 60.0;
-const DUE: (&str, &str) = ("Ana", "Ana wanted to be reminded: feed the cat");
+const DUE: (&str, &str) = ("Ana", "Reminder for Ana: feed the cat");
 const POSTED: (&str, &str) = ("Ana", "Ana, here is your reminder: feed the cat");
 
 fn in_minutes(minutes: f64) -> NewReminder {
@@ -63,7 +67,7 @@ async fn a_reminder_wakes_its_room_and_is_said_once() {
     let said = lines(&[DUE, ("aria", "Ana, your cat is hungry.")]);
     assert_eq!((world.history(LOBBY).await, open(&world).await), (said.clone(), Vec::new()));
     let why = world.why(LOBBY, Some("aria"), None).await.unwrap();
-    assert_eq!(why.story[0].text, "A reminder that Ana had set was due: “Ana wanted to be reminded: feed the cat”");
+    assert_eq!(why.story[0].text, "A reminder that Ana had set was due: “Reminder for Ana: feed the cat”");
     let counted = |fate| world.total("tertulia_reminders_total", &[("reminder_fate", fate)]);
     assert_eq!([counted("set"), counted("due"), counted("posted")], [1, 1, 0]);
     assert_eq!(world.spans.named("reminder.announce").len(), 1);
@@ -85,7 +89,7 @@ async fn a_reminder_that_was_due_during_a_downtime_says_when() {
     let world = world.crash().await;
     world.pass(10.0 * MINUTE).await;
 
-    let late = |what: &str| format!("Ana wanted to be reminded: {what} (This was due at 2026-05-01 12:10.)");
+    let late = |what: &str| format!("Reminder for Ana: {what} (This was due at 2026-05-01 12:10.)");
     let (cat, plants) = (late("feed the cat"), late("water the plants"));
     let answer = ("aria", "Hello!");
     assert_eq!(world.history(LOBBY).await, lines(&[("Ana", &*cat), ("Ana", &*plants), answer, answer]));
@@ -189,6 +193,55 @@ fn script(world: &World, call: &'static str) {
         let is_offered = request.tools.iter().any(|tool| tool.name == "remind");
         Some(Ok(if is_offered && !is_answered { call.to_owned() } else { "Meow.".to_owned() }))
     });
+}
+
+/// The built-in model answers.
+fn rehearse(world: &World) {
+    let model = Rehearsal::new(&models::Rehearsal { seed: 7, pace: 0.0 });
+    world.side.answers([Ok("Me.\nYES")]);
+    world.main.answer_by(move |request| {
+        let answer = model.ask(request, None).now_or_never()?.ok()?;
+        let calls = answer.tool_calls.iter().map(|call| format!("CALL {} {}\n", call.name, call.arguments)).collect::<String>();
+        Some(Ok(if calls.is_empty() { answer.text().into_owned() } else { calls }))
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_for_while_a_companion_writes_is_not_lost() {
+    let world = World::with_lobby().await;
+    rehearse(&world);
+    world.main.set_delay(Duration::from_secs(8));
+
+    world.say_then_pass(LOBBY, "Ari, roll two dice please", 6.0).await;
+    world.say_then_pass(LOBBY, "Ari, remind me in ten minutes to feed Mora", 60.0).await;
+
+    let said: String =
+        world.history(LOBBY).await.into_iter().filter(|(who, _)| who == "aria").map(|(_, text)| text + "\n").collect();
+    assert!(said.contains("I rolled 2d6: ") && said.contains("reminder 1 is set"), "{said}");
+    assert_eq!(open(&world).await.iter().map(|one| &*one.text).collect::<Vec<_>>(), ["feed Mora"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reminder_is_said_beside_the_answer_to_somebody_else() {
+    let world = World::with_lobby().await;
+    rehearse(&world);
+    world.side.set_delay(Duration::from_secs(4));
+    remind(&world, 1.0).await;
+    world.pass(58.0).await;
+
+    let hello = world.say_with(LOBBY, json!({ "from": "Nora", "text": "Hello Ari!" })).await;
+    world.pass(60.0).await;
+
+    let history = world.history(LOBBY).await;
+    let [hers, due, (_, answer)] = &history[..] else { panic!("{history:?}") };
+    assert_eq!([hers, due], [&("Nora".to_owned(), "Hello Ari!".to_owned()), &(DUE.0.to_owned(), DUE.1.to_owned())]);
+    let (reminder, greeting) = answer.split_once('\n').unwrap();
+    assert_eq!(reminder, POSTED.1);
+    assert!(greeting.contains("Nora"), "{answer}");
+    let prompt = world.main.asked.lock()[0].messages.iter().map(|message| message.words().into_owned()).collect::<String>();
+    assert!(prompt.contains("you must acknowledge now"), "{prompt}");
+    let why = world.why(LOBBY, None, Some(WhyAt::Message(hello.to_string().into()))).await.unwrap();
+    assert!(why.companions[0].text.starts_with("Nora called Aria by name"), "{}", why.companions[0].text);
 }
 
 fn count(events: &[Recorded], is_one: impl Fn(&Event) -> bool) -> usize {

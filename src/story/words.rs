@@ -83,7 +83,9 @@ const SETTINGS: &[(&str, &str)] = &[
     ("why.reasons.cancelled", "reply.stop_phrases"),
     ("why.reasons.event", "gate.acknowledgements_per_minute"),
     ("why.reasons.loop_guard", "turn_taking.max_companion_streak"),
+    ("why.reasons.loop_guard_all", "turn_taking.max_companion_streak"),
     ("why.reasons.loop_guard_late", "turn_taking.max_companion_streak"),
+    ("why.reasons.loop_guard_late_all", "turn_taking.max_companion_streak"),
     ("why.reasons.no_initiative", "quiet_hours"),
     ("why.reasons.other_addressed", "gate.skip_when_other_addressed"),
     ("why.reasons.overflow", "gate.max_buffer"),
@@ -284,6 +286,18 @@ pub(crate) fn decision(who: &Subject, decided: &Decided, before: &[Recorded], na
     }
 }
 
+/// The loop guard kept these companions from speaking.
+pub(crate) fn loop_guard(names: &[String], before: &[Recorded], language: Language) -> Told {
+    let (count, is_late) = in_a_row(before);
+    let key = match (names.len(), is_late) {
+        (..=1, false) => "why.reasons.loop_guard",
+        (..=1, true) => "why.reasons.loop_guard_late",
+        (_, false) => "why.reasons.loop_guard_all",
+        (_, true) => "why.reasons.loop_guard_late_all",
+    };
+    Told::new(language, key, &[("name", &listed(names, language)), ("count", &count)])
+}
+
 fn decision_without_model(who: &Subject, decided: &Decided, before: &[Recorded], name: Name<'_>) -> Told {
     let reason = decided.reason;
     if reason == Reason::External {
@@ -294,9 +308,7 @@ fn decision_without_model(who: &Subject, decided: &Decided, before: &[Recorded],
         return who.sentence("why.decided.stopped", &[]);
     }
     if reason == Reason::LoopGuard {
-        let (count, is_late) = in_a_row(before);
-        return who
-            .sentence(if is_late { "why.reasons.loop_guard_late" } else { "why.reasons.loop_guard" }, &[("count", &count)]);
+        return loop_guard(&[who.name.to_string()], before, who.language);
     }
     if decided.by_role {
         return who.sentence("why.reasons.by_role", &[]);

@@ -28,3 +28,15 @@ test('what a companion is asked for is listed and cancelled', async t => {
   await until(page, () => document.activeElement.closest('dialog'));
   assert.deepEqual((await it.server.call('GET', `/api/rooms/${room}/reminders`)).reminders, []);
 });
+
+test('one that is due stands in the room as a line, not as words of its person', async t => {
+  const room = await it.server.room();
+  const text = 'Reminder for Ruth: eat';
+  await it.server.call('POST', `/api/rooms/${room}/events`, { id: 'due', kind: 'reminder', who: 'Ruth', text });
+  const page = await it.open(t, room);
+
+  await page.locator('.line', { hasText: text }).waitFor();
+
+  assert.equal(await page.locator('.chat-message').count(), 0);
+  assert.doesNotMatch(await page.locator('#log').textContent(), /event:/u);
+});

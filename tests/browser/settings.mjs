@@ -41,6 +41,24 @@ test('a limit that is set on the page is said in the head when it is used up, an
   await page.locator('.companion:not(.draft) .rich').first().waitFor();
 });
 
+test('votes together are proposed in the settings, and not in the form of a new room', async t => {
+  const page = await it.open(t, 'lobby');
+  await page.route('**/api/companions', async route => {
+    const response = await route.fetch();
+    const { companions, ...others } = await response.json();
+    await route.fulfill({ response, json: { ...others, companions: [...companions, ...[1, 2, 3, 4].map(number => ({ ...companions[0], id: `more${number}`, name: `More ${number}` }))] } });
+  });
+  await page.getByRole('button', { name: '+ New room' }).click();
+  const form = page.locator('form', { has: page.locator('#new-room-title') });
+  await form.locator('input:checked').nth(3).waitFor();
+  assert.doesNotMatch(await form.textContent(), /turn_taking/u);
+  await page.getByRole('button', { name: 'Cancel' }).click();
+
+  await openSettings(page, 'Limits and prices');
+
+  await page.locator('dialog p', { hasText: 'turn_taking.voting' }).waitFor();
+});
+
 test('a service for speech is tried before it is kept, its key is never shown, and what cannot be is named at its field', async t => {
   const asked = [];
   const server = createServer((request, response) => {

@@ -9,6 +9,8 @@ await stub('texts.js', 'export const t = key => key; export const pieces = key =
 for (const name of ['storage.js', 'tones.js', 'dom.js', 'companion.js', 'round-state.js', 'platforms.js', 'loop-guard.js', 'entries.js', 'floor.js', 'state.js', 'words.js']) await load(name);
 const { addPage, fold, newRoom } = await load('state.js');
 const { gather, happened, outcomes } = await load('happened.js');
+await load('calling.js');
+const { announcement } = await load('announcements.js');
 
 const at = '2026-11-26T10:00:00Z';
 const says = (text, from = 'Ana', more = {}) => ({ event: 'message', role: 'user', from, text, ...more });
@@ -174,4 +176,17 @@ test('a message is marked as refused until every model accepts it again', () => 
   assert.ok(isMarked());
   now({ event: 'edited', message: 1, text: 'The film was loud.' });
   assert.ok(!isMarked());
+});
+
+test('a reminder that is due is announced in its own words, by and to nobody', () => {
+  const due = { ...says('Reminder for Ana: eat', 'Ana'), kind: 'reminder' };
+
+  assert.equal(announcement(roomOf(due), due, 'Ana'), 'Reminder for Ana: eat');
+  assert.match(announcement(roomOf(due), says('Ana, tea?', 'Ben'), 'Ana'), /said_to/u);
+});
+
+test('who speaks after a long silence answers nobody', () => {
+  const room = roomOf(says('Good night.', 'Ben'), stays('bruno', 'model_no', 'Good night.'), yes('bruno', 'silence'), answers('bruno', 'Who is awake?'));
+
+  assert.deepEqual(rows(room, 'Good night.'), [['bruno', 'stayed_out.model_no']]);
 });

@@ -37,7 +37,7 @@ use crate::domain::message::{Author, Message, Modality, Recalled, Role};
 use crate::domain::note::Note;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, PromptInput, Said, Scene, StatementInput};
-use crate::domain::question_context::{Day, Earlier, Line, Purpose, QuestionContext};
+use crate::domain::question_context::{Answered, Day, Earlier, Line, Purpose, QuestionContext};
 use crate::domain::raw_answer::{Known, Nothing, Reading, Speakers};
 use crate::domain::text::escaped;
 use crate::journal::channel_key::ChannelKey;
@@ -596,8 +596,9 @@ pub(super) fn statement_request(
     let prompt = prompt::statement(character(settings, None), scene, &statement, templates);
     let (input, tries) = (statement.input, statement.tries);
     let recalled = statement.recalled.iter().filter(|said| prompt.recalled.contains(&Recalled::Here(said.seq)));
+    let line = |message: &Message| Line { from: message.from.clone(), text: message.text.clone() };
     let earlier = recalled.clone().chain(&input.recent).map(|said| {
-        let line = Line { from: said.message.from.clone(), text: said.message.text.clone() };
+        let line = line(&said.message);
         (line, Day::of(said.at, scene.now, &scene.zone))
     });
     let notes = statement.notes.iter().filter(|(of, _)| prompt.recalled.contains(of)).map(|(_, note)| {
@@ -607,7 +608,14 @@ pub(super) fn statement_request(
     let earlier = Earlier(earlier.chain(notes).collect());
     let range = Shown::of(recalled.chain(&input.recent).chain(&input.buffer));
     let shown = input.recent.iter().chain(&input.buffer).map(|said| &*said.message);
-    base_request(settings, guild, templates).asking(prompt).with(earlier).with(range).with(QuestionContext {
+    let new = |is_wanted: &dyn Fn(&Message) -> bool| {
+        input.buffer.iter().filter(|said| is_wanted(&said.message)).map(|said| line(&said.message)).collect()
+    };
+    let is_asked = |message: &Message| {
+        message.from.role == Role::Person && !message.is_event() && !message.address.is_elsewhere(&settings.id)
+    };
+    let answered = Answered { asked: new(&is_asked), reminders: new(&|message| message.reminder.is_some()) };
+    base_request(settings, guild, templates).asking(prompt).with(earlier).with(range).with(answered).with(QuestionContext {
         purpose: Purpose::Statement { trigger: input.trigger, closing: input.stage, tries },
         newest: Line::newest_of(shown),
     })

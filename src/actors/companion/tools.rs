@@ -174,6 +174,7 @@ pub async fn add_to(
         request.messages.push(Turn::text(Role::Assistant { tool_calls }, std::mem::take(&mut said)));
         request.messages.push(Turn::text(Role::Tool { call_id: id }, answer));
     }
+    request = request.with(calls.cause.clone());
     let may = |offered: &Offered| permission(offered, &calls.cause, calls.has_external_answer, standing).is_ok();
     if calls.made < context.in_force().tools.calls_per_reply {
         request.tools = known.iter().filter(|(_, offered)| may(offered)).map(|(tool, _)| tool.clone()).collect();

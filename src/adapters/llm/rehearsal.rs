@@ -77,24 +77,34 @@ impl LanguageModel for Rehearsal {
         };
         let mut dice = Dice::of(self.seed, request, context);
         let situation = Situation::of(request, context);
-        if matches!(context.purpose, Purpose::Statement { .. })
-            && tools::told(request).is_none()
-            && let Some(call) = tools::wanted(request, context)
-        {
-            self.wait(dice.between(DECISION_SECS)).await;
-            let usage = request.estimated_usage(&call.arguments);
-            let model = Some(self.identity.model.to_string());
-            let finish_reason = Some("tool_calls".to_owned());
-            return Ok(Answer { model, finish_reason, tool_calls: vec![call], ..Answer::of_text("", usage) });
+        let mut statement = String::new();
+        if let &Purpose::Statement { tries, trigger, .. } = &context.purpose {
+            let answered = tools::answered(request, context, trigger);
+            let (calls, excuses) = tools::wanted(request, &answered);
+            if !calls.is_empty() {
+                self.wait(dice.between(DECISION_SECS)).await;
+                let usage = request.estimated_usage(&calls.iter().map(|call| &*call.arguments).collect::<String>());
+                let model = Some(self.identity.model.to_string());
+                let finish_reason = Some("tool_calls".to_owned());
+                return Ok(Answer { model, finish_reason, tool_calls: calls, ..Answer::of_text("", usage) });
+            }
+            let mut parts: Vec<String> = answered.reminders.iter().filter_map(tools::reminded).collect();
+            let is_reminder = !parts.is_empty();
+            parts.extend(tools::told(request).into_iter().chain(excuses));
+            if parts.is_empty() {
+                let remembered = memory::remembered(request, context, &situation).filter(|_| tries == 0);
+                parts.push(remembered.unwrap_or_else(|| phrases::statement(&situation, tries, &mut dice)));
+            } else if is_reminder && parts.len() == answered.reminders.len() && !answered.asked.is_empty() {
+                // Whoever spoke beside the reminder is answered, too.
+                let beside = QuestionContext { newest: answered.asked, purpose: context.purpose.clone() };
+                parts.push(phrases::statement(&Situation::of(request, &beside), tries, &mut dice));
+            }
+            statement = parts.join("\n");
         }
         let (text, secs) = match &context.purpose {
             &Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, &mut dice), DECISION_SECS),
             Purpose::Votes { of } => (votes(self.seed, request, of), DECISION_SECS),
-            &Purpose::Statement { tries, trigger, .. } => {
-                let remembered = memory::remembered(request, context, &situation).filter(|_| tries == 0);
-                let known = tools::told(request).or_else(|| tools::reminded(trigger, context)).or(remembered);
-                (known.unwrap_or_else(|| phrases::statement(&situation, tries, &mut dice)), STATEMENT_SECS)
-            }
+            Purpose::Statement { .. } => (statement, STATEMENT_SECS),
             Purpose::Summary | Purpose::Brief | Purpose::Caption => (summary(&request.user()), DECISION_SECS),
             Purpose::Notes => (notes::notes(&request.user()), DECISION_SECS),
             Purpose::Judgement => (judgement(context), DECISION_SECS),

@@ -14,11 +14,12 @@ use crate::domain::filter::FILTERED;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::journal::reader::ReadError;
+use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use crate::story::Subject;
 use crate::story::fates::{Fate, Fates};
-use crate::story::words::{Told, fate as words, lore, question_line, voice_note};
+use crate::story::words::{Told, fate as words, loop_guard, lore, question_line, voice_note};
 
 /// A message, and its outcomes in the record.
 struct Found {
@@ -173,11 +174,17 @@ impl Scene<'_> {
         Ok(match found.fates.fate(&who.id) {
             Fate::Own => Brief { at: at(&found.message), ..brief(Outcome::Own, who.say("why.fate.own", &[])) },
             Fate::Silent(recorded) => {
-                let text = self.silent(who, recorded).await?;
+                let text = self.silent(who, recorded, found).await?;
                 Brief { seq: Some(recorded.seq), at: at(recorded), ..brief(Outcome::Silent, text) }
             }
             Fate::Owed { owed, yes, ending, .. } => {
-                let (outcome, text) = words::owed(who, ending.as_deref(), found.is_read);
+                let (mut outcome, mut text) = words::owed(who, ending.as_deref(), found.is_read);
+                if let Some(Recorded { event: Event::Said { message, .. }, seq, .. }) = ending.as_deref()
+                    && is_redacted(message)
+                    && let Some(standing) = self.standing(*seq).await?
+                {
+                    (outcome, text) = (Outcome::Answered, words::replaced(who, &standing));
+                }
                 let seq = match yes {
                     Some(yes) => Some(*yes),
                     None => self.yes_before(who, owed).await?,
@@ -198,9 +205,35 @@ impl Scene<'_> {
         })
     }
 
-    async fn silent(&self, who: &Subject, recorded: &Recorded) -> Result<String, ReadError> {
+    /// The text that stands in the place of a statement, if it was replaced.
+    async fn standing(&self, statement: Seq) -> Result<Option<Arc<str>>, ReadError> {
+        let (mut place, mut replacing, mut text) = (statement, BTreeSet::new(), None);
+        let mut search = Search::after(statement);
+        while let Some(events) = search.next(self).await? {
+            for recorded in events {
+                match recorded.event {
+                    Event::ReplyOwed { ticket, again: Some(again), .. } if again == place => drop(replacing.insert(ticket)),
+                    Event::Said { message, reply: Some(reply), .. } if replacing.contains(&reply) => {
+                        (place, text) = (recorded.seq, Some(message.text.clone()).filter(|_| !is_redacted(&message)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    /// The sentence about a decision. Of several companions by the loop guard, it is the same for all.
+    async fn silent(&self, who: &Subject, recorded: &Recorded, found: &Found) -> Result<String, ReadError> {
         let Event::Decided(decided) = &recorded.event else { return Ok(String::new()) };
-        let told = self.decided(who, recorded, decided).await?;
+        let told = if decided.reason == Reason::LoopGuard {
+            let is_guarded = |event: &Event| matches!(event, Event::Decided(decided) if decided.reason == Reason::LoopGuard);
+            let is_of_all = |id: &&CompanionId| matches!(found.fates.fate(id), Fate::Silent(of) if of.at == recorded.at && is_guarded(&of.event));
+            let names: Vec<_> = found.fates.companions().filter(is_of_all).map(|id| self.name(id)).collect();
+            loop_guard(&names, &self.before(recorded.seq).await?, self.language)
+        } else {
+            self.decided(who, recorded, decided).await?
+        };
         let rule = self.rule(who, recorded, decided).map(|line| line.text);
         Ok([told.text].into_iter().chain(rule).collect::<Vec<_>>().join(" "))
     }

@@ -87,7 +87,9 @@ fn all_companions(page: &mut Page, explanation: &decisions::Why, options: &Why, 
         ),
     }
     page.story(&explanation.story);
-    for brief in &explanation.companions {
+    let mut briefs = explanation.companions.iter().peekable();
+    while let Some(brief) = briefs.next() {
+        let next = briefs.peek();
         page.gap();
         let head = match &brief.outcome {
             Some(_) => outcome(brief),
@@ -96,7 +98,10 @@ fn all_companions(page: &mut Page, explanation: &decisions::Why, options: &Why, 
         let decision = brief.seq.map(|seq| format!(", decision {seq}")).unwrap_or_default();
         let at = brief.at.map(|at| format!(", {} UTC", rfc3339(at.0)[..19].replace('T', " "))).unwrap_or_default();
         page.wrap(0, &format!("{head}{decision}{at}"));
-        page.wrap(2, &brief.text);
+        // Of companions with the same text, the last one has it.
+        if next.is_none_or(|next| brief.outcome.is_none() || next.text != brief.text) {
+            page.wrap(2, &brief.text);
+        }
         if let Some(waiting) = brief.waiting_for.as_ref().filter(|_| brief.outcome.is_none()) {
             page.wrap(2, &waits(waiting));
         }

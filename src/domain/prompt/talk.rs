@@ -14,7 +14,6 @@ use super::form::pass_form;
 use super::frame::{System, block, paragraphs, quoted, sizes, system};
 use super::line::{Reader, STAMP_WEIGHT, beginning, beginnings, cut_line, line_end, short_line};
 use super::lore::lore;
-use super::note::choose_note;
 use super::recalled::{self, Found};
 use super::room::{SMALL, how_to_read_turns, is_small, statement_ending_weight, statement_name_weight};
 use super::texts::{ABOUT_THEMSELVES, ELSEWHERE, FRAME_WEIGHT, LORE, MISSED, NEW, NOTE, OPENING, PEOPLE, REASON, SUMMARY};
@@ -164,7 +163,7 @@ fn situation(
     let begin = talk.len() - shown.len();
     let new_from = new_from.saturating_sub(begin);
 
-    let note = choose_note(input.trigger, input.stage, input.is_repetitive).map(|note| note.sentence(input.minutes, words));
+    let note = input.note(words);
     let note = cut_middle(note.as_deref().unwrap_or_default(), changing / 8, char_weight);
     let missing = unread + talk[..begin].iter().filter(|said| said.seq > *summary_upto).count();
     let summary = quoted(input.summary.as_deref(), changing / 2);

@@ -19,6 +19,7 @@ fn a_time_is_read_in_the_zone_of_the_person_and_others_are_refused() {
     assert_eq!(read(" 2026-11-30 14:30 "), Ok((at("2026-11-30T13:30:00Z"), Reading::Plain)));
     assert_eq!(read("14:30"), Ok((at("2026-11-30T13:30:00Z"), Reading::Plain)), "today");
     assert_eq!(read("09:00"), Ok((at("2026-12-01T08:00:00Z"), Reading::Plain)), "tomorrow, because today it is over");
+    assert_eq!(read("tomorrow 14:30"), Ok((at("2026-12-01T13:30:00Z"), Reading::Plain)));
     assert_eq!(read("2026-11-30T13:00:30"), Err(NotSet::TooSoon));
     assert_eq!(read("2026-11-29T13:00"), Err(NotSet::TooSoon));
     assert_eq!(read("2027-12-02T13:00"), Err(NotSet::TooLate));

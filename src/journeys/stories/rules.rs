@@ -5,7 +5,7 @@ use serde_json::json;
 use super::super::world::{World, asking_companion, room};
 use super::{assert_tells, ballot, fates, refusal, setting, step, texts, why};
 use crate::domain::id::Seq;
-use crate::ports::backend::decisions::WhyAt;
+use crate::ports::backend::decisions::{Outcome, WhyAt};
 use crate::ports::language_model::NoAnswer;
 
 #[tokio::test(start_paused = true)]
@@ -154,6 +154,13 @@ async fn the_loop_guard_shows_the_number_of_statements_in_a_row() {
     assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "loop_guard");
     assert_tells(&explanation, "decision", "because companions had spoken 2 times in a row without a person.");
     assert_eq!(setting(&explanation, "decision"), "turn_taking.max_companion_streak");
+    let last = world.recorded("salon", "message").await.pop().unwrap()["seq"].to_string();
+    let silent: Vec<_> =
+        fates(&world, "salon", &last).await.into_iter().filter(|one| one.outcome == Some(Outcome::Silent)).collect();
+    let [one, other] = &silent[..] else { panic!("{silent:?}") };
+    let all =
+        format!("{} and {} stayed silent without thinking about it, because companions had spoken 2 times", one.name, other.name);
+    assert!(one.text == other.text && one.text.starts_with(&all), "{silent:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,6 +31,11 @@ pub(crate) fn owed(who: &Subject, ending: Option<&Recorded>, is_read: bool) -> (
     (outcome, who.say(key, &[]))
 }
 
+/// The answer to the message was replaced. `text` is what stands in its place.
+pub(crate) fn replaced(who: &Subject, text: &str) -> String {
+    who.say("why.fate.replaced", &[("text", &cut(text))])
+}
+
 /// The line for an edit, a deletion, or the retry of a dead letter. `None` if the message was edited to an empty text.
 pub(crate) fn changed(recorded: &Recorded, retried_as: Option<Seq>, language: Language) -> Option<StoryLine> {
     let told = match (&recorded.event, retried_as) {

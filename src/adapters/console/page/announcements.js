@@ -22,6 +22,8 @@ export function announcement(room, e, me) {
   }
   if (e.event === 'paused' && !e.companion) return t(e.paused ? 'remarks.room_paused' : 'remarks.room_unpaused');
   if (e.event !== 'message' || (e.role === 'user' && !e.kind && e.from === me)) return '';
+  // Its companion speaks to the person.
+  if (e.kind === 'reminder') return e.text;
   const [who, whom] = [authorOf(room, e), addressee(room, e, me)];
   return whom ? t('mentioned.said_to', { who, whom, text: e.text }) : `${who}: ${e.text}`;
 }

@@ -1,14 +1,11 @@
 // Chooses the companions of a room: a checkbox for each configured companion, and for each external one.
 
 import { ai } from './ai.js';
-import * as api from './api.js';
 import { el, name } from './dom.js';
 import { face, pictureOf } from './pictures.js';
 import { loadLater, pieces, t } from './texts.js';
 
 const TYPING_MS = 400;
-// From this number of companions on, one question for all of them is proposed.
-const MANY = 4;
 const COMPANION_ID = /^[A-Za-z0-9_-]{1,64}$/u;
 
 // An external companion keeps the name and aliases that it was given.
@@ -50,20 +47,10 @@ export function companionPicker(configured, members, { allowsExternal = true, de
     boxes.append(box({ id, name: companion.name }, false));
   }
 
-  const together = el('p', { class: 'muted', role: 'status' });
-  let options = null;
-  async function proposeTogether() {
-    const isMany = () => boxes.querySelectorAll('input:checked').length >= MANY;
-    if (isMany()) options ??= await api.companionOptions().catch(() => null);
-    together.replaceChildren(...(isMany() && options?.decides_together === false ? pieces('picker.together', { setting: el('code', null, 'turn_taking.voting = "together"') }) : []));
-  }
-  boxes.addEventListener('change', proposeTogether);
-
   const configuredIds = new Set(configured.map(c => c.id));
   boxes.append(...configured.map(c => box(c, Boolean(memberById.get(c.id)?.external))), ...members.filter(c => !configuredIds.has(c.id)).map(c => box(c, true)));
-  proposeTogether();
   return {
-    node: el('fieldset', { class: 'companion-picker' }, el('legend', null, t('picker.title')), boxes, together, make, allowsExternal ? addExternal : null),
+    node: el('fieldset', { class: 'companion-picker' }, el('legend', null, t('picker.title')), boxes, make, allowsExternal ? addExternal : null),
     focus: () => (boxes.querySelector('input:checked') ?? boxes.querySelector('input'))?.focus(),
     chosen() {
       const chosen = [...boxes.querySelectorAll('input:checked')].map(input => (input.dataset.external === undefined ? input.value : externalMember(memberById.get(input.value) ?? { id: input.value })));

@@ -64,7 +64,7 @@ export function gather(room) {
         begun.delete(entry.from);
       }
     } else if (kind === 'decision') {
-      Object.assign(entry, { answer: null, next: null });
+      Object.assign(entry, { answer: null, next: null, about: null });
       // A question that failed was asked again.
       const failed = room.seen.get(`m${failing.get(companion)}`);
       if (failed?.did?.get(companion)?.kind === 'error') failed.did.delete(companion);
@@ -72,7 +72,8 @@ export function gather(room) {
       if (wishes.has(companion)) wishes.get(companion).next = entry;
       wishes.delete(companion);
       if (entry.yes) wishes.set(companion, entry);
-      note(aboutOf(entry), entry);
+      // After a long silence a companion answers nobody.
+      if (entry.trigger !== 'silence') note(aboutOf(entry), entry);
     } else if (kind === 'error') {
       note(entry.round?.message ?? failing.get(companion) ?? heard?.seq, entry);
       failing.set(companion, entry.about);

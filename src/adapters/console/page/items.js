@@ -214,6 +214,8 @@ let drawsVersions = null; // once an answer has some
 
 function message(view, { entry, follows, canBeReplaced }) {
   const { room } = view;
+  // Its text says whose it is.
+  if (entry.eventKind === 'reminder') return line(view, entry, 'note', withMarks(entry.text, view.search));
   const isCompanion = entry.role === 'companion';
   const original = entry.replyTo && room.entries.find(other => other.key === `m${entry.replyTo}`);
   const story = view.stories.get(entry.key);
@@ -295,7 +297,7 @@ function line(view, entry, symbol, sentence) {
       el('span', { class: 'line-words' }, sentence),
       el('span', { class: 'line-why', 'aria-hidden': 'true' }, whyOrClose(story)),
     ),
-    story ? el('div', { id: body }, drawStory(entry, story)) : null,
+    story ? el('div', { id: body }, entry.kind === 'message' ? drawOutcomes(entry, story, view.tone, []) : drawStory(entry, story)) : null,
   );
 }
 

@@ -221,7 +221,9 @@ export async function showSettings({ models, openModels, section = 'voice' }) {
       const source = models()?.source;
       const prices = source === 'settings' ? ['main', 'side'].map(role => el('div', { class: 'prices' }, PRICES.map(price => amount(`models.${role}.${price}`, { label: t(`ai.price_${role === 'main' ? 'answers' : 'decisions'}_${{ input_price: 'in', output_price: 'out', cache_read_price: 'cached' }[price]}`) })))) : source === 'page' ? button(t('server_settings.set_prices'), toModels) : el('p', { class: 'muted' }, t('server_settings.free'));
       const guests = whose => group(t(`server_settings.guests_${whose}`), el('div', { class: 'prices' }, OF_GUESTS.map(limit => amount(`guests.${whose}.${limit}`, { label: t(`server_settings.guest_limits.${limit}`) }))));
-      form.append(usageOfLimits(), group(t('server_settings.limits_of_all'), LIMITS.map(key => amount(key))), guests('each'), guests('together'), group(t('server_settings.prices'), el('p', { class: 'muted' }, t('ai.prices', { currency: view.currency })), prices), result, buttons);
+      const together = el('p', { class: 'muted' });
+      api.companionOptions().then(options => options.decides_together || together.append(...pieces('server_settings.together', { setting: el('code', null, 'turn_taking.voting = "together"') })), () => {});
+      form.append(usageOfLimits(), group(t('server_settings.limits_of_all'), LIMITS.map(key => amount(key)), together), guests('each'), guests('together'), group(t('server_settings.prices'), el('p', { class: 'muted' }, t('ai.prices', { currency: view.currency })), prices), result, buttons);
       return form;
     },
     general() {

@@ -3,7 +3,7 @@
 import * as api from './api.js';
 import { opened } from './back.js';
 import { el, name } from './dom.js';
-import { t } from './texts.js';
+import { listed, t } from './texts.js';
 import * as words from './words.js';
 
 // The seq of the decision that an entry belongs to. A failed reply belongs to the yes before it, a question without an answer to the decision
@@ -149,7 +149,9 @@ export function drawOutcomes(entry, story, tone, beforehand) {
   // The message itself is shown above.
   const outcomes = (Array.isArray(answer.companions) ? answer.companions : []).filter(one => one.outcome !== 'own');
   const events = (answer.story ?? []).filter(line => ['changed', 'dead_letter', 'recalled', 'lore'].includes(line.event));
-  const one = outcome => el('li', null, el('p', null, name(outcome.name, { class: 'who', 'data-tone': tone(outcome.companion) }), outcome.at ? [' · ', el('time', { datetime: outcome.at, title: words.moment(outcome.at) }, words.second(outcome.at))] : null), el('p', { dir: 'auto' }, outcome.text));
+  // Several companions may have the same sentence, which names all of them.
+  const one = ({ at, text }) => el('li', null, el('p', null, listed(outcomes.filter(other => other.text === text).map(other => name(other.name, { class: 'who', 'data-tone': tone(other.companion) }))), at ? [' · ', el('time', { datetime: at, title: words.moment(at) }, words.second(at))] : null), el('p', { dir: 'auto' }, text));
+  const different = outcomes.filter(({ text }, i) => outcomes.findIndex(other => other.text === text) === i);
   return el(
     'div',
     { class: 'story' },
@@ -159,6 +161,6 @@ export function drawOutcomes(entry, story, tone, beforehand) {
     events.length ? sentences(events) : null,
     isAnswer ? el('button', { type: 'button', class: 'quiet-button', onclick: () => import('./about-room.js').then(({ showPrompt }) => showPrompt(entry.seq), () => {}) }, t('outcomes.prompt')) : null,
     answer.decided ? el('details', null, el('summary', null, t('cards.steps')), drawStory(entry.wish, { state: 'loaded', answer: answer.decided })) : null,
-    outcomes.length ? [isAnswer ? el('h3', null, t('outcomes.afterwards')) : null, el('ul', { class: 'outcomes' }, outcomes.map(one))] : story.state === 'loaded' && !isAnswer ? el('p', { class: 'muted' }, t('outcomes.nobody')) : null,
+    outcomes.length ? [isAnswer ? el('h3', null, t('outcomes.afterwards')) : null, el('ul', { class: 'outcomes' }, different.map(one))] : story.state === 'loaded' && !isAnswer ? el('p', { class: 'muted' }, t('outcomes.nobody')) : null,
   );
 }

@@ -12,11 +12,12 @@ use super::kind::Kind;
 use super::*;
 use crate::domain::closing::Stage;
 use crate::domain::event::ENTERED_CALL;
-use crate::domain::message::{Author, Role};
-use crate::domain::question_context::Line;
+use crate::domain::message::{Author, Role as By};
+use crate::domain::question_context::{Answered, Line};
 use crate::domain::raw_answer::{self, Speakers};
+use crate::domain::tools::{Cause, Who};
 use crate::domain::trigger::Trigger;
-use crate::ports::language_model::{Asker, Message, ModelRole, Tool};
+use crate::ports::language_model::{Asker, Message, ModelRole, Role, Tool, ToolCall};
 
 fn rehearsal(pace: f64) -> Rehearsal {
     Rehearsal::new(&models::Rehearsal { seed: 7, pace })
@@ -36,11 +37,11 @@ fn context(request: &mut Request) -> &mut QuestionContext {
 }
 
 fn person(name: &str, text: &str) -> Line {
-    Line { from: Author { id: name.into(), name: name.into(), role: Role::Person }, text: text.into() }
+    Line { from: Author { id: name.into(), name: name.into(), role: By::Person }, text: text.into() }
 }
 
 fn companion(name: &str, text: &str) -> Line {
-    Line { from: Author { id: name.to_lowercase().into(), name: name.into(), role: Role::Companion }, text: text.into() }
+    Line { from: Author { id: name.to_lowercase().into(), name: name.into(), role: By::Companion }, text: text.into() }
 }
 
 fn decision(trigger: Trigger, text: &str) -> Request {
@@ -249,11 +250,48 @@ async fn dice_and_the_time_are_asked_of_tools_that_are_offered() {
     assert_eq!(called("Mira, roll 2d6", &["time"]).await, None);
 }
 
-#[tokio::test]
-async fn the_answer_of_a_tool_is_told() {
-    let mut request = statement("Mira, roll 2d6");
-    let answer = r#"{"tool":"roll","outcome":"answered","text":"2d6: 1 + 4 = 5"}"#;
-    request.messages.push(Message::text(crate::ports::language_model::Role::Tool { call_id: "1".to_owned() }, answer.to_owned()));
+/// Bob and Ana ask Mira for these things, and Bob is the cause of the reply. `made` are the calls so far with their answers.
+async fn asked(texts: &[(&str, &str)], tools: &[&str], made: &[(&str, &str, &str)]) -> Answer {
+    let tool = |name: &&str| Tool { name: (*name).to_owned(), description: String::new(), parameters: serde_json::json!({}) };
+    let mut request = Request { tools: tools.iter().map(tool).collect(), ..statement("Hello") };
+    for (name, arguments, text) in made {
+        let call = ToolCall { id: "1".to_owned(), name: (*name).to_owned(), arguments: (*arguments).to_owned() };
+        let answer = serde_json::json!({ "tool": name, "outcome": "answered", "text": text }).to_string();
+        request.messages.push(Message::text(Role::Assistant { tool_calls: vec![call] }, String::new()));
+        request.messages.push(Message::text(Role::Tool { call_id: "1".to_owned() }, answer));
+    }
+    let by = Some(Who { person: "Bob".into(), sender: None });
+    let answered = Answered { asked: texts.iter().map(|(who, text)| person(who, text)).collect(), reminders: Vec::new() };
+    let request = request.with(answered).with(Cause { by, ..Cause::default() });
+    rehearsal(0.0).ask(&request, None).await.expect("it always answers")
+}
 
-    assert_eq!(answer_to(&request).await, "I rolled 2d6: 1 + 4 = 5.");
+#[tokio::test]
+async fn each_new_message_gets_its_call_once_and_its_answer() {
+    const ROLL: &str = r#"{"dice":"2d6"}"#;
+    let both = [("Bob", "Mira, roll two dice please"), ("Ana", "Mira, what time is it in Tokyo?")];
+    let calls = |answer: Answer| answer.tool_calls.into_iter().map(|call| call.name).collect::<Vec<_>>();
+    let rolled = ("roll", ROLL, "2d6: 1 + 4 = 5");
+    let told = ("time", r#"{"zone":"Tokyo"}"#, "noon");
+
+    assert_eq!(calls(asked(&both, &["roll", "time"], &[]).await), ["roll", "time"]);
+    assert_eq!(calls(asked(&both, &["roll", "time"], &[rolled]).await), ["time"], "it rolled before the other message came");
+    assert_eq!(asked(&both, &["roll", "time"], &[rolled, told]).await.text(), "I rolled 2d6: 1 + 4 = 5.\nIt is noon.");
+    let again = [both[0], both[0]];
+    assert_eq!(calls(asked(&again, &["roll"], &[rolled]).await), ["roll"]);
+}
+
+#[tokio::test]
+async fn what_is_not_done_is_said() {
+    let remind = |who| [(who, "Mira, remind me in ten minutes to eat")];
+
+    let of_other = asked(&remind("Ana"), &["remind"], &[]).await;
+    let at_limit = asked(&remind("Bob"), &[], &[("roll", r#"{"dice":"1d6"}"#, "1d6: 2")]).await;
+    let not_offered = asked(&remind("Bob"), &["roll"], &[]).await;
+    let unclear = asked(&[("Bob", "Mira, remind me soon")], &["remind"], &[]).await;
+
+    assert_eq!(of_other.text(), "Ana, please ask me that again: I could not do it in this answer.");
+    assert_eq!(at_limit.text(), "I rolled 1d6: 2.\nBob, please ask me that again: I could not do it in this answer.");
+    assert_eq!(not_offered.text(), "Bob, I may not do that here.");
+    assert!(unclear.text().starts_with("In demo mode I understand “remind me in ten minutes to …”"), "{}", unclear.text());
 }

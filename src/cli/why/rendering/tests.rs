@@ -90,7 +90,6 @@ fn all_companions_are_shown_in_short_with_the_command_for_more() {
 Message 3 in lobby
 
 Aria stayed silent about it, decision 7, 2026-05-01 22:14:00 UTC
-  Aria was paused.
 
 Benedict (ben) stayed silent about it, decision 7, 2026-05-01 22:14:00 UTC
   Aria was paused.
