@@ -229,6 +229,7 @@ impl Scene<'_> {
             {
                 recalled.extend(message.recalled.iter().cloned());
                 story.extend(words::lore(&recorded, self.language));
+                story.extend(words::unseen_pictures(&recorded, before, who));
             }
             story.extend(tool_call(&recorded, &course.people, who));
             calls.extend(recorded.event.call());
