@@ -424,6 +424,7 @@ function open(id, reload = false) {
   list.set(allRooms, id);
   showTitle();
   showPlatform(opened.room.platform);
+  notice.leaveRoom();
   composer.restore();
   notHereNotice.hide();
   showSide(false);
