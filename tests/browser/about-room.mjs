@@ -82,7 +82,7 @@ test('a chat of SillyTavern becomes the history of an empty room, and a new conv
   // The page that imports it shows the same as one that is opened later: a day that comes twice has two headings.
   for (const one of [page, await it.open(t, room)]) {
     await one.getByText('Of the day before.').waitFor();
-    assert.deepEqual(await texts(one.locator('.day')), ['Monday, June 19, 2023', 'Tuesday, June 20, 2023', 'Monday, June 19, 2023']);
+    assert.deepEqual((await texts(one.locator('.day'))).slice(-3), ['Monday, June 19, 2023', 'Tuesday, June 20, 2023', 'Monday, June 19, 2023']);
     await one.locator('#rooms .room-about', { hasText: /yr\. ago/u }).first().waitFor({ state: 'attached' });
   }
   const { messages } = await it.server.call('GET', `/api/rooms/${room}/history`);
