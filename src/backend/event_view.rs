@@ -114,7 +114,7 @@ impl EventView {
                 objects.push(("message", object));
                 objects
             }
-            Event::Edited { message, text, captions } => {
+            Event::Edited { message, text, captions, version } => {
                 self.texts.insert(*message, text);
                 // The text is empty if the message was deleted.
                 if text.is_empty() {
@@ -124,17 +124,23 @@ impl EventView {
                         "edited",
                         with(
                             json!({ "message": message, "text": text }),
-                            json!({ "captions": Some(captions).filter(|captions| !captions.is_empty()) }),
+                            json!({
+                                "captions": Some(captions).filter(|captions| !captions.is_empty()),
+                                "version": version.map(|version| version.index),
+                                "edited": captions.is_empty().then_some(version.is_none_or(|version| version.edited)),
+                            }),
                         ),
                     )]
                 }
             }
-            Event::Deleted { messages, unnamed, .. } => {
+            Event::Deleted { messages, unnamed, replaced, .. } => {
                 messages.iter().for_each(|seq| self.texts.insert(*seq, &Arc::from("")));
                 let unnamed = (!unnamed.is_empty()).then_some(unnamed);
                 // The request to replace a statement deletes nothing yet.
                 let is_visible = !messages.is_empty() || unnamed.is_some();
-                let deleted = is_visible.then(|| with(json!({ "messages": messages }), json!({ "unnamed": unnamed })));
+                let deleted = is_visible.then(|| {
+                    with(json!({ "messages": messages }), json!({ "unnamed": unnamed, "replaced": replaced.then_some(true) }))
+                });
                 deleted.map(|deleted| ("deleted", deleted)).into_iter().collect()
             }
             Event::Joined { companion, external } => {

@@ -76,6 +76,8 @@ pub(super) async fn document(
         let page = Reader::new(&*store).legible(&channel_key, range_after(after)).await?;
         for recorded in &page.events {
             match &recorded.event {
+                // The mark of the message tells which of its versions was edited.
+                Event::Edited { message, version: Some(_), .. } => drop(edited.remove(message)),
                 Event::Edited { message, captions, .. } if captions.is_empty() => drop(edited.insert(*message)),
                 Event::ReplyOwed { again: Some(statement), .. } => drop(replaced.insert(*statement)),
                 _ => {}
@@ -143,7 +145,7 @@ impl Document {
                 seq: recorded.seq,
                 at: said_at.unwrap_or(recorded.at),
                 message,
-                is_edited: self.edited.contains(&recorded.seq),
+                is_edited: message.edited || self.edited.contains(&recorded.seq),
                 answers: reply_to.map(|seq| (seq, answered)),
             }));
         }

@@ -26,6 +26,7 @@ use crate::domain::conversation::NotChosen;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Role};
+use crate::domain::moment::Moment;
 use crate::domain::split::split;
 use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
@@ -35,12 +36,12 @@ use crate::ports::audio::RecordingRefused;
 use crate::ports::backend::guest_service::{Amount, GuestService as _, Visit};
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{
-    Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, HistoryQuery, ImportedMessage, LeftOut, Words,
+    Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, HistoryQuery, Imported, ImportedMessage, LeftOut, Words,
 };
 use crate::ports::backend::record_service::RecordService as _;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
-use crate::ports::chat_platform::NotSent;
+use crate::ports::chat_platform::{NotSent, notice};
 use crate::ports::inbound_events::{InboundMessage, ReplyTo};
 use crate::ports::store::Write;
 
@@ -93,7 +94,7 @@ impl MessageService for ActorBackend {
         if edit_message(&self.context, &channel_key, seq, with_lines(&edit.text, &uploaded)).await? {
             Ok(seq)
         } else {
-            Err(self.no_message(room, seq))
+            Err(Refused::not_found(Detail::key("refusals.message_deleted")))
         }
     }
 
@@ -264,7 +265,7 @@ impl MessageService for ActorBackend {
         Ok(self.accept(&channel_key, event, None).await?.seq)
     }
 
-    async fn import(&self, room: &RoomId, chat: Vec<ImportedMessage>, id: &str) -> Result<usize, Refused> {
+    async fn import(&self, room: &RoomId, chat: Vec<ImportedMessage>, id: &str) -> Result<Imported, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
         // Of two imports at once, the second one finds the room not empty.
@@ -277,7 +278,9 @@ impl MessageService for ActorBackend {
         let (memberships, channel) = (&self.context.memberships, &channel_key.channel);
         let names = memberships.names(&channel_key.guild);
         let now = self.context.clock.now();
-        let messages = chat.len();
+        let mut imported = Imported { messages: chat.len(), ..Imported::default() };
+        let known = |at: &Moment| *at < now;
+        let mut newest = chat.iter().find_map(|message| message.at.filter(known));
         for (number, ImportedMessage { mut from, text, is_scene, at }) in chat.into_iter().enumerate() {
             let companion = names.as_ref().and_then(|names| names.owner(&from.name)).filter(|_| from.role == Role::Bot);
             if let Some(known) = companion.and_then(|id| memberships.companion(channel, id)) {
@@ -286,8 +289,10 @@ impl MessageService for ActorBackend {
             let id: Arc<str> = format!("{prefix}{number}").into();
             let kind = is_scene.then(|| SCENE.into());
             let message = Message { id: Some(id.clone()), kind, background: true, ..Message::new(from, text) };
-            let said_at = at.filter(|at| *at < now);
-            let event = Event::Said { message, reply_to: None, reply: None, said_at };
+            let at = at.filter(known);
+            imported.undated += usize::from(at.is_none());
+            newest = at.or(newest);
+            let event = Event::Said { message, reply_to: None, reply: None, said_at: newest };
             let mut tries = 1..IMPORT_TRIES;
             loop {
                 match self.accept(&channel_key, event.clone(), Some(id.clone())).await {
@@ -297,7 +302,7 @@ impl MessageService for ActorBackend {
                 }
             }
         }
-        Ok(messages)
+        Ok(imported)
     }
 
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
@@ -399,7 +404,7 @@ impl ActorBackend {
     async fn change_posted(&self, room: &RoomId, channel_key: &ChannelKey, seq: Seq, text: Option<&str>) -> Result<(), Refused> {
         let message = self.said(room, channel_key, seq).await?;
         if text.is_some() && is_redacted(&message) {
-            return Err(self.no_message(room, seq));
+            return Err(Refused::not_found(Detail::key("refusals.message_deleted")));
         }
         if text.is_some() && message.awaits_words() {
             return Err(Refused::conflict(Detail::key("refusals.awaits_words")));
@@ -407,13 +412,19 @@ impl ActorBackend {
         let platform = self.context.platforms.of(&channel_key.channel).filter(|_| message.from.role == Role::Companion);
         let Some(platform) = platform else { return self.check_writable(room) };
         let posted = self.reader().ids_of(channel_key, seq).await?;
-        let parts = text.map(|text| split(text, platform.capabilities().longest_part)).unwrap_or_default();
+        let notice = match text {
+            Some(_) if !posted.is_empty() => self.notice_below(channel_key, seq).await?,
+            _ => None,
+        };
+        let longest = platform.capabilities().longest_part;
+        let longest = longest.saturating_sub(notice.as_ref().map_or(0, |notice| notice.encode_utf16().count()));
+        let parts = text.map(|text| split(text, longest)).unwrap_or_default();
         if parts.len() > posted.len() && !posted.is_empty() {
             let values = json!({ "platform": self.platform(room), "needed": parts.len(), "there": posted.len() });
             return Err(invalid("text", Detail::of("refusals.too_many_parts", values)));
         }
-        let change = async |id: &str, part: Option<&str>| {
-            let changed = platform.change(&channel_key.guild, &channel_key.channel, id, part).await;
+        let change = async |id: &str, part: Option<&str>, notice: Option<&str>| {
+            let changed = platform.change(&channel_key.guild, &channel_key.channel, id, part, notice).await;
             changed.map_err(|failed| match failed {
                 NotSent::Later { after, detail } => Refused::Unavailable { detail: detail.into(), retry_after: after },
                 NotSent::Unknown { detail, .. } => Refused::unavailable(detail),
@@ -423,8 +434,8 @@ impl ActorBackend {
                 }
             })
         };
-        for (id, part) in posted.iter().zip(&parts) {
-            change(id, Some(part)).await?;
+        for (index, (id, part)) in posted.iter().zip(&parts).enumerate() {
+            change(id, Some(part), notice.as_deref().filter(|_| index + 1 == parts.len())).await?;
         }
         let left_over = &posted[parts.len().min(posted.len())..];
         if text.is_some() {
@@ -432,9 +443,18 @@ impl ActorBackend {
             self.forget_ids(channel_key, left_over).await?;
         }
         for id in left_over {
-            change(id, None).await?;
+            change(id, None, None).await?;
         }
         Ok(())
+    }
+
+    /// The notice that a statement carries on its platform, in the words of now.
+    async fn notice_below(&self, channel_key: &ChannelKey, statement: Seq) -> Result<Option<String>, Refused> {
+        let carried = self.reader().notice(channel_key, statement).await?.filter(|notice| notice.part.is_some());
+        let settings = self.context.in_force();
+        let spoken = self.context.memberships.language(&channel_key.channel);
+        let language = spoken.as_deref().unwrap_or(&settings.speech.language);
+        Ok(carried.map(|_| notice(&settings.safety, self.context.note_switch(channel_key).is_some(), language)))
     }
 
     /// Removes ids of the platform from the index of messages, so that events about them affect no message.

@@ -199,7 +199,7 @@ pub(super) fn is_shown(recorded: &Recorded) -> bool {
 
 /// A message in the form of the history. `None` if the event is no message, or the message was deleted.
 pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
-    let Event::Said { message, reply_to, said_at, .. } = &recorded.event else { return None };
+    let Event::Said { message, reply_to, reply, said_at } = &recorded.event else { return None };
     let is_companion = message.from.role == Role::Companion;
     (!is_redacted(message)).then(|| HistoryMessage {
         seq: recorded.seq,
@@ -216,6 +216,8 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         quoted: message.quoted.as_deref().map(HistoryQuote::from),
         cut: message.cut.as_deref().map(HistoryCut::from),
         truncated: message.truncated,
+        edited: message.edited,
+        reply: *reply,
         versions: message
             .versions
             .as_deref()

@@ -52,7 +52,7 @@ impl RecordService for ActorBackend {
     async fn history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, max_read: usize::MAX };
-        let (mut deleted, mut told) = (BTreeSet::new(), BTreeMap::new());
+        let (mut deleted, mut replaced, mut told) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::new());
         let mut messages = find(&self.reader(), &channel_key, wanted, |recorded| {
             let message = history_message(recorded);
             if message.is_none() && matches!(recorded.event, Event::Said { .. }) {
@@ -60,6 +60,9 @@ impl RecordService for ActorBackend {
             }
             if let Event::Disclosed(disclosed) = &recorded.event {
                 told.insert(recorded.seq, RunBy::from(&**disclosed));
+            }
+            if let Event::Deleted { messages, replaced: true, .. } = &recorded.event {
+                replaced.extend(messages.iter().copied());
             }
             message.into_iter().collect()
         })
@@ -71,7 +74,7 @@ impl RecordService for ActorBackend {
         if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
             deleted.retain(|seq| if query.after.is_none() { *seq > first.seq } else { *seq < last.seq });
         }
-        Ok(History { messages, deleted: deleted.into_iter().collect() })
+        Ok(History { messages, deleted: deleted.difference(&replaced).copied().collect() })
     }
 
     async fn file(&self, room: &RoomId, message: Seq, file: u64) -> Result<FileContent, Refused> {

@@ -51,6 +51,8 @@ pub struct Chat {
     pub unreadable: usize,
     /// The number of texts that were too long and lost their end.
     pub cut: usize,
+    /// The author's note of the file, if it has one.
+    pub note: Option<String>,
 }
 
 /// Why a file is no chat.
@@ -89,6 +91,9 @@ pub fn read_chat(bytes: &[u8], user: Option<&str>, most_chars: usize, zone: &Tim
                     .unwrap_or_else(|| name.clone());
             }
             chat.unreadable += usize::from(!chat.messages.is_empty());
+            let note =
+                fields.get("chat_metadata").and_then(|about| about.get("note_prompt")?.as_str()).filter(|note| !is_blank(note));
+            chat.note = note.map(|note| shortened_with(note, most_chars, "…").into_owned()).or(chat.note);
             continue;
         }
         if is_on("is_system") || is_blank(words) {
@@ -127,10 +132,21 @@ fn moment(date: &Value, zone: &TimeZone) -> Option<Moment> {
             if number < 100_000_000_000 { Timestamp::from_second(number) } else { Timestamp::from_millisecond(number) }.ok()?
         }
         Value::String(text) => {
+            // Browsers write a narrow space before “PM”.
+            let text = text.replace(['\u{202f}', '\u{a0}'], " ");
             let text = text.trim();
-            let text = text.rsplit_once(' ').filter(|(_, last)| last.ends_with("ms")).map_or(text, |(at, _)| at);
+            // Milliseconds follow the seconds, with or without a space.
+            let text = text.strip_suffix("ms").map_or(text, |at| at.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end());
             let civil = |form: &str| Some(DateTime::strptime(form, text).ok()?.to_zoned(zone.clone()).ok()?.timestamp());
-            let forms = ["%B %d, %Y %I:%M%p", "%B %d, %Y %I:%M %p", "%Y-%m-%d@%Hh%Mm%Ss", "%Y-%m-%d @%Hh %Mm %Ss"];
+            let forms = [
+                "%B %d, %Y %I:%M%p",
+                "%B %d, %Y %I:%M %p",
+                "%b %d, %Y, %I:%M %p",
+                "%b %d, %Y, %I:%M:%S %p",
+                "%B %d, %Y, %I:%M %p",
+                "%Y-%m-%d@%Hh%Mm%Ss",
+                "%Y-%m-%d @%Hh %Mm %Ss",
+            ];
             text.parse().ok().or_else(|| forms.into_iter().find_map(civil))?
         }
         _ => return None,
@@ -158,10 +174,10 @@ mod tests {
     #[test]
     fn names_times_chosen_versions_and_hidden_messages_are_read() {
         let chat = read(concat!(
-            "\u{feff}{\"user_name\":\"Ana\",\"character_name\":\"Mira\",\"chat_metadata\":{}}\n",
-            "{\"name\":\"Mira\",\"is_user\":false,\"send_date\":\"2023-10-13 @20h 22m 3s 562ms\",\"mes\":\"Hi {{user}}.\"}\n\n",
+            "\u{feff}{\"user_name\":\"Ana\",\"character_name\":\"Mira\",\"chat_metadata\":{\"note_prompt\":\"Stay brief.\"}}\n",
+            "{\"name\":\"Mira\",\"is_user\":false,\"send_date\":\"2023-10-13@20h22m03s562ms\",\"mes\":\"Hi {{user}}.\"}\n\n",
             "{\"name\":\"Ana\",\"is_user\":true,\"send_date\":\"October 13, 2023 8:23pm\",\"mes\":\"Hello\\u0007!\"}\n",
-            "{\"name\":\"Mira\",\"swipes\":[\"One.\",\"Two.\"],\"swipe_id\":1,\"mes\":\"\",\"send_date\":1697228640000}\n",
+            "{\"name\":\"Mira\",\"swipes\":[\"One.\",\"Two.\"],\"swipe_id\":1,\"mes\":\"\",\"send_date\":\"Oct 13, 2023, 8:24\u{202f}PM\"}\n",
             "{\"name\":\"Mira\",\"is_system\":true,\"mes\":\"Hidden.\"}\n",
             "{\"name\":\"Sys\",\"mes\":\"Night falls.\",\"extra\":{\"type\":\"narrator\"},\"send_date\":\"2023-10-13T20:25:00Z\"}\n",
             "{broken\n[1]\n{\"mes\":\"012345678901234567890123\",\"is_user\":true,\"send_date\":\"soon\"}",
@@ -178,7 +194,7 @@ mod tests {
             (By::User, "Ana", "01234567890123456789…", None),
         ];
         assert_eq!(shown, expected);
-        assert_eq!((chat.left_out, chat.unreadable, chat.cut), (1, 2, 1));
+        assert_eq!((chat.left_out, chat.unreadable, chat.cut, chat.note.as_deref()), (1, 2, 1, Some("Stay brief.")));
     }
 
     #[test]

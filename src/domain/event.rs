@@ -83,6 +83,9 @@ pub enum Event {
         /// The captions by which alone the text differs, if a model wrote them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         captions: Vec<Caption>,
+        /// The version of a statement that stands from now on (docs/design/speaking.md S-21), if that is the only change.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        version: Option<Standing>,
     },
     /// Messages were deleted.
     Deleted {
@@ -98,6 +101,9 @@ pub enum Event {
         /// With `again`: the new statement extends the newest one (S-22).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         continues: bool,
+        /// The next event is the statement that takes the place of the deleted one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        replaced: bool,
     },
     /// A companion joined the channel.
     Joined {
@@ -523,6 +529,14 @@ impl NotesTaken {
     }
 }
 
+/// A version of a statement that stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    pub index: usize,
+    /// Whether somebody edited it.
+    pub edited: bool,
+}
+
 /// The content of the event that people were informed that companions are AI.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disclosed {
@@ -789,7 +803,12 @@ impl Call {
 
 impl Event {
     pub fn deleted(messages: Vec<Seq>) -> Self {
-        Self::Deleted { messages, unnamed: Vec::new(), again: false, continues: false }
+        Self::Deleted { messages, unnamed: Vec::new(), again: false, continues: false, replaced: false }
+    }
+
+    /// The event that a statement was deleted, in whose place the next one stands.
+    pub fn replaced(statement: Seq) -> Self {
+        Self::Deleted { messages: vec![statement], unnamed: Vec::new(), again: false, continues: false, replaced: true }
     }
 
     pub const fn cleared() -> Self {
@@ -798,7 +817,7 @@ impl Event {
 
     /// The event that a user requests a replacement of the newest statement, or its continuation.
     pub const fn again(continues: bool) -> Self {
-        Self::Deleted { messages: Vec::new(), unnamed: Vec::new(), again: true, continues }
+        Self::Deleted { messages: Vec::new(), unnamed: Vec::new(), again: true, continues, replaced: false }
     }
 
     /// The number of the call of a tool that the event is about.

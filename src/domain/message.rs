@@ -1,5 +1,6 @@
 //! A message in a channel, with its author and the companions that it addresses.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,9 @@ pub struct Message {
     /// Whether it is a statement that is incomplete because the model reached its token limit (docs/design/models.md M-21).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// Whether somebody edited this text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
     /// The texts of a statement's place, if people requested other answers. `None` if there is only this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions: Option<Box<Versions>>,
@@ -89,6 +93,9 @@ pub struct Versions {
     pub texts: Vec<Arc<str>>,
     /// The index of the text that stands. It is the text of the message.
     pub standing: usize,
+    /// The indexes of the texts that somebody edited.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub edited: BTreeSet<usize>,
 }
 
 /// Details of a voice note: a recording that a person sent as a message (docs/design/voice.md A-78).
@@ -217,6 +224,7 @@ impl Message {
             speech,
             cut,
             truncated,
+            edited: false,
             versions: None,
             recalled: Vec::new(),
             files_of: Vec::new(),
@@ -480,18 +488,27 @@ impl Message {
         (self.text, self.cut, self.truncated) = (text, None, false);
     }
 
+    /// Marks the text that stands as edited by somebody.
+    pub fn mark_edited(&mut self) {
+        self.edited = true;
+        self.versions.iter_mut().for_each(|versions| _ = versions.edited.insert(versions.standing));
+    }
+
     /// The versions of a statement with this text that takes the place of this one. `extends`: it contains the text that stands.
     pub fn versions_with(&self, text: &Arc<str>, extends: bool) -> Option<Box<Versions>> {
-        let only = || Versions { texts: vec![self.text.clone()], standing: 0 };
-        let Versions { mut texts, mut standing } = self.versions.as_deref().cloned().unwrap_or_else(only);
+        let only =
+            || Versions { texts: vec![self.text.clone()], standing: 0, edited: self.edited.then_some(0).into_iter().collect() };
+        let Versions { mut texts, mut standing, mut edited } = self.versions.as_deref().cloned().unwrap_or_else(only);
         if extends && standing < texts.len() {
             texts[standing] = text.clone();
         } else {
             texts.push(text.clone());
-            texts.drain(..texts.len().saturating_sub(MOST_VERSIONS));
+            let dropped = texts.len().saturating_sub(MOST_VERSIONS);
+            texts.drain(..dropped);
+            edited = edited.into_iter().filter_map(|index| index.checked_sub(dropped)).collect();
             standing = texts.len() - 1;
         }
-        (texts.len() > 1).then(|| Box::new(Versions { texts, standing }))
+        (texts.len() > 1).then(|| Box::new(Versions { texts, standing, edited }))
     }
 
     /// Makes another version stand. How it was written is not known any more. Returns false if there is none with this index.
@@ -499,6 +516,7 @@ impl Message {
         let Some(text) = self.versions.as_ref().and_then(|versions| versions.texts.get(version).cloned()) else { return false };
         self.versions.iter_mut().for_each(|versions| versions.standing = version);
         self.edit(text, &[]);
+        self.edited = self.versions.as_ref().is_some_and(|versions| versions.edited.contains(&version));
         (self.recalled, self.files_of, self.lore) = Default::default();
         true
     }

@@ -47,6 +47,9 @@ pub struct Owed {
     /// All people whom the statement answers, including those whose notice is not due. All of them see it.
     pub people: Vec<PersonId>,
     pub occasion: Occasion,
+    /// Whether it only stays with a statement that takes the place of the one that carried it. Then it is no further notification.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
 }
 
 impl Notice {
@@ -77,7 +80,7 @@ impl Repeat {
             newest = newest.max(self.due(told, now, zone));
             all.push(person);
         }
-        newest.map(|occasion| Owed { people: all, occasion })
+        newest.map(|occasion| Owed { people: all, occasion, again: false })
     }
 
     fn due(self, told: Option<Moment>, now: Moment, zone: &TimeZone) -> Option<Occasion> {
@@ -154,7 +157,7 @@ mod tests {
         let daily = Notice::Daily.repeat(false).unwrap();
 
         let owed = daily.owed(people.clone(), at(3 * HOUR), &TimeZone::UTC).unwrap();
-        assert_eq!(owed, Owed { people: people.map(|(person, _)| person).to_vec(), occasion: Occasion::First });
+        assert_eq!(owed, Owed { people: people.map(|(person, _)| person).to_vec(), occasion: Occasion::First, again: false });
         assert_eq!(daily.owed([], at(0), &TimeZone::UTC), None, "a statement that answers nobody");
     }
 }

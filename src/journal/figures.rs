@@ -14,7 +14,7 @@ use crate::ports::backend::usage::Safety;
 /// The contribution of an event to the figures of its month.
 pub fn figure(event: &Event) -> Option<Used> {
     match event {
-        Event::Disclosed(disclosed) => {
+        Event::Disclosed(disclosed) if !disclosed.owed.again => {
             let owed = &disclosed.owed;
             Some(Used::Notice { occasion: owed.occasion, people: owed.people.len() as u64 })
         }

@@ -22,7 +22,7 @@ use super::record::{
     RecordError, RoomRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number,
 };
 use super::speakers::{after_stretch, speakers, stretch};
-use crate::domain::event::{Event, Recorded};
+use crate::domain::event::{Disclosed, Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
@@ -303,6 +303,17 @@ impl<'a> Reader<'a> {
         let (after, before) = (Seq(seq.0.saturating_sub(1)), Some(Seq(seq.0.saturating_add(1))));
         let range = Range { after, before, limit: 1, newest_first: false };
         Ok(self.events(channel_key, range).await?.into_iter().find(|event| event.seq == seq))
+    }
+
+    /// The notice that a statement carries. It is recorded right after it.
+    ///
+    /// # Errors
+    /// Returns an error if the record cannot be read.
+    pub async fn notice(&self, channel_key: &ChannelKey, statement: Seq) -> Result<Option<Disclosed>, ReadError> {
+        Ok(self.event(channel_key, statement.next()).await?.and_then(|recorded| match recorded.event {
+            Event::Disclosed(disclosed) => Some(*disclosed),
+            _ => None,
+        }))
     }
 
     /// The number of the message with this platform id.

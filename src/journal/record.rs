@@ -353,6 +353,12 @@ pub struct Written {
     /// The statement whose place it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Seq>,
+    /// Why people were notified with the statement whose place it takes, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Occasion>,
+    /// Whether it continues a text that somebody edited.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
     /// Its versions, if it takes the place of another statement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub versions: Option<Box<Versions>>,
@@ -364,7 +370,7 @@ pub struct Written {
 impl Written {
     /// The same for a statement that takes no other one's place.
     pub fn beside_former(self) -> Self {
-        Self { again: None, versions: None, former: Vec::new(), ..self }
+        Self { again: None, told: None, versions: None, former: Vec::new(), ..self }
     }
 }
 

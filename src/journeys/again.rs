@@ -11,7 +11,7 @@ use crate::domain::id::Seq;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::keeping::ExportForm;
-use crate::ports::backend::messages::Drafting;
+use crate::ports::backend::messages::{Drafting, Edit};
 use crate::ports::chat_platform::NotSent;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
 
@@ -315,6 +315,34 @@ async fn the_former_answers_stay_as_versions_of_which_one_stands() {
     let prompt = newest_prompt(&world);
     assert!(prompt.contains("It is far.") && !prompt.contains("an hour by train"), "{prompt}");
     assert!(matches!(later, Err(Refused::Conflict(_))), "{later:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_version_that_somebody_edited_is_marked_as_edited() {
+    let (world, statement) = answered(json!({})).await;
+    try_again(&world, statement).await.unwrap();
+    world.pass(60.0).await;
+    let messages = &world.backend.messages;
+    let (lobby, statement, mut marks) = (room(LOBBY), newest(&world).await, Vec::new());
+    let mut edits = Vec::new();
+    for step in ["first", "edit", "second", "first", "continue"] {
+        // What was recorded of a replaced statement is redacted.
+        edits = if step == "continue" { world.recorded(LOBBY, "edited").await } else { edits };
+        match step {
+            "edit" => drop(messages.edit(&lobby, statement, Edit { text: "It is near.".into() }).await.unwrap()),
+            "continue" => messages.extend(&lobby, statement, None).await.unwrap(),
+            _ => messages.stand(&lobby, statement, usize::from(step == "second")).await.unwrap(),
+        }
+        world.main.answers([Ok("By train.")]);
+        world.pass(60.0).await;
+        let is_marked = world.try_history(LOBBY).await.unwrap().messages.pop().unwrap().edited;
+        let is_exported = world.export(LOBBY, ExportForm::Markdown).await.join("").contains("· edited");
+        marks.push((is_marked, is_exported));
+    }
+
+    assert_eq!(marks, [false, true, false, true, true].map(|is_marked| (is_marked, is_marked)));
+    let told: Vec<_> = edits.iter().map(|edit| (edit["version"].as_u64(), edit["edited"].as_bool())).collect();
+    assert_eq!(told, [(Some(0), Some(false)), (None, Some(true)), (Some(1), Some(false)), (Some(0), Some(true))]);
 }
 
 #[tokio::test(start_paused = true)]

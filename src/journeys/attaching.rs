@@ -158,6 +158,29 @@ async fn the_picture_of_a_message_that_is_replied_to_is_shown_and_others_are_des
 }
 
 #[tokio::test(start_paused = true)]
+async fn pictures_without_words_are_to_the_only_companion_and_why_tells_of_others() {
+    let world = lobby_with_vision(json!(true)).await;
+    world.side.answers([Ok("Not me.\nNO"), Ok("For me.\nYES"), Ok("For me.\nYES")]);
+    post_as(&world, "", "image/png", small_png(&[], &[]), |_| {}).await.unwrap();
+    world.pass(600.0).await;
+    world.say_then_pass("lobby", "Ari, what did I send?", 600.0).await;
+    let wordless = (shown(&world).0, unseen(&world).await);
+
+    post_as(&world, "Look, Ben", "image/png", small_png(&[], &[]), |_| {}).await.unwrap();
+    world.say_then_pass("lobby", "Ari, what did I send now?", 600.0).await;
+
+    assert_eq!(wordless, (vec![png()], None));
+    assert_eq!(shown(&world).0, []);
+    assert!(unseen(&world).await.is_some_and(|line| line.contains("not shown to Aria: 1.")));
+}
+
+/// What the explanation of the newest answer says of pictures that it did not see.
+async fn unseen(world: &World) -> Option<String> {
+    let why = world.why("lobby", Some("aria"), None).await.unwrap();
+    why.story.iter().find(|line| &*line.event == "unseen_pictures").map(|line| line.text.to_string())
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_picture_is_sent_without_vision_or_as_a_spoiler() {
     for (vision, is_spoiler) in [(json!(false), false), (json!(true), true)] {
         let world = lobby_with_vision(vision).await;

@@ -187,7 +187,7 @@ impl ChatPlatform for Titled {
         Err(NotSent::Refused("nothing is said here".into()))
     }
 
-    async fn change(&self, _: &GuildId, _: &ChannelId, _: &str, _: Option<&str>) -> Result<(), NotSent> {
+    async fn change(&self, _: &GuildId, _: &ChannelId, _: &str, _: Option<&str>, _: Option<&str>) -> Result<(), NotSent> {
         Ok(())
     }
 

@@ -219,6 +219,38 @@ async fn on_platform() -> (Arc<FakePlatform>, World) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_notice_stays_with_the_statement_that_takes_the_place_of_its_own() {
+    for is_on_platform in [false, true] {
+        let (platform, world) = match is_on_platform {
+            true => on_platform().await,
+            false => (Arc::default(), World::with_lobby_settings(public("once")).await),
+        };
+        let newest = async || world.try_history(LOBBY).await.unwrap().messages.pop().unwrap();
+        world.tell("Ana").await;
+        for step in ["replaced", "continued", "chosen"] {
+            let (lobby, statement, messages) = (room(LOBBY), newest().await.seq, &world.backend.messages);
+            match step {
+                "replaced" => messages.try_again(&lobby, statement, None).await.unwrap(),
+                "continued" => messages.extend(&lobby, statement, None).await.unwrap(),
+                _ => messages.stand(&lobby, statement, 0).await.unwrap(),
+            }
+            world.main.answers([Ok("And more of it.")]);
+            world.pass(60.0).await;
+
+            assert!(newest().await.notice.is_some(), "{step}");
+            assert!(!is_on_platform || platform.notices() == [Some(NOTICE.into())], "{step}: {:?}", platform.notices());
+        }
+        world.tell("Ana").await;
+
+        assert!(newest().await.notice.is_none());
+        let figures = world.backend.records.safety_figures(UsageQuery::default()).await.unwrap();
+        assert_eq!(json!(figures)["total"]["told"]["first"], 1, "it is one notification");
+        let history = world.try_history(LOBBY).await.unwrap();
+        assert_eq!((history.messages.len(), history.deleted), (4, Vec::new()), "nothing is said of what was replaced");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn figures_are_counted_by_month_and_outlive_what_they_count() {
     let world = World::with_lobby_settings(public("once")).await;
     world.open("den", &["aria", "bruno"]).await;

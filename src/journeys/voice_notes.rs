@@ -77,7 +77,7 @@ impl ChatPlatform for Abroad {
         Ok(None)
     }
 
-    async fn change(&self, _: &GuildId, _: &ChannelId, _: &str, _: Option<&str>) -> Result<(), NotSent> {
+    async fn change(&self, _: &GuildId, _: &ChannelId, _: &str, _: Option<&str>, _: Option<&str>) -> Result<(), NotSent> {
         Ok(())
     }
 

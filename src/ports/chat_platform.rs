@@ -122,8 +122,16 @@ pub trait ChatPlatform: Send + Sync + 'static {
     /// belong to other parts, whatever their text.
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead>;
 
-    /// Replaces the text of a posted part, or deletes the part if `text` is `None`. A part that does not exist any more counts as deleted.
-    async fn change(&self, guild: &GuildId, channel: &ChannelId, posted: &str, text: Option<&str>) -> Result<(), NotSent>;
+    /// Replaces the text of a posted part and the notice below it, or deletes the part if `text` is `None`. A part that does not exist any more counts
+    /// as deleted.
+    async fn change(
+        &self,
+        guild: &GuildId,
+        channel: &ChannelId,
+        posted: &str,
+        text: Option<&str>,
+        notice: Option<&str>,
+    ) -> Result<(), NotSent>;
 
     /// Whether posting in a channel was rejected recently in a way that affects every message, and no change is known since. It returns false from
     /// time to time, so that posting is tried again.

@@ -311,7 +311,7 @@ impl<'a> Run<'a> {
                 self.apply_inbound(
                     channel,
                     Seq::NONE,
-                    Event::Edited { message: *message, text: text.as_str().into(), captions: Vec::new() },
+                    Event::Edited { message: *message, text: text.as_str().into(), captions: Vec::new(), version: None },
                 );
             }
             Action::Delete(message) => self.delete(channel, *message),

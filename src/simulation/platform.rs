@@ -189,7 +189,7 @@ impl ChatPlatform for SimPlatform {
         id.map(|id| id.to_string().into()).ok_or_else(unknown)
     }
 
-    async fn change(&self, _: &GuildId, _: &ChannelId, _: &str, _: Option<&str>) -> Result<(), NotSent> {
+    async fn change(&self, _: &GuildId, _: &ChannelId, _: &str, _: Option<&str>, _: Option<&str>) -> Result<(), NotSent> {
         Ok(())
     }
 

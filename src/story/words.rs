@@ -20,6 +20,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use super::Subject;
+use crate::domain::attachment::Kind;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded, Segment};
 use crate::domain::id::{CompanionId, Seq};
@@ -194,6 +195,19 @@ pub(crate) fn lore(recorded: &Recorded, language: Language) -> Option<StoryLine>
     let names: Vec<_> = message.lore.iter().map(|name| cut(name)).collect();
     let told = Told::new(language, "why.lore", &[("names", &listed(&names, language))]);
     (!names.is_empty()).then(|| told.line(recorded, "lore"))
+}
+
+/// Says that pictures which were posted since the companion's last statement were not in the prompt of this one. `None` if there are none.
+pub(crate) fn unseen_pictures(recorded: &Recorded, before: &[Recorded], who: &Subject) -> Option<StoryLine> {
+    let Event::Said { message: statement, .. } = &recorded.event else { return None };
+    let said = before.iter().rev().filter_map(|earlier| match &earlier.event {
+        Event::Said { message, .. } if earlier.seq < recorded.seq => Some((earlier.seq, message)),
+        _ => None,
+    });
+    let since = said.take_while(|(_, message)| message.from.role != Role::Companion || *message.from.id != *who.id.as_str());
+    let unseen = since.filter(|(seq, _)| !statement.files_of.contains(seq)).flat_map(|(_, message)| &message.attachments);
+    let count = unseen.filter(|file| file.kind == Kind::Image).count();
+    (count > 0).then(|| who.sentence("why.unseen_pictures", &[("count", &count)]).line(recorded, "unseen_pictures"))
 }
 
 /// Quotes an older message or a note that was recalled for a statement. `None` if the event is neither.

@@ -66,15 +66,25 @@ test('a chat of SillyTavern becomes the history of an empty room, and a new conv
   const page = await it.open(t, room);
   const dialog = await opened(page);
   const lines = [
-    { user_name: 'unused', character_name: 'unused', chat_metadata: {} },
+    { user_name: 'unused', character_name: 'unused', chat_metadata: { note_prompt: 'Stay brief.' } },
     { name: 'Me', is_user: true, mes: 'Hello, Aria.', send_date: 'June 19, 2023 2:20pm' },
     { name: 'Aria', is_user: false, mes: 'Good day!', swipes: ['Hm.', 'Good day!'], swipe_id: 1 },
     { name: 'Aria', is_system: true, mes: 'Hidden.' },
+    { name: 'Me', is_user: true, mes: 'Of the next day.', send_date: 'Jun 20, 2023, 2:08 PM' },
+    { name: 'Aria', mes: 'Of the future.', send_date: '2131-01-01T00:00:00Z' },
+    { name: 'Me', is_user: true, mes: 'Of the day before.', send_date: 'June 19, 2023 9:00pm' },
   ];
   const form = part(dialog, 'Chat from SillyTavern');
   await form.getByLabel('File (JSONL)').setInputFiles({ name: 'chat.jsonl', mimeType: 'application/jsonl', buffer: Buffer.from(lines.map(line => JSON.stringify(line)).join('\n')) });
   await form.getByRole('button', { name: 'Import' }).click();
-  await form.getByText('2 messages are here now. 1 hidden or empty one was left out.').waitFor();
+  await form.getByText('5 messages are here now. 1 hidden or empty one was left out. 2 had no readable time').waitFor();
+  await form.getByText('Stay brief.').waitFor();
+  // The page that imports it shows the same as one that is opened later: a day that comes twice has two headings.
+  for (const one of [page, await it.open(t, room)]) {
+    await one.getByText('Of the day before.').waitFor();
+    assert.deepEqual((await texts(one.locator('.day'))).slice(-3), ['Monday, June 19, 2023', 'Tuesday, June 20, 2023', 'Monday, June 19, 2023']);
+    await one.locator('#rooms .room-about', { hasText: /yr\. ago/u }).first().waitFor({ state: 'attached' });
+  }
   const { messages } = await it.server.call('GET', `/api/rooms/${room}/history`);
   assert.deepEqual(messages.map(message => [message.from, message.role, message.text, message.at.slice(0, 10)]).slice(0, 2)[0], ['Ana', 'user', 'Hello, Aria.', '2023-06-19']);
   assert.equal(messages[1].from, 'aria');

@@ -196,7 +196,7 @@ test('a voice note is recorded while its button is held, and can be listened to'
   const began = Date.now();
   // The device beeps each second.
   await until(page, () => Number(document.querySelector('#record').style.getPropertyValue('--level')) > 0);
-  await until(page, since => Date.now() - since > 700, began);
+  await until(page, since => Date.now() - since > 1300, began);
   await page.mouse.up();
 
   await page.locator('.chat-message audio').waitFor();

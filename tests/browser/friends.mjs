@@ -93,6 +93,27 @@ test('a guest is told once, below the first answer, that companions are AI, and 
   assert.deepEqual(messages.map(({ role, ai = false, notice = null }) => [role, ai, notice]).filter(([, ai, notice]) => ai && notice), [['companion', true, {}]]);
 });
 
+test('the notice stays with the answer that takes the place of the first one, and a guest is told of no deletion', async t => {
+  const { host, ben } = await visit(t, { companions: ['aria'] });
+  const answer = page => page.locator('.chat-message.companion:not(.draft)');
+  await say(ben, 'Aria, do you hear me?');
+  for (const page of [ben, host]) await answer(page).locator('.of-server').waitFor();
+  const key = await answer(ben).getAttribute('data-key');
+
+  await answer(host).hover();
+  await host.getByRole('button', { name: 'Replace this answer' }).click();
+  await ben.locator(`[data-key="${key}"]`).waitFor({ state: 'detached' });
+  await answer(ben).locator('.of-server').waitFor();
+  await host.getByRole('button', { name: 'Previous version' }).click();
+  await host.getByText('Version 1 of 2').waitFor();
+  for (const isReloaded of [false, true]) {
+    if (isReloaded) await ben.reload();
+    await answer(ben).locator('.of-server').waitFor();
+    assert.equal(await ben.getByText('was deleted').count(), 0);
+    assert.equal(await ben.getByText('edited', { exact: true }).count(), 0);
+  }
+});
+
 test('somebody at risk is shown where to find help, and nobody else is', async t => {
   const { room, host, ben } = await visit(t, { companions: ['aria'] });
   const cleo = await join(t, await invite(host), 'Cleo');

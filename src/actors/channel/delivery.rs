@@ -136,16 +136,17 @@ impl Arguments {
         // From now on, a restart finds the text, the versions and the posts to change.
         self.journal_part(0, PartRecord::Owed).await?;
         let Self { platform, channel_key: ChannelKey { guild, channel }, owed, .. } = &*self;
-        if let ([id], [text], None) = (&owed.written.former[..], texts, &owed.notice) {
+        if let ([id], [text]) = (&owed.written.former[..], texts) {
             let id = id.clone();
-            if insist(|| platform.change(guild, channel, &id, Some(text.as_str()))).await.is_ok() {
+            let notice = owed.notice.as_ref().map(|notice| &*notice.text);
+            if insist(|| platform.change(guild, channel, &id, Some(text.as_str()), notice)).await.is_ok() {
                 self.journal_part(0, PartRecord::Sent { id }).await?;
                 self.count("posted");
                 return Ok(());
             }
         }
         for id in &owed.written.former {
-            if let Err(error) = insist(|| platform.change(guild, channel, id, None)).await {
+            if let Err(error) = insist(|| platform.change(guild, channel, id, None, None)).await {
                 tracing::warn!(channel = %Plain(channel.as_str()), %error, "a replaced statement could not be deleted; delete it by hand");
                 self.owed.written = owed.written.clone().beside_former();
                 break;

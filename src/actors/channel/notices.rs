@@ -8,12 +8,18 @@ use crate::domain::conversation::Conversation;
 use crate::domain::id::{PersonId, Ticket};
 use crate::domain::message::Role;
 use crate::domain::moment::Moment;
-use crate::domain::notice::{Notice, Owed};
+use crate::domain::notice::{Notice, Occasion, Owed};
 use crate::journal::record::NoticeRecord;
 use crate::ports::chat_platform::notice;
 
 /// The notice that the statement of this reply must carry for the people it answers. None if no notice is due.
-pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> Option<Owed> {
+/// `replaced`: why the statement whose place it takes carried one, which then stays.
+pub(super) fn owed(
+    ticket: Ticket,
+    replaced: Option<Occasion>,
+    conversation: &Conversation,
+    channel: &ChannelContext,
+) -> Option<Owed> {
     let (context, guild) = (&channel.context, &channel.key.guild);
     let has_minors = context.memberships.has_minors(&channel.key.channel);
     // On a platform, the notice also says that notes are taken. It is due once more after notes were turned on.
@@ -24,11 +30,15 @@ pub(super) fn owed(ticket: Ticket, conversation: &Conversation, channel: &Channe
     let is_public = !context.platforms.is_written_here(&channel.key.channel) || context.settings.server.is_reached();
     let mut strangers = answered(ticket, conversation);
     strangers.retain(|person| is_public || context.guests.read(|guests| guests.include(guild, person.as_str())));
-    let told = strangers.into_iter().map(|person| {
+    let told = strangers.iter().cloned().map(|person| {
         let at = context.told.get(guild, &person).filter(|at| notes_since.is_none_or(|since| *at >= since));
         (person, at)
     });
-    repeat.owed(told, context.clock.now(), context.in_force().prompt.zone_of(guild))
+    let due = repeat.owed(told, context.clock.now(), context.in_force().prompt.zone_of(guild));
+    let people = || strangers.into_iter().collect();
+    due.or_else(|| {
+        replaced.map(|occasion| Owed { people: people(), occasion, again: true }).filter(|owed| !owed.people.is_empty())
+    })
 }
 
 /// The people whose messages the statement of this reply answers, without those that were forgotten in the meantime.

@@ -100,7 +100,8 @@ impl State {
     /// Posts a statement: on the platform first, if the channel has one.
     pub(super) fn post(&mut self, posting: Posting) {
         let Posting { companion, ticket, text, spoken } = posting;
-        let owed = || notices::owed(ticket, &self.conversation, &self.channel);
+        let written = self.replies.take_written(ticket);
+        let owed = || notices::owed(ticket, written.told, &self.conversation, &self.channel);
         // Spoken words are not sent to the platform. Only the rest is, or else the notice, which a statement that was cut leaves to the next one.
         let to_post = match &spoken {
             Some(spoken) if spoken.cut.is_none() => spoken.rest.clone().or_else(|| owed().map(|_| "".into())),
@@ -108,16 +109,15 @@ impl State {
             None => Some(text.clone()),
         };
         if let Some((platform, text)) = self.channel.platform().zip(to_post) {
-            self.deliver(ticket, text, platform);
+            self.deliver(ticket, text, written, platform);
             return;
         }
+        let owed = self.channel.platform().is_none().then(owed).flatten();
         let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
         let cut = spoken.and_then(|spoken| spoken.cut);
         let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
-        let written = self.replies.take_written(ticket);
         let replaces = written.again.map(|statement| Replaces { statement, in_place: false });
         let message = Message { modality, cut, ..self.statement(ticket, &companion, text, written) };
-        let owed = self.channel.platform().is_none().then(owed).flatten();
         let disclosed = owed.map(|owed| self.disclosed(owed, ticket, None));
         self.journal_statement(ticket, message, disclosed, Vec::new(), replaces, used, waiter);
     }
@@ -129,11 +129,12 @@ impl State {
     }
 
     /// Starts posting a statement on a platform.
-    fn deliver(&mut self, ticket: Ticket, text: Arc<str>, platform: Arc<dyn ChatPlatform>) {
+    fn deliver(&mut self, ticket: Ticket, text: Arc<str>, written: Written, platform: Arc<dyn ChatPlatform>) {
         let waiter = self.external.take_waiter(ticket);
         let Some(floor) = self.conversation.turns().floor().filter(|floor| floor.ticket == ticket) else { return };
-        let notice = notices::owed(ticket, &self.conversation, &self.channel).map(|owed| notices::record(owed, &self.channel));
-        let owed = self.deliveries.outbox_record(floor, text, self.replies.take_written(ticket), notice);
+        let notice = notices::owed(ticket, written.told, &self.conversation, &self.channel)
+            .map(|owed| notices::record(owed, &self.channel));
+        let owed = self.deliveries.outbox_record(floor, text, written, notice);
         let used = self.spending.take_of_reply(ticket);
         self.start_delivery(Order { ticket, owed, platform, used, waiter, is_stopped: false });
     }
@@ -153,7 +154,8 @@ impl State {
             (Some(text), Some(platform)) if is_owed => {
                 self.deliveries.keep_interrupted(ticket, owed);
                 self.traces.written(ticket, self.channel.machine_time());
-                self.deliver(ticket, text, platform);
+                let written = self.replies.take_written(ticket);
+                self.deliver(ticket, text, written, platform);
             }
             (Some(_), Some(platform)) => {
                 let used = self.spending.take_of_reply(ticket);
@@ -286,9 +288,9 @@ impl State {
         let address = names.map(|names| address::resolve(&names, is_companion, &incoming)).unwrap_or_default();
         // The former answers to a message that was deleted meanwhile are erased.
         let answers_all = self.conversation.turns().owed_reply(ticket).is_some_and(|owed| !owed.is_spoilt);
-        let Written { truncated, recalled, files_of, lore, versions, .. } = written;
+        let Written { truncated, recalled, files_of, lore, versions, edited, .. } = written;
         let versions = versions.filter(|_| answers_all);
-        Message { address, truncated, recalled, files_of, lore, versions, ..Message::new(from, text) }
+        Message { address, truncated, recalled, files_of, lore, versions, edited, ..Message::new(from, text) }
     }
 
     fn is_owed(&self, ticket: Ticket) -> bool {

@@ -1,5 +1,5 @@
 //! Reads the pictures and text files that a statement's prompt shows: those of messages that address the companion, and of the messages to which
-//! these reply.
+//! these reply. In a room with one companion, pictures without words are to it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::actors::recall::message_of;
 use crate::actors::runtime::context::ActorContext;
 use crate::cards::picture::Kind as Format;
 use crate::cards::posted::{posted, still};
-use crate::domain::attachment::{Attachment, Kind, MOST_FILES, MOST_TEXT_BYTES};
+use crate::domain::attachment::{Attachment, Kind, MOST_FILES, MOST_TEXT_BYTES, with_lines};
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::Message;
+use crate::domain::message::{Message, Role};
 use crate::domain::prompt::{self, PromptInput, Said};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
@@ -65,7 +65,14 @@ impl Files {
     ) -> Self {
         let mut files = Self::default();
         let mut messages = BTreeMap::new();
-        for Said { seq, message, reply_to, .. } in input.buffer.iter().filter(|said| said.message.address.includes(companion)) {
+        let is_only = context.memberships.get(&channel_key.channel).is_some_and(|membership| membership.companions.len() == 1);
+        let is_wordless = |said: &&Said| {
+            let Message { from, text, attachments, .. } = &*said.message;
+            is_only && from.role == Role::Person && !attachments.is_empty() && *text == with_lines("", attachments)
+        };
+        let recent = input.recent.iter().rev().take_while(|said| *said.message.from.id != *companion.as_str());
+        let to_it = input.buffer.iter().filter(|said| said.message.address.includes(companion) || is_wordless(said));
+        for Said { seq, message, reply_to, .. } in recent.filter(is_wordless).chain(to_it) {
             messages.insert(*seq, message.clone());
             if let Some(replied) = reply_to.filter(|seq| is_shown(*seq)) {
                 messages.extend(replied_message(replied, context, channel_key).await.map(|message| (replied, message)));

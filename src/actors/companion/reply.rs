@@ -270,12 +270,14 @@ async fn in_place(text: Result<Arc<str>, Failure>, reply: &Arguments) -> (Result
         Some(_) => Reader::new(&*reply.context.store).ids_of(&reply.channel_key, statement).await,
         None => Ok(Vec::new()),
     };
-    match posted {
-        Ok(posted) => {
+    let notice = Reader::new(&*reply.context.store).notice(&reply.channel_key, statement).await;
+    match (posted, notice) {
+        (Ok(posted), Ok(notice)) => {
             let versions = former.versions_with(&whole, reply.continues);
-            (Ok(whole), Written { again: Some(statement), versions, former: posted, ..Written::default() })
+            let (told, edited) = (notice.map(|notice| notice.owed.occasion), reply.continues && former.edited);
+            (Ok(whole), Written { again: Some(statement), told, edited, versions, former: posted, ..Written::default() })
         }
-        Err(_) => (Err("unreachable".into()), Written::default()),
+        _ => (Err("unreachable".into()), Written::default()),
     }
 }
 

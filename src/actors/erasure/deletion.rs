@@ -13,7 +13,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::attachment::Caption;
-use crate::domain::event::{Event, Recorded};
+use crate::domain::event::{Event, Recorded, Standing};
 use crate::domain::id::{PersonId, Seq, Ticket};
 use crate::domain::message::{Message, Role};
 use crate::domain::moment::Moment;
@@ -124,7 +124,8 @@ pub async fn append_deletion(
     unnamed: Vec<Seq>,
 ) -> Result<(), RewriteError> {
     let messages = messages.iter().copied().collect();
-    accept_deletion(context, channel_key, Event::Deleted { messages, unnamed, again: false, continues: false }).await
+    accept_deletion(context, channel_key, Event::Deleted { messages, unnamed, again: false, continues: false, replaced: false })
+        .await
 }
 
 async fn accept_deletion(context: &ActorContext, channel_key: &ChannelKey, deletion: Event) -> Result<(), RewriteError> {
@@ -238,7 +239,12 @@ pub async fn edit_message(
     seq: Seq,
     text: Arc<str>,
 ) -> Result<bool, RewriteError> {
-    change_message(context, channel_key, seq, Vec::new(), |message| message.edit(text, &[])).await
+    let change = |message: &mut Message| {
+        message.edit(text, &[]);
+        message.mark_edited();
+        None
+    };
+    change_message(context, channel_key, seq, Vec::new(), change).await
 }
 
 /// Adds captions to the pictures of a message, and to its text. Returns false if it is not there.
@@ -249,7 +255,11 @@ pub async fn caption_message(
     captions: Vec<Caption>,
 ) -> Result<bool, RewriteError> {
     let added = captions.clone();
-    change_message(context, channel_key, seq, captions, |message| message.edit(message.captioned(&added), &added)).await
+    let change = |message: &mut Message| {
+        message.edit(message.captioned(&added), &added);
+        None
+    };
+    change_message(context, channel_key, seq, captions, change).await
 }
 
 /// Makes another version of a statement stand. Returns false if there is none with this index.
@@ -260,17 +270,21 @@ pub async fn stand_version(
     version: usize,
 ) -> Result<bool, RewriteError> {
     let mut is_known = false;
-    let exists = change_message(context, channel_key, statement, Vec::new(), |message| is_known = message.stand(version)).await?;
+    let change = |message: &mut Message| {
+        is_known = message.stand(version);
+        is_known.then_some(Standing { index: version, edited: message.edited })
+    };
+    let exists = change_message(context, channel_key, statement, Vec::new(), change).await?;
     Ok(exists && is_known)
 }
 
-/// Changes a message. `captions`: those that are the only change.
+/// Changes a message. `captions`: those that are the only change. `change` returns the version of the statement that stands then, if it only chose it.
 async fn change_message(
     context: &ActorContext,
     channel_key: &ChannelKey,
     seq: Seq,
     captions: Vec<Caption>,
-    change: impl FnOnce(&mut Message),
+    change: impl FnOnce(&mut Message) -> Option<Standing>,
 ) -> Result<bool, RewriteError> {
     let _lock = context.rewrite_locks.lock(channel_key).await;
     let Some(Recorded { at, handled, turn, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
@@ -282,11 +296,11 @@ async fn change_message(
         return Ok(false);
     }
     let mut changed = message.clone();
-    change(&mut changed);
+    let version = change(&mut changed);
     if changed.text != message.text || changed.versions != message.versions {
         let text = changed.text.clone();
         Inbound::new(context.clone())
-            .accept(channel_key, Event::Edited { message: seq, text, captions: captions.clone() }, None)
+            .accept(channel_key, Event::Edited { message: seq, text, captions: captions.clone(), version }, None)
             .await?;
         // The sentences and segments still contain the old text.
         let mut events: Vec<_> = parts_of(&Reader::new(&*context.store), channel_key, seq, false).await?.into_values().collect();

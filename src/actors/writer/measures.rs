@@ -26,7 +26,7 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
                     instruments.reminders.add(1, [if message.background { "posted" } else { "due" }]);
                 }
             }
-            Event::Disclosed(disclosed) => {
+            Event::Disclosed(disclosed) if !disclosed.owed.again => {
                 instruments.notices.add(disclosed.owed.people.len() as u64, [disclosed.owed.occasion.as_str()]);
             }
             Event::Noted(note) => instruments.notes.add(1, [if note.asked { "asked" } else { "made" }]),

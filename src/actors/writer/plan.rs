@@ -81,7 +81,7 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
         Request::Post(Post { channel_key, at, event, disclosed, turn, ids, replaces, ticket, usage, .. }) => {
             let mut draft = Draft::of(channel_key, ward, position);
             if let Some(Replaces { statement, .. }) = replaces {
-                draft.append_inbound(at.unwrap_or_default(), &Event::deleted(vec![*statement]), None, None)?;
+                draft.append_inbound(at.unwrap_or_default(), &Event::replaced(*statement), None, None)?;
                 // Until its words are redacted.
                 let note = key::index_removal(draft.batch.ward, draft.no, *statement);
                 draft.batch.writes.push(Write::Put(note, encode(&())));

@@ -302,7 +302,7 @@ pub(super) async fn import(
     let id = format!("{:016x}", hasher.finish());
     let user = from.clone();
     let read = move || cards::read_chat(&file, user.as_deref(), most_chars, &TimeZone::UTC).map_err(not_a_chat);
-    let Chat { messages, left_out, unreadable, cut } = off_thread(read).await?;
+    let Chat { messages, left_out, unreadable, cut, note } = off_thread(read).await?;
     drop(place);
     let author = |by, name: String| match by {
         By::Character => Author { id: (*name).into(), name: name.into(), role: Role::Bot },
@@ -314,8 +314,8 @@ pub(super) async fn import(
         is_scene: by == By::Narrator,
         at,
     });
-    let messages = console.backend()?.messages.import(&room, messages.collect(), &id).await?;
-    Ok(Answer(Imported { messages, left_out, unreadable, cut }))
+    let imported = console.backend()?.messages.import(&room, messages.collect(), &id).await?;
+    Ok(Answer(Imported { left_out, unreadable, cut, note, ..imported }))
 }
 
 fn not_a_chat(why: NotAChat) -> Problem {

@@ -38,6 +38,7 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
             "said_at",
             "kind",
             "truncated",
+            "edited",
             "files",
             "voice_note",
             "calls",
@@ -48,8 +49,8 @@ pub(super) const EVENTS: &[(&str, &[&str])] = &[
     ("statement", &["companion", "ticket"]),
     ("disclosed", &["message", "operator", "privacy"]),
     ("help", &["message", "person", "text", "tell"]),
-    ("edited", &["message", "text", "captions"]),
-    ("deleted", &["messages"]),
+    ("edited", &["message", "text", "captions", "edited"]),
+    ("deleted", &["messages", "replaced"]),
     ("joined", &["companion", "external"]),
     ("left", &["companion"]),
     ("paused", &["companion", "paused"]),
@@ -240,7 +241,16 @@ pub(super) fn history(history: History, visit: &Visit) -> History {
             (*provider, *confidence) = (Arc::default(), None);
         }
         let id = message.id.as_ref().and_then(|id| own_id(id, visit));
-        HistoryMessage { id, quoted: None, cut: None, recalled: Vec::new(), lore: Vec::new(), versions: None, ..message }
+        HistoryMessage {
+            id,
+            quoted: None,
+            cut: None,
+            recalled: Vec::new(),
+            lore: Vec::new(),
+            versions: None,
+            reply: None,
+            ..message
+        }
     };
     let messages = messages.map(as_seen).collect();
     History { messages, deleted: history.deleted.into_iter().filter(|seq| *seq > visit.from).collect() }

@@ -318,11 +318,18 @@ impl ChatPlatform for Discord {
         sent
     }
 
-    async fn change(&self, guild: &GuildId, channel: &ChannelId, posted: &str, text: Option<&str>) -> Result<(), NotSent> {
+    async fn change(
+        &self,
+        guild: &GuildId,
+        channel: &ChannelId,
+        posted: &str,
+        text: Option<&str>,
+        notice: Option<&str>,
+    ) -> Result<(), NotSent> {
         let (Some(channel), Ok(message)) = (Snowflake::of_channel(channel), posted.parse()) else {
             return Err(NotSent::Refused(format!("{posted} in {channel} is not a message of Discord")));
         };
-        self.change_posted(guild, channel, message, text).await
+        self.change_posted(guild, channel, message, text, notice).await
     }
 
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {

@@ -236,6 +236,7 @@ impl Scene<'_> {
             {
                 recalled.extend(message.recalled.iter().cloned());
                 story.extend(words::lore(&recorded, self.language));
+                story.extend(words::unseen_pictures(&recorded, before, who));
             }
             story.extend(tool_call(&recorded, &course.people, who));
             story.extend(read_to.and_then(|read_to| lapsed_call(&recorded, &confirmed, read_to, who)));

@@ -34,7 +34,7 @@ impl Conversation {
                 let entry = Entry { reply_to: *reply_to, ..entry };
                 self.apply_said(entry, *reply, world, notes);
             }
-            Event::Edited { message, text, captions } => {
+            Event::Edited { message, text, captions, .. } => {
                 self.window.edit(*message, text, captions);
                 self.filtered.forget(&[*message]);
                 self.noting.change(&[*message]);
@@ -43,7 +43,7 @@ impl Conversation {
                     self.calls.edit(*message, self.position.clock);
                 }
             }
-            Event::Deleted { messages, unnamed, again, continues } => {
+            Event::Deleted { messages, unnamed, again, continues, .. } => {
                 self.forget_talk();
                 self.forget_named(unnamed);
                 self.filtered.forget(messages);

@@ -28,7 +28,7 @@ use crate::backend::memory_service::{MemoryService, Notes, NotesAbout};
 use crate::backend::message_service::MessageService;
 use crate::backend::messages::{
     Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, FileContent, Found, Greeting, History, HistoryMessage,
-    HistoryQuery, ImportedMessage, MessageFile, PromptText, RunBy, SearchQuery, Words,
+    HistoryQuery, Imported, ImportedMessage, MessageFile, PromptText, RunBy, SearchQuery, Words,
 };
 use crate::backend::record_service::RecordService;
 use crate::backend::reminder_service::{NewReminder, ReminderService, ReminderSet, ReminderView};
@@ -207,6 +207,8 @@ impl FakeRoom {
             voice_note: None,
             cut,
             truncated: false,
+            edited: false,
+            reply: None,
             versions: None,
             recalled: Vec::new(),
             lore: Vec::new(),
@@ -790,8 +792,8 @@ impl MessageService for FakeBackend {
         })
     }
 
-    async fn import(&self, id: &RoomId, chat: Vec<ImportedMessage>, _: &str) -> Result<usize, Refused> {
-        self.with_room(id, |_| Ok(chat.len()))
+    async fn import(&self, id: &RoomId, chat: Vec<ImportedMessage>, _: &str) -> Result<Imported, Refused> {
+        self.with_room(id, |_| Ok(Imported { messages: chat.len(), ..Imported::default() }))
     }
 
     async fn vote(&self, id: &RoomId, state: State) -> Result<(), Refused> {

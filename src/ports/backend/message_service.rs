@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::guest_service::Visit;
-use super::messages::{Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, ImportedMessage, Words};
+use super::messages::{Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, Imported, ImportedMessage, Words};
 use super::refused::Refused;
 use super::room::RoomId;
 use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
@@ -71,7 +71,7 @@ pub trait MessageService: Send + Sync + 'static {
 
     /// Makes an imported chat the beginning of a room's history. Companions read the messages, and none is asked about them. Repeated, it continues
     /// where it was interrupted. Returns [`Refused::Conflict`] if the room has other messages.
-    async fn import(&self, room: &RoomId, chat: Vec<ImportedMessage>, id: &str) -> Result<usize, Refused>;
+    async fn import(&self, room: &RoomId, chat: Vec<ImportedMessage>, id: &str) -> Result<Imported, Refused>;
 
     /// Submits the vote of an external companion in the open round. The State counts when this returns.
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused>;

@@ -79,7 +79,7 @@ pub struct ImportedMessage {
 }
 
 /// The result of an import.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Imported {
     /// The number of messages that are in the room now.
     pub messages: usize,
@@ -89,6 +89,11 @@ pub struct Imported {
     pub unreadable: usize,
     /// The number of texts that were too long and lost their end.
     pub cut: usize,
+    /// The number of messages without a time that can be read, or with one in the future. They have the time of the message before.
+    pub undated: usize,
+    /// The author's note in the file, which is not taken over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// The prompt of a statement as it was sent.
@@ -215,9 +220,15 @@ pub struct HistoryMessage {
     /// Whether this is a statement without its end, because the model reached its token limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// Whether somebody edited this text. Another version of a statement that stands is no edit.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
     /// The texts of a statement's place, if people requested other answers. Guests get none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub versions: Option<HistoryVersions>,
+    /// For a companion's statement: the number of its reply (`ticket` in the live view). A greeting and an imported message have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Ticket>,
     /// The length of the voice note that this message is or has the words of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub voice_note: Option<HistoryVoiceNote>,

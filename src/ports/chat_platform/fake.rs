@@ -197,13 +197,23 @@ impl ChatPlatform for FakePlatform {
         Ok(())
     }
 
-    async fn change(&self, _: &GuildId, _: &ChannelId, id: &str, text: Option<&str>) -> Result<(), NotSent> {
+    async fn change(
+        &self,
+        _: &GuildId,
+        _: &ChannelId,
+        id: &str,
+        text: Option<&str>,
+        notice: Option<&str>,
+    ) -> Result<(), NotSent> {
         if let Some(Fate::Fails(why)) = lock(&self.fates).pop_front() {
             return Err(why);
         }
         let mut posted = lock(&self.posted);
         match text {
-            Some(text) => posted.iter_mut().filter(|(posted, _)| posted == id).for_each(|(_, part)| part.text = text.into()),
+            Some(text) => posted
+                .iter_mut()
+                .filter(|(posted, _)| posted == id)
+                .for_each(|(_, part)| (part.text, part.notice) = (text.into(), notice.map(Into::into))),
             None => posted.retain(|(posted, _)| posted != id),
         }
         Ok(())

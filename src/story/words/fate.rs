@@ -44,6 +44,9 @@ pub(crate) fn changed(recorded: &Recorded, retried_as: Option<Seq>, language: La
             let captions: Vec<_> = captions.iter().map(|caption| cut(&caption.text)).collect();
             Told::new(language, "why.message.captioned", &[("text", &captions.join(" · "))])
         }
+        (Event::Edited { version: Some(version), text, .. }, _) => {
+            Told::new(language, "why.message.version", &[("number", &(version.index + 1)), ("text", &cut(text))])
+        }
         (Event::Edited { text, .. }, _) => Told::new(language, "why.message.edited", &[("text", &cut(text))]),
         (_, Some(again)) => Told::new(language, "why.message.retried", &[("again", &again)]),
         (_, None) => Told::new(language, "why.message.deleted", &[]),

@@ -112,7 +112,7 @@ fn inbound_event(kind: u8, number: usize) -> Event {
     match kind {
         0 => Event::Joined { companion, external: false },
         1 => Event::deleted(vec![Seq(number as u64 / 2)]),
-        2 => Event::Edited { message: Seq(number as u64 / 2), text: "changed".into(), captions: Vec::new() },
+        2 => Event::Edited { message: Seq(number as u64 / 2), text: "changed".into(), captions: Vec::new(), version: None },
         3 if number.is_multiple_of(3) => Event::Left { companion },
         4 if number.is_multiple_of(5) => Event::cleared(),
         5 => Event::Paused { companion: None, paused: number.is_multiple_of(2) },

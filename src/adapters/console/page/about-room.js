@@ -107,7 +107,7 @@ function importPart(room, me) {
   const file = el('input', { type: 'file', id: 'room-chat', accept: '.jsonl,application/jsonl,application/json', required: true });
   return part(t('room_words.import'), t('room_words.import_about'), [el('label', { for: file.id }, t('room_words.file')), file], t('room_words.import_it'), async () => {
     const done = await api.call('POST', api.roomPath(room.id, `/import?${new URLSearchParams({ from: me })}`), file.files[0]);
-    return [t('room_words.imported', { count: done.messages }), done.left_out ? t('room_words.left_out', { count: done.left_out }) : '', done.unreadable ? t('room_words.unreadable', { count: done.unreadable }) : ''].filter(Boolean).join(' ');
+    return [t('room_words.imported', { count: done.messages }), done.left_out ? t('room_words.left_out', { count: done.left_out }) : '', done.unreadable ? t('room_words.unreadable', { count: done.unreadable }) : '', done.undated ? t('room_words.undated', { count: done.undated }) : '', done.note ? t('room_words.note_left', { field: t('room_words.note'), note: done.note }) : ''].filter(Boolean).join(' ');
   });
 }
 

@@ -6,6 +6,7 @@ import { loadForAll, storeForAll } from './storage.js';
 import { t } from './texts.js';
 
 const MOST_FILES = 4;
+const MOST_TEXT_BYTES = 64 << 10;
 const LIMITS = { bytes: 4 << 20, side: 2048, types: /^image\/(png|jpeg|webp|gif)$/u };
 
 const isText = base64 => {
@@ -16,13 +17,16 @@ const isText = base64 => {
   }
 };
 
-// A tray with the files, in `box`. `changed()` is called when it has other files. `pictures.seen()` tells whether companions get pictures, and
+// A tray with the files, in `box`: each room that is shown (`room()`) has its own. `changed()` is called when it has other files. `pictures.seen()` tells whether companions get pictures (null: there is no AI), and
 // `pictures.unseen()` says that they do not, once in a room, to who has sent one.
-export function tray(box, pictures, changed) {
-  let files = [];
-  let refused = [];
+export function tray(box, pictures, room, changed) {
+  const trays = new Map(); // by room: the files, and what was said of files that are not taken
+  const of = id => trays.get(id) ?? trays.set(id, { files: [], refused: [] }).get(id);
+  const here = () => of(room()?.id);
 
   function draw() {
+    const shown = here();
+    const { files, refused } = shown;
     box.hidden = !files.length && !refused.length;
     box.replaceChildren(
       ...files.map(file =>
@@ -33,33 +37,45 @@ export function tray(box, pictures, changed) {
           el('span', { class: 'attachment-name', dir: 'auto' }, file.name),
           file.url ? el('input', { value: file.description, maxLength: 300, placeholder: t('attaching.describe'), title: t('attaching.describe_about'), 'aria-label': `${t('attaching.describe')}: ${file.name}`, dir: 'auto', oninput: event => (file.description = event.target.value) }) : null,
           file.url ? el('label', { title: t('attaching.hide_about') }, el('input', { type: 'checkbox', checked: file.spoiler, onchange: event => (file.spoiler = event.target.checked) }), ` ${t('attaching.hide')}`) : null,
-          el('button', { type: 'button', class: 'quiet-button', 'aria-label': `${t('base.delete')}: ${file.name}`, onclick: () => put(files.filter(other => other !== file)) }, '✕'),
+          el('button', { type: 'button', class: 'quiet-button', 'aria-label': `${t('base.delete')}: ${file.name}`, onclick: () => ((shown.files = files.filter(other => other !== file)), draw()) }, '✕'),
         ),
       ),
-      files.some(({ url }) => url) && !pictures.seen() ? el('p', { class: 'muted' }, t('compose.unseen')) : '',
-      ...refused.map(name => el('p', { class: 'form-problem', role: 'alert', dir: 'auto' }, t('attaching.not_taken', { name }))),
+      files.some(({ url }) => url) && pictures.seen() !== null ? el('p', { class: 'muted' }, t(pictures.seen() ? 'attaching.sent_to' : 'compose.unseen')) : '',
+      ...refused.map(said => el('p', { class: 'form-problem', role: 'alert', dir: 'auto' }, said, ' ', el('button', { type: 'button', class: 'quiet-button', 'aria-label': t('base.dismiss'), onclick: () => ((shown.refused = refused.filter(other => other !== said)), draw()) }, '✕'))),
     );
     changed();
   }
 
-  function put(all) {
-    files = all;
-    refused = [];
+  function put(files) {
+    here().files = [...files];
     draw();
   }
 
-  async function add(file) {
-    const read = await asPicture(file, LIMITS).catch(() => contents(file).then(({ base64 }) => ({ base64, url: null })));
-    if (!read.url && !isText(read.base64)) {
-      refused.push(plain(file.name));
-      return draw();
-    }
-    if (files.length < MOST_FILES) return put([...files, { name: file.name, description: '', spoiler: false, ...read }]);
-    return undefined;
+  // Why a file is not taken, in words. Nothing if it is.
+  async function add(file, { files }) {
+    const name = plain(file.name);
+    const picture = await asPicture(file, LIMITS).catch(() => null);
+    const larger = () => t('attaching.larger', { name, most: MOST_TEXT_BYTES >> 10 });
+    if (!picture && file.size > LIMITS.bytes) return larger();
+    const read = picture ?? { ...(await contents(file)), url: null };
+    if (!picture && !isText(read.base64)) return t('attaching.not_taken', { name });
+    if (!picture && file.size > MOST_TEXT_BYTES) return larger();
+    if (files.length === MOST_FILES) return null;
+    files.push({ name: file.name, description: '', spoiler: false, ...read });
+    return '';
   }
 
   const addAll = async chosen => {
-    for (const file of chosen) await add(file);
+    const there = here();
+    let count = 0;
+    for (const file of chosen) {
+      const said = await add(file, there);
+      if (said === null) count += 1;
+      else if (said) there.refused.push(said);
+      draw();
+    }
+    if (count) there.refused.push(t('attaching.left_out', { count, most: MOST_FILES }));
+    draw();
   };
   const chooser = el('input', { type: 'file', multiple: true, accept: 'image/*,text/*,.md,.csv,.json,.log', onchange: () => (addAll([...chooser.files]), (chooser.value = '')) });
 
@@ -67,17 +83,20 @@ export function tray(box, pictures, changed) {
     // Without files, somebody chooses them.
     add: async chosen => (chosen ? addAll(chosen) : chooser.click()),
     put,
+    // Another room is shown.
+    draw,
     // Returns the files for a message in a room, and forgets them.
-    take(room) {
-      const taken = files;
-      put([]);
-      if (taken.some(({ url }) => url) && !pictures.seen() && !loadForAll(`unseen.${room}`)) {
-        storeForAll(`unseen.${room}`, true);
+    take(id) {
+      const taken = of(id).files;
+      trays.delete(id);
+      draw();
+      if (taken.some(({ url }) => url) && pictures.seen() === false && !loadForAll(`unseen.${id}`)) {
+        storeForAll(`unseen.${id}`, true);
         pictures.unseen();
       }
       return taken;
     },
-    isEmpty: () => !files.length,
+    isEmpty: () => !here().files.length,
   };
 }
 
@@ -85,10 +104,10 @@ export function tray(box, pictures, changed) {
 export function drawFiles(box, room, { seq, files }) {
   const draw = file => {
     const href = file.url ?? `/api/rooms/${encodeURIComponent(room.id)}/messages/${seq}/files/${Number(file.id)}`;
-    if (!seq && !file.url) return file.name;
+    if (!seq && !file.url) return el('span', { dir: 'auto' }, file.name);
     if (file.kind === 'voice') return el('audio', { src: href, controls: true, preload: 'none' });
     if (!file.url && file.kind !== 'image') return el('a', { href, download: file.name, dir: 'auto' }, file.name);
-    const link = el('a', { href, target: '_blank', rel: 'noopener', class: file.spoiler ? 'spoiler' : null, title: file.spoiler ? t('messages.hidden') : null, onclick: show }, el('img', { src: href, alt: file.description || file.name, width: file.width, height: file.height, loading: 'lazy', decoding: 'async' }));
+    const link = el('a', { href, target: '_blank', rel: 'noopener', class: file.spoiler ? 'spoiler' : null, title: file.spoiler ? t('messages.hidden') : null, onclick: show }, el('img', { src: href, alt: file.description || file.name, width: file.width, height: file.height, loading: 'lazy', decoding: 'async', onload: () => box.dispatchEvent(new Event('drawn', { bubbles: true })) }));
     function show(event) {
       if (!link.classList.contains('spoiler')) return;
       event.preventDefault();

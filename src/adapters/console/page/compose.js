@@ -10,6 +10,7 @@ import { mention } from './mention.js';
 import { takesFiles } from './pictures.js';
 import { nameOf } from './state.js';
 import { pieces, t } from './texts.js';
+import { beginning } from './words.js';
 
 // On a phone a longer text has a row of its own.
 const LONG = 40;
@@ -37,11 +38,11 @@ export function compose({ author, remove, room, outbox, showProblem, announce, t
 
   async function attach(chosen) {
     if (editing || !author.takes()) return;
-    files ??= (await api.loaded(import('./attach.js'))).tray(byId('files'), pictures, () => steady(size));
+    files ??= (await api.loaded(import('./attach.js'))).tray(byId('files'), pictures, room, () => steady(size));
     await files.add(chosen);
   }
   const record = byId('record');
-  let recorder = null;
+  let recorder = null; // will be the recorder of voice notes
   // A voice note is sent as a message of its own.
   function note(file) {
     const replyTo = replying?.entry.seq ?? null;
@@ -74,7 +75,7 @@ export function compose({ author, remove, room, outbox, showProblem, announce, t
   function context() {
     if (room()?.isDeleted) return `${t('compose.gone', { room: room().id })}${field.value ? ` ${t('compose.gone_typed')}` : ''}`;
     if (editing) return editedWords();
-    return replying ? pieces('compose.replying', { who: name(replying.name), text: el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80)) }) : null;
+    return replying ? pieces('compose.replying', { who: name(replying.name), text: el('span', { class: 'reply-words', dir: 'auto' }, beginning(replying.entry).slice(0, 80)) }) : null;
   }
 
   // An edit or a reply is always written.
@@ -148,12 +149,16 @@ export function compose({ author, remove, room, outbox, showProblem, announce, t
     if (!room() || room().isDeleted) return;
     if (editing) {
       const entry = editing;
-      if (!text) return;
+      if (!text && entry.text) return showProblem(new Error(t('compose.empty')));
       cancel();
       if (text === entry.text) return;
-      await api.editMessage(room().id, entry.seq, text).then(() => announce(t('compose.saved')), problem => {
+      const { id } = room();
+      await api.editMessage(id, entry.seq, text).then(() => announce(t('compose.saved')), problem => {
+        if (room()?.id !== id) return;
         showProblem(problem);
-        edit({ ...entry, text });
+        if (problem.status !== 404) edit({ ...entry, text });
+        // It was deleted meanwhile. Its text stays as a new one.
+        else if (!field.value) set(text);
       });
       return;
     }
@@ -205,6 +210,7 @@ export function compose({ author, remove, room, outbox, showProblem, announce, t
   byId('attach').onclick = () => attach().catch(showProblem);
   let held = null;
   record.onpointerdown = record.onpointerup = ({ type }) => (held = type);
+  record.onclick = ({ type, detail }) => detail === 0 && (held = type);
   for (const come of ['pointerenter', 'focus']) {
     record.addEventListener(come, () => (recorder ??= api.loaded(import('./voice-note.js')).then(({ noter }) => noter({ button: record, takes: author.takes, room, note, showProblem, held })).catch(showProblem)));
   }
@@ -233,7 +239,8 @@ export function compose({ author, remove, room, outbox, showProblem, announce, t
     restore() {
       editing = null;
       replying = null;
-      files?.put([]);
+      files?.draw();
+      recorder?.then(recording => recording?.leave());
       set(loadForAll(key(), ''));
       draw();
     },

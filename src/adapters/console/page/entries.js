@@ -16,7 +16,7 @@ export function messageEntry(m) {
     kind: 'message',
     seq: number(m.seq),
     id: m.id ?? null,
-    at: m.at,
+    at: m.said_at ?? m.at,
     from: text(m.from) || '?',
     role: m.kind ? 'event' : (m.role ?? 'user'),
     eventKind: text(m.kind),
@@ -28,6 +28,7 @@ export function messageEntry(m) {
     quoted: m.quoted && typeof m.quoted === 'object' ? { from: text(m.quoted.from), text: text(m.quoted.text) } : null,
     cut: m.cut && typeof m.cut === 'object' ? { full: text(m.cut.full), by: text(m.cut.by) } : null,
     truncated: m.truncated === true,
+    isReply: number(m.reply) !== null, // a companion's answer, and no greeting and nothing imported
     // The texts of its place, if there are several, and which one stands.
     versions: m.versions && Array.isArray(m.versions.texts) ? { texts: m.versions.texts, standing: number(m.versions.standing) ?? 0 } : null,
     // A voice note, or what takes its place: `note` is then the number of the note.

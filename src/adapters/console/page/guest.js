@@ -93,7 +93,7 @@ const author = {
 };
 const typingSign = typing((room, isTyping) => api.tellTyping(room, roomOf(room)?.name ?? me(), isTyping).catch(() => {}));
 const removals = removal({ notice, showProblem, changed: () => change(['talk']), place: 'removing.guest' });
-const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, announce: notice.announce, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) }, pictures: { seen: () => isDemo || seesPictures, unseen: () => notice.show(t('compose.unseen')) } });
+const composer = compose({ author, remove: removals.message, room: () => current?.room ?? null, outbox: () => unsent, showProblem, announce: notice.announce, typed: text => typingSign.typed(current?.room.id, text), sent: () => (removals.finish(), talkView.end()), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), listens: () => voicePanel.listens(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) }, pictures: { seen: () => (isDemo ? null : seesPictures), unseen: () => notice.show(t('compose.unseen')) } });
 const talkView = talk(byId('log'), byId('to-end'), { view, now: serverNow, older: () => current?.older(), empty: room => welcomeGuest(room, { isDemo, tone: id => tone(id), say: text => unsent.send(me(), text) }) });
 const whoIsHere = presence({ me, tone: id => tone(id), isGuest: true, opens: one => api.loaded(import('./guest-profile.js')).then(({ guestProfile }) => guestProfile(one, tone(one.id))).catch(showProblem) });
 const voicePanel = voiceRoom({ room: () => current?.room ?? null, me, mayWrite: () => true, tone: id => tone(id), notice, open, steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text), readiness: () => Promise.resolve({ models: isDemo ? DEMO : null }) });
@@ -209,6 +209,7 @@ function open(id) {
   history.replaceState(null, '', `#/${encodeURIComponent(id)}`);
   missed.look(id, new Date(serverNow()).toISOString());
   showTitle();
+  notice.leaveRoom();
   composer.restore();
   voicePanel.shown();
   change(['talk', 'companions', 'people']);

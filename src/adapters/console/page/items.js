@@ -50,13 +50,14 @@ function lineOf(room, message) {
 }
 
 // Whether another statement may take the place of a message: it is the newest, by a companion of this server.
-const isReplaceable = (room, entry, newest) => entry === newest && entry.role === 'companion' && !room.platform && room.companions.get(entry.from)?.isExternal === false;
+const isReplaceable = (room, entry, newest) => entry === newest && entry.isReply && !room.platform && room.companions.get(entry.from)?.isExternal === false;
 
 // The items to show, in order: entries with the days between them, then questions and replies in flight, then messages that are not accepted yet.
 // `seenAt` is the time up to which the room was seen before it was opened, and `isMine` tells one's own messages: before the first later one of others stands that new ones begin.
 export function itemsOf(room, now, showsDecisions = true, { seenAt = null, isMine = () => false } = {}) {
   const items = [];
   let day = null;
+  const days = new Set();
   let previous = null;
   const newest = room.entries.findLast(entry => entry.kind === 'message');
   const lastDecision = new Map();
@@ -92,7 +93,8 @@ export function itemsOf(room, now, showsDecisions = true, { seenAt = null, isMin
     if (entryDay !== day) {
       day = entryDay;
       previous = null;
-      items.push({ key: `day${day}`, what: 'day', at: entry.at, entry: null, mark: words.day(entry.at, now) });
+      items.push({ key: `day${day}${days.has(day) ? entry.key : ''}`, what: 'day', at: entry.at, entry: null, mark: words.day(entry.at, now) });
+      days.add(day);
     }
     if (seenAt && !isNew && what === 'message' && entry.at > seenAt && !isMine(entry)) {
       isNew = true;
@@ -261,8 +263,8 @@ function message(view, { entry, follows, canBeReplaced }) {
     else import('./versions.js').then(module => fill((drawsVersions = module)), () => {});
   }
   if (entry.replyTo || entry.quoted) {
-    const beginning = (who, words) => [name(who), `: ${words.slice(0, 120)}`];
-    const ofRoom = () => (original ? beginning(original.role === 'companion' ? nameOf(room, original.from) : original.from, original.text) : [t(room.deleted.has(entry.replyTo) ? 'messages.quote_deleted' : 'messages.quote_earlier')]);
+    const beginning = (who, text) => [name(who), `: ${text.slice(0, 120)}`];
+    const ofRoom = () => (original ? beginning(original.role === 'companion' ? nameOf(room, original.from) : original.from, words.beginning(original)) : [t(room.deleted.has(entry.replyTo) ? 'messages.quote_deleted' : 'messages.quote_earlier')]);
     const quote = entry.quoted ? beginning(entry.quoted.from, entry.quoted.text) : ofRoom();
     node.querySelector('.words').before(el('p', { class: 'answers', dir: 'auto' }, '↪ ', quote));
   }

@@ -402,7 +402,7 @@ function open(id, reload = false) {
         unsent.saveIfChanged();
         const room = allRooms.find(other => other.id === id);
         if (isNew && room) {
-          room.last_at = e.at;
+          room.last_at = e.said_at ?? e.at;
           list.redraw();
         }
         if (isNew) missed.note(id, e);
@@ -431,6 +431,7 @@ function open(id, reload = false) {
   list.set(allRooms, id);
   showTitle();
   showPlatform(opened.room.platform);
+  notice.leaveRoom();
   composer.restore();
   notHereNotice.hide();
   showSide(false);

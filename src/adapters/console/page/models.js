@@ -118,7 +118,7 @@ export function models({ nameOf, announce, tell, showProblem, checked }) {
     open: () => poll().then(open),
     current: () => current,
     // In demo mode nothing is said of it.
-    seesPictures: () => !current || current.source === 'rehearsal' || current.main.sees_pictures,
+    seesPictures: () => (!current || current.source === 'rehearsal' ? null : current.main.sees_pictures),
     entered,
     // An event of the room shown, as it happens.
     note(e) {

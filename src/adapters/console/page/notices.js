@@ -63,6 +63,8 @@ export function notices() {
       waiting.push(text);
       timer ??= setTimeout(flush, 50);
     },
+    // Another room is shown: what was refused in this one is told no longer.
+    leaveRoom: () => root.querySelectorAll('.problem').forEach(node => node.remove()),
     clear() {
       const any = root.children.length > 0;
       [...root.children].forEach(dismiss);

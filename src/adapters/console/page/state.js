@@ -314,9 +314,11 @@ const RULES = {
     // A model has described its pictures. Nobody edited it.
     const captions = new Map((e.captions ?? []).map(({ file, text: caption }) => [Number(file), caption]));
     const files = entry.files.map(file => ({ ...file, description: captions.get(file.id) ?? file.description }));
-    const standing = entry.versions ? entry.versions.texts.indexOf(e.text) : -1;
-    if (standing >= 0) entry.versions = { ...entry.versions, standing };
-    Object.assign(entry, { text: wordsOf(e.text, files), files, edited: entry.edited || (!captions.size && standing < 0), version: entry.version + 1 });
+    if (entry.versions) {
+      const standing = number(e.version) ?? entry.versions.standing;
+      entry.versions = { texts: entry.versions.texts.map((other, i) => (i === standing ? e.text : other)), standing };
+    }
+    Object.assign(entry, { text: wordsOf(e.text, files), files, edited: e.edited ?? entry.edited, version: entry.version + 1 });
     if (!captions.size) Object.assign(entry, { cut: null, truncated: false });
     redrawQuotes(room, new Set([e.message]));
     return TALK;
@@ -332,7 +334,7 @@ const RULES = {
       room.deleted.add(seq);
       if (now && room.replaced.has(seq)) statementReplaced(room.guard);
       // With the messages of a person what was said in calls is deleted, too, which is no message. One number alone is a message.
-      if (room.seen.has(`m${seq}`) || (deleted.size === 1 && seq < loaded)) room.tombstones.add(seq);
+      if (room.replaced.has(seq) || (!e.replaced && (room.seen.has(`m${seq}`) || (deleted.size === 1 && seq < loaded)))) room.tombstones.add(seq);
     }
     redrawQuotes(room, deleted);
     redrawDecisions(room);

@@ -18,7 +18,9 @@ export function versions(place, node, { versions: { texts, standing } }, stand) 
   const arrow = (by, sign, label) => el('button', { class: 'tool shown', 'data-focus': `version-${by}`, 'aria-label': label, title: label, disabled: texts[standing + by] === undefined, onclick: () => go(by) }, sign);
   place.replaceChildren(arrow(-1, '◀', t('versions.back')), ' ', which(standing), ' ', arrow(1, '▶', t('versions.forth')));
   let from = null;
-  node.addEventListener('touchstart', ({ touches }) => (from = touches.length === 1 ? touches[0] : null), { passive: true });
+  // Wide code scrolls sideways itself.
+  const scrolls = part => part !== node && ((part.scrollWidth > part.clientWidth && /auto|scroll/u.test(getComputedStyle(part).overflowX)) || scrolls(part.parentElement));
+  node.addEventListener('touchstart', ({ touches, target }) => (from = touches.length === 1 && !scrolls(target) ? touches[0] : null), { passive: true });
   node.addEventListener('touchend', ({ changedTouches: [to] }) => {
     const [x, y] = from ? [to.clientX - from.clientX, to.clientY - from.clientY] : [0, 0];
     if (Math.abs(x) > SWIPE_PX && Math.abs(x) > 2 * Math.abs(y)) go(x < 0 ? 1 : -1);

@@ -15,19 +15,19 @@ import * as words from './words.js';
 
 const LONGEST_MS = 120_000;
 // Shorter ones are taken for a click.
-const FEWEST_PACKETS = 15;
+const FEWEST_PACKETS = 50; // a second
 // A finger that is released so far beside the button is on it.
 const BESIDE_PX = 16;
 
 // Says who recognises the words, and what is kept. The next hold records.
 function explain({ recognition: { host }, recognises_words: isReal }, agree) {
   const about = !isReal ? t('consent.unrecognised') : host ? pieces('consent.recognised_at', { host: el('strong', null, host) }) : t('consent.recognised_here');
-  const box = dialog(t('recording.title'), el('p', null, about), el('p', null, t('recording.kept')), el('p', null, t('recording.short')), el('p', { class: 'actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => (agree(), box.close()) }, t('recording.agree')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))));
+  const box = dialog(t('recording.title'), el('p', null, about), el('p', null, t(isReal ? 'recording.kept' : 'recording.kept_alone')), el('p', null, t('recording.short')), el('p', { class: 'actions' }, el('button', { class: 'solid', type: 'button', autofocus: true, onclick: () => (agree(), box.close()) }, t('recording.agree')), el('button', { class: 'outlined', type: 'button', onclick: () => box.close() }, t('base.cancel'))));
 }
 
-// Records while `button` is held; by keyboard one press begins, and the next one ends. Released beside the button, or with Esc, it is discarded. `takes()` says
+// Records while `button` is held; by keyboard one press begins, and the next one ends. Released beside the button, or with Esc, or when another room is shown, it is discarded. `takes()` says
 // whether this person can write here, `room()` is the room shown, `note(file)` gets each recording, and `showProblem(problem)` shows what went wrong.
-// `held` is the newest event of a finger or a mouse on the button while this was loaded: `pointerdown` or `pointerup`.
+// `held` is the newest event of a finger or a mouse on the button while this was loaded: `pointerdown` or `pointerup`, or `click` by keyboard.
 export function noter({ button, takes, room, note, showProblem, held }) {
   let open = null;
   let wanted = false;
@@ -37,13 +37,21 @@ export function noter({ button, takes, room, note, showProblem, held }) {
   const how = el('span');
   const sign = el('p', { class: 'recording-sign', role: 'status' }, el('span', { 'aria-hidden': 'true' }, '● '), seconds, how);
 
+  let unsay = () => {}; // takes away what was said of the last attempt
+  const fail = problem => (unsay = showProblem(problem) ?? (() => {}));
+
   async function begin(key) {
-    if (!takes()) return;
+    if (!takes() || open) return;
+    unsay();
     wanted = true;
+    const place = room().id;
+    const isLeft = () => room()?.id !== place;
     const missing = await obstacle();
     // A dialog that opens below a finger would be closed by its release.
+    if (isLeft()) return undefined;
     if (missing) return released.then(() => explainObstacle(missing));
-    const description = await api.voice(room().id);
+    const description = await api.voice(place);
+    if (isLeft()) return undefined;
     const agreed = JSON.stringify([description.recognition.host, description.recognises_words]);
     if (loadForAll('note-consent') !== agreed) return released.then(() => explain(description, () => storeForAll('note-consent', agreed)));
     const context = new AudioContext({ sampleRate: LIMITS.sample_rate });
@@ -57,6 +65,7 @@ export function noter({ button, takes, room, note, showProblem, held }) {
       throw problem;
     }
     open = mine;
+    if (isLeft()) return end(false);
     mine.timer = setTimeout(() => end(true), LONGEST_MS);
     const began = Date.now();
     const tick = () => (seconds.textContent = `${words.number(Math.round((Date.now() - began) / 1000))} s · `);
@@ -86,12 +95,13 @@ export function noter({ button, takes, room, note, showProblem, held }) {
     button.classList.remove('recording');
     button.setAttribute('aria-pressed', 'false');
     if (!sends) return;
-    if (packets.length < FEWEST_PACKETS) return showProblem(new Error(t('recording.short')));
+    if (packets.length < FEWEST_PACKETS) return fail(new Error(t('recording.short')));
     const { base64 } = await contents(new Blob(ogg(packets), { type: 'audio/ogg' }));
     note({ name: 'voice-note.ogg', description: '', spoiler: false, base64, url: null });
   }
 
-  const begins = (key = 'recording.release') => begin(key).catch(showProblem);
+  let beginning = null;
+  const begins = (key = 'recording.release') => (beginning ??= begin(key).catch(fail).finally(() => (beginning = null)));
   function pressed() {
     released = new Promise(done => (release = done));
     begins();
@@ -102,13 +112,15 @@ export function noter({ button, takes, room, note, showProblem, held }) {
   }
   button.addEventListener('pointerdown', event => {
     if (event.button) return;
+    // The keyboard began it, and a press ends it.
+    if (open) return end(true).catch(fail);
     button.setPointerCapture(event.pointerId);
     pressed();
   });
   button.addEventListener('pointermove', event => open && say(how, t(isBeside(event) ? 'recording.away' : 'recording.release')));
   button.addEventListener('pointerup', event => {
     release();
-    end(!isBeside(event)).catch(showProblem);
+    end(!isBeside(event)).catch(fail);
   });
   button.addEventListener('pointercancel', () => {
     release();
@@ -116,7 +128,7 @@ export function noter({ button, takes, room, note, showProblem, held }) {
   });
   // A long press opens no menu.
   button.addEventListener('contextmenu', event => event.preventDefault());
-  button.addEventListener('click', event => event.detail === 0 && (open ? end(true).catch(showProblem) : begins('recording.press')));
+  button.addEventListener('click', event => event.detail === 0 && (open ? end(true).catch(fail) : begins('recording.press')));
   addEventListener(
     'keydown',
     event => {
@@ -127,9 +139,19 @@ export function noter({ button, takes, room, note, showProblem, held }) {
     },
     true,
   );
-  if (!held) return;
-  pressed();
-  if (held === 'pointerdown') return;
-  release();
-  wanted = false;
+  if (held === 'click') begins('recording.press');
+  else if (held) {
+    pressed();
+    if (held !== 'pointerdown') {
+      release();
+      wanted = false;
+    }
+  }
+  return {
+    // Another room is shown: what is being recorded for this one is discarded.
+    leave() {
+      if (open) showProblem(new Error(t('recording.left')));
+      return end(false);
+    },
+  };
 }

@@ -18,6 +18,9 @@ export const ofModel = detail => (isUnknownHost(detail) ? t('fixes.unknown_host'
 export const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
 export const sentence = text => `${upper(text)}${/[.!?…]$/u.test(text) ? '' : '.'}`;
 
+// The text of a message, or what it is without words.
+export const beginning = ({ text, files, voiceNote }) => text || (voiceNote ? t('messages.voice_note', voiceNote) : files[0]?.kind === 'image' ? t('messages.quote_pictures', { count: files.filter(({ kind }) => kind === 'image').length }) : (files[0]?.name ?? ''));
+
 // A code in words, where nothing better is known.
 export const spaced = code => String(code ?? '').replaceAll('_', ' ');
 export const coded = (section, code, values) => (has(section + code) ? t(section + code, values) : spaced(code));
@@ -108,7 +111,7 @@ export function seconds(ms) {
 // A span of time before or after now, in the unit that suits it.
 function span(s) {
   const size = Math.abs(s);
-  const [length, unit] = size < 60 ? [1, 'second'] : size < 5400 ? [60, 'minute'] : size < 129_600 ? [3600, 'hour'] : [86_400, 'day'];
+  const [length, unit] = size < 60 ? [1, 'second'] : size < 5400 ? [60, 'minute'] : size < 129_600 ? [3600, 'hour'] : size < 60 * 86_400 ? [86_400, 'day'] : size < 730 * 86_400 ? [30.44 * 86_400, 'month'] : [365.25 * 86_400, 'year'];
   return relative.format(Math.round(s / length), unit);
 }
 

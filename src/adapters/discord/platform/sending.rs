@@ -170,9 +170,10 @@ impl Discord {
         channel: Snowflake,
         message: Snowflake,
         text: Option<&str>,
+        notice: Option<&str>,
     ) -> Result<(), NotSent> {
         let nothing = || NotSent::Refused("nothing in the text is visible".to_owned());
-        let edited = text.map(|text| self.rendered_part(channel, text, None).ok_or_else(nothing)).transpose()?;
+        let edited = text.map(|text| self.rendered_part(channel, text, notice).ok_or_else(nothing)).transpose()?;
         let edited = edited.map(|rendered| self.body(&rendered));
         let by_bot = Request::change_message(channel, message, edited.clone());
         if Snowflake::of_direct_guild(guild).is_some() {

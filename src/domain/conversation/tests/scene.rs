@@ -264,7 +264,7 @@ impl Scene {
             }
             Act::Edit(which) => {
                 if let Some(message) = self.pick(*which) {
-                    self.receive(Event::Edited { message, text: "changed".into(), captions: Vec::new() });
+                    self.receive(Event::Edited { message, text: "changed".into(), captions: Vec::new(), version: None });
                 }
             }
             Act::Delete(which) => {

@@ -148,7 +148,7 @@ fn a_call_cannot_be_confirmed_once_the_message_was_edited() {
     let before = scene.conversation.calls()[0].is_open(scene.now);
     let message = scene.conversation.turns().owed_replies().next().unwrap().messages[0];
 
-    scene.receive(Event::Edited { message, text: "never mind".into(), captions: Vec::new() });
+    scene.receive(Event::Edited { message, text: "never mind".into(), captions: Vec::new(), version: None });
 
     assert_eq!((before, scene.conversation.calls()[0].is_open(scene.now)), (true, false));
 }

@@ -124,7 +124,7 @@ async fn a_notice_stands_in_small_print_below_the_statement_or_alone_and_is_foun
 }
 
 fn told() -> Owed {
-    Owed { people: vec!["discord:7".into()], occasion: Occasion::First }
+    Owed { people: vec!["discord:7".into()], occasion: Occasion::First, again: false }
 }
 
 /// Delivers a statement with a whole actor system, and returns what the channel receives.

@@ -265,13 +265,18 @@ async fn a_posted_statement_is_edited_and_deleted_in_channels_threads_and_direct
 
     for posted in [part(general, "one"), part(thread, "one"), direct(private, "one")] {
         let id = say(&client, &posted).await;
-        let change = async |text| client.change(&posted.guild, &posted.channel, &id.to_string(), text).await;
+        let change =
+            async |text| client.change(&posted.guild, &posted.channel, &id.to_string(), text, text.and(Some("It is AI."))).await;
         change(Some("@everyone, two")).await.expect("it is edited");
         let content = || {
             let channel = Id::parse(posted.channel.as_str().trim_start_matches("discord:")).expect("an id");
             discord.look(|state| state.world.message(channel, id).map(|message| message.content.clone()))
         };
-        assert!(content().is_some_and(|content| content.contains("two") && !content.contains("@everyone")), "{:?}", content());
+        assert!(
+            content().is_some_and(|content| content.ends_with("two\n-# ⓘ It is AI.") && !content.contains("@everyone")),
+            "{:?}",
+            content()
+        );
         assert!(matches!(change(Some("\u{200b}")).await, Err(NotSent::Refused(_))));
         change(None).await.expect("it is deleted");
         change(None).await.expect("it is gone already");
@@ -285,7 +290,7 @@ async fn a_posted_statement_is_edited_and_deleted_in_channels_threads_and_direct
         .into_iter()
         .for_each(|webhook| discord.remove_webhook(webhook));
     client.webhooks_changed(snowflake(general));
-    let change = async |text| client.change(&earlier.guild, &earlier.channel, &id.to_string(), text).await;
+    let change = async |text| client.change(&earlier.guild, &earlier.channel, &id.to_string(), text, None).await;
     for text in [Some("two"), None] {
         let Err(NotSent::Refused(why)) = change(text).await else { panic!("it is changed: {text:?}") };
         assert!(why.contains("delete it in Discord"), "{why}");
