@@ -36,7 +36,8 @@ use crate::ports::audio::RecordingRefused;
 use crate::ports::backend::guest_service::{Amount, GuestService as _, Visit};
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{
-    Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, HistoryQuery, Imported, ImportedMessage, LeftOut, Words,
+    Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, HistoryQuery, Imported, ImportedMessage, LeftOut,
+    Words,
 };
 use crate::ports::backend::record_service::RecordService as _;
 use crate::ports::backend::room::RoomId;

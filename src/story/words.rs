@@ -200,9 +200,9 @@ pub(crate) fn lore(recorded: &Recorded, language: Language) -> Option<StoryLine>
 /// Says that pictures which were posted since the companion's last statement were not in the prompt of this one. `None` if there are none.
 pub(crate) fn unseen_pictures(recorded: &Recorded, before: &[Recorded], who: &Subject) -> Option<StoryLine> {
     let Event::Said { message: statement, .. } = &recorded.event else { return None };
-    let said = before.iter().rev().filter_map(|earlier| match &earlier.event {
-        Event::Said { message, .. } if earlier.seq < recorded.seq => Some((earlier.seq, message)),
-        _ => None,
+    let said = before.iter().rev().filter(|earlier| earlier.seq < recorded.seq).filter_map(|earlier| {
+        let Event::Said { message, .. } = &earlier.event else { return None };
+        Some((earlier.seq, message))
     });
     let since = said.take_while(|(_, message)| message.from.role != Role::Companion || *message.from.id != *who.id.as_str());
     let unseen = since.filter(|(seq, _)| !statement.files_of.contains(seq)).flat_map(|(_, message)| &message.attachments);
