@@ -12,6 +12,9 @@ use crate::domain::vote::{MOST_IMPORTANCE, MOST_MOOD};
 use crate::ports::language_model::AnswerFormat;
 use crate::settings::prompt::Prompt;
 
+/// What a schema depends on: the optional fields, whether the reason comes first, and the words for YES and NO.
+type Fields = (Extra, bool, [String; 2]);
+
 /// The most schemas that are kept: one for each combination of fields, in a few languages.
 const KEPT: usize = 16;
 
