@@ -89,7 +89,7 @@ impl ChatPlatform for SlowPlatform {
         Ok(part.nonce.clone())
     }
 
-    async fn change(&self, _: &GuildId, _: &ChannelId, _: &str, _: Option<&str>) -> Result<(), NotSent> {
+    async fn change(&self, _: &GuildId, _: &ChannelId, _: &str, _: Option<&str>, _: Option<&str>) -> Result<(), NotSent> {
         Ok(())
     }
 

@@ -250,7 +250,7 @@ impl Actor for Channel {
             ChannelMessage::SentenceWritten { ticket, text } => state.step(Input::SentenceWritten { ticket, text }),
             ChannelMessage::CallsWanted { wanted, asked, outcome, reply } => {
                 state.note_filter(&asked, &outcome);
-                state.calls_wanted(wanted, &asked.newest(), &outcome, reply);
+                state.calls_wanted(*wanted, &asked.newest(), &outcome, reply);
             }
             ChannelMessage::CallEnded { call, answer } => state.call_ended(call, answer),
             ChannelMessage::ConfirmCall { call, by, is_confirmed, reply } => state.confirm_call(call, by, is_confirmed, reply),

@@ -357,8 +357,8 @@ async fn a_tool_that_changes_while_the_model_writes_is_not_called_and_the_room_i
     let world = world(&outside, json!({})).await;
     let changed = outside.clone();
     world.main.answer_by(move |_| {
-        *changed.about.lock() = "Pays for it.";
-        Some(Ok("CALL web__weather {}".to_owned()))
+        let before = std::mem::replace(&mut *changed.about.lock(), "Pays for it.");
+        Some(Ok(if before.is_empty() { "CALL web__weather {}".to_owned() } else { String::new() }))
     });
 
     world.say_then_pass(LOBBY, "Ari, what is the weather?", 30.0).await;

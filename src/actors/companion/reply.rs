@@ -342,7 +342,10 @@ async fn call_tools(
     let settings = in_force(&reply.context, &reply.channel_key, &settings.id, &settings.model)?;
     let wanted = offer.wanted((reply.ticket, calls), &settings, &reply.channel_key, &reply.context).await;
     let (sender, ended) = oneshot::channel();
-    reply.channel.cast(ChannelMessage::CallsWanted { wanted, asked, outcome: Box::new(outcome), reply: sender }).ok()?;
+    reply
+        .channel
+        .cast(ChannelMessage::CallsWanted { wanted: Box::new(wanted), asked, outcome: Box::new(outcome), reply: sender })
+        .ok()?;
     ended.await.ok()
 }
 

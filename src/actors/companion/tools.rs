@@ -149,12 +149,13 @@ pub async fn add_to(
     let known = tools_of(companion, context);
     let standings = standings_for(calls, known.iter().map(|(_, offered)| offered), channel_key, context).await;
     let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
-    // What people may not call, they are not told, either.
+    // What people may not call, they are not told, either, unless somebody who may confirmed it.
     let may_read = |call: &&KnownCall| {
         let right = known.iter().find(|(_, offered)| offered.name == call.called.tool).map(|(_, offered)| offered);
-        right.is_none_or(|offered| {
-            offered.right.allow == Allow::Everyone || permission(offered, &calls.cause, false, standing).is_ok()
-        })
+        call.confirmed == Some(true)
+            || right.is_none_or(|offered| {
+                offered.right.allow == Allow::Everyone || permission(offered, &calls.cause, false, standing).is_ok()
+            })
     };
     let unreported: Vec<_> = calls.unreported.iter().filter(may_read).map(KnownCall::end).collect();
     let earlier = prompt::earlier_calls(&unreported, share);

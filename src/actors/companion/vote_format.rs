@@ -38,19 +38,17 @@ pub(super) fn votes_format<'a>(ids: impl Iterator<Item = &'a str>, asked: Extra,
 
 fn vote_schema(asked: Extra, words: &Prompt) -> Arc<Value> {
     // The settings rarely change.
-    static NEWEST: Mutex<Vec<(Extra, bool, [String; 2], Arc<Value>)>> = Mutex::new(Vec::new());
+    static NEWEST: Mutex<Vec<(Fields, Arc<Value>)>> = Mutex::new(Vec::new());
     let of = (asked, words.reason_first, prompt::verdicts(words));
     let mut newest = NEWEST.lock();
-    if let Some((.., schema)) =
-        newest.iter().find(|(extra, first, verdicts, _)| (*extra, *first, verdicts) == (of.0, of.1, &of.2))
-    {
+    if let Some((_, schema)) = newest.iter().find(|(fields, _)| *fields == of) {
         return schema.clone();
     }
     let schema = Arc::new(new_vote_schema(asked, words));
     if newest.len() == KEPT {
         newest.remove(0);
     }
-    newest.push((of.0, of.1, of.2, schema.clone()));
+    newest.push((of, schema.clone()));
     schema
 }
 

@@ -68,7 +68,7 @@ pub enum ChannelMessage {
     /// A turn-taking manager has ended. All of its messages came before this one.
     ManagerGone(ActorId),
     /// The model that writes a reply asks for calls of tools. Answered once they have ended.
-    CallsWanted { wanted: WantedCalls, asked: Arc<LazyRequest>, outcome: Box<Outcome>, reply: oneshot::Sender<CallsEnd> },
+    CallsWanted { wanted: Box<WantedCalls>, asked: Arc<LazyRequest>, outcome: Box<Outcome>, reply: oneshot::Sender<CallsEnd> },
     /// A call has ended.
     CallEnded { call: Ticket, answer: CallAnswer },
     /// A person who may do so confirms or declines a call. Answered once that is journaled.

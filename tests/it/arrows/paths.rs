@@ -155,7 +155,7 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
 
 /// The crates besides that of all others: the module that each is, and the parts that it knows by name.
 const CRATES: [(&str, &[&str]); 13] = [
-    ("adapters", &["adapters", "domain", "http_client", "ports", "settings", "telemetry"]),
+    ("adapters", &["adapters", "domain", "http_client", "ports", "settings", "telemetry", "texts"]),
     ("adapters::console", &["adapters", "domain", "fuzzing", "ports", "samples", "settings", "telemetry", "texts"]),
     ("adapters::discord", &["adapters", "domain", "fuzzing", "http_client", "ports", "settings", "telemetry", "texts"]),
     (
