@@ -1,4 +1,4 @@
-//! The encoding of stored values: one byte for the version of the format, then JSON, whose frequent phrases are [shortened](super::phrases).
+//! The encoding of stored values: one byte for the version of the format, then JSON, whose frequent phrases are shortened (`phrases.rs`).
 
 use std::borrow::Cow;
 use std::sync::Arc;
