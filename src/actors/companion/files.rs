@@ -1,5 +1,5 @@
 //! Reads the pictures and text files that a statement's prompt shows: those of messages that address the companion, and of the messages to which
-//! these reply. In a room with one companion, pictures without words are to it.
+//! these reply. In a room of the page with one companion, pictures without words are to it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,7 +65,9 @@ impl Files {
     ) -> Self {
         let mut files = Self::default();
         let mut messages = BTreeMap::new();
-        let is_only = context.memberships.get(&channel_key.channel).is_some_and(|membership| membership.companions.len() == 1);
+        // On other platforms people may share pictures with each other alone.
+        let is_only = context.platforms.of(&channel_key.channel).is_none()
+            && context.memberships.get(&channel_key.channel).is_some_and(|membership| membership.companions.len() == 1);
         let is_wordless = |said: &&Said| {
             let Message { from, text, attachments, .. } = &*said.message;
             is_only && from.role == Role::Person && !attachments.is_empty() && *text == with_lines("", attachments)

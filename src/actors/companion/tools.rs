@@ -149,7 +149,7 @@ pub async fn add_to(
     let known = tools_of(companion, context);
     let standings = standings_for(calls, known.iter().map(|(_, offered)| offered), channel_key, context).await;
     let standing = |who: &Who| standings.get(who).cloned().unwrap_or_default();
-    // What people may not call, they are not told, either, unless somebody who may confirmed it.
+    // An answer of a tool is shown only to people who may call it, unless an approver or an operator confirmed the call.
     let may_read = |call: &&KnownCall| {
         let right = known.iter().find(|(_, offered)| offered.name == call.called.tool).map(|(_, offered)| offered);
         call.confirmed == Some(true)
