@@ -39,9 +39,9 @@ pub(super) fn script<'a>(first: &'a str, later: &str, source: impl Fn(&str) -> &
     // Some browsers cache the failure to load an address.
     let address = format!("\"{later}\"");
     let again = format!("import({address} + \"&again=\" + Date.now())");
-    // Modules that are loaded later may use all texts.
+    // Modules that are loaded later may use all texts, from their first line on.
     let load = format!(
-        "const later = async name => (await Promise.all([import({address}).catch(() => {again}), modules[\"texts.js\"].loadLater()]), modules[name]);\n"
+        "const later = async name => (await modules[\"texts.js\"].loadLater(), await import({address}).catch(() => {again}), modules[name]);\n"
     );
     let load = if later.is_empty() { "" } else { &load };
     format!("const modules = globalThis.modules = {{}};\n{load}{}", linked_modules(&order(first, &source), source))
@@ -171,8 +171,8 @@ mod tests {
         assert!(
             script.contains("import(\"/page/later.js?v=1\").catch(") && script.contains("(await later('dialog.js')).open(el)")
         );
-        // The texts for them are loaded with them.
-        assert!(script.contains("modules[\"texts.js\"].loadLater()"), "{script}");
+        // The texts for them are there before them.
+        assert!(script.contains("(await modules[\"texts.js\"].loadLater(), await import("), "{script}");
         assert_eq!((names(&later), names(&script)), (2, 3), "{script}");
         assert_eq!(super::later("dom.js", source), "");
     }
