@@ -37,7 +37,9 @@ async fn a_call_that_is_cut_again_and_again_costs_no_other_a_frame() {
     };
     let (said, ()) = tokio::join!(talk(), cut);
     let after = settled(&scene.server, sent).await;
-    assert_eq!(scene.server.sockets(), open, "the sockets of lost connections are closed");
+    // Sockets of the beginning may have been closed, too.
+    let left = scene.server.sockets();
+    assert!(left <= open, "the sockets of lost connections are closed: {left} are open, {open} were");
 
     assert_eq!(said, (sentence.len(), sentence.len()));
     let packets = scene.server.measured("tertulia_voice_packets_total").await;
