@@ -70,11 +70,13 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     return `${item.mark}|${view.stories.mark(item.key)}|${view.stories.mark(item.key) === 'closed' ? '' : innerStories(item)}|${view.search ?? ''}|${view.found === item.key}|${view.epoch}`;
   }
 
+  let lost = null; // the message that had the focus when it was removed, while nothing else has it
+
   function render(first, last) {
     const wanted = new Set();
     for (let i = first; i < last; i += 1) wanted.add(items[i].key);
     const focused = document.activeElement;
-    let lost = null;
+    if (focused !== log) lost = null;
     for (const [key, node] of nodes) {
       if (!wanted.has(key)) {
         const hadFocus = node.contains(focused);
@@ -113,8 +115,8 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       if (node === next) next = node.nextSibling;
       else log.insertBefore(node, next);
     }
-    // An answer that takes the place of the focused one is focused.
-    const heir = lost && items.findLast(item => item.canBeReplaced);
+    // An answer that takes the place of the focused one is focused, also if it comes later than that one goes.
+    const heir = lost && items.findLast(item => item.canBeReplaced && item.entry.versions);
     if (heir && heir.entry.seq > Number(lost.slice(1))) nodes.get(heir.key)?.focus({ preventScroll: true });
     above.style.height = `${offsets[first] ?? 0}px`;
     below.style.height = `${(offsets[items.length] ?? 0) - (offsets[last] ?? 0)}px`;
