@@ -531,8 +531,9 @@ async fn add_history(
     statement.lore = found_lore(&statement.input, settings, channel_key, context, words);
     statement.page_tokens = if takes_notes { context.settings.memory.page_tokens } else { 0 };
     let Some(before) = prompt::recalls_before(character(settings, None), scene, statement, words) else { return };
-    let answered = statement.input.buffer.iter().map(|said| &said.message).filter(|message| !message.is_by(&settings.id));
-    let answered: Vec<_> = answered.cloned().collect();
+    // Those that the prompt has no room for ask nothing.
+    let shown = statement.input.buffer.iter().filter(|said| said.seq >= before).map(|said| &said.message);
+    let answered: Vec<_> = shown.filter(|message| !message.is_by(&settings.id)).cloned().collect();
     let names = settings.names().chain(scene.others.iter().map(|other| &*other.name));
     let own = statement.input.recent.iter().rev().find(|said| said.message.is_by(&settings.id));
     let talk = statement.input.recent.iter().chain(&statement.input.buffer);
