@@ -70,7 +70,7 @@ pub(super) async fn document(
     transcript: Transcript,
     head: String,
 ) -> Result<Lines, ReadError> {
-    let (mut edited, mut replaced) = (BTreeSet::new(), BTreeSet::new());
+    let (mut edited, mut replaced, mut gone) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut after = Seq::NONE;
     loop {
         let page = Reader::new(&*store).legible(&channel_key, range_after(after)).await?;
@@ -80,6 +80,7 @@ pub(super) async fn document(
                 Event::Edited { message, version: Some(_), .. } => drop(edited.remove(message)),
                 Event::Edited { message, captions, .. } if captions.is_empty() => drop(edited.insert(*message)),
                 Event::ReplyOwed { again: Some(statement), .. } => drop(replaced.insert(*statement)),
+                Event::Deleted { messages, replaced: true, .. } => gone.extend(messages.iter().copied()),
                 _ => {}
             }
         }
@@ -89,7 +90,8 @@ pub(super) async fn document(
         }
     }
     let (after, is_over) = (Seq::NONE, false);
-    let document = Document { store, channel_key, transcript, edited, replaced, after, messages: 0, unreadable: 0, is_over };
+    let document =
+        Document { store, channel_key, transcript, edited, replaced, gone, after, messages: 0, unreadable: 0, is_over };
     let pieces = stream::unfold(Some(document), |document| async move {
         let mut document = document.filter(|document| !document.is_over)?;
         match document.next().await {
@@ -107,6 +109,8 @@ struct Document {
     edited: BTreeSet<Seq>,
     /// The statements in whose place, or after which, a companion wrote another one. Their words are deleted, and nothing is said of them.
     replaced: BTreeSet<Seq>,
+    /// Those of them in whose place another one stands, also while the erasure of their words is still under way.
+    gone: BTreeSet<Seq>,
     after: Seq,
     messages: usize,
     unreadable: usize,
@@ -122,7 +126,7 @@ impl Document {
         let mut pieces = Vec::new();
         for recorded in &page.events {
             let Event::Said { message, reply_to, said_at, .. } = &recorded.event else { continue };
-            if is_redacted(message) && self.replaced.contains(&recorded.seq) {
+            if self.gone.contains(&recorded.seq) || is_redacted(message) && self.replaced.contains(&recorded.seq) {
                 continue;
             }
             let answered = match reply_to {

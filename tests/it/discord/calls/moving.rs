@@ -37,7 +37,6 @@ async fn a_call_goes_on_at_another_voice_server() {
     let ana = scene.call(home.ana, *harbour).await;
     ana.talk(&sentence()).await;
     spoken(&mut watch).await;
-    let asked = scene.asked();
 
     home.discord.move_voice_server(*harbour);
     let ana = scene.call(home.ana, *harbour).await;
@@ -53,7 +52,6 @@ async fn a_call_goes_on_at_another_voice_server() {
     let last = spoken(&mut watch).await;
 
     assert_eq!(last["from"], "Ana");
-    assert_eq!(scene.asked(), asked, "Discord named each server by itself");
     let history = scene.server.history(&format!("discord:{harbour}")).await;
     assert!(history.iter().filter(|(.., text)| text.starts_with("(speech, ")).count() >= 3, "{history:?}");
     let (_, log) = (drop(ana), scene.server.stop().await);
