@@ -15,7 +15,7 @@ use serde_json::json;
 use super::Shared;
 use super::body::{CallPath, FileBody, Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath, too_large};
 use super::guard::Caller;
-use super::problem::{Problem, off_thread};
+use super::problem::{Problem, done, off_thread};
 use super::validation::MAX_ID_CHARS;
 use super::{uploads, validation, visitor};
 use crate::domain::id::{PersonId, Seq};
@@ -181,14 +181,12 @@ async fn check_own(console: &Shared, visit: Option<&Visit>, room: &RoomId, seq: 
 
 /// `POST /api/rooms/{room}/messages/{seq}/again`
 pub(super) async fn try_again(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
-    console.backend()?.messages.answer_again(&room, seq, false, None).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.messages.answer_again(&room, seq, false, None).await)
 }
 
 /// `POST /api/rooms/{room}/messages/{seq}/continue`
 pub(super) async fn extend(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
-    console.backend()?.messages.answer_again(&room, seq, true, None).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.messages.answer_again(&room, seq, true, None).await)
 }
 
 /// `PUT /api/rooms/{room}/messages/{seq}/version`
@@ -197,8 +195,7 @@ pub(super) async fn stand(
     MessagePath(room, seq): MessagePath,
     Json(standing): Json<Standing>,
 ) -> Result<StatusCode, Problem> {
-    console.backend()?.messages.stand(&room, seq, standing.version).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.messages.stand(&room, seq, standing.version).await)
 }
 
 /// `GET /api/rooms/{room}/calls/{call}`
@@ -226,8 +223,7 @@ pub(super) async fn decide_call(
     Json(Confirmation { confirm }): Json<Confirmation>,
 ) -> Result<StatusCode, Problem> {
     let by = approver(&caller, caller.in_room(&room, &console)?, &headers);
-    console.backend()?.messages.decide_call(&room, call, by, confirm).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.messages.decide_call(&room, call, by, confirm).await)
 }
 
 /// Who decides about calls of tools. No program presses a button for a person.
@@ -323,8 +319,7 @@ pub(super) async fn stop_reply(
     State(console): State<Shared>,
     MemberPath(room, companion): MemberPath,
 ) -> Result<StatusCode, Problem> {
-    console.backend()?.messages.stop_reply(&room, &companion).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.messages.stop_reply(&room, &companion).await)
 }
 
 #[derive(Deserialize, JsonSchema)]
