@@ -37,7 +37,7 @@ mod guests;
 mod inbound_events;
 mod live;
 pub mod loading;
-mod lore;
+pub mod lore;
 mod maintenance;
 mod membership;
 mod memory;

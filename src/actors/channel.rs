@@ -261,7 +261,7 @@ impl Actor for Channel {
             ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),
             ChannelMessage::Draft { companion, person, reply } if state.restoring.is_none() => {
-                drafting::draft(companion, person, reply, &state.conversation, &state.channel);
+                drafting::draft(companion, person, reply, &state.channel);
             }
             ChannelMessage::Remind { reminder, reply } => state.set_reminder(*reminder, reply),
             ChannelMessage::ReminderCall { call, zone } => state.reminder_call(call, zone),

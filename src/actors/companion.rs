@@ -7,13 +7,11 @@
 pub mod answer_or_pass;
 pub mod brief_writing;
 pub mod briefs;
-pub mod drafting;
 mod drafts;
 pub mod elsewhere;
 pub mod files;
 pub mod history;
 pub mod lore;
-pub mod lore_writing;
 pub mod pictures;
 pub mod question;
 pub mod reply;

@@ -254,8 +254,8 @@ impl Inbound {
             let words = self.words_of_note(channel_key, &inbound.from, &address, said_at);
             Box::new(VoiceNote { ms: length.as_millis().try_into().unwrap_or(u64::MAX), words })
         });
-        let InboundMessage { id, from, text, modality, lull_endpoint, kind, sender, .. } = inbound;
-        let attachments = inbound.attachments;
+        let InboundMessage { id, from, text, modality, lull_endpoint, kind, sender, attachments, .. } = inbound;
+        let (reply_to, quoted) = replied.map(|replied| (replied.seq, replied.quoted)).unwrap_or_default();
         let message = Message {
             id,
             sender,
@@ -266,10 +266,9 @@ impl Inbound {
             kind,
             attachments,
             voice_note,
+            quoted: quoted.map(Box::new),
             ..Message::new(from, text)
         };
-        let (reply_to, quoted) = replied.map(|replied| (replied.seq, replied.quoted)).unwrap_or_default();
-        let message = Message { quoted: quoted.map(Box::new), ..message };
         Some(Event::Said { message, reply_to, reply: None, said_at })
     }
 }

@@ -43,11 +43,7 @@ impl EventView {
 
     /// The offer of help for a message's author. `None`: the message was deleted.
     async fn help(&self, reader: &Reader<'_>, message: Seq) -> Result<Option<Value>, ReadError> {
-        let recorded = reader.event(&self.channel_key, message).await?;
-        let author = recorded.and_then(|recorded| match recorded.event {
-            Event::Said { message, .. } => Some(message.from.id).filter(|author| !author.is_empty()),
-            _ => None,
-        });
+        let author = reader.said(&self.channel_key, message).await?.map(|message| message.from.id);
         let text = self.safety.crisis_text.as_ref();
         let tell = self.safety.tell.then_some(true);
         Ok(author.map(|person| with(json!({ "message": message, "person": person }), json!({ "text": text, "tell": tell }))))

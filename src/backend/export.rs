@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value, json};
 
 use super::ActorBackend;
@@ -52,13 +52,9 @@ pub(super) async fn said_line(reader: &Reader<'_>, channel_key: &ChannelKey, seq
 /// The events of these journals, one journal after the other.
 pub(super) fn events(store: Arc<dyn Store>, channel_keys: VecDeque<ChannelKey>) -> Lines {
     let reading = Reading { store, channel_keys, after: Seq::NONE, page: VecDeque::new(), is_last: false };
-    let lines = stream::unfold(Some(reading), |reading| async move {
-        let mut reading = reading?;
-        match reading.next().await {
-            Ok(Some(line)) => Some((Ok(line), Some(reading))),
-            Ok(None) => None,
-            Err(error) => Some((Err(error.into()), None)),
-        }
+    let lines = stream::try_unfold(reading, |mut reading| async move {
+        let line = reading.next().await?;
+        Ok::<_, Refused>(line.map(|line| (line, reading)))
     });
     lines.boxed()
 }
@@ -92,14 +88,11 @@ pub(super) async fn document(
     let (after, is_over) = (Seq::NONE, false);
     let document =
         Document { store, channel_key, transcript, edited, replaced, gone, after, messages: 0, unreadable: 0, is_over };
-    let pieces = stream::unfold(Some(document), |document| async move {
-        let mut document = document.filter(|document| !document.is_over)?;
-        match document.next().await {
-            Ok(pieces) => Some((stream::iter(pieces).map(Ok).left_stream(), Some(document))),
-            Err(error) => Some((stream::iter([Err(error.into())]).right_stream(), None)),
-        }
+    let pieces = stream::try_unfold(document, |mut document| async move {
+        let pieces = if document.is_over { None } else { Some(document.next().await?) };
+        Ok::<_, Refused>(pieces.map(|pieces| (stream::iter(pieces).map(Ok), document)))
     });
-    Ok(stream::iter([Ok(head)]).chain(pieces.flatten()).boxed())
+    Ok(stream::iter([Ok(head)]).chain(pieces.try_flatten()).boxed())
 }
 
 struct Document {
@@ -213,7 +206,7 @@ async fn line(reader: &Reader<'_>, channel_key: &ChannelKey, recorded: &Recorded
     if matches!(&recorded.event, Event::Said { message, .. } if message.attachments.iter().any(|file| file.stored().is_some())) {
         let files = reader.files_of(channel_key, recorded.seq).await?;
         let encoded: Vec<_> =
-            files.iter().map(|(file, bytes)| json!({ "media_type": file.media_type, "data": STANDARD.encode(bytes) })).collect();
+            files.iter().map(|file| json!({ "media_type": file.media_type, "data": STANDARD.encode(&file.bytes) })).collect();
         object.insert("files".into(), encoded.into());
     }
     Ok(Value::Object(object).to_string())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::actors::erasure::deletion::{delete_messages, edit_message};
+use crate::actors::erasure::deletion::{Change, change_message, delete_messages};
 use crate::actors::erasure::named::forget_quotations;
 use crate::actors::inbound::{Inbound, Replied};
 use crate::actors::membership::changes::{self, MembershipError};
@@ -100,7 +100,7 @@ impl InboundEvents for Inbound {
         let is_editable = matches!(&recorded.event, Event::Said { message, .. }
             if message.from.role != Role::Companion && !self.is_ignored(channel_ref, &message.from.id));
         if is_editable {
-            edit_message(self.context(), &channel_key, seq, text).await?;
+            change_message(self.context(), &channel_key, seq, Change::Text(text)).await?;
         }
         Ok(())
     }

@@ -1,21 +1,27 @@
 //! Lists, changes and deletes lorebooks.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::json;
 
 use super::ActorBackend;
-use crate::actors::companion::lore::{Record, Volume};
-use crate::actors::companion::lore_writing::{store, unknown_owners};
+use crate::actors::companion::lore::{RECORDS, Record, Volume, id_of_card};
 use crate::actors::companion::pictures::hash;
-use crate::domain::id::id_of_title;
+use crate::actors::messages::writer::WriteError;
+use crate::actors::runtime::context::ActorContext;
+use crate::actors::writer::requests::write_meta;
+use crate::domain::id::{CompanionId, Ward, id_of_title};
 use crate::domain::lore::Shelved;
 use crate::domain::moment::Moment;
+use crate::journal::key;
+use crate::journal::record::encode_bytes;
 use crate::ports::backend::lore_service::{BookChange, BookSummary, BookView, Books, KeptBook, LoreService};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::companion_setup::Revision;
+use crate::ports::store::Write;
 
 /// The most lorebooks.
 const MAX_BOOKS: usize = 500;
@@ -47,7 +53,7 @@ impl LoreService for ActorBackend {
         }
         let record = self.record(new)?;
         let id: Arc<str> = id_of_title(&record.shelved.book.name, MAX_ID_CHARS, "lore", |id| all.contains_key(id)).into();
-        store(&self.context, &id, Some(record), None).await?;
+        store(&self.context, &id, Some(record)).await?;
         drop(turn);
         self.book(&id).await
     }
@@ -55,7 +61,7 @@ impl LoreService for ActorBackend {
     async fn change_book(&self, id: &str, change: BookChange) -> Result<BookView, Refused> {
         let turn = self.context.lore.changes.lock().await;
         let (id, _) = self.unchanged(id, &change.revision)?;
-        store(&self.context, &id, Some(self.record(change.book)?), None).await?;
+        store(&self.context, &id, Some(self.record(change.book)?)).await?;
         drop(turn);
         self.book(&id).await
     }
@@ -66,8 +72,7 @@ impl LoreService for ActorBackend {
         if volume.kept == KeptBook::Card {
             return Err(Refused::conflict(Detail::key("refusals.book_of_card")));
         }
-        let of_card = self.context.lore.of_card(&id);
-        Ok(store(&self.context, &id, None, of_card).await?)
+        Ok(store(&self.context, &id, None).await?)
     }
 }
 
@@ -121,4 +126,43 @@ impl ActorBackend {
 
 fn revision(record: &Record) -> Revision {
     Revision(hash(&serde_json::to_vec(record).unwrap_or_default()))
+}
+
+/// Stores a book, or removes it from the store, and puts that into force. The caller holds `Lore::changes`.
+async fn store(context: &ActorContext, id: &Arc<str>, record: Option<Record>) -> Result<(), WriteError> {
+    let key = key::note(None, &format!("{RECORDS}{id}"));
+    let write = match &record {
+        // Serializing to memory does not fail.
+        Some(record) => Write::Put(key, encode_bytes(&serde_json::to_vec(record).unwrap_or_default())),
+        None => Write::Remove(key),
+    };
+    write_meta(context, Ward(0), vec![write]).await?;
+    context.lore.set(id, record.map(|record| Volume::new(record, KeptBook::Store)));
+    Ok(())
+}
+
+/// Takes a deleted companion off all books, and removes the one of its card.
+pub async fn forget_companion(context: &ActorContext, companion: &CompanionId) {
+    let _turn = context.lore.changes.lock().await;
+    context.lore.drop_card(companion);
+    for (id, volume) in context.lore.all() {
+        let mut record = Record::clone(&volume.record);
+        let record = match id == id_of_card(companion) {
+            true => None,
+            false if record.shelved.companions.remove(companion.as_str()) && volume.kept == KeptBook::Store => Some(record),
+            false => continue,
+        };
+        if let Err(error) = store(context, &id, record).await {
+            tracing::warn!(book = &*id, %companion, %error, "a lorebook still names a companion that was removed");
+        }
+    }
+}
+
+/// The ids of the given companions and rooms that do not exist.
+fn unknown_owners(context: &ActorContext, shelved: &Shelved) -> BTreeSet<Arc<str>> {
+    let companions = context.memberships.companions();
+    let is_companion = |id: &&Arc<str>| companions.contains_key(&CompanionId::from(&***id));
+    let is_room = |id: &&Arc<str>| RoomId::parse(id).is_some_and(|room| context.memberships.recorded(&room.channel()).is_some());
+    let companions = shelved.companions.iter().filter(|id| !is_companion(id));
+    companions.chain(shelved.rooms.iter().filter(|id| !is_room(id))).cloned().collect()
 }

@@ -30,7 +30,6 @@ use crate::ports::backend::reminder_service::ReminderService as _;
 use crate::ports::backend::stamp::Stamp;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::gateway::Condition;
-use crate::ports::inbound_events::StoredFile;
 use crate::ports::language_model::ModelRole;
 use crate::ports::store::Write;
 use crate::ports::store::maintenance::{TemporaryCopy, is_backup_name};
@@ -88,9 +87,7 @@ impl MaintenanceService for ActorBackend {
             let retry_id: Arc<str> = retry_id(id.ward, id.no, id.seq).into();
             let (copy, inbound) = (retried(&old.event), Inbound::new(self.context.clone()));
             let files = self.reader().files_of(&channel_key, record.seq).await?;
-            let files =
-                files.into_iter().map(|(record, bytes)| StoredFile { media_type: record.media_type, bytes: bytes.into() });
-            let accepted = inbound.accept_with_files(&channel_key, copy, Some(retry_id), files.collect()).await?;
+            let accepted = inbound.accept_with_files(&channel_key, copy, Some(retry_id), files).await?;
             if let Event::Said { message, .. } = &old.event {
                 let _lock = self.context.rewrite_locks.lock(&channel_key).await;
                 // Edits and deletions on the platform must affect the copy from now on.

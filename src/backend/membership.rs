@@ -55,8 +55,21 @@ impl ActorBackend {
         Refused::not_found(Detail::from(detail).coded("refusals.no_companion", json!({ "id": companion })))
     }
 
-    pub(super) fn adults_only(&self, companion: &CompanionId) -> Detail {
-        Detail::of("refusals.adults_only", json!({ "companion": companion }))
+    /// Checks that a companion may be in a room: one for adults only not among minors.
+    pub(super) fn check_adults(&self, membership: &Membership, companion: &CompanionId) -> Result<(), Detail> {
+        match self.context.memberships.excludes(membership, companion) {
+            true => Err(Detail::of("refusals.adults_only", json!({ "companion": companion }))),
+            false => Ok(()),
+        }
+    }
+
+    /// Checks that a member of a room may speak there.
+    pub(super) fn check_able(&self, room: &RoomId, membership: &Membership, companion: &CompanionId) -> Result<(), Detail> {
+        self.check_adults(membership, companion)?;
+        match membership.is_paused(companion) {
+            true => Err(Detail::of("refusals.paused", json!({ "companion": companion, "room": self.name_of(room) }))),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn not_in_room(&self, companion: &CompanionId, room: &RoomId) -> Detail {

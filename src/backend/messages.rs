@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::future::OptionFuture;
 use ractor::{ActorRef, RpcReplyPort};
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -13,7 +12,7 @@ use tokio::sync::oneshot;
 use super::ActorBackend;
 use super::errors::invalid;
 use super::external::{Unanswered, answered, call, not_known};
-use crate::actors::erasure::deletion::{delete_messages, edit_message, stand_version};
+use crate::actors::erasure::deletion::{Change, change_message, delete_messages};
 use crate::actors::inbound::Replied;
 use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::switchboard::SwitchboardMessage;
@@ -25,7 +24,7 @@ use crate::domain::attachment::with_lines;
 use crate::domain::conversation::NotChosen;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
-use crate::domain::message::{Author, Message, Role};
+use crate::domain::message::{Author, ImportedMessage, Message, Role};
 use crate::domain::moment::Moment;
 use crate::domain::split::split;
 use crate::domain::vote::State;
@@ -36,8 +35,7 @@ use crate::ports::audio::RecordingRefused;
 use crate::ports::backend::guest_service::{Amount, GuestService as _, Visit};
 use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::messages::{
-    Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, HistoryQuery, Imported, ImportedMessage, LeftOut,
-    Words,
+    Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, HistoryQuery, Imported, LeftOut, Words,
 };
 use crate::ports::backend::record_service::RecordService as _;
 use crate::ports::backend::room::RoomId;
@@ -87,16 +85,11 @@ impl MessageService for ActorBackend {
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.change_posted(room, &channel_key, seq, Some(&edit.text)).await?;
-        let files = match self.reader().event(&channel_key, seq).await?.map(|recorded| recorded.event) {
-            Some(Event::Said { message, .. }) => message.attachments,
-            _ => Vec::new(),
-        };
+        let files = self.reader().said(&channel_key, seq).await?.map(|message| message.attachments).unwrap_or_default();
         let uploaded: Vec<_> = files.into_iter().filter(|file| file.stored().is_some()).collect();
-        if edit_message(&self.context, &channel_key, seq, with_lines(&edit.text, &uploaded)).await? {
-            Ok(seq)
-        } else {
-            Err(Refused::not_found(Detail::key("refusals.message_deleted")))
-        }
+        let change = Change::Text(with_lines(&edit.text, &uploaded));
+        let gone = || Refused::not_found(Detail::key("refusals.message_deleted"));
+        change_message(&self.context, &channel_key, seq, change).await?.then_some(seq).ok_or_else(gone)
     }
 
     async fn delete(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
@@ -118,12 +111,23 @@ impl MessageService for ActorBackend {
         answered(call(|reply| channel.cast(ChannelMessage::StopReply { companion, reply })).await)
     }
 
-    async fn try_again(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused> {
-        self.answer_again(room, statement, by, false).await
-    }
-
-    async fn extend(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused> {
-        self.answer_again(room, statement, by, true).await
+    async fn answer_again(&self, room: &RoomId, statement: Seq, continues: bool, by: Option<&PersonId>) -> Result<(), Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        self.said(room, &channel_key, statement).await?;
+        let conversation = self.current_state(&channel_key).await?.inspection.conversation;
+        conversation.check_again(statement).map_err(|not_again| Refused::conflict(Detail::key(not_again.as_str())))?;
+        if let Some(person) = by {
+            let mut is_answered = false;
+            for seq in conversation.answered_by(statement) {
+                let message = self.said(room, &channel_key, *seq).await;
+                is_answered |=
+                    message.is_ok_and(|message| message.from.role == Role::Person && *message.from.id == *person.as_str());
+            }
+            if !is_answered {
+                return Err(Refused::conflict(Detail::key("refusals.answers_others")));
+            }
+        }
+        self.accept(&channel_key, Event::again(continues), None).await.map(drop)
     }
 
     async fn stand(&self, room: &RoomId, statement: Seq, version: usize) -> Result<(), Refused> {
@@ -136,7 +140,7 @@ impl MessageService for ActorBackend {
         let unknown = || invalid("version", Detail::of("refusals.no_version", json!({ "count": texts.len().max(1) })));
         let text = texts.get(version).ok_or_else(unknown)?;
         self.change_posted(room, &channel_key, statement, Some(text)).await?;
-        stand_version(&self.context, &channel_key, statement, version).await?;
+        change_message(&self.context, &channel_key, statement, Change::Version(version)).await?;
         Ok(())
     }
 
@@ -155,13 +159,8 @@ impl MessageService for ActorBackend {
         let Inspection { conversation, used_up, over_addresses, .. } = self.current_state(&channel_key).await?.inspection;
         let helps_at_risk = self.context.in_force().safety.crisis;
         let check = |companion: &CompanionId| {
-            if self.context.memberships.excludes(&membership, companion) {
-                return Err(self.adults_only(companion));
-            }
-            if membership.is_paused(companion) {
-                return Err(Detail::of("refusals.paused", json!({ "companion": companion, "room": self.name_of(room) })));
-            }
-            conversation.check_chosen(companion, helps_at_risk).map_err(|reason| Detail::key(reason.text()))
+            self.check_able(room, &membership, companion)?;
+            conversation.check_chosen(companion, helps_at_risk).map_err(|reason| Detail::key(reason.as_str()))
         };
         let (mut companions, mut left_out) = (Vec::new(), Vec::new());
         match companion {
@@ -200,13 +199,11 @@ impl MessageService for ActorBackend {
         if !membership.companions.contains(&companion) || membership.is_external(&companion) {
             return Err(Refused::not_found(self.not_in_room(&companion, room)));
         }
-        if self.context.memberships.excludes(&membership, &companion) {
-            return Err(Refused::conflict(self.adults_only(&companion)));
-        }
+        self.check_adults(&membership, &companion).map_err(Refused::conflict)?;
         let channel = self.running(&channel_key).await?;
         let Inspection { conversation, used_up, .. } = self.current_state(&channel_key).await?.inspection;
         if conversation.check_chosen(&companion, self.context.in_force().safety.crisis) == Err(NotChosen::AtRisk) {
-            return Err(Refused::conflict(Detail::key(NotChosen::AtRisk.text())));
+            return Err(Refused::conflict(Detail::key(NotChosen::AtRisk.as_str())));
         }
         if used_up.is_some() {
             return Err(Refused::conflict(Detail::key("refusals.chosen_over_limit")));
@@ -216,13 +213,11 @@ impl MessageService for ActorBackend {
         }
         let (sender, answer) = oneshot::channel();
         let draft = ChannelMessage::Draft { companion, person: from, reply: RpcReplyPort::from(sender) };
+        channel.cast(draft).map_err(|_| not_known())?;
         // The pool has a deadline for the call.
-        let text = channel.cast(draft).ok().map(|()| answer);
-        match OptionFuture::from(text).await {
-            Some(Ok(Ok(text))) => Ok(Drafted { text }),
-            Some(Ok(Err(error))) => Err(Refused::unavailable(Detail::of("refusals.no_draft", json!({ "error": error })))),
-            Some(Err(_)) | None => Err(not_known()),
-        }
+        let text = answer.await.map_err(|_| not_known())?;
+        let failed = |error| Refused::unavailable(Detail::of("refusals.no_draft", json!({ "error": error })));
+        text.map(|text| Drafted { text }).map_err(failed)
     }
 
     async fn greet(&self, room: &RoomId, greeting: Greeting) -> Result<Seq, Refused> {
@@ -232,17 +227,9 @@ impl MessageService for ActorBackend {
         let known = self.context.memberships.companion(&channel_key.channel, &companion);
         let known = known.filter(|_| membership.companions.contains(&companion));
         let known = known.ok_or_else(|| Refused::not_found(self.not_in_room(&companion, room)))?;
-        if self.context.memberships.excludes(&membership, &companion) {
-            return Err(Refused::conflict(self.adults_only(&companion)));
-        }
+        self.check_able(room, &membership, &companion).map_err(Refused::conflict)?;
         if !known.greetings.contains(&text) {
             return Err(invalid("text", Detail::of("refusals.no_greeting", json!({ "companion": companion }))));
-        }
-        if membership.is_paused(&companion) {
-            return Err(Refused::conflict(Detail::of(
-                "refusals.paused",
-                json!({ "companion": companion, "room": self.name_of(room) }),
-            )));
         }
         // The head is read before the history, so that a message between the two reads is noticed.
         let last = self.reader().head(&channel_key).await?.last;
@@ -359,26 +346,6 @@ impl ActorBackend {
         Err(not_known())
     }
 
-    /// Accepts the request for another answer in the place of the newest one, or for its continuation.
-    async fn answer_again(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>, continues: bool) -> Result<(), Refused> {
-        let (channel_key, _) = self.room_of(room)?;
-        self.said(room, &channel_key, statement).await?;
-        let conversation = self.current_state(&channel_key).await?.inspection.conversation;
-        conversation.check_again(statement).map_err(|not_again| Refused::conflict(Detail::key(not_again.text())))?;
-        if let Some(person) = by {
-            let mut is_answered = false;
-            for seq in conversation.answered_by(statement) {
-                let message = self.said(room, &channel_key, *seq).await;
-                is_answered |=
-                    message.is_ok_and(|message| message.from.role == Role::Person && *message.from.id == *person.as_str());
-            }
-            if !is_answered {
-                return Err(Refused::conflict(Detail::key("refusals.answers_others")));
-            }
-        }
-        self.accept(&channel_key, Event::again(continues), None).await.map(drop)
-    }
-
     /// Sets the length of an uploaded voice note, and the text that shows it.
     fn measure_recording(&self, message: &mut InboundMessage) -> Result<(), Refused> {
         let (Some(length), [file]) = (&mut message.voice_note, &message.files[..]) else { return Ok(()) };
@@ -470,7 +437,10 @@ impl ActorBackend {
     async fn said(&self, room: &RoomId, channel_key: &ChannelKey, seq: Seq) -> Result<Message, Refused> {
         match self.reader().event(channel_key, seq).await?.map(|recorded| recorded.event) {
             Some(Event::Said { message, .. }) => Ok(message),
-            _ => Err(self.no_message(room, seq)),
+            _ => {
+                let values = json!({ "number": seq, "room": self.name_of(room) });
+                Err(Refused::not_found(Detail::of("refusals.no_message", values)))
+            }
         }
     }
 
@@ -484,17 +454,9 @@ impl ActorBackend {
         self.reader().message(channel_key, id).await.map_err(Refused::from)
     }
 
-    fn no_message(&self, room: &RoomId, seq: Seq) -> Refused {
-        Refused::not_found(Detail::of("refusals.no_message", json!({ "number": seq, "room": self.name_of(room) })))
-    }
-
     async fn replied_to(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Replied, Refused> {
-        let recorded = self.reader().event(channel_key, seq).await?;
-        match recorded.map(|recorded| recorded.event) {
-            Some(Event::Said { message, .. }) if !is_redacted(&message) => {
-                Ok(Replied { seq: Some(seq), author: message.from.id, role: message.from.role, quoted: None })
-            }
-            _ => Err(invalid("reply_to", Detail::of("refusals.no_such_reply", json!({ "number": seq })))),
-        }
+        let unknown = || invalid("reply_to", Detail::of("refusals.no_such_reply", json!({ "number": seq })));
+        let from = self.reader().said(channel_key, seq).await?.ok_or_else(unknown)?.from;
+        Ok(Replied { seq: Some(seq), author: from.id, role: from.role, quoted: None })
     }
 }

@@ -375,22 +375,13 @@ impl Texts {
     ) -> Result<Vec<Arc<str>>, ReadError> {
         let missing = || messages.iter().filter(|seq| !self.0.contains_key(seq));
         if let (Some(first), Some(last)) = (missing().min().copied(), missing().max().copied()) {
-            let (mut after, before) = (Seq(first.0.saturating_sub(1)), Some(last.next()));
-            loop {
-                let page = reader.events(channel_key, Range { after, before, limit: PAGE, newest_first: false }).await?;
-                let is_last = page.len() < PAGE;
-                for recorded in page {
-                    after = recorded.seq;
-                    if let Event::Said { message, .. } = &recorded.event
-                        && messages.contains(&recorded.seq)
-                    {
-                        self.0.insert(recorded.seq, message.text.clone());
-                    }
-                }
-                if is_last {
-                    break;
-                }
-            }
+            let (after, before) = (Some(Seq(first.0.saturating_sub(1))), Some(last.next()));
+            let wanted = Wanted { after, before, limit: usize::MAX, max_read: usize::MAX };
+            let text = |recorded: &Recorded| match &recorded.event {
+                Event::Said { message, .. } if messages.contains(&recorded.seq) => vec![(recorded.seq, message.text.clone())],
+                _ => Vec::new(),
+            };
+            self.0.extend(find(reader, channel_key, wanted, text).await?);
         }
         let texts = messages.iter().filter_map(|seq| self.0.get(seq)).filter(|text| !text.is_empty()).cloned().collect();
         while self.0.len() > MAX_TEXTS {

@@ -16,7 +16,6 @@ use super::receptions::MAX_IN_ALL as MAX_EVIDENCE;
 use super::suggestions::check_guild;
 use super::usage::end_of_millisecond;
 use super::why::Scene;
-use crate::actors::runtime::sent_prompts::SentPrompt;
 use crate::domain::budget::DAY;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, GuildId, PersonId, Seq, Ward};
@@ -26,7 +25,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
-use crate::ports::backend::messages::{FileContent, Found, History, HistoryQuery, PromptMessage, PromptText, RunBy, SearchQuery};
+use crate::ports::backend::messages::{Found, History, HistoryQuery, PromptText, RunBy, SearchQuery};
 use crate::ports::backend::record_service::RecordService;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
@@ -34,6 +33,7 @@ use crate::ports::backend::usage::{
     GuildUsage, ReceptionQuery, Receptions, Safety, SafetyFigures, SafetyMonth, Usage, UsageQuery, Used,
 };
 use crate::ports::backend::{Detail, Refused};
+use crate::ports::inbound_events::StoredFile;
 use crate::story::transcript::{Markup, Transcript};
 use crate::story::{chat, script};
 
@@ -77,10 +77,9 @@ impl RecordService for ActorBackend {
         Ok(History { messages, deleted: deleted.difference(&replaced).copied().collect() })
     }
 
-    async fn file(&self, room: &RoomId, message: Seq, file: u64) -> Result<FileContent, Refused> {
+    async fn file(&self, room: &RoomId, message: Seq, file: u64) -> Result<StoredFile, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         let stored = self.reader().file(&channel_key, message, file).await?;
-        let stored = stored.map(|(record, bytes)| FileContent { media_type: record.media_type, bytes });
         stored.ok_or_else(|| Refused::not_found(format!("message {message} has no file {file}")))
     }
 
@@ -154,9 +153,7 @@ impl RecordService for ActorBackend {
         };
         let now = self.context.clock.now();
         let kept = ticket.and_then(|ticket| self.context.sent_prompts.get(&channel_key, ticket, now));
-        let SentPrompt { at, model, messages } = kept.ok_or_else(|| Refused::not_found(Detail::key("refusals.no_prompt")))?;
-        let messages = messages.into_iter().map(|(role, text)| PromptMessage { role: role.into(), text }).collect();
-        Ok(PromptText { at: at.into(), model, messages })
+        kept.ok_or_else(|| Refused::not_found(Detail::key("refusals.no_prompt")))
     }
 
     async fn author(&self, room: &RoomId, id: &str) -> Result<Option<Author>, Refused> {

@@ -34,19 +34,18 @@ impl ActorBackend {
             return Err(invalid("language", message.strip_prefix("= ").unwrap_or(&message)));
         }
         let cast = self.context.memberships.companions();
-        let memberships = &self.context.memberships;
         let new = || Membership::empty(plan.guild.clone(), self.context.clock.now());
         let membership = existing.cloned().unwrap_or_else(new);
         for (index, invited) in plan.companions.iter().enumerate() {
             let field = format!("companions[{index}]");
             let is_elsewhere = cast.get(&invited.id).is_some_and(|companion| !companion.is_of(&plan.guild));
-            if is_elsewhere && !membership.companions.contains(&invited.id) && !invited.external {
+            let is_new = !membership.companions.contains(&invited.id) && !invited.external;
+            if is_elsewhere && is_new {
                 let values = json!({ "id": invited.id });
                 return Err(invalid(field, Detail::of("refusals.other_guild", values)));
             }
-            if !membership.companions.contains(&invited.id) && !invited.external && memberships.excludes(&membership, &invited.id)
-            {
-                return Err(Refused::conflict(self.adults_only(&invited.id)));
+            if is_new {
+                self.check_adults(&membership, &invited.id).map_err(Refused::conflict)?;
             }
             if invited.external && !self.is_written_here(room) {
                 let id = &invited.id;

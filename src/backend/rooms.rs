@@ -35,23 +35,11 @@ use crate::settings::companion::Overrides;
 #[async_trait]
 impl RoomService for ActorBackend {
     async fn list(&self) -> Result<Rooms, Refused> {
-        let mut rooms = Vec::new();
-        for (channel, membership) in self.context.memberships.all() {
-            if let Some(room) = RoomId::of(&channel) {
-                rooms.push(self.room_view(room, &membership).await?);
-            }
-        }
-        Ok(Rooms { rooms })
+        self.rooms_where(|_| true).await
     }
 
     async fn of_guild(&self, guild: &GuildId) -> Result<Rooms, Refused> {
-        let mut rooms = Vec::new();
-        for (channel, membership) in self.context.memberships.all().into_iter().filter(|(_, one)| one.guild == *guild) {
-            if let Some(room) = RoomId::of(&channel) {
-                rooms.push(self.room_view(room, &membership).await?);
-            }
-        }
-        Ok(Rooms { rooms })
+        self.rooms_where(|membership| membership.guild == *guild).await
     }
 
     async fn get(&self, room: &RoomId) -> Result<Room, Refused> {
@@ -310,9 +298,7 @@ impl RoomService for ActorBackend {
         if !self.has_companion(companion, &channel_ref.guild) {
             return Err(self.no_companion(companion));
         }
-        if self.context.memberships.excludes(&membership, companion) {
-            return Err(Refused::conflict(self.adults_only(companion)));
-        }
+        self.check_adults(&membership, companion).map_err(Refused::conflict)?;
         let is_new = membership.companions.insert(companion.clone());
         if membership.companions.len() > MOST_IN_A_ROOM {
             return Err(Refused::conflict(format!(
@@ -352,6 +338,16 @@ impl RoomService for ActorBackend {
 }
 
 impl ActorBackend {
+    async fn rooms_where(&self, is_wanted: impl Fn(&Membership) -> bool + Send) -> Result<Rooms, Refused> {
+        let mut rooms = Vec::new();
+        for (channel, membership) in self.context.memberships.all().into_iter().filter(|(_, one)| is_wanted(one)) {
+            if let Some(room) = RoomId::of(&channel) {
+                rooms.push(self.room_view(room, &membership).await?);
+            }
+        }
+        Ok(Rooms { rooms })
+    }
+
     async fn put_with(
         &self,
         lock: &MembershipLock,

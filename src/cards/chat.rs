@@ -3,13 +3,16 @@
 //! Programs write these files differently, so everything but the words of a message may be missing. Of several versions of an answer (`swipes`), the
 //! chosen one counts. Messages that are hidden from the model (`is_system`) are left out.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::Value;
-use thiserror::Error;
 
+use crate::domain::message::{Author, ImportedMessage, Role};
 use crate::domain::moment::Moment;
+use crate::domain::named::named;
 use crate::domain::text::{is_blank, one_line, shortened_with};
 
 /// The most messages of a file.
@@ -21,30 +24,10 @@ const MOST_NAME: usize = 63;
 /// What newer programs write as the names in the first line.
 const UNUSED: &str = "unused";
 
-/// The author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    User,
-    Character,
-    /// A text that nobody says.
-    Narrator,
-}
-
-/// A message of a chat.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChatMessage {
-    pub by: By,
-    /// In one line, and never empty.
-    pub name: String,
-    pub text: String,
-    /// `None` if the file does not say it.
-    pub at: Option<Moment>,
-}
-
 /// The messages of a file, oldest first, and what was left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chat {
-    pub messages: Vec<ChatMessage>,
+    pub messages: Vec<ImportedMessage>,
     /// The number of messages that are hidden from the model, or empty.
     pub left_out: usize,
     /// The number of lines that are no message.
@@ -55,15 +38,13 @@ pub struct Chat {
     pub note: Option<String>,
 }
 
-/// Why a file is no chat.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum NotAChat {
-    #[error("this file is no text in UTF-8: export the chat as JSONL")]
-    NotText,
-    #[error("this file has no messages: export the chat as JSONL, the form in which SillyTavern keeps chats")]
-    NoMessages,
-    #[error("this file has more than {MOST_MESSAGES} messages: split it, and import the newest part")]
-    TooMany,
+named! {
+    /// Why a file is no chat, by the key of the text for users.
+    pub enum NotAChat {
+        NotText = "refusals.chat_not_text",
+        NoMessages = "refusals.chat_empty",
+        TooMany = "refusals.chat_too_long",
+    }
 }
 
 /// Reads a chat. `user` is the name for the person of the chat, instead of the one in the file. A text has at most `most_chars` characters. Times without a time zone are in `zone`.
@@ -103,22 +84,22 @@ pub fn read_chat(bytes: &[u8], user: Option<&str>, most_chars: usize, zone: &Tim
         if chat.messages.len() == MOST_MESSAGES {
             return Err(NotAChat::TooMany);
         }
-        let is_narrated = fields.get("extra").and_then(|extra| extra.get("type")?.as_str()) == Some("narrator");
-        let by = match (is_narrated, is_on("is_user")) {
-            (true, _) => By::Narrator,
-            (false, true) => By::User,
-            (false, false) => By::Character,
-        };
+        let is_scene = fields.get("extra").and_then(|extra| extra.get("type")?.as_str()) == Some("narrator");
+        let is_character = !is_scene && !is_on("is_user");
         let [in_file, character] = &names;
-        let user = user.unwrap_or(in_file);
-        let usual = if by == By::Character { character } else { user };
-        let name = Some(one_line(of("name"), MOST_NAME)).filter(|name| !name.is_empty()).unwrap_or_else(|| usual.to_owned());
-        let speaker = if by == By::Character { &name } else { character };
-        let words = words.replace("\r\n", "\n").replace("{{user}}", user).replace("{{char}}", speaker);
+        let named = Some(one_line(of("name"), MOST_NAME)).filter(|name| !name.is_empty());
+        let name: Arc<str> = match user {
+            Some(user) if !is_character => user.into(),
+            _ => named.as_deref().unwrap_or(if is_character { character } else { in_file }).into(),
+        };
+        let speaker: &str = if is_character { &name } else { character };
+        let words = words.replace("\r\n", "\n").replace("{{user}}", user.unwrap_or(in_file)).replace("{{char}}", speaker);
         let words: String = words.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect();
-        let text = shortened_with(&words, most_chars, "…").into_owned();
-        chat.cut += usize::from(text != words);
-        chat.messages.push(ChatMessage { by, name, text, at: fields.get("send_date").and_then(|date| moment(date, zone)) });
+        let text: Arc<str> = shortened_with(&words, most_chars, "…").into();
+        chat.cut += usize::from(*text != *words);
+        let from = if is_character { Author { id: name.clone(), name, role: Role::Bot } } else { Author::of_name(name) };
+        let at = fields.get("send_date").and_then(|date| moment(date, zone));
+        chat.messages.push(ImportedMessage { from, text, is_scene, at });
     }
     if chat.messages.is_empty() { Err(NotAChat::NoMessages) } else { Ok(chat) }
 }
@@ -168,7 +149,7 @@ mod tests {
 
         let chat = read_chat(lines.as_bytes(), Some("Zoe"), 20, &TimeZone::UTC).unwrap();
 
-        assert_eq!(chat.messages[0].text, "Hi Zoe.");
+        assert_eq!(&*chat.messages[0].text, "Hi Zoe.");
     }
 
     #[test]
@@ -185,13 +166,14 @@ mod tests {
         .unwrap();
 
         let at = |minute: u64, second: u64| Some(Moment::from_micros((1_697_228_400 + minute * 60 + second) * 1_000_000));
-        let shown: Vec<_> = chat.messages.iter().map(|one| (one.by, &*one.name, &*one.text, one.at)).collect();
+        let shown: Vec<_> =
+            chat.messages.iter().map(|one| (one.from.role, &*one.from.name, &*one.text, one.is_scene, one.at)).collect();
         let expected = [
-            (By::Character, "Mira", "Hi Ana.", at(2, 3)),
-            (By::User, "Ana", "Hello!", at(3, 0)),
-            (By::Character, "Mira", "Two.", at(4, 0)),
-            (By::Narrator, "Sys", "Night falls.", at(5, 0)),
-            (By::User, "Ana", "01234567890123456789…", None),
+            (Role::Bot, "Mira", "Hi Ana.", false, at(2, 3)),
+            (Role::Person, "Ana", "Hello!", false, at(3, 0)),
+            (Role::Bot, "Mira", "Two.", false, at(4, 0)),
+            (Role::Person, "Sys", "Night falls.", true, at(5, 0)),
+            (Role::Person, "Ana", "01234567890123456789…", false, None),
         ];
         assert_eq!(shown, expected);
         assert_eq!((chat.left_out, chat.unreadable, chat.cut, chat.note.as_deref()), (1, 2, 1, Some("Stay brief.")));

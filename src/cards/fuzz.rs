@@ -74,7 +74,9 @@ pub fn chat(bytes: &[u8]) {
         Ok(chat) => {
             assert!((1..=MOST_MESSAGES).contains(&chat.messages.len()));
             for message in &chat.messages {
-                assert!(is_bounded(&message.text, 101) && is_bounded(&message.name, 64) && is_plain_line(&message.name));
+                assert!(
+                    is_bounded(&message.text, 101) && is_bounded(&message.from.name, 64) && is_plain_line(&message.from.name)
+                );
             }
         }
         Err(error) => assert!(is_bounded(&error.to_string(), 200) && is_plain_line(&error.to_string()), "{error}"),

@@ -36,7 +36,7 @@ use tertulia_inputs as fuzzing;
 use tertulia_settings as settings;
 
 pub use card::{Card, Form, Traits};
-pub use chat::{By, Chat, ChatMessage, MOST_MESSAGES, NotAChat, read_chat};
+pub use chat::{Chat, MOST_MESSAGES, NotAChat, read_chat};
 pub use export::{write_json, write_png};
 pub use file::{MAX_CARD_BYTES, MAX_JSON_BYTES, read};
 pub use not_a_card::{NotACard, NotRead};

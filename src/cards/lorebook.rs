@@ -71,7 +71,7 @@ pub fn read(bytes: &[u8]) -> Result<Read, NotACard> {
     if text.trim().is_empty() {
         return Err(NotACard::Empty);
     }
-    let object = parsed(&text, &mut Salvages::default()).map_err(|what| NotACard::NotJson { what })?;
+    let object = Value::Object(parsed(&text, &mut Salvages::default()).map_err(|what| NotACard::NotJson { what })?);
     let is = |key: &str, value: &str| object.get(key).and_then(Value::as_str) == Some(value);
     if is("spec", "lorebook_v3") {
         return object.get("data").and_then(of_card).ok_or_else(other);
@@ -82,7 +82,7 @@ pub fn read(bytes: &[u8]) -> Result<Read, NotACard> {
     let has = |key: &str| first.is_some_and(|entry| entry.get(key).is_some());
     let form = match () {
         () if is("type", "risu") => Form::Risu,
-        () if object.contains_key("lorebookVersion") || has("contextConfig") => Form::NovelAi,
+        () if object.get("lorebookVersion").is_some() || has("contextConfig") => Form::NovelAi,
         () if is("kind", "memory") || has("keywords") => Form::Agnai,
         () if entries.is_object() || has("key") => Form::SillyTavern,
         () => Form::Card,
@@ -92,21 +92,17 @@ pub fn read(bytes: &[u8]) -> Result<Read, NotACard> {
 
 /// Reads the book of a character card. `None` if it is no book.
 pub(super) fn of_card(value: &Value) -> Option<Read> {
-    let object = value.as_object()?;
-    Some(book(Form::Card, object, object.get("entries")?))
+    Some(book(Form::Card, value, value.get("entries")?))
 }
 
-fn book(form: Form, object: &Map<String, Value>, entries: &Value) -> Read {
-    let of = Value::Object(Map::from_iter(
-        object.iter().filter(|(key, _)| *key != "entries" && *key != "data").map(|(key, value)| (key.clone(), value.clone())),
-    ));
-    let number = |keys: &[&str]| keys.iter().find_map(|key| whole(&of, key)).and_then(|number| u32::try_from(number).ok());
+fn book(form: Form, of: &Value, entries: &Value) -> Read {
+    let number = |keys: &[&str]| keys.iter().find_map(|key| whole(of, key)).and_then(|number| u32::try_from(number).ok());
     let mut lost = BTreeMap::new();
     let mut read = Book {
-        name: text(&of, &["name"]).chars().take(MAX_NAME_BYTES / 4).collect::<String>().into(),
+        name: text(of, &["name"]).chars().take(MAX_NAME_BYTES / 4).collect::<String>().into(),
         scan_depth: number(&["scan_depth", "scanDepth"]).map(|depth| depth.clamp(1, MAX_DEPTH)).or(usual_depth(form)),
         token_budget: number(&["token_budget", "tokenBudget"]).filter(|budget| *budget > 0),
-        recursive_scanning: flag(&of, &["recursive_scanning", "recursiveScanning"]).unwrap_or_default(),
+        recursive_scanning: flag(of, &["recursive_scanning", "recursiveScanning"]).unwrap_or_default(),
         entries: Vec::new(),
     };
     for value in listed(entries).into_iter().filter(|value| value.is_object() && value.get("mode") != Some(&json!("folder"))) {
@@ -127,86 +123,58 @@ fn book(form: Form, object: &Map<String, Value>, entries: &Value) -> Read {
     Read { form, book: read, lost }
 }
 
+/// Reads an entry. The programs have the same fields by other names, so that one reading serves all but what is special to a form.
 fn entry(form: Form, value: &Value) -> Entry {
     let empty = Value::Null;
-    let extensions = value.get("extensions").unwrap_or(&empty);
+    let [extensions, config] = ["extensions", "contextConfig"].map(|key| value.get(key).unwrap_or(&empty));
+    let either = |key: &str, other: &str| value.get(key).or_else(|| extensions.get(other)).unwrap_or(&empty);
     let flag = |keys: &[&str]| flag(value, keys).unwrap_or_default();
     let order = |keys: &[&str]| keys.iter().find_map(|key| whole(value, key));
-    let common = Entry {
-        name: text(value, &["name", "comment", "displayName"]),
-        content: text(value, &["content", "entry", "text"]),
-        enabled: self::flag(value, &["enabled"]).unwrap_or(true),
-        ..Entry::default()
+    let around = |key| config.get(key).and_then(Value::as_str).unwrap_or_default();
+    let use_regex = flag(&["use_regex", "useRegex"]);
+    let keys = |names: &[&str]| match names.iter().find_map(|name| value.get(name)?.as_str()) {
+        Some(pattern) if form == Form::Risu && use_regex => vec![pattern.into()],
+        // RisuAI does not count keys of one character.
+        _ => texts(value, names).into_iter().filter(|key| form != Form::Risu || key.chars().count() > 1).collect(),
     };
-    match form {
-        Form::Card | Form::SillyTavern => {
-            let either = |key: &str, other: &str| value.get(key).or_else(|| extensions.get(other)).unwrap_or(&empty);
-            let use_regex = flag(&["use_regex"]);
-            let chance = whole(either("probability", "probability"), "");
-            let counts_chance = either("useProbability", "useProbability").as_bool() != Some(false);
-            Entry {
-                keys: texts(value, &["keys", "key"]),
-                secondary_keys: texts(value, &["secondary_keys", "keysecondary"]),
-                // Version 3 ignores them beside regular expressions.
-                selective: flag(&["selective"]) && !use_regex,
-                logic: match whole(either("selectiveLogic", "selectiveLogic"), "") {
-                    Some(1) => Logic::NotAll,
-                    Some(2) => Logic::NotAny,
-                    Some(3) => Logic::All,
-                    _ => Logic::Any,
-                },
-                constant: flag(&["constant"]),
-                use_regex,
-                case_sensitive: [value.get("case_sensitive"), Some(either("caseSensitive", "case_sensitive"))]
-                    .into_iter()
-                    .flatten()
-                    .find_map(Value::as_bool)
-                    .unwrap_or_default(),
-                whole_words: either("matchWholeWords", "match_whole_words").as_bool().unwrap_or_default(),
-                insertion_order: order(&["insertion_order", "order"]).unwrap_or(100),
-                priority: order(&["priority"]),
-                scan_depth: whole(either("scanDepth", "scan_depth"), "").and_then(depth),
-                enabled: common.enabled && !flag(&["disable"]) && !(counts_chance && chance == Some(0)),
-                ..common
-            }
-        }
-        Form::NovelAi => {
-            let config = value.get("contextConfig").unwrap_or(&empty);
-            let around = |key| config.get(key).and_then(Value::as_str).unwrap_or_default();
-            Entry {
-                keys: texts(value, &["keys"]),
-                constant: flag(&["forceActivation"]),
-                priority: whole(config, "budgetPriority"),
-                scan_depth: order(&["searchRange"]).and_then(|chars| depth(chars / CHARS_OF_MESSAGE)),
-                content: [around("prefix"), &common.content, around("suffix")].concat().trim().into(),
-                ..common
-            }
-        }
-        Form::Agnai => Entry {
-            keys: texts(value, &["keywords"]),
-            priority: order(&["priority"]),
-            insertion_order: order(&["weight"]).unwrap_or_default(),
-            ..common
+    let chance = whole(either("probability", "probability"), "");
+    let counts_chance = either("useProbability", "useProbability").as_bool() != Some(false);
+    let content = text(value, &["content", "entry", "text"]);
+    Entry {
+        name: text(value, &["name", "comment", "displayName"]),
+        keys: keys(&["keys", "key", "keywords"]),
+        secondary_keys: keys(&["secondary_keys", "keysecondary", "secondkey"]),
+        // Version 3 of cards ignores them beside regular expressions.
+        selective: flag(&["selective"]) && (form == Form::Risu || !use_regex),
+        logic: match whole(either("selectiveLogic", "selectiveLogic"), "") {
+            Some(1) => Logic::NotAll,
+            Some(2) => Logic::NotAny,
+            Some(3) => Logic::All,
+            _ => Logic::Any,
         },
-        Form::Risu => {
-            let use_regex = flag(&["useRegex"]);
-            let split = |key: &str| match value.get(key).and_then(Value::as_str) {
-                Some(pattern) if use_regex => vec![pattern.into()],
-                // Keys of one character do not count.
-                _ => texts(value, &[key]).into_iter().filter(|key| key.chars().count() > 1).collect(),
-            };
-            Entry {
-                keys: split("key"),
-                secondary_keys: split("secondkey"),
-                selective: flag(&["selective"]),
-                constant: flag(&["alwaysActive"]) || value.get("mode") == Some(&json!("constant")),
-                use_regex,
-                whole_words: false,
-                insertion_order: order(&["insertorder"]).unwrap_or(100),
-                name: text(value, &["comment", "name"]),
-                ..common
-            }
-        }
+        constant: flag(&["constant", "forceActivation", "alwaysActive"])
+            || form == Form::Risu && value.get("mode") == Some(&json!("constant")),
+        use_regex,
+        case_sensitive: [value.get("case_sensitive"), Some(either("caseSensitive", "case_sensitive"))]
+            .into_iter()
+            .flatten()
+            .find_map(Value::as_bool)
+            .unwrap_or_default(),
+        whole_words: match form {
+            Form::NovelAi | Form::Agnai => true,
+            _ => either("matchWholeWords", "match_whole_words").as_bool().unwrap_or_default(),
+        },
+        insertion_order: order(&["insertion_order", "order", "insertorder", "weight"]).unwrap_or(if form == Form::Agnai {
+            0
+        } else {
+            100
+        }),
+        priority: order(&["priority"]).or_else(|| whole(config, "budgetPriority")),
+        scan_depth: whole(either("scanDepth", "scan_depth"), "")
+            .or_else(|| order(&["searchRange"]).map(|chars| chars / CHARS_OF_MESSAGE))
+            .and_then(depth),
+        enabled: self::flag(value, &["enabled"]).unwrap_or(true) && !flag(&["disable"]) && !(counts_chance && chance == Some(0)),
+        content: [around("prefix"), &content, around("suffix")].concat().trim().into(),
     }
 }
 

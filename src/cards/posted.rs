@@ -86,18 +86,8 @@ pub fn still(kind: Kind, bytes: Vec<u8>) -> Option<(Kind, Vec<u8>)> {
             }
             (u32::from(width), u32::from(height), pixels)
         }
-        Kind::WebP => {
-            let mut decoder = WebPDecoder::new(Cursor::new(&bytes)).ok()?;
-            if !decoder.is_animated() {
-                return Some((kind, bytes));
-            }
-            let (width, height) = decoder.dimensions();
-            decoder.set_memory_limit(MOST_BYTES);
-            let mut frame = vec![0; decoder.output_buffer_size()?];
-            decoder.read_frame(&mut frame).ok()?;
-            (width, height, rgba(&frame, width, height)?)
-        }
-        Kind::Png | Kind::Jpeg => return Some((kind, bytes)),
+        Kind::WebP if WebPDecoder::new(Cursor::new(&bytes)).ok()?.is_animated() => webp(&bytes)?,
+        Kind::Png | Kind::Jpeg | Kind::WebP => return Some((kind, bytes)),
     };
     Some((Kind::Png, png::encode(width, height, &pixels))).filter(|(_, png)| png.len() <= 2 * MOST_BYTES)
 }
@@ -272,7 +262,7 @@ fn orientation(tiff: &[u8]) -> u16 {
 
 /// Decodes a picture, turns it, and encodes it again: a JPEG as JPEG, and others as PNG. `None` if it cannot be decoded.
 fn turned(kind: Kind, bytes: &[u8], orientation: u16) -> Option<Result<Posted, NotAPicture>> {
-    if kind == Kind::Jpeg {
+    let (kind, width, height, bytes) = if kind == Kind::Jpeg {
         let options = DecoderOptions::new_safe().set_max_width(usize::MAX).set_max_height(usize::MAX);
         let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
         decoder.decode_headers().ok()?;
@@ -284,48 +274,44 @@ fn turned(kind: Kind, bytes: &[u8], orientation: u16) -> Option<Result<Posted, N
         let channels = colours.num_components();
         let (width, height, pixels) = turn(&pixels, info.width.into(), info.height.into(), channels, orientation)?;
         let colours = if channels == 1 { ColorType::Luma } else { ColorType::Rgb };
-        let mut written = 0;
+        let mut jpeg = Vec::new();
         for quality in QUALITIES {
-            let mut jpeg = Vec::new();
+            jpeg.clear();
             let mut encoder = Encoder::new(&mut jpeg, quality);
             if let Some(profile) = &profile {
                 encoder.add_icc_profile(profile).ok()?;
             }
             encoder.encode(&pixels, u16::try_from(width).ok()?, u16::try_from(height).ok()?, colours).ok()?;
             if jpeg.len() <= MOST_BYTES {
-                return Some(Ok(Posted { kind, width, height, bytes: jpeg }));
+                break;
             }
-            written = jpeg.len();
         }
-        return Some(Err(NotAPicture::TooLarge { bytes: written, most: MOST_BYTES }));
-    }
-    let (width, height, pixels) = match kind {
-        Kind::Png => {
+        (kind, width, height, jpeg)
+    } else {
+        let (width, height, pixels) = if kind == Kind::Png {
             let (width, height) = png::size(bytes)?;
             let mut pixels = Vec::new();
             png::rows(bytes, |row| pixels.extend_from_slice(row))?;
             (width, height, pixels)
-        }
-        _ => {
-            let mut decoder = WebPDecoder::new(Cursor::new(bytes)).ok()?;
-            let (width, height) = decoder.dimensions();
-            decoder.set_memory_limit(MOST_BYTES);
-            let mut pixels = vec![0; decoder.output_buffer_size()?];
-            decoder.read_image(&mut pixels).ok()?;
-            (width, height, rgba(&pixels, width, height)?)
-        }
+        } else {
+            webp(bytes)?
+        };
+        let (width, height, pixels) = turn(&pixels, width, height, 4, orientation)?;
+        (Kind::Png, width, height, png::encode(width, height, &pixels))
     };
-    let (width, height, pixels) = turn(&pixels, width, height, 4, orientation)?;
-    let bytes = png::encode(width, height, &pixels);
-    let is_small = bytes.len() <= MOST_BYTES;
     let too_large = NotAPicture::TooLarge { bytes: bytes.len(), most: MOST_BYTES };
-    Some(if is_small { Ok(Posted { kind: Kind::Png, width, height, bytes }) } else { Err(too_large) })
+    Some(if bytes.len() <= MOST_BYTES { Ok(Posted { kind, width, height, bytes }) } else { Err(too_large) })
 }
 
-/// Pixels of any number of channels as red, green, blue and opacity.
-fn rgba(pixels: &[u8], width: u32, height: u32) -> Option<Vec<u8>> {
-    let channels = pixels.len() / usize::try_from(width).ok()?.checked_mul(usize::try_from(height).ok()?)?;
-    (channels > 0).then(|| pixels.chunks_exact(channels).flat_map(small::rgba).collect())
+/// The width, the height and the pixels of a WebP, or of its first frame, as red, green, blue and opacity.
+fn webp(bytes: &[u8]) -> Option<(u32, u32, Vec<u8>)> {
+    let mut decoder = WebPDecoder::new(Cursor::new(bytes)).ok()?;
+    let (width, height) = decoder.dimensions();
+    decoder.set_memory_limit(MOST_BYTES);
+    let mut pixels = vec![0; decoder.output_buffer_size()?];
+    decoder.read_image(&mut pixels).ok()?;
+    let channels = if decoder.has_alpha() { 4 } else { 3 };
+    Some((width, height, pixels.chunks_exact(channels).flat_map(small::rgba).collect()))
 }
 
 /// Turns and mirrors pixels as Exif says. Returns the new width and height, too.

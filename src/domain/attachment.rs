@@ -21,7 +21,7 @@ pub const NAME_CHARS: usize = 80;
 pub const DESCRIPTION_CHARS: usize = 300;
 
 /// A file of a message. Its bytes are a record of the store, or stay on the platform.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     /// Its number within the message, from 0, if the store has its bytes. Otherwise the platform's id.
     pub id: Arc<str>,
@@ -87,9 +87,7 @@ impl Kind {
 impl Attachment {
     /// A file without a description, of unknown dimensions.
     pub fn new(id: Arc<str>, media_type: Arc<str>, name: Arc<str>, bytes: u64) -> Self {
-        let kind = Kind::of(&media_type);
-        let (pixels, secs, description) = (None, None, "".into());
-        Self { id, kind, media_type, name, bytes, pixels, secs, description, is_spoiler: false, on_platform: false }
+        Self { id, kind: Kind::of(&media_type), media_type, name, bytes, ..Self::default() }
     }
 
     /// The number of its record in the store. `None` if the bytes are on the platform.

@@ -15,7 +15,7 @@ use super::model_role::ModelRole;
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Eq, Serialize, Deserialize, JsonSchema)]
+        #[derive(Clone, Debug, Default, Eq, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
         #[schemars(inline)]
         pub struct $name(Arc<str>);

@@ -14,7 +14,7 @@ use super::text::shortened_with;
 use super::tools::StatementCall;
 
 /// A message by a person, a companion or a foreign bot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     /// The platform's id of the message, or the id that the sender gave.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -208,35 +208,19 @@ impl Quoted {
 impl Message {
     /// A typed message without an id and without an addressee.
     pub fn new(from: Author, text: Arc<str>) -> Self {
-        let (id, kind, speech, cut) = (None, None, None, None);
-        let (modality, address) = (Modality::Text, Address::default());
-        let (lull_endpoint, asks_to_stop, truncated) = (false, false, false);
-        Self {
-            id,
-            from,
-            sender: None,
-            text,
-            modality,
-            lull_endpoint,
-            asks_to_stop,
-            address,
-            kind,
-            speech,
-            cut,
-            truncated,
-            edited: false,
-            versions: None,
-            recalled: Vec::new(),
-            files_of: Vec::new(),
-            lore: Vec::new(),
-            calls: Vec::new(),
-            quoted: None,
-            attachments: Vec::new(),
-            voice_note: None,
-            background: false,
-            reminder: None,
-        }
+        Self { from, text, ..Self::default() }
     }
+}
+
+/// A message of an imported chat. A bot with the name of a companion in the room is that companion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedMessage {
+    pub from: Author,
+    pub text: Arc<str>,
+    /// Whether nobody says it.
+    pub is_scene: bool,
+    /// `None` if the file does not say it.
+    pub at: Option<Moment>,
 }
 
 /// Details of a spoken statement that was cut off (docs/design/voice.md A-60).
@@ -293,8 +277,8 @@ named! {
     }
 }
 
-/// The author of a message. Only the platform decides the role, whatever name an author uses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The author of a message. Only the platform decides the role, whatever name an author uses. By default a person who is not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
     /// The platform's id of the author. A companion's is its `CompanionId`.
     pub id: Arc<str>,
@@ -312,9 +296,10 @@ impl Author {
 }
 
 named! {
-    #[derive(schemars::JsonSchema)]
+    #[derive(Default, schemars::JsonSchema)]
     pub enum Role {
         /// A human.
+        #[default]
         Person = "user",
         /// A companion of this server.
         Companion = "companion",

@@ -147,6 +147,14 @@ pub struct Scene {
     pub described: BTreeMap<PersonId, Arc<str>>,
 }
 
+impl Scene {
+    /// A scene without a place, without others and without words of a room.
+    pub fn new(now: Moment, zone: TimeZone) -> Self {
+        let (words, described) = (RoomWords::NONE, BTreeMap::new());
+        Self { now, zone, others: Vec::new(), is_call: false, place: None, has_minors: false, words, described }
+    }
+}
+
 /// The title and topic of a channel.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -181,7 +189,7 @@ pub struct Character<'a> {
 }
 
 /// The conversation's input for the prompt of a decision or a statement.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PromptInput {
     /// The trigger of the question or statement.
     pub trigger: Trigger,
@@ -252,7 +260,7 @@ pub enum Goal {
 }
 
 /// The input of a statement's prompt.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct StatementInput {
     pub input: PromptInput,
     /// The reason that the companion gave for its YES.

@@ -4,11 +4,12 @@ use super::named::named;
 
 named! {
     /// The reason why a companion considers speaking. A stronger trigger is greater.
-    #[derive(schemars::JsonSchema)]
+    #[derive(Default, schemars::JsonSchema)]
     pub enum Trigger {
         /// There was no message for the companion's `starts_after`.
         Silence = "silence",
         /// There was no message for the lull timeout.
+        #[default]
         Lull = "lull",
         /// There were enough messages without one by the companion.
         Interjection = "interjection",

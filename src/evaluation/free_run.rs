@@ -13,7 +13,6 @@ use crate::domain::conversation::Conversation;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::Evaluated;
 use crate::domain::id::{GuildId, Ticket};
-use crate::domain::message::Modality;
 use crate::domain::moment::Moment;
 use crate::domain::prompt::Scene;
 use crate::domain::trigger::Trigger;
@@ -109,17 +108,8 @@ pub fn play(
 fn script(excerpt: &Excerpt, author: &Arc<str>, companion: &Companion, settings: &Settings) -> Script {
     let is_played = |message: &&super::excerpts::Message| message.annotated && message.from != *author;
     let events = excerpt.messages.iter().filter(is_played).map(|message| {
-        let said = ScriptedMessage {
-            from: message.from.to_string(),
-            text: message.text.to_string(),
-            mentions: Vec::new(),
-            reply_to: None,
-            bot: false,
-            direct: false,
-            modality: Modality::Text,
-            lull_endpoint: false,
-            kind: None,
-        };
+        let said =
+            ScriptedMessage { from: message.from.to_string(), text: message.text.to_string(), ..ScriptedMessage::default() };
         ScriptedEvent { at: moment(message), channel: PLACE.to_owned(), action: Action::Say(said) }
     });
     let events: Vec<_> = events.collect();
@@ -156,16 +146,7 @@ impl Asking<'_> {
     fn decide(&mut self, evaluated: &Evaluated, conversation: &Conversation) -> Result<String, String> {
         let input = conversation.prompt_input(evaluated.ticket).ok_or("cancelled")?;
         let (guild, words) = (GuildId::from(PLACE), &self.settings.prompt);
-        let scene = Scene {
-            now: conversation.clock(),
-            zone: words.zone_of(&guild).clone(),
-            others: Vec::new(),
-            is_call: false,
-            place: None,
-            has_minors: false,
-            words: Default::default(),
-            described: Default::default(),
-        };
+        let scene = Scene::new(conversation.clock(), words.zone_of(&guild).clone());
         let request = question::request(input, self.companion, &scene, guild, self.companion.brief.as_deref(), words);
         let is_repeat = self.last.replace(evaluated.ticket) == Some(evaluated.ticket);
         (self.ask)(if is_repeat { question::once_more(request) } else { request })

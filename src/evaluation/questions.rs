@@ -7,10 +7,8 @@ use super::excerpts::{self, Excerpt};
 use crate::actors::companion::question;
 use crate::domain::address::{self, Incoming};
 use crate::domain::answer::Verdict;
-use crate::domain::closing::Stage;
-use crate::domain::filter::Filtered;
 use crate::domain::id::{CompanionId, GuildId, Seq};
-use crate::domain::message::{Author, Message, Modality, Role};
+use crate::domain::message::{Author, Message, Role};
 use crate::domain::moment::Moment;
 use crate::domain::names::Names;
 use crate::domain::policy::names::CommonNames;
@@ -95,16 +93,7 @@ impl Room {
     pub fn request(&self, n: usize, settings: &Settings) -> Request {
         let words = &settings.prompt;
         let guild = GuildId::from(GUILD);
-        let scene = Scene {
-            now: self.said[n].at,
-            zone: words.zone_of(&guild).clone(),
-            others: self.others.clone(),
-            is_call: false,
-            place: None,
-            has_minors: false,
-            words: Default::default(),
-            described: Default::default(),
-        };
+        let scene = Scene { others: self.others.clone(), ..Scene::new(self.said[n].at, words.zone_of(&guild).clone()) };
         question::request(self.input(n, settings), &self.companion, &scene, guild, self.companion.brief.as_deref(), words)
     }
 
@@ -120,17 +109,11 @@ impl Room {
         };
         PromptInput {
             trigger,
-            stage: Stage::None,
-            modality: Modality::Text,
             message_count: (shown.len() - own) as u64,
-            minutes: 0,
             speaker: Some(newest.from.name.clone()),
-            is_repetitive: false,
-            summary: None,
             recent: shown[first.saturating_sub(RECENT_TURNS)..first].to_vec(),
             buffer: shown[first..].to_vec(),
-            filtered: Filtered::default(),
-            about_risk: false,
+            ..PromptInput::default()
         }
     }
 }

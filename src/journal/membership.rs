@@ -13,7 +13,7 @@ use crate::ports::store::key::{Key, Kind};
 use crate::settings::companion::{Overrides, QuietHours};
 
 /// The members of a channel. A stored membership takes precedence over `console.rooms`, except for later changes there.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Membership {
     /// The guild of the channel. It never changes.
     pub guild: GuildId,
@@ -82,27 +82,8 @@ pub struct External {
 
 impl Membership {
     /// A membership without members.
-    pub const fn empty(guild: GuildId, created_at: Moment) -> Self {
-        Self {
-            guild,
-            companions: BTreeSet::new(),
-            externals: BTreeMap::new(),
-            overrides: BTreeMap::new(),
-            paused: false,
-            within: None,
-            stands_alone: false,
-            language: None,
-            quiet_hours: None,
-            minors: false,
-            voice_notes: None,
-            words: RoomWords::NONE,
-            described: BTreeMap::new(),
-            configured: None,
-            title: None,
-            deleted_at: None,
-            created_at,
-            moved_in_again: None,
-        }
+    pub fn empty(guild: GuildId, created_at: Moment) -> Self {
+        Self { guild, created_at, ..Self::default() }
     }
 
     /// Since when the channel has had members without interruption, if it has any now.

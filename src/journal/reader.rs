@@ -21,12 +21,15 @@ use super::record::{
     BriefRecord, ChannelRecord, CompanionRecord, DeadLetterRecord, FileRecord, NoteSwitchRecord, OutboxRecord, PendingRecord,
     RecordError, RoomRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number,
 };
+use super::redaction::is_redacted;
 use super::speakers::{after_stretch, speakers, stretch};
 use crate::domain::event::{Disclosed, Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, Ticket, Ward};
+use crate::domain::message::Message;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::policy::zone::Zone;
+use crate::ports::inbound_events::StoredFile;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{Store, Value};
 
@@ -303,6 +306,14 @@ impl<'a> Reader<'a> {
         let (after, before) = (Seq(seq.0.saturating_sub(1)), Some(Seq(seq.0.saturating_add(1))));
         let range = Range { after, before, limit: 1, newest_first: false };
         Ok(self.events(channel_key, range).await?.into_iter().find(|event| event.seq == seq))
+    }
+
+    /// The message with this number. `None` if there is none, or it was deleted.
+    pub async fn said(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Option<Message>, ReadError> {
+        Ok(self.event(channel_key, seq).await?.and_then(|recorded| match recorded.event {
+            Event::Said { message, .. } if !is_redacted(&message) => Some(message),
+            _ => None,
+        }))
     }
 
     /// The notice that a statement carries. It is recorded right after it.
@@ -626,7 +637,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The files of a message, with their bytes, in the order of their numbers.
-    pub async fn files_of(&self, channel_key: &ChannelKey, message: Seq) -> Result<Vec<(FileRecord, Vec<u8>)>, ReadError> {
+    pub async fn files_of(&self, channel_key: &ChannelKey, message: Seq) -> Result<Vec<StoredFile>, ReadError> {
         let mut files = Vec::new();
         for (_, number, _) in self.files(channel_key, message, message.next()).await? {
             files.extend(self.file(channel_key, message, number).await?);
@@ -635,12 +646,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A file of a message, with its bytes. `None` if it does not exist.
-    pub async fn file(
-        &self,
-        channel_key: &ChannelKey,
-        message: Seq,
-        file: u64,
-    ) -> Result<Option<(FileRecord, Vec<u8>)>, ReadError> {
+    pub async fn file(&self, channel_key: &ChannelKey, message: Seq, file: u64) -> Result<Option<StoredFile>, ReadError> {
         let Some(no) = self.channel_no(channel_key).await? else { return Ok(None) };
         let Some(record) = self.record::<FileRecord>(key::file(channel_key.ward(), no, message, file)).await? else {
             return Ok(None);
@@ -649,7 +655,8 @@ impl<'a> Reader<'a> {
         for (key, value) in self.all(key::file_parts(channel_key.ward(), no, message, file)).await? {
             bytes.extend(decode_bytes(&key, &value)?);
         }
-        Ok((bytes.len() as u64 == record.bytes).then_some((record, bytes)))
+        let is_whole = bytes.len() as u64 == record.bytes;
+        Ok(is_whole.then(|| StoredFile { media_type: record.media_type, bytes: bytes.into() }))
     }
 
     /// The dead letters of a channel.

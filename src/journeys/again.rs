@@ -35,7 +35,7 @@ async fn newest(world: &World) -> Seq {
 }
 
 async fn try_again(world: &World, statement: Seq) -> Result<(), Refused> {
-    world.backend.messages.try_again(&room(LOBBY), statement, None).await
+    world.backend.messages.answer_again(&room(LOBBY), statement, false, None).await
 }
 
 async fn refused(world: &World, statement: Seq) -> String {
@@ -243,7 +243,7 @@ async fn a_continuation_that_only_repeats_what_stands_is_asked_for_once_more() {
         let (world, statement) = answered(json!({})).await;
         world.main.answers([Ok("It is far."), Ok(more)]);
 
-        world.backend.messages.extend(&room(LOBBY), statement, None).await.unwrap();
+        world.backend.messages.answer_again(&room(LOBBY), statement, true, None).await.unwrap();
         world.pass(60.0).await;
 
         let is_more = more != "It is far.";
@@ -268,7 +268,7 @@ async fn a_scene_after_a_statement_leaves_it_as_it_is() {
 #[tokio::test(start_paused = true)]
 async fn only_who_was_answered_may_ask_for_another_answer() {
     let (world, statement) = answered(json!({})).await;
-    let by = async |person: &str| world.backend.messages.try_again(&room(LOBBY), statement, Some(&person.into())).await;
+    let by = async |person: &str| world.backend.messages.answer_again(&room(LOBBY), statement, false, Some(&person.into())).await;
 
     let Err(Refused::Conflict(detail)) = by("Ben").await else { panic!("it is not refused") };
     let answered = by("Ana").await;
@@ -330,7 +330,7 @@ async fn only_a_version_that_somebody_edited_is_marked_as_edited() {
         edits = if step == "continue" { world.recorded(LOBBY, "edited").await } else { edits };
         match step {
             "edit" => drop(messages.edit(&lobby, statement, Edit { text: "It is near.".into() }).await.unwrap()),
-            "continue" => messages.extend(&lobby, statement, None).await.unwrap(),
+            "continue" => messages.answer_again(&lobby, statement, true, None).await.unwrap(),
             _ => messages.stand(&lobby, statement, usize::from(step == "second")).await.unwrap(),
         }
         world.main.answers([Ok("By train.")]);
@@ -368,7 +368,7 @@ async fn a_crash_at_any_commit_of_another_answer_loses_and_doubles_nothing() {
         let (messages, lobby) = (world.backend.messages.clone(), room(LOBBY));
         world.store.hold();
         let asking = tokio::spawn(async move {
-            let _ = messages.try_again(&lobby, statement, None).await;
+            let _ = messages.answer_again(&lobby, statement, false, None).await;
             tokio::time::sleep(Duration::from_secs(10)).await;
         });
         world.commit_groups(groups, &asking).await;
@@ -394,7 +394,7 @@ async fn a_continuation_follows_the_answer_and_is_no_version() {
     let (world, statement) = answered(json!({})).await;
     world.main.answers([Ok("It is far. But a train goes there.")]);
 
-    world.backend.messages.extend(&room(LOBBY), statement, None).await.unwrap();
+    world.backend.messages.answer_again(&room(LOBBY), statement, true, None).await.unwrap();
     world.pass(60.0).await;
 
     let whole = "It is far. But a train goes there.";

@@ -75,7 +75,7 @@ fn png() -> Media {
 }
 
 async fn stored(world: &World, seq: Seq) -> Option<Vec<u8>> {
-    world.reader().file(&channel_key("lobby"), seq, 0).await.unwrap().map(|(_, bytes)| bytes)
+    world.reader().file(&channel_key("lobby"), seq, 0).await.unwrap().map(|file| file.bytes.to_vec())
 }
 
 #[tokio::test(start_paused = true)]

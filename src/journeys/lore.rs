@@ -1,12 +1,13 @@
 //! Lorebooks: entries whose keys were just said are in a statement's prompt and on record (docs/design/memory.md K-20 to K-23).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::recalling::asked;
 use super::world::{World, of_json};
-use crate::actors::companion::lore_writing::forget_companion;
+use crate::backend::lore::forget_companion;
 use crate::ports::backend::Refused;
 use crate::ports::backend::lore_service::BookView;
 
@@ -43,7 +44,7 @@ async fn what_a_key_calls_is_in_the_prompt_on_record_and_told_also_after_a_resta
     assert_eq!((book.unusable.len(), &*book.unusable[0].entry), (1, "Mill"));
 
     let world = world.crash().await;
-    world.context.lore.load(Vec::new(), &*world.context.store).await.unwrap();
+    world.context.lore.load(BTreeMap::new(), &*world.context.store).await.unwrap();
     world.main.answers([Ok("So they say.")]);
     let prompt = asked(&world, "Ari, is there a MILL here?").await;
 

@@ -109,14 +109,14 @@ async fn a_replacement_that_is_refused_leaves_the_former_statement_and_is_told_b
     let answer = world.recorded("lobby", "message").await.pop().unwrap()["seq"].as_u64().unwrap();
     world.main.answers([Ok("Something rude, Ana.")]);
 
-    world.backend.messages.try_again(&room("lobby"), Seq(answer), None).await.unwrap();
+    world.backend.messages.answer_again(&room("lobby"), Seq(answer), false, None).await.unwrap();
     world.pass(100.0).await;
 
     let why = serde_json::to_string(&world.why("lobby", Some("aria"), None).await.unwrap()).unwrap();
     assert!(why.contains("Replace this answer") && why.contains("refused what Aria had written (harassment)"), "{why}");
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Aria?"), ("aria", "Something kind, Ana.")]));
     world.main.answers([Ok("Something kinder, Ana.")]);
-    world.backend.messages.try_again(&room("lobby"), Seq(answer), None).await.unwrap();
+    world.backend.messages.answer_again(&room("lobby"), Seq(answer), false, None).await.unwrap();
     world.pass(100.0).await;
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Aria?"), ("aria", "Something kinder, Ana.")]));
 }

@@ -6,13 +6,13 @@ use serde_json::json;
 use super::retaining::left_of;
 use super::world::{World, lines, purpose, room};
 use crate::domain::id::Seq;
-use crate::domain::message::{Author, Role};
+use crate::domain::message::{Author, ImportedMessage, Role};
 use crate::domain::moment::Moment;
 use crate::domain::question_context::Purpose;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::keeping::Person;
-use crate::ports::backend::messages::{Greeting, Imported, ImportedMessage};
+use crate::ports::backend::messages::{Greeting, Imported};
 
 const LOBBY: &str = "lobby";
 

@@ -230,8 +230,8 @@ async fn a_notice_stays_with_the_statement_that_takes_the_place_of_its_own() {
         for step in ["replaced", "continued", "chosen"] {
             let (lobby, statement, messages) = (room(LOBBY), newest().await.seq, &world.backend.messages);
             match step {
-                "replaced" => messages.try_again(&lobby, statement, None).await.unwrap(),
-                "continued" => messages.extend(&lobby, statement, None).await.unwrap(),
+                "replaced" => messages.answer_again(&lobby, statement, false, None).await.unwrap(),
+                "continued" => messages.answer_again(&lobby, statement, true, None).await.unwrap(),
                 _ => messages.stand(&lobby, statement, 0).await.unwrap(),
             }
             world.main.answers([Ok("And more of it.")]);

@@ -89,7 +89,7 @@ impl ChatPlatform for Abroad {
         Ok(())
     }
 
-    async fn voice_note(&self, _: &ChannelId, _: &str) -> Result<Vec<u8>, NotRead> {
+    async fn file(&self, _: &ChannelId, _: &str, _: Option<&Attachment>) -> Result<Vec<u8>, NotRead> {
         self.read.fetch_add(1, Ordering::Relaxed);
         match self.failures.lock().pop_front() {
             Some(failure) => Err(failure),
@@ -508,7 +508,7 @@ async fn a_note_recorded_on_the_page_is_recognised_kept_and_deleted_with_its_wor
         evaluated(&world, &lobby).await.into_iter().filter(|(_, trigger, _)| trigger == "direct_address").collect();
     assert_eq!(about, [("aria".into(), "direct_address".into(), vec![*words])]);
     assert_eq!(abroad.announced.lock().len(), 0, "the page says it before");
-    assert_eq!(world.backend.records.file(&room("lobby"), note, 0).await.unwrap().bytes, voice_note());
+    assert_eq!(world.backend.records.file(&room("lobby"), note, 0).await.unwrap().bytes[..], voice_note());
     let edited = world.backend.messages.edit(&room("lobby"), note, Edit { text: "other words".into() }).await;
     assert!(matches!(edited, Err(Refused::Conflict(_))), "{edited:?}");
 

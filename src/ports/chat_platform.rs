@@ -84,10 +84,10 @@ pub enum NotSent {
     Unpostable(String),
 }
 
-/// Why it is unknown whether a part was posted.
+/// Why it is unknown whether a part was posted, or why a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotRead {
-    /// The messages cannot be read at present; call again.
+    /// It cannot be read at present; call again.
     #[error("not now: {detail}")]
     Later {
         /// The delay that the platform asked for, if it did.
@@ -95,9 +95,16 @@ pub enum NotRead {
         /// The error, for logs.
         detail: String,
     },
-    /// The messages will never be readable: a permission is missing, or too many messages were posted since.
+    /// It will never be readable: a permission is missing, the file is refused, or too many messages were posted since.
     #[error("it cannot be determined: {0}")]
     Never(String),
+}
+
+impl NotRead {
+    /// It cannot be read at present, for this reason.
+    pub fn later(detail: impl ToString) -> Self {
+        Self::Later { after: None, detail: detail.to_string() }
+    }
 }
 
 /// The interface of a chat platform.
@@ -135,34 +142,29 @@ pub trait ChatPlatform: Send + Sync + 'static {
 
     /// Whether posting in a channel was rejected recently in a way that affects every message, and no change is known since. It returns false from
     /// time to time, so that posting is tried again.
-    fn is_unpostable(&self, channel: &ChannelId) -> bool {
-        let _ = channel;
+    fn is_unpostable(&self, _: &ChannelId) -> bool {
         false
     }
 
     /// The display name of a channel, if it is known without a request: `#general · Home`, `a post · #forum · Home`, `direct message with Ana`. The
     /// name is untrusted text.
-    fn title(&self, channel: &ChannelId) -> Option<String> {
-        let _ = channel;
+    fn title(&self, _: &ChannelId) -> Option<String> {
         None
     }
 
     /// The topic of a channel, if it is known without a request. For a thread it is the topic of its channel. The topic is untrusted text.
-    fn topic(&self, channel: &ChannelId) -> Option<String> {
-        let _ = channel;
+    fn topic(&self, _: &ChannelId) -> Option<String> {
         None
     }
 
     /// Whether everybody in the guild can read a channel and its earlier messages, if it is known without a request. A channel with an age limit is
     /// not public.
-    fn is_public(&self, channel: &ChannelId) -> bool {
-        let _ = channel;
+    fn is_public(&self, _: &ChannelId) -> bool {
         false
     }
 
     /// The ids of a person's roles in a guild, as they are now. `None`: there are none, or they cannot be read.
-    async fn roles(&self, guild: &GuildId, person: &PersonId) -> Option<BTreeSet<Arc<str>>> {
-        let _ = (guild, person);
+    async fn roles(&self, _: &GuildId, _: &PersonId) -> Option<BTreeSet<Arc<str>>> {
         None
     }
 
@@ -191,28 +193,19 @@ pub trait ChatPlatform: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Reads the recording of the voice note with this id: a file of at most [`MOST_BYTES`].
+    /// Reads a file of the message with this id, of at most [`MOST_BYTES`], from the platform's own hosts only. `None`: the recording of a voice note.
     ///
     /// # Errors
     /// Returns an error if it cannot be read.
-    async fn voice_note(&self, _: &ChannelId, _: &str) -> Result<Vec<u8>, NotRead> {
-        Err(NotRead::Never("this platform has no voice notes".to_owned()))
+    async fn file(&self, _: &ChannelId, _message: &str, _: Option<&Attachment>) -> Result<Vec<u8>, NotRead> {
+        Err(NotRead::Never("this platform has no files".to_owned()))
     }
 
     /// Shows the author of a message that it stopped a statement in progress. Failures are ignored.
-    async fn acknowledge_stop(&self, channel: &ChannelId, message: &str) {
-        let _ = (channel, message);
-    }
+    async fn acknowledge_stop(&self, _: &ChannelId, _message: &str) {}
 
     /// Shows a typing indicator for a companion. Failures are ignored.
     async fn typing(&self, guild: &GuildId, channel: &ChannelId);
-
-    /// The bytes of a file of a message with this id, at most [`MOST_BYTES`]. They are read from the platform's own hosts only. `None` if they cannot
-    /// be read now.
-    async fn file(&self, channel: &ChannelId, message: &str, file: &Attachment) -> Option<Vec<u8>> {
-        let _ = (channel, message, file);
-        None
-    }
 }
 
 /// Sends a message of the server itself, at most five times. Sending it again after an error must be safe.

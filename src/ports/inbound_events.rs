@@ -31,7 +31,7 @@ pub struct ChannelRef {
 }
 
 /// A message from a platform or a client. As JSON it is the body of a request to the console, which cannot set every field.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InboundMessage {
     /// The platform's id of the message, or the sender's own, of 1 to 128 characters. A message with a known `id` is a duplicate.
@@ -127,29 +127,7 @@ pub struct StoredFile {
 impl InboundMessage {
     /// A typed message without an id, mentions and a reply.
     pub fn new(from: Author, text: Arc<str>) -> Self {
-        let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
-        let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
-        let standing = Standing::Free;
-        let (attachments, uploads, files, voice_note) = (Vec::new(), Vec::new(), Vec::new(), None);
-        Self {
-            id,
-            from,
-            text,
-            own_words,
-            modality,
-            lull_endpoint,
-            said_at,
-            mentions,
-            to_all,
-            reply_to,
-            kind,
-            standing,
-            attachments,
-            uploads,
-            files,
-            voice_note,
-            sender: None,
-        }
+        Self { from, text, ..Self::default() }
     }
 }
 

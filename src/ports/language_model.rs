@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use super::inbound_events::StoredFile;
 use crate::domain::answer_end::AnswerEnd;
 use crate::domain::filter::FILTERED;
 use crate::domain::id::{CompanionId, GuildId, ModelName, Seq};
@@ -287,6 +288,12 @@ pub enum Media {
     },
 }
 
+impl From<StoredFile> for Media {
+    fn from(StoredFile { media_type, bytes }: StoredFile) -> Self {
+        Self::Bytes { media_type: media_type.to_string(), bytes }
+    }
+}
+
 impl fmt::Debug for Media {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -334,7 +341,7 @@ pub enum AnswerFormat {
 }
 
 /// The answer of a model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// The content, in order.
     pub parts: Vec<Part>,
@@ -355,16 +362,7 @@ pub struct Answer {
 impl Answer {
     /// An answer with a single text, and no metadata except the usage.
     pub fn of_text(text: impl Into<String>, usage: TokenUsage) -> Self {
-        let parts = vec![Part::Text(text.into())];
-        Self {
-            parts,
-            tool_calls: Vec::new(),
-            usage,
-            model: None,
-            response_id: None,
-            finish_reason: None,
-            time_to_first_chunk: None,
-        }
+        Self { parts: vec![Part::Text(text.into())], usage, ..Self::default() }
     }
 
     /// Whether the answer has no visible text, no media and no tool calls.

@@ -111,7 +111,7 @@ pub enum Action {
     Delete(Seq),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ScriptedMessage {
     /// The author's id, which is also the name.
     pub from: String,

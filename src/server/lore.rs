@@ -1,6 +1,6 @@
 //! Puts the lorebooks of cards, files and the store into force.
 
-use crate::actors::companion::lore::{Fixed, Record, Volume, id_of_card};
+use crate::actors::companion::lore::{Record, Volume, Volumes, id_of_card};
 use crate::actors::runtime::context::ActorContext;
 use crate::cards;
 use crate::domain::lore::Shelved;
@@ -16,7 +16,7 @@ pub(super) async fn load(context: &ActorContext, files: Vec<BookFile>) {
         let kept = KeptBook::File { path: path.display().to_string() };
         (format!("file.{stem}").into(), Volume::new(Record { shelved, ..Record::default() }, kept))
     };
-    let mut fixed: Fixed = files.into_iter().map(of_file).collect();
+    let mut fixed: Volumes = files.into_iter().map(of_file).collect();
     let reader = Reader::new(&*context.store);
     for (id, companion) in context.memberships.companions().iter() {
         let card = match reader.bytes(key::card(id)).await {
@@ -34,7 +34,7 @@ pub(super) async fn load(context: &ActorContext, files: Vec<BookFile>) {
             book.name = companion.name.clone();
         }
         let shelved = Shelved { book, companions: [id.as_str().into()].into(), ..Shelved::default() };
-        fixed.push((id_of_card(id), Volume::new(Record { shelved, ..Record::default() }, KeptBook::Card)));
+        fixed.insert(id_of_card(id), Volume::new(Record { shelved, ..Record::default() }, KeptBook::Card));
     }
     if let Err(error) = context.lore.load(fixed, &*context.store).await {
         tracing::error!(%error, "the lorebooks in the store cannot be read, so companions know none of them");

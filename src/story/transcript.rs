@@ -136,6 +136,11 @@ impl Transcript {
         }
         let kind = message.kind.as_deref().map(|kind| self.words(kind));
         let versions = message.versions.as_deref();
+        let files = match message.attachments.len() {
+            0 => None,
+            1 => Some("1 file, which is not in this document".to_owned()),
+            count => Some(format!("{count} files, which are not in this document")),
+        };
         let version = versions.map(|versions| format!("version {} of {}", versions.standing + 1, versions.texts.len()));
         let marks = [
             (message.from.role == Role::Companion).then_some("AI"),
@@ -145,6 +150,7 @@ impl Transcript {
             message.truncated.then_some("incomplete"),
             entry.is_edited.then_some("edited"),
             version.as_deref(),
+            files.as_deref(),
         ];
         marks.into_iter().flatten().map(|mark| format!(" · {mark}")).collect()
     }

@@ -32,10 +32,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Why there is no transcript.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoTranscript {
-    /// Another attempt may succeed.
-    Now,
+    /// Another attempt may succeed, after this time if the platform asked for it. The reason counts if no attempt succeeds.
+    Now(Untranscribed, Option<Duration>),
     Ever(Untranscribed),
 }
+
+/// Recognition failed.
+pub const FAILED: NoTranscript = NoTranscript::Now(Untranscribed::Failed, None);
 
 impl From<RecordingRefused> for NoTranscript {
     fn from(refused: RecordingRefused) -> Self {
@@ -61,7 +64,7 @@ pub async fn transcribe(
     let in_force = context.in_force();
     let settings = &in_force.speech;
     let allowances = context.calls.allowances();
-    allowances.load(context, &channel_ref.guild).await.map_err(|_| NoTranscript::Now)?;
+    allowances.load(context, &channel_ref.guild).await.map_err(|_| FAILED)?;
     let now = context.clock.now();
     if allowances.is_used_up(settings, &channel_ref.guild, Service::SpeechRecognition, now) {
         return Err(NoTranscript::Ever(Untranscribed::UsedUp));
@@ -69,7 +72,7 @@ pub async fn transcribe(
     if !context.speech.recognition().recognise_words() {
         return Err(NoTranscript::Ever(Untranscribed::NoRecogniser));
     }
-    let mut permit = context.speech.recognition().begin_words(now).ok_or(NoTranscript::Now)?;
+    let mut permit = context.speech.recognition().begin_words(now).ok_or(FAILED)?;
     let mut work = Work::recognition(context, channel_ref, permit.provider(), now);
     let language = context.memberships.language(&channel_ref.channel).unwrap_or_else(|| settings.language.clone());
     let mut names = context.memberships.said_names(&channel_ref.channel);
@@ -87,7 +90,7 @@ pub async fn transcribe(
             if permit.failed(context.clock.now(), &error) {
                 tracing::warn!(provider, error = error.in_our_words(), "speech recognition failed and is tried again");
             }
-            Err(NoTranscript::Now)
+            Err(FAILED)
         }
     }
 }

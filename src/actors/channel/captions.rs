@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::channel_context::ChannelContext;
 use crate::actors::companion::files::content;
 use crate::actors::companion::history;
-use crate::actors::erasure::deletion::caption_message;
+use crate::actors::erasure::deletion::{Change, change_message};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::domain::attachment::{Attachment, Caption, DESCRIPTION_CHARS, MOST_FILES, inline};
 use crate::domain::event::{Event, Recorded};
@@ -43,7 +43,7 @@ pub(super) fn describe(recorded: &Recorded, channel: &ChannelContext) {
             return;
         }
         let (shown, count) = (Plain(channel.key.channel.as_str()), captions.len());
-        match caption_message(&channel.context, &channel.key, seq, captions).await {
+        match change_message(&channel.context, &channel.key, seq, Change::Captions(captions)).await {
             Ok(_) => tracing::info!(channel = %shown, message = %seq, pictures = count, "pictures of a message were described"),
             Err(error) => tracing::warn!(channel = %shown, %error, "descriptions of pictures could not be kept"),
         }
@@ -56,7 +56,7 @@ async fn caption(seq: Seq, message: &Message, picture: &Attachment, base: Reques
     let _permit = context.pool.summary_permit(&channel.key.guild, context.recorder.instruments()).await?;
     let content = content(seq, message, picture, context, &channel.key).await?;
     let question = QuestionContext { purpose: Purpose::Caption, newest: Vec::new() };
-    let request = base.asking(prompt::caption(&message.text)).ending_with([Part::Image(content.into_media())]).with(question);
+    let request = base.asking(prompt::caption(&message.text)).ending_with([Part::Image(content.into())]).with(question);
     let asked = Arc::new(LazyRequest::from(request));
     let outcome = context.pool.answer(asked.clone(), Priority::Summary, context.pool.deadline(ModelRole::Side), None).await;
     let text = outcome.result.as_ref().ok().map(|answer| inline(&answer.text(), DESCRIPTION_CHARS));

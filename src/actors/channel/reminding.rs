@@ -11,7 +11,6 @@ use super::channel_context::ChannelContext;
 use super::post_commit::PostCommitAction;
 use crate::actors::companion::tools;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::writer::{Accept, Accepted, Refused, Request, WriteError};
 use crate::domain::conversation::{Conversation, Input};
 use crate::domain::event::Event;
 use crate::domain::id::{PersonId, Ticket};
@@ -105,7 +104,7 @@ impl State {
                 own()
                     .find(|one| one.number == number)
                     .ok_or_else(|| format!("there is no open reminder {number} of this person"))?;
-                accept(Event::RemindersCancelled { reminders: vec![number], erased: false }, &self.channel);
+                self.channel.accept(Event::RemindersCancelled { reminders: vec![number], erased: false }, None);
                 Ok(format!("reminder {number} is cancelled"))
             }
             Wanted::Set { text, at, in_minutes } => {
@@ -161,7 +160,7 @@ impl State {
         }
         if self.channel.machine_time().since(reminder.due) > MOST_TRIED {
             tracing::error!(channel = %self.channel.shown(), number, "a reminder is given up, because it could not be posted for a day");
-            return accept(Event::RemindersCancelled { reminders: vec![number], erased: false }, &self.channel);
+            return self.channel.accept(Event::RemindersCancelled { reminders: vec![number], erased: false }, None);
         }
         let retry = move || ChannelMessage::RetryReminder(number);
         drop(self.channel.actor.send_after(PAUSE, retry));
@@ -207,17 +206,5 @@ fn message(reminder: &Reminder, key: &str, channel: &ChannelContext) -> Message 
 }
 
 fn journal(message: Message, channel: &ChannelContext) {
-    accept(Event::Said { message, reply_to: None, reply: None, said_at: None }, channel);
-}
-
-/// Sends an inbound event to the writer, which returns it to the channel. If it is not known whether it was stored, the channel restarts.
-fn accept(event: Event, channel: &ChannelContext) {
-    let lost = |refused| match refused {
-        Refused::WriteError(lost) => lost,
-        Refused::Busy { .. } | Refused::FilesFull { .. } => WriteError::Unavailable("too much waits to be stored".into()),
-    };
-    let reply = channel
-        .reply(move |result: Result<Accepted, Refused>| result.err().map(|refused| ChannelMessage::NotHandedOver(lost(refused))));
-    let channel_key = channel.key.clone();
-    channel.send_to_writer(Request::Accept(Accept { channel_key, at: None, event, id: None, files: Vec::new(), reply }));
+    channel.accept(Event::Said { message, reply_to: None, reply: None, said_at: None }, None);
 }

@@ -126,7 +126,9 @@ impl Replies {
 /// The input of the prompt for an owed reply.
 fn statement(owed: &OwedReply, conversation: &Conversation) -> Statement {
     let OwedReply { companion, messages, upto, trigger, why, tries, again, continues, ticket, .. } = owed;
-    let of = Of { companion, messages, upto: *upto, trigger: *trigger, again: *again, continues: *continues };
+    // The statement that is continued is shown.
+    let replaced = again.filter(|_| !continues);
+    let of = Of { companion, messages, upto: *upto, trigger: *trigger, replaced };
     let is_spoken = conversation.voice().spoken_reply() == Some(*ticket);
     let made = statement_of(&of, conversation);
     let goal = if *continues { Goal::Continuation } else { Goal::Statement };
@@ -150,8 +152,7 @@ pub(super) fn statement_or_pass(
     let window = conversation.window();
     let messages: Vec<Seq> =
         conversation.buffer(companion).map(|entry| entry.seq).filter(|seq| *seq <= evaluation.upto).collect();
-    let of =
-        Of { companion, messages: &messages, upto: evaluation.upto, trigger: evaluation.trigger, again: None, continues: false };
+    let of = Of { companion, messages: &messages, upto: evaluation.upto, trigger: evaluation.trigger, replaced: None };
     let is_spoken = window.is_spoken(evaluation.message);
     let made = statement_of(&of, conversation);
     let cause = conversation.cause(evaluation.trigger, Some(evaluation.message), &messages);
@@ -166,7 +167,7 @@ pub(super) fn statement_or_pass(
 pub(super) fn draft_of(companion: &CompanionId, person: Arc<str>, conversation: &Conversation) -> Statement {
     let upto = conversation.handled();
     let messages: Vec<Seq> = conversation.buffer(companion).map(|entry| entry.seq).collect();
-    let of = Of { companion, messages: &messages, upto, trigger: Trigger::Chosen, again: None, continues: false };
+    let of = Of { companion, messages: &messages, upto, trigger: Trigger::Chosen, replaced: None };
     let made = statement_of(&of, conversation);
     Statement { input: StatementInput { goal: Goal::Draft(person), ..made.input }, ..made }
 }
@@ -177,19 +178,16 @@ struct Of<'a> {
     messages: &'a [Seq],
     upto: Seq,
     trigger: Trigger,
-    /// The statement that it replaces.
-    again: Option<Seq>,
-    /// It extends that statement, which the prompt therefore shows.
-    continues: bool,
+    /// The statement that it replaces, which the prompt does not show.
+    replaced: Option<Seq>,
 }
 
 fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
     let window = conversation.window();
-    let hidden = owed.again.filter(|_| !owed.continues);
-    let first = owed.messages.first().copied().into_iter().chain(hidden).min();
+    let first = owed.messages.first().copied().into_iter().chain(owed.replaced).min();
     let before = first.map_or(owed.upto, |first| Seq(first.0.saturating_sub(1)));
     // As for a question, the prompt also shows the companion's own statements between these messages.
-    let is_own = |entry: &window::Entry| entry.message.is_by(owed.companion) && Some(entry.seq) != hidden;
+    let is_own = |entry: &window::Entry| entry.message.is_by(owed.companion) && Some(entry.seq) != owed.replaced;
     let is_shown = |entry: &&window::Entry| owed.messages.contains(&entry.seq) || is_own(entry);
     let buffer: Vec<Said> = window.after(before).filter(is_shown).map(|entry| conversation.said(entry)).collect();
     // The prompt mentions an event or a silence only if it still applies.
@@ -216,23 +214,7 @@ fn statement_of(owed: &Of<'_>, conversation: &Conversation) -> Statement {
     let history = HistoryRange { after: conversation.summary().begins_after(), before: before.next() };
     let summary_upto = conversation.summary().upto;
     Statement {
-        input: StatementInput {
-            input,
-            reason: None,
-            tries: 0,
-            is_spoken: false,
-            may_pass: false,
-            goal: Goal::Statement,
-            summary_upto,
-            left_out: 0,
-            recalled: Vec::new(),
-            notes: Vec::new(),
-            people: Vec::new(),
-            page_tokens: 0,
-            lore: None,
-            elsewhere: Vec::new(),
-            is_anew: conversation.summary().is_anew(),
-        },
+        input: StatementInput { input, summary_upto, is_anew: conversation.summary().is_anew(), ..StatementInput::default() },
         history,
         cleared: conversation.summary().covers_after(),
         calls: None,

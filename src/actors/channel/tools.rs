@@ -13,7 +13,6 @@ use crate::actors::companion::tools::{self, outcome_text};
 use crate::actors::messages::channel::{CallsEnd, ChannelMessage};
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::turn_taking_manager::VoteError;
-use crate::actors::messages::writer::{Accept, Refused, Request as WriterRequest, WriteError};
 use crate::actors::recall::Stretch;
 use crate::domain::conversation::{Conversation, EVENT_ID, Input, KnownCall, Output, WantedCalls};
 use crate::domain::event::{Event, Recorded};
@@ -113,19 +112,7 @@ impl State {
         let Some(known) = self.conversation.call(call).filter(|known| known.awaits_event()) else { return };
         let id: Arc<str> = format!("{EVENT_ID}{}", call.0).into();
         let message = Message { id: Some(id.clone()), ..self.event_of(known) };
-        self.channel.send_to_writer(WriterRequest::Accept(Accept {
-            channel_key: self.channel.key.clone(),
-            at: None,
-            event: Event::Said { message, reply_to: None, reply: None, said_at: None },
-            id: Some(id),
-            files: Vec::new(),
-            // After a lost write the channel restarts, and reads from its journal whether the event is on record.
-            reply: self.channel.reply(|result| match result {
-                Ok(_) => None,
-                Err(Refused::WriteError(lost)) => Some(ChannelMessage::NotHandedOver(lost)),
-                Err(refused) => Some(ChannelMessage::NotHandedOver(WriteError::Unavailable(refused.to_string().into()))),
-            }),
-        }));
+        self.channel.accept(Event::Said { message, reply_to: None, reply: None, said_at: None }, Some(id));
     }
 
     /// The event that a confirmed call has ended. Its answer stands in the companion's next prompt.

@@ -11,16 +11,16 @@ use futures_util::FutureExt as _;
 use tokio::time::sleep;
 
 use super::channel_context::ChannelContext;
-use crate::actors::calls::recordings::{NoTranscript, transcribe};
-use crate::actors::erasure::deletion::delete_messages;
+use super::voice::delete_ignored;
+use crate::actors::calls::recordings::{FAILED, NoTranscript, transcribe};
+use crate::actors::companion::history::is_heard;
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::channel::{ChannelMessage, Transcript, Transcription};
-use crate::actors::messages::writer::{Accept, Refused, Request, WriteError};
 use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::writer::requests::write_meta;
 use crate::domain::conversation::Conversation;
-use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{PersonId, Seq, Ward};
+use crate::domain::event::Event;
+use crate::domain::id::{Seq, Ward};
 use crate::domain::message::{Message, Untranscribed};
 use crate::journal::key;
 use crate::journal::reader::Reader;
@@ -64,25 +64,15 @@ fn begin(note: Seq, channel: &ChannelContext) -> OwnedTask {
 /// Journals the words of a note that are still awaited. The note of a person who has opted out is deleted instead.
 pub(super) fn journal(transcription: Transcription, channel: &ChannelContext) {
     let Transcription { note, transcript } = transcription;
-    if is_of_opted_out(&note, channel) {
-        return delete(note.seq, channel);
+    let Event::Said { message, .. } = &note.event else { return };
+    if !is_heard(&message.from, &channel.context, &channel.key.guild) {
+        return delete_ignored([note.seq].into(), channel);
     }
-    log(&note, &transcript, channel);
+    log(note.seq, message, &transcript, channel);
     let event = Inbound::new((*channel.context).clone()).words_event(&channel_ref(channel), &note, transcript);
-    let Some(event) = event else { return };
-    channel.send_to_writer(Request::Accept(Accept {
-        channel_key: channel.key.clone(),
-        at: None,
-        event,
-        id: None,
-        files: Vec::new(),
-        // After a lost write the channel restarts, and reads from its journal whether the words are still awaited.
-        reply: channel.reply(|result| match result {
-            Ok(_) => None,
-            Err(Refused::WriteError(lost)) => Some(ChannelMessage::NotHandedOver(lost)),
-            Err(refused) => Some(ChannelMessage::NotHandedOver(WriteError::Unavailable(refused.to_string().into()))),
-        }),
-    }));
+    if let Some(event) = event {
+        channel.accept(event, None);
+    }
 }
 
 /// The outcome for a note. `None`: the note was deleted, or its author has opted out.
@@ -101,8 +91,8 @@ async fn of_note(note: Seq, channel: &ChannelContext) -> Option<Transcription> {
         }
     };
     let Event::Said { message, .. } = &note.event else { return None };
-    if is_of_opted_out(&note, channel) {
-        delete(note.seq, channel);
+    if !is_heard(&message.from, &channel.context, &channel.key.guild) {
+        delete_ignored([note.seq].into(), channel);
         return None;
     }
     // A recording that makes a decoder panic would otherwise be tried again at each start, and hold up the notes behind it.
@@ -119,22 +109,16 @@ async fn words_of(note: Seq, message: &Message, channel: &ChannelContext) -> Res
     loop {
         match attempt_once(note, message, channel).await {
             Ok(transcript) => return Ok(transcript),
-            Err(Failed::Now(_, after)) if attempt < MAX_ATTEMPTS => {
+            Err(NoTranscript::Now(_, after)) if attempt < MAX_ATTEMPTS => {
                 sleep(pause.max(after.unwrap_or_default()).min(LONGEST_PAUSE)).await;
                 (attempt, pause) = (attempt + 1, pause * 2);
             }
-            Err(Failed::Now(why, _) | Failed::Ever(why)) => return Err(why),
+            Err(NoTranscript::Now(why, _) | NoTranscript::Ever(why)) => return Err(why),
         }
     }
 }
 
-enum Failed {
-    /// Another attempt may succeed, after this time if the platform asked for it. The reason counts if no attempt succeeds.
-    Now(Untranscribed, Option<Duration>),
-    Ever(Untranscribed),
-}
-
-impl From<NotRead> for Failed {
+impl From<NotRead> for NoTranscript {
     fn from(error: NotRead) -> Self {
         tracing::debug!(%error, "a voice note cannot be read from its platform");
         match error {
@@ -144,36 +128,32 @@ impl From<NotRead> for Failed {
     }
 }
 
-async fn attempt_once(note: Seq, message: &Message, channel: &ChannelContext) -> Result<Transcript, Failed> {
+async fn attempt_once(note: Seq, message: &Message, channel: &ChannelContext) -> Result<Transcript, NoTranscript> {
     let ChannelContext { key, context, .. } = channel;
-    let _place = context.calls.recordings().place().await.ok_or(Failed::Now(Untranscribed::Failed, None))?;
+    let _place = context.calls.recordings().place().await.ok_or(FAILED)?;
     let file = match (channel.platform(), &message.id) {
         (Some(platform), Some(id)) => {
             tell(&*platform, channel).await?;
-            platform.voice_note(&key.channel, id).await?
+            platform.file(&key.channel, id, None).await?
         }
-        (Some(_), None) => return Err(Failed::Ever(Untranscribed::Unreadable)),
+        (Some(_), None) => return Err(NoTranscript::Ever(Untranscribed::Unreadable)),
         // On the page, people were told before they recorded it.
         (None, _) => match Reader::new(&*context.store).file(key, note, 0).await {
-            Ok(file) => file.ok_or(Failed::Ever(Untranscribed::Unreadable))?.1,
-            Err(_) => return Err(Failed::Now(Untranscribed::Unreadable, None)),
+            Ok(file) => file.ok_or(NoTranscript::Ever(Untranscribed::Unreadable))?.bytes.to_vec(),
+            Err(_) => return Err(NoTranscript::Now(Untranscribed::Unreadable, None)),
         },
     };
-    let transcript = transcribe(context, &channel_ref(channel), &message.from.name, &file).await;
-    transcript.map_err(|error| match error {
-        NoTranscript::Now => Failed::Now(Untranscribed::Failed, None),
-        NoTranscript::Ever(why) => Failed::Ever(why),
-    })
+    transcribe(context, &channel_ref(channel), &message.from.name, &file).await
 }
 
 /// Tells the people in a channel, once, that voice notes are recognised, and by whom. Until they are told, nothing is recognised.
-async fn tell(platform: &dyn ChatPlatform, channel: &ChannelContext) -> Result<(), Failed> {
+async fn tell(platform: &dyn ChatPlatform, channel: &ChannelContext) -> Result<(), NoTranscript> {
     let ChannelContext { key: channel_key, context, .. } = channel;
     let by = recognisers(channel);
     let key = key::note(None, &format!("voice notes/{}", channel_key.channel));
     let unavailable = |error: &dyn Display| {
         tracing::debug!(%error, "it is not known whether a channel was told about voice notes");
-        Failed::Now(Untranscribed::Failed, None)
+        FAILED
     };
     let told = context.store.get(key.clone()).await.map_err(|error| unavailable(&error))?;
     if told.and_then(|told| decode_bytes(&key, &told).ok()).is_some_and(|told| told == by.as_bytes()) {
@@ -183,7 +163,7 @@ async fn tell(platform: &dyn ChatPlatform, channel: &ChannelContext) -> Result<(
     let nonce = format!("{}/voice-notes/{by}", channel_key.channel);
     insist(|| platform.announce(&channel_key.channel, &text, &nonce)).await.map_err(|error| {
         tracing::warn!(channel = %channel.shown(), %error, "voice notes are not recognised in this channel, because its people cannot be told");
-        Failed::Ever(Untranscribed::Untold)
+        NoTranscript::Ever(Untranscribed::Untold)
     })?;
     let written = write_meta(context, Ward(0), vec![Write::Put(key, encode_bytes(by.as_bytes()))]).await;
     written.map_err(|error| unavailable(&error))
@@ -199,29 +179,13 @@ fn recognisers(channel: &ChannelContext) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-fn is_of_opted_out(note: &Recorded, channel: &ChannelContext) -> bool {
-    let from = if let Event::Said { message, .. } = &note.event { Some(PersonId::from(&*message.from.id)) } else { None };
-    from.is_some_and(|from| channel.context.opt_outs.holds(&channel.key.guild, &from))
-}
-
-/// Deletes a note in a task of its own, because the deletion waits for this channel.
-fn delete(note: Seq, channel: &ChannelContext) {
-    let channel = channel.clone();
-    tokio::spawn(async move {
-        if let Err(error) = delete_messages(&channel.context, &channel.key, &[note].into()).await {
-            tracing::error!(channel = %channel.shown(), %error, "a voice note of somebody who wants to be ignored could not be deleted; a restart tries again");
-        }
-    });
-}
-
 fn channel_ref(channel: &ChannelContext) -> ChannelRef {
     ChannelRef { guild: channel.key.guild.clone(), channel: channel.key.channel.clone(), parent: None }
 }
 
-fn log(note: &Recorded, transcript: &Result<Transcript, Untranscribed>, channel: &ChannelContext) {
-    let Event::Said { message, .. } = &note.event else { return };
+fn log(seq: Seq, message: &Message, transcript: &Result<Transcript, Untranscribed>, channel: &ChannelContext) {
     let secs = message.voice_note.as_ref().map(|note| note.ms as f64 / 1_000.0).unwrap_or_default();
-    let (guild, channel, message) = (Plain(channel.key.guild.as_str()), channel.shown(), note.seq);
+    let (guild, channel, message) = (Plain(channel.key.guild.as_str()), channel.shown(), seq);
     match transcript {
         Ok(Transcript { provider, .. }) => {
             tracing::info!(%guild, %channel, %message, secs, %provider, "a voice note was transcribed")

@@ -141,16 +141,20 @@ pub(super) fn record_left(user: &PersonId, conversation: &Conversation, channel:
 /// Deletes a person's speech that was not handed over.
 pub(super) fn redact_speech(user: &PersonId, conversation: &Conversation, channel: &ChannelContext) {
     let segments: BTreeSet<Seq> = conversation.voice().buffered_segments_of(user).into_iter().collect();
-    if segments.is_empty() {
-        return;
+    if !segments.is_empty() {
+        delete_ignored(segments, channel);
     }
+}
+
+/// Deletes what a person said who has opted out.
+pub(super) fn delete_ignored(said: BTreeSet<Seq>, channel: &ChannelContext) {
     let (context, channel_key) = (channel.context.clone(), channel.key.clone());
     insist(
         "what a person said who wants to be ignored could not be deleted; a restart of the channel tries again",
         channel,
         move || {
-            let (context, channel_key, segments) = (context.clone(), channel_key.clone(), segments.clone());
-            async move { delete_messages(&context, &channel_key, &segments).await.map_err(|error| error.to_string()) }
+            let (context, channel_key, said) = (context.clone(), channel_key.clone(), said.clone());
+            async move { delete_messages(&context, &channel_key, &said).await.map_err(|error| error.to_string()) }
         },
     );
 }

@@ -19,33 +19,20 @@ use crate::domain::message::{Message, Role};
 use crate::domain::prompt::{self, PromptInput, Said};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
-use crate::ports::language_model::{Media, Part, Request};
+use crate::ports::inbound_events::StoredFile;
+use crate::ports::language_model::{Part, Request};
 
 /// The time limit for all files of a prompt. Erasing messages of the channel waits meanwhile.
 const WITHIN: Duration = Duration::from_secs(8);
 
 /// The contents of files that were read for earlier prompts of the same statement. `None`: it cannot be read.
-pub type Read = Arc<Mutex<BTreeMap<(Seq, Arc<str>), Option<Content>>>>;
-
-/// The content of a file.
-#[derive(Clone)]
-pub struct Content {
-    media_type: Arc<str>,
-    bytes: Arc<[u8]>,
-}
-
-impl Content {
-    /// The content as a part of a request.
-    pub fn into_media(self) -> Media {
-        Media::Bytes { media_type: self.media_type.to_string(), bytes: self.bytes }
-    }
-}
+pub type Read = Arc<Mutex<BTreeMap<(Seq, Arc<str>), Option<StoredFile>>>>;
 
 /// The files for a prompt.
 #[derive(Default)]
 pub struct Files {
     /// The line that describes each picture, and the picture.
-    pictures: Vec<(String, Content)>,
+    pictures: Vec<(String, StoredFile)>,
     /// The name of each text file, and its text.
     texts: Vec<(Arc<str>, String)>,
     /// The messages of these files.
@@ -133,7 +120,7 @@ impl Files {
         }
         let text = Some(text).filter(|text| !text.is_empty()).map(|text| Part::Text(format!("\n\n{text}")));
         let pictures =
-            pictures.into_iter().flat_map(|(line, picture)| [Part::Text(format!("\n{line}")), Part::Image(picture.into_media())]);
+            pictures.into_iter().flat_map(|(line, picture)| [Part::Text(format!("\n{line}")), Part::Image(picture.into())]);
         request.ending_with(text.into_iter().chain(pictures))
     }
 }
@@ -160,28 +147,28 @@ pub async fn content(
     attachment: &Attachment,
     context: &ActorContext,
     channel_key: &ChannelKey,
-) -> Option<Content> {
-    let (media_type, bytes) = match attachment.stored() {
-        Some(file) => {
-            let (record, bytes) = Reader::new(&*context.store).file(channel_key, seq, file).await.ok()??;
-            (record.media_type, bytes)
-        }
+) -> Option<StoredFile> {
+    let file = match attachment.stored() {
+        Some(file) => Reader::new(&*context.store).file(channel_key, seq, file).await.ok()??,
         None => {
             let platform = context.platforms.of(&channel_key.channel)?;
-            let bytes = platform.file(&channel_key.channel, message.id.as_deref()?, attachment).await?;
-            (attachment.media_type.clone(), bytes)
+            let read = platform.file(&channel_key.channel, message.id.as_deref()?, Some(attachment)).await;
+            let bytes = read.inspect_err(|error| tracing::debug!(%error, "a file of a message cannot be read")).ok()?;
+            StoredFile { media_type: attachment.media_type.clone(), bytes: bytes.into() }
         }
     };
     if attachment.kind != Kind::Image {
-        return Some(Content { media_type, bytes: bytes.into() });
+        return Some(file);
     }
-    let is_stored = attachment.stored().is_some();
+    let (is_stored, bytes) = (attachment.stored().is_some(), file.bytes.to_vec());
     // Decoding takes long. A picture of a platform is checked here, and one in the store was checked before.
-    let picture = move || match (is_stored, Format::of(&bytes)) {
-        (_, None) => None,
-        (true, Some(kind)) => still(kind, bytes),
-        (false, Some(_)) => posted(bytes).ok().and_then(|posted| still(posted.kind, posted.bytes)),
+    let picture = move || {
+        if is_stored {
+            return still(Format::of(&bytes)?, bytes);
+        }
+        let posted = posted(bytes).ok()?;
+        still(posted.kind, posted.bytes)
     };
     let (kind, bytes) = tokio::task::spawn_blocking(picture).await.ok()??;
-    Some(Content { media_type: kind.media_type().into(), bytes: bytes.into() })
+    Some(StoredFile { media_type: kind.media_type().into(), bytes: bytes.into() })
 }

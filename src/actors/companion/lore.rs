@@ -20,7 +20,7 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::store::Store;
 
 /// The prefix of the names of records.
-pub(super) const RECORDS: &str = "lore/";
+pub const RECORDS: &str = "lore/";
 
 /// The stored form of a book.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,15 +40,16 @@ pub struct Volume {
     compiled: Arc<Compiled>,
 }
 
-/// The books of cards and files, by id.
-pub type Fixed = Vec<(Arc<str>, Volume)>;
+/// Books by id.
+pub type Volumes = BTreeMap<Arc<str>, Volume>;
 
-/// The books in force, by id. Cheap to clone; all clones share them.
+/// The books in force. Cheap to clone; all clones share them.
 #[derive(Clone, Default)]
 pub struct Lore {
-    volumes: Arc<RwLock<BTreeMap<Arc<str>, Volume>>>,
-    /// The books of cards, also those that a record replaces.
-    of_cards: Arc<RwLock<BTreeMap<Arc<str>, Volume>>>,
+    /// The books of cards and files.
+    fixed: Arc<RwLock<Volumes>>,
+    /// The books of the store, which take precedence over others with the same id.
+    stored: Arc<RwLock<Volumes>>,
     /// Held while a book is changed.
     pub changes: Arc<Mutex<()>>,
 }
@@ -73,57 +74,53 @@ impl Volume {
 impl Lore {
     /// The books that a companion knows in a channel. A thread has those of its parent channel, too.
     pub fn of(&self, channel: &ChannelId, companion: &CompanionId, memberships: &Memberships) -> Vec<Arc<Compiled>> {
-        let volumes = self.volumes.read();
-        if volumes.is_empty() {
-            return Vec::new();
-        }
         let within = memberships.recorded(channel).and_then(|membership| membership.inherits_from().cloned());
         let rooms: Vec<_> = [Some(channel), within.as_ref()].into_iter().flatten().collect();
-        let is_known = |volume: &&Volume| {
+        let is_known = |volume: &Volume| {
             let is_own = volume.record.shelved.companions.contains(companion.as_str());
             is_own || rooms.iter().any(|room| volume.is_of_room(room, memberships))
         };
-        volumes.values().filter(is_known).map(|volume| volume.compiled.clone()).collect()
+        self.all().into_values().filter(is_known).map(|volume| volume.compiled).collect()
     }
 
-    /// Puts a book into force, or takes it out of force.
-    pub(super) fn set(&self, id: &Arc<str>, volume: Option<Volume>) {
-        let mut volumes = self.volumes.write();
+    /// Puts a book of the store into force, or takes it out of force.
+    pub fn set(&self, id: &Arc<str>, volume: Option<Volume>) {
+        let mut stored = self.stored.write();
         match volume {
-            Some(volume) => drop(volumes.insert(id.clone(), volume)),
-            None => drop(volumes.remove(id)),
+            Some(volume) => drop(stored.insert(id.clone(), volume)),
+            None => drop(stored.remove(id)),
         }
     }
 
-    /// All books, by id.
-    pub fn all(&self) -> BTreeMap<Arc<str>, Volume> {
-        self.volumes.read().clone()
+    /// Takes the book of a companion's card out of force.
+    pub fn drop_card(&self, companion: &CompanionId) {
+        self.fixed.write().remove(&id_of_card(companion));
     }
 
-    /// The book of a card as it is in the card.
-    pub fn of_card(&self, id: &str) -> Option<Volume> {
-        self.of_cards.read().get(id).cloned()
+    /// All books in force.
+    pub fn all(&self) -> Volumes {
+        let mut all = self.fixed.read().clone();
+        all.extend(self.stored.read().clone());
+        all
     }
 
-    /// Reads the books of the store. They take precedence over those of cards and files with the same id.
+    /// Puts the books of cards, files and the store into force.
     ///
     /// # Errors
     /// Returns an error if the store cannot be read. A single book that cannot be decoded is logged and left out.
-    pub async fn load(&self, fixed: Fixed, store: &dyn Store) -> Result<(), ReadError> {
-        let stored = Reader::new(store).all(key::notes_beginning(None, RECORDS)).await?;
-        let mut volumes: BTreeMap<_, _> = fixed.into_iter().collect();
-        let of_cards = volumes.iter().filter(|(_, volume)| volume.kept == KeptBook::Card);
-        *self.of_cards.write() = of_cards.map(|(id, volume)| (id.clone(), volume.clone())).collect();
-        for (key, value) in stored {
+    pub async fn load(&self, fixed: Volumes, store: &dyn Store) -> Result<(), ReadError> {
+        let records = Reader::new(store).all(key::notes_beginning(None, RECORDS)).await?;
+        let mut stored = Volumes::new();
+        for (key, value) in records {
             let Some(name) = key::name_of_note(None, &key) else { continue };
             let id: Arc<str> = name[RECORDS.len()..].into();
             let record = decode_bytes(&key, &value).map_err(|error| error.to_string());
             match record.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string())) {
-                Ok(record) => drop(volumes.insert(id, Volume::new(record, KeptBook::Store))),
+                Ok(record) => drop(stored.insert(id, Volume::new(record, KeptBook::Store))),
                 Err(error) => tracing::error!(book = &*id, error, "a lorebook in the store cannot be read; restore a backup"),
             }
         }
-        *self.volumes.write() = volumes;
+        (*self.fixed.write(), *self.stored.write()) = (fixed, stored);
         Ok(())
     }
 }

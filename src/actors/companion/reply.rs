@@ -28,7 +28,7 @@ use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer_end::whole_sentences;
 use crate::domain::card_macros::{self, People, User, expanded};
 use crate::domain::conversation::KnownCall;
-use crate::domain::event::{Event, Failure, MODERATED};
+use crate::domain::event::{Failure, MODERATED};
 use crate::domain::filter::{Asked, Search};
 use crate::domain::id::{CompanionId, GuildId, Seq, Ticket};
 use crate::domain::lore::matching::{Fired, fired};
@@ -43,7 +43,6 @@ use crate::domain::text::escaped;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::Written;
-use crate::journal::redaction::is_redacted;
 use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request, TokenUsage, ToolCall};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
@@ -80,12 +79,12 @@ pub struct Arguments {
 
 /// The source of a statement's prompt.
 #[derive(Clone)]
-pub(super) struct Source {
-    pub(super) channel_key: ChannelKey,
+pub struct Source {
+    pub channel_key: ChannelKey,
     /// The actor that builds the prompt, for the watchdog.
-    pub(super) at_work: Address,
-    pub(super) statement: messages::Source<Statement>,
-    pub(super) context: Arc<ActorContext>,
+    pub at_work: Address,
+    pub statement: messages::Source<Statement>,
+    pub context: Arc<ActorContext>,
 }
 
 /// The only message of a reply, which the reply sends to itself.
@@ -139,7 +138,10 @@ impl Actor for Reply {
         let pool = &reply.context.pool;
         let mut writing = Writing::new(speakers.clone(), pool.begins_in_thought(request.base()), view);
         let (mut is_repeat, mut begun, mut goes_on, mut has_proposed) = (false, begun, false, false);
-        let standing = if reply.continues { former(reply).await.ok().flatten().map(|former| former.text) } else { None };
+        let standing = match reply.again.filter(|_| reply.continues) {
+            Some(statement) => Reader::new(&*reply.context.store).said(&reply.channel_key, statement).await.ok().flatten(),
+            None => None,
+        };
         let (outcome, text) = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
             // The call of a killed reply has used tokens, too. A channel that has stopped does not count them.
@@ -201,7 +203,9 @@ impl Actor for Reply {
             }
             let words = reading.map(|reading| match reading.words {
                 // A continuation that only repeats what stands.
-                Ok(words) if standing.as_ref().is_some_and(|standing| standing.contains(words.trim())) => Err(Nothing::Other),
+                Ok(words) if standing.as_ref().is_some_and(|standing| standing.text.contains(words.trim())) => {
+                    Err(Nothing::Other)
+                }
                 words => words,
             });
             // The room is told of calls that were made, whether or not the model writes about them.
@@ -245,7 +249,12 @@ impl Actor for Reply {
             let now = reply.context.clock.now();
             reply.context.sent_prompts.keep(&reply.channel_key, reply.ticket, &request.newest(), now);
         }
-        let (text, written) = in_place(text, reply).await;
+        let placed = match text {
+            Ok(words) => in_place(words, reply).await.map_err(|_| "unreachable".into()),
+            Err(failure) => Err(failure),
+        };
+        let (text, written) =
+            placed.map_or_else(|failure| (Err(failure), Written::default()), |(text, written)| (Ok(text), written));
         let (outcome, written) = (Box::new(outcome), Box::new(written));
         let ended = ChannelMessage::ReplyEnded { ticket: reply.ticket, text, written, asked: request, outcome };
         reply.channel.cast(ended)?;
@@ -254,41 +263,21 @@ impl Actor for Reply {
     }
 }
 
-/// The text of a statement that takes the place of another one, with what is known of that one. A text that continues it follows it.
-async fn in_place(text: Result<Arc<str>, Failure>, reply: &Arguments) -> (Result<Arc<str>, Failure>, Written) {
-    let (Ok(words), Some(statement)) = (&text, reply.again) else { return (text, Written::default()) };
+/// The text of a statement, with what is known of the statement whose place it takes. A text that continues that one follows it.
+async fn in_place(words: Arc<str>, reply: &Arguments) -> Result<(Arc<str>, Written), ReadError> {
+    let Some(statement) = reply.again else { return Ok((words, Written::default())) };
     // A deletion in progress may erase that statement or its versions.
     drop(history::lock(&reply.context, &reply.channel_key).await);
-    let former = match former(reply).await {
-        Ok(Some(former)) => former,
-        // It was deleted.
-        Ok(None) => return (text, Written::default()),
-        Err(_) => return (Err("unreachable".into()), Written::default()),
-    };
-    let whole: Arc<str> = if reply.continues { continued(&former.text, words).into() } else { words.clone() };
+    let reader = Reader::new(&*reply.context.store);
+    let Some(former) = reader.said(&reply.channel_key, statement).await? else { return Ok((words, Written::default())) };
+    let whole = if reply.continues { continued(&former.text, &words).into() } else { words };
     let posted = match reply.context.platforms.of(&reply.channel_key.channel) {
-        Some(_) => Reader::new(&*reply.context.store).ids_of(&reply.channel_key, statement).await,
-        None => Ok(Vec::new()),
+        Some(_) => reader.ids_of(&reply.channel_key, statement).await?,
+        None => Vec::new(),
     };
-    let notice = Reader::new(&*reply.context.store).notice(&reply.channel_key, statement).await;
-    match (posted, notice) {
-        (Ok(posted), Ok(notice)) => {
-            let versions = former.versions_with(&whole, reply.continues);
-            let (told, edited) = (notice.map(|notice| notice.owed.occasion), reply.continues && former.edited);
-            (Ok(whole), Written { again: Some(statement), told, edited, versions, former: posted, ..Written::default() })
-        }
-        _ => (Err("unreachable".into()), Written::default()),
-    }
-}
-
-/// The statement whose place this one takes. `None`: there is none, or it was deleted.
-async fn former(reply: &Arguments) -> Result<Option<Message>, ReadError> {
-    let Some(statement) = reply.again else { return Ok(None) };
-    let recorded = Reader::new(&*reply.context.store).event(&reply.channel_key, statement).await?;
-    Ok(recorded.and_then(|recorded| match recorded.event {
-        Event::Said { message, .. } if !is_redacted(&message) => Some(message),
-        _ => None,
-    }))
+    let told = reader.notice(&reply.channel_key, statement).await?.map(|notice| notice.owed.occasion);
+    let (edited, versions) = (reply.continues && former.edited, former.versions_with(&whole, reply.continues));
+    Ok((whole, Written { again: Some(statement), told, edited, versions, former: posted, ..Written::default() }))
 }
 
 /// A text and its continuation. Models may repeat the text before they continue it.
@@ -302,7 +291,7 @@ fn continued(text: &str, more: &str) -> String {
 }
 
 /// Sends a statement to the moderation service. Returns its text, or why it is not posted.
-pub(super) async fn moderated(
+pub async fn moderated(
     words: String,
     companion: &CompanionId,
     channel_key: &ChannelKey,
@@ -411,7 +400,7 @@ impl Source {
 /// The request for the statement, whose prompt is built when the pool starts it.
 ///
 /// `speakers` then receives the names of all known speakers in the room. `said` is what a spoken reply said before its calls of tools.
-pub(super) fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<Mutex<Speakers>>, said: &str) -> Arc<LazyRequest> {
+pub fn lazy_request(source: &Source, settings: &Settings, speakers: Arc<Mutex<Speakers>>, said: &str) -> Arc<LazyRequest> {
     let Source { channel_key, at_work: address, statement: source, context } = source.clone();
     let base = Arc::new(base_request(settings, channel_key.guild.clone(), &context.settings.prompt));
     let asked = (settings.id.clone(), settings.model.clone());

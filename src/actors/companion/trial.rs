@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use super::question;
 use super::reply::statement_request;
-use crate::domain::closing::Stage;
-use crate::domain::filter::Filtered;
 use crate::domain::id::{GuildId, Seq};
-use crate::domain::message::{Address, Author, Message, Modality, Role};
+use crate::domain::message::{Address, Author, Message};
 use crate::domain::moment::Moment;
-use crate::domain::prompt::{Goal, PromptInput, Said, Scene, StatementInput};
+use crate::domain::prompt::{PromptInput, Said, Scene, StatementInput};
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::Request;
 use crate::settings::companion::Companion as Settings;
@@ -24,53 +22,21 @@ const PERSON: &str = "Ana";
 ///
 /// `said` is the person's message. None: a default message.
 pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, now: Moment) -> [Request; 2] {
-    let from = Author { id: PERSON.into(), name: PERSON.into(), role: Role::Person };
+    let from = Author::of_name(PERSON.into());
     let usual = || format!("Good morning, {}! How does one begin a rainy day well?", companion.name).into();
     let text: Arc<str> = said.unwrap_or_else(usual);
     let address = Address { companions: [companion.id.clone()].into(), ..Address::default() };
     let said = Said::new(Seq(1), now, Arc::new(Message { address, ..Message::new(from, text) }));
     let guild = GuildId::from(GUILD);
-    let scene = Scene {
-        now,
-        zone: prompt.zone_of(&guild).clone(),
-        others: Vec::new(),
-        is_call: false,
-        place: None,
-        has_minors: false,
-        words: Default::default(),
-        described: Default::default(),
-    };
+    let scene = Scene::new(now, prompt.zone_of(&guild).clone());
     let input = PromptInput {
         trigger: Trigger::DirectAddress,
-        stage: Stage::None,
-        modality: Modality::Text,
         message_count: 1,
-        minutes: 0,
         speaker: Some(PERSON.into()),
-        is_repetitive: false,
-        summary: None,
-        recent: Vec::new(),
         buffer: vec![said],
-        filtered: Filtered::default(),
-        about_risk: false,
+        ..PromptInput::default()
     };
-    let statement = StatementInput {
-        input: input.clone(),
-        reason: None,
-        tries: 0,
-        is_spoken: false,
-        may_pass: false,
-        goal: Goal::Statement,
-        summary_upto: Seq::NONE,
-        left_out: 0,
-        recalled: Vec::new(),
-        notes: Vec::new(),
-        people: Vec::new(),
-        page_tokens: 0,
-        lore: None,
-        elsewhere: Vec::new(),
-        is_anew: false,
-    };
+    let statement = StatementInput { input: input.clone(), ..StatementInput::default() };
     [
         question::request(input, companion, &scene, guild.clone(), None, prompt),
         statement_request(statement, companion, &scene, guild, prompt),

@@ -15,7 +15,7 @@ use crate::actors::writer::requests::{drained, redact_events, remove_from_index,
 use crate::domain::attachment::Caption;
 use crate::domain::event::{Event, Recorded, Standing};
 use crate::domain::id::{PersonId, Seq, Ticket};
-use crate::domain::message::{Message, Role};
+use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::domain::note::Note;
 use crate::domain::trigger::Trigger;
@@ -232,87 +232,58 @@ async fn removal_candidates(
     Ok(candidates)
 }
 
-/// Replaces the text of a message, unless it is unchanged. Returns false if the message does not exist or is deleted.
-pub async fn edit_message(
+/// A change of a message.
+pub enum Change {
+    /// Somebody edits it.
+    Text(Arc<str>),
+    /// A model describes its pictures.
+    Captions(Vec<Caption>),
+    /// Another version of a statement stands, by its index.
+    Version(usize),
+}
+
+/// Changes a message, unless it stays the same. Returns false if it does not exist, is deleted, or has no such version.
+pub async fn change_message(
     context: &ActorContext,
     channel_key: &ChannelKey,
     seq: Seq,
-    text: Arc<str>,
-) -> Result<bool, RewriteError> {
-    let change = |message: &mut Message| {
-        message.edit(text, &[]);
-        message.mark_edited();
-        None
-    };
-    change_message(context, channel_key, seq, Vec::new(), change).await
-}
-
-/// Adds captions to the pictures of a message, and to its text. Returns false if it is not there.
-pub async fn caption_message(
-    context: &ActorContext,
-    channel_key: &ChannelKey,
-    seq: Seq,
-    captions: Vec<Caption>,
-) -> Result<bool, RewriteError> {
-    let added = captions.clone();
-    let change = |message: &mut Message| {
-        message.edit(message.captioned(&added), &added);
-        None
-    };
-    change_message(context, channel_key, seq, captions, change).await
-}
-
-/// Makes another version of a statement stand. Returns false if there is none with this index.
-pub async fn stand_version(
-    context: &ActorContext,
-    channel_key: &ChannelKey,
-    statement: Seq,
-    version: usize,
-) -> Result<bool, RewriteError> {
-    let mut is_known = false;
-    let change = |message: &mut Message| {
-        is_known = message.stand(version);
-        is_known.then_some(Standing { index: version, edited: message.edited })
-    };
-    let exists = change_message(context, channel_key, statement, Vec::new(), change).await?;
-    Ok(exists && is_known)
-}
-
-/// Changes a message. `captions`: those that are the only change. `change` returns the version of the statement that stands then, if it only chose it.
-async fn change_message(
-    context: &ActorContext,
-    channel_key: &ChannelKey,
-    seq: Seq,
-    captions: Vec<Caption>,
-    change: impl FnOnce(&mut Message) -> Option<Standing>,
+    change: Change,
 ) -> Result<bool, RewriteError> {
     let _lock = context.rewrite_locks.lock(channel_key).await;
-    let Some(Recorded { at, handled, turn, event: Event::Said { message, reply_to, reply, said_at }, .. }) =
-        Reader::new(&*context.store).event(channel_key, seq).await?
-    else {
-        return Ok(false);
-    };
-    if is_redacted(&message) {
+    let reader = Reader::new(&*context.store);
+    let Some(mut recorded) = reader.event(channel_key, seq).await? else { return Ok(false) };
+    let Event::Said { message, .. } = &mut recorded.event else { return Ok(false) };
+    if is_redacted(message) {
         return Ok(false);
     }
-    let mut changed = message.clone();
-    let version = change(&mut changed);
-    if changed.text != message.text || changed.versions != message.versions {
-        let text = changed.text.clone();
-        Inbound::new(context.clone())
-            .accept(channel_key, Event::Edited { message: seq, text, captions: captions.clone(), version }, None)
-            .await?;
+    let before = message.clone();
+    let (mut captions, mut version) = (Vec::new(), None);
+    match change {
+        Change::Text(text) => {
+            message.edit(text, &[]);
+            message.mark_edited();
+        }
+        Change::Captions(added) => {
+            message.edit(message.captioned(&added), &added);
+            captions = added;
+        }
+        Change::Version(index) if message.stand(index) => version = Some(Standing { index, edited: message.edited }),
+        Change::Version(_) => return Ok(false),
+    }
+    if message.text != before.text || message.versions != before.versions {
+        let is_captioned = !captions.is_empty();
+        let edited = Event::Edited { message: seq, text: message.text.clone(), captions, version };
+        Inbound::new(context.clone()).accept(channel_key, edited, None).await?;
         // The sentences and segments still contain the old text.
-        let mut events: Vec<_> = parts_of(&Reader::new(&*context.store), channel_key, seq, false).await?.into_values().collect();
-        if captions.is_empty() {
-            events.extend(notes_without(&Reader::new(&*context.store), channel_key, |source| source == seq).await?);
+        let mut events: Vec<_> = parts_of(&reader, channel_key, seq, false).await?.into_values().collect();
+        if !is_captioned {
+            events.extend(notes_without(&reader, channel_key, |source| source == seq).await?);
         }
-        for segment in message.speech.iter().flat_map(|speech| &speech.segments) {
-            events.extend(Reader::new(&*context.store).event(channel_key, *segment).await?.as_ref().map(redact));
+        for segment in before.speech.iter().flat_map(|speech| &speech.segments) {
+            events.extend(reader.event(channel_key, *segment).await?.as_ref().map(redact));
         }
-        let event = Event::Said { message: changed, reply_to, reply, said_at };
         context.forget_words(channel_key);
-        events.push(Recorded { seq, at, handled, turn, event });
+        events.push(recorded);
         redact_events(context, channel_key, events, Vec::new()).await?;
     }
     Ok(true)

@@ -192,99 +192,91 @@ pub(super) fn form<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     strict::texts(pairs.0).map_err(|Wrong { field, detail, .. }| bad(detail).with_field(field))
 }
 
-pub(super) struct RoomPath(pub(super) RoomId);
+/// A segment of a path.
+trait Segment: Sized {
+    /// Reads the segment with this name.
+    fn read(name: &str, text: &str) -> Result<Self, Problem>;
+}
 
-impl FromRequestParts<Shared> for RoomPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let room: String = segments(parts).await?;
-        validation::room("room", &room).map(Self)
+impl Segment for RoomId {
+    fn read(name: &str, text: &str) -> Result<Self, Problem> {
+        validation::room(name, text)
     }
 }
 
-pub(super) struct MessagePath(pub(super) RoomId, pub(super) Seq);
-
-impl FromRequestParts<Shared> for MessagePath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let (room, seq): (String, String) = segments(parts).await?;
-        let room = validation::room("room", &room)?;
-        let seq = seq.parse().map_err(|_| Problem::invalid("seq", format!("{seq:?} is not a message number")))?;
-        Ok(Self(room, Seq(seq)))
+impl Segment for CompanionId {
+    fn read(name: &str, text: &str) -> Result<Self, Problem> {
+        validation::companion_id(name, text)?;
+        Ok(text.into())
     }
 }
 
-/// A room and the number of a reminder.
-pub(super) struct ReminderPath(pub(super) RoomId, pub(super) u64);
-
-impl FromRequestParts<Shared> for ReminderPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let (room, id): (String, String) = segments(parts).await?;
-        let room = validation::room("room", &room)?;
-        let id = id.parse().map_err(|_| Problem::invalid("id", format!("{id:?} is not the number of a reminder")))?;
-        Ok(Self(room, id))
+impl Segment for Seq {
+    fn read(name: &str, text: &str) -> Result<Self, Problem> {
+        number(name, text, "a message number").map(Self)
     }
 }
 
-/// A room, and the number of a call of a tool in it.
-pub(super) struct CallPath(pub(super) RoomId, pub(super) Ticket);
-
-impl FromRequestParts<Shared> for CallPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let (room, call): (String, String) = segments(parts).await?;
-        let room = validation::room("room", &room)?;
-        let call = call.parse().map_err(|_| Problem::invalid("call", format!("{call:?} is not the number of a call")))?;
-        Ok(Self(room, Ticket(call)))
+impl Segment for Ticket {
+    fn read(name: &str, text: &str) -> Result<Self, Problem> {
+        number(name, text, "the number of a call").map(Self)
     }
 }
 
-/// A room, a message, and the number of its file.
-pub(super) struct FilePath(pub(super) RoomId, pub(super) Seq, pub(super) u64);
-
-impl FromRequestParts<Shared> for FilePath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let (room, seq, file): (String, String, String) = segments(parts).await?;
-        let room = validation::room("room", &room)?;
-        let number =
-            |field: &str, text: &str| text.parse().map_err(|_| Problem::invalid(field, format!("{text:?} is not a number")));
-        Ok(Self(room, Seq(number("seq", &seq)?), number("file", &file)?))
+impl Segment for u64 {
+    fn read(name: &str, text: &str) -> Result<Self, Problem> {
+        number(name, text, "a number")
     }
 }
 
-pub(super) struct MemberPath(pub(super) RoomId, pub(super) CompanionId);
-
-impl FromRequestParts<Shared> for MemberPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let (room, companion): (String, String) = segments(parts).await?;
-        let room = validation::room("room", &room)?;
-        validation::companion_id("companion", &companion)?;
-        Ok(Self(room, companion.into()))
+impl Segment for String {
+    fn read(name: &str, text: &str) -> Result<Self, Problem> {
+        validation::opaque_id(name, text, 128)?;
+        Ok(text.to_owned())
     }
 }
 
-pub(super) struct CompanionPath(pub(super) CompanionId);
-
-impl FromRequestParts<Shared> for CompanionPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let companion: String = segments(parts).await?;
-        validation::companion_id("companion", &companion)?;
-        Ok(Self(companion.into()))
-    }
+fn number(name: &str, text: &str, what: &str) -> Result<u64, Problem> {
+    text.parse().map_err(|_| Problem::invalid(name, format!("{text:?} is not {what}")))
 }
 
-/// The id of a lorebook.
+/// Declares extractors of paths, each with the names and types of its segments.
+macro_rules! paths {
+    ($($(#[$doc:meta])* $Extractor:ident($($name:ident: $Type:ty),+);)+) => {$(
+        $(#[$doc])*
+        pub(super) struct $Extractor($(pub(super) $Type),+);
+
+        impl FromRequestParts<Shared> for $Extractor {
+            type Rejection = Problem;
+
+            async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+                let mut texts = segments::<Vec<String>>(parts).await?.into_iter();
+                Ok(Self($(Segment::read(stringify!($name), &texts.next().unwrap_or_default())?),+))
+            }
+        }
+    )+};
+}
+
+paths! {
+    RoomPath(room: RoomId);
+    MessagePath(room: RoomId, seq: Seq);
+    /// A room and the number of a reminder.
+    ReminderPath(room: RoomId, id: u64);
+    /// A room, and the number of a call of a tool in it.
+    CallPath(room: RoomId, call: Ticket);
+    /// A room, a message, and the number of its file.
+    FilePath(room: RoomId, seq: Seq, file: u64);
+    MemberPath(room: RoomId, companion: CompanionId);
+    CompanionPath(companion: CompanionId);
+    /// A companion, and the hash of its picture.
+    PicturePath(companion: CompanionId, hash: String);
+    /// A room, and the id of an invitation to it.
+    InvitationPath(room: RoomId, id: String);
+    /// The id of a quarantine entry.
+    EntryPath(id: String);
+}
+
+/// The id of a lorebook. Any text may be one.
 pub(super) struct BookPath(pub(super) String);
 
 impl FromRequestParts<Shared> for BookPath {
@@ -292,46 +284,6 @@ impl FromRequestParts<Shared> for BookPath {
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
         segments(parts).await.map(Self)
-    }
-}
-
-/// A companion, and the hash of its picture.
-pub(super) struct PicturePath(pub(super) CompanionId, pub(super) String);
-
-impl FromRequestParts<Shared> for PicturePath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let (companion, hash): (String, String) = segments(parts).await?;
-        validation::companion_id("companion", &companion)?;
-        validation::opaque_id("hash", &hash, 128)?;
-        Ok(Self(companion.into(), hash))
-    }
-}
-
-/// A room, and the id of an invitation to it.
-pub(super) struct InvitationPath(pub(super) RoomId, pub(super) String);
-
-impl FromRequestParts<Shared> for InvitationPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let (room, id): (String, String) = segments(parts).await?;
-        validation::opaque_id("id", &id, 128)?;
-        Ok(Self(validation::room("room", &room)?, id))
-    }
-}
-
-/// The id of a quarantine entry in a path.
-pub(super) struct EntryPath(pub(super) String);
-
-impl FromRequestParts<Shared> for EntryPath {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let id: String = segments(parts).await?;
-        validation::opaque_id("id", &id, 128)?;
-        Ok(Self(id))
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::Shared;
 use super::body::{CompanionPath, JsonWithFiles, PicturePath, QueryParams};
-use super::problem::{Problem, off_thread};
+use super::problem::{Problem, done, off_thread};
 use super::validation;
 use crate::ports::backend::room::Companions;
 use crate::ports::companion_setup::{
@@ -89,8 +89,7 @@ pub(super) async fn delete(
     CompanionPath(id): CompanionPath,
     QueryParams(params): QueryParams<DeleteParams>,
 ) -> Result<StatusCode, Problem> {
-    console.companions()?.delete(id, params.revision("profile")?).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.companions()?.delete(id, params.revision("profile")?).await)
 }
 
 /// `POST /api/companions/try`

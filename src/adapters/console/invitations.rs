@@ -18,7 +18,7 @@ use super::Shared;
 use super::auth::Admission;
 use super::body::{InvitationPath, Json, QueryParams, RoomPath};
 use super::guard::Caller;
-use super::problem::Problem;
+use super::problem::{Problem, done};
 use super::validation;
 use super::visitor::{VisitedRoom, Visits};
 use crate::ports::backend::guest_service::{InvitationView, NewInvitation, Preview};
@@ -126,8 +126,7 @@ pub(super) async fn revoke(
     State(console): State<Shared>,
     InvitationPath(room, id): InvitationPath,
 ) -> Result<StatusCode, Problem> {
-    console.backend()?.guests.revoke(&room, &id).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.guests.revoke(&room, &id).await)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -144,8 +143,7 @@ pub(super) async fn remove_guest(
     InvitationPath(room, id): InvitationPath,
     QueryParams(Named { name }): QueryParams<Named>,
 ) -> Result<StatusCode, Problem> {
-    console.backend()?.guests.remove_guest(&room, &id, &name).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.guests.remove_guest(&room, &id, &name).await)
 }
 
 #[derive(Deserialize, JsonSchema)]

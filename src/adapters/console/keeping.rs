@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use super::Shared;
 use super::body::{EntryPath, Json, QueryParams};
-use super::problem::Problem;
+use super::problem::{Problem, done};
 use super::rooms::find_room;
 use super::validation;
 use crate::ports::backend::Refused;
@@ -30,20 +30,17 @@ pub(super) async fn quarantine(State(console): State<Shared>) -> Result<Answer<Q
 
 /// `POST /api/quarantine/{id}/release`
 pub(super) async fn release(State(console): State<Shared>, EntryPath(id): EntryPath) -> Result<StatusCode, Problem> {
-    console.backend()?.maintenance.release(&id).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.maintenance.release(&id).await)
 }
 
 /// `POST /api/quarantine/{id}/retry`
 pub(super) async fn retry(State(console): State<Shared>, EntryPath(id): EntryPath) -> Result<StatusCode, Problem> {
-    console.backend()?.maintenance.retry(&id).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.maintenance.retry(&id).await)
 }
 
 /// `POST /api/quarantine/{id}/drop`
 pub(super) async fn drop_entry(State(console): State<Shared>, EntryPath(id): EntryPath) -> Result<StatusCode, Problem> {
-    console.backend()?.maintenance.drop_entry(&id).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.maintenance.drop_entry(&id).await)
 }
 
 #[derive(Deserialize, JsonSchema)]

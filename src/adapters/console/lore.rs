@@ -12,7 +12,7 @@ use super::Shared;
 use super::body::{BookPath, FileBody, JsonWithFiles, QueryParams};
 use super::cards::disposition;
 use super::companions::DeleteParams;
-use super::problem::{Problem, off_thread};
+use super::problem::{Problem, done, off_thread};
 use crate::domain::lore::matching::Compiled;
 use crate::domain::lore::{Shelved, Unusable};
 use crate::ports::backend::lore_service::{BookChange, BookView, Books};
@@ -51,8 +51,7 @@ pub(super) async fn delete(
     BookPath(id): BookPath,
     QueryParams(params): QueryParams<DeleteParams>,
 ) -> Result<StatusCode, Problem> {
-    console.backend()?.lore.delete_book(&id, params.revision("lorebook")?).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.lore.delete_book(&id, params.revision("lorebook")?).await)
 }
 
 /// The lorebook that importing a file would make.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::Shared;
 use super::body::{Json, MessagePath, QueryParams, RoomPath};
-use super::problem::Problem;
+use super::problem::{Problem, done};
 use super::validation;
 use crate::domain::id::GuildId;
 use crate::domain::note;
@@ -39,14 +39,12 @@ pub(super) async fn correct(
     if !note::fits(&text) {
         return Err(Problem::invalid("text", "text is too long for a note: at most 25 words in 240 characters"));
     }
-    console.backend()?.memory.correct_note(&room, note, text).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.memory.correct_note(&room, note, text).await)
 }
 
 /// `DELETE /api/rooms/{room}/notes/{seq}`
 pub(super) async fn erase(State(console): State<Shared>, MessagePath(room, note): MessagePath) -> Result<StatusCode, Problem> {
-    console.backend()?.memory.erase_note(&room, note).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.memory.erase_note(&room, note).await)
 }
 
 #[derive(Deserialize, JsonSchema)]

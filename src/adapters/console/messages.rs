@@ -15,7 +15,7 @@ use serde_json::json;
 use super::Shared;
 use super::body::{CallPath, FileBody, Json, JsonWithUploads, MemberPath, MessagePath, QueryParams, RoomPath, too_large};
 use super::guard::Caller;
-use super::problem::{Problem, off_thread};
+use super::problem::{Problem, done, off_thread};
 use super::validation::MAX_ID_CHARS;
 use super::{uploads, validation, visitor};
 use crate::domain::id::{PersonId, Seq};
@@ -24,12 +24,12 @@ use crate::domain::tools::Who;
 use crate::ports::backend::guest_service::{Amount, Visit};
 use crate::ports::backend::messages::{
     Approver, CallView, Choice, Chosen, Confirmation, Drafted, Drafting, Edit, Found, Greeting, History, HistoryMessage,
-    HistoryQuery, Imported, ImportedMessage, NewScene, PromptText, SearchQuery, Standing,
+    HistoryQuery, Imported, NewScene, PromptText, SearchQuery, Standing,
 };
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Detail, Why};
 use crate::ports::inbound_events::InboundMessage;
-use tertulia_cards::{self as cards, By, Chat, ChatMessage, NotAChat};
+use tertulia_cards::{self as cards, Chat, NotAChat};
 
 const MAX_MENTIONS: usize = 64;
 /// A second of a guest's voice note counts as at least one second of a microphone: Opus of speech has more bytes.
@@ -181,14 +181,12 @@ async fn check_own(console: &Shared, visit: Option<&Visit>, room: &RoomId, seq: 
 
 /// `POST /api/rooms/{room}/messages/{seq}/again`
 pub(super) async fn try_again(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
-    console.backend()?.messages.try_again(&room, seq, None).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.messages.answer_again(&room, seq, false, None).await)
 }
 
 /// `POST /api/rooms/{room}/messages/{seq}/continue`
 pub(super) async fn extend(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
-    console.backend()?.messages.extend(&room, seq, None).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.messages.answer_again(&room, seq, true, None).await)
 }
 
 /// `PUT /api/rooms/{room}/messages/{seq}/version`
@@ -197,8 +195,7 @@ pub(super) async fn stand(
     MessagePath(room, seq): MessagePath,
     Json(standing): Json<Standing>,
 ) -> Result<StatusCode, Problem> {
-    console.backend()?.messages.stand(&room, seq, standing.version).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.messages.stand(&room, seq, standing.version).await)
 }
 
 /// `GET /api/rooms/{room}/calls/{call}`
@@ -226,8 +223,7 @@ pub(super) async fn decide_call(
     Json(Confirmation { confirm }): Json<Confirmation>,
 ) -> Result<StatusCode, Problem> {
     let by = approver(&caller, caller.in_room(&room, &console)?, &headers);
-    console.backend()?.messages.decide_call(&room, call, by, confirm).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.messages.decide_call(&room, call, by, confirm).await)
 }
 
 /// Who decides about calls of tools. No program presses a button for a person.
@@ -300,31 +296,14 @@ pub(super) async fn import(
     let (most_chars, mut hasher) = (console.settings.max_text_chars, DefaultHasher::new());
     hasher.write(&file);
     let id = format!("{:016x}", hasher.finish());
-    let user = from.clone();
-    let read = move || cards::read_chat(&file, user.as_deref(), most_chars, &TimeZone::UTC).map_err(not_a_chat);
+    let refused = |why: NotAChat| {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, Detail::of(why.as_str(), json!({ "most": cards::MOST_MESSAGES })))
+    };
+    let read = move || cards::read_chat(&file, from.as_deref(), most_chars, &TimeZone::UTC).map_err(refused);
     let Chat { messages, left_out, unreadable, cut, note } = off_thread(read).await?;
     drop(place);
-    let author = |by, name: String| match by {
-        By::Character => Author { id: (*name).into(), name: name.into(), role: Role::Bot },
-        By::User | By::Narrator => Author::of_name(from.clone().unwrap_or_else(|| name.into())),
-    };
-    let messages = messages.into_iter().map(|ChatMessage { by, name, text, at }| ImportedMessage {
-        from: author(by, name),
-        text: text.into(),
-        is_scene: by == By::Narrator,
-        at,
-    });
-    let imported = console.backend()?.messages.import(&room, messages.collect(), &id).await?;
+    let imported = console.backend()?.messages.import(&room, messages, &id).await?;
     Ok(Answer(Imported { left_out, unreadable, cut, note, ..imported }))
-}
-
-fn not_a_chat(why: NotAChat) -> Problem {
-    let code = match why {
-        NotAChat::NotText => "refusals.chat_not_text",
-        NotAChat::NoMessages => "refusals.chat_empty",
-        NotAChat::TooMany => "refusals.chat_too_long",
-    };
-    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, Detail::of(code, json!({ "most": cards::MOST_MESSAGES })))
 }
 
 /// `GET /api/rooms/{room}/messages/{seq}/prompt`
@@ -340,8 +319,7 @@ pub(super) async fn stop_reply(
     State(console): State<Shared>,
     MemberPath(room, companion): MemberPath,
 ) -> Result<StatusCode, Problem> {
-    console.backend()?.messages.stop_reply(&room, &companion).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.messages.stop_reply(&room, &companion).await)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -365,8 +343,8 @@ pub(super) async fn history(
 ) -> Result<Answer<History>, Problem> {
     let visit = caller.in_room(&room, &console)?;
     let most = if visit.is_some() { visitor::MOST_MESSAGES } else { usize::MAX };
-    let query =
-        HistoryQuery { after: params.after.map(Seq), before: params.before.map(Seq), limit: limit(params.limit)?.min(most) };
+    let limit = limit(params.limit, 100, 1_000)?.min(most);
+    let query = HistoryQuery { after: params.after.map(Seq), before: params.before.map(Seq), limit };
     let history = console.backend()?.records.history(&room, query).await?;
     Ok(Answer(match visit {
         Some(visit) => visitor::history(history, visit),
@@ -394,20 +372,15 @@ pub(super) async fn search(
     if !(1..=200).contains(&params.q.trim().chars().count()) {
         return Err(Problem::query("q", Detail::of("refusals.search_length", json!({ "most": 200 }))));
     }
-    let limit = match params.limit.unwrap_or(20) {
-        limit @ 1..=100 => limit,
-        limit => return Err(Problem::query("limit", format!("limit is {limit}, must be from 1 to 100"))),
-    };
-    let query = SearchQuery { words: params.q.trim().to_owned(), limit };
+    let query = SearchQuery { words: params.q.trim().to_owned(), limit: limit(params.limit, 20, 100)? };
     Ok(Answer(console.backend()?.records.search(&room, query).await?))
 }
 
-/// The requested length of a list, from 1 to 1,000 entries; 100 by default.
-pub(super) fn limit(requested: Option<usize>) -> Result<usize, Problem> {
-    match requested {
-        None => Ok(100),
-        Some(limit @ 1..=1_000) => Ok(limit),
-        Some(limit) => Err(Problem::query("limit", format!("limit is {limit}, must be from 1 to 1000"))),
+/// The requested length of a list, of at least one entry.
+pub(super) fn limit(requested: Option<usize>, usual: usize, most: usize) -> Result<usize, Problem> {
+    match requested.unwrap_or(usual) {
+        limit if (1..=most).contains(&limit) => Ok(limit),
+        limit => Err(Problem::query("limit", format!("limit is {limit}, must be from 1 to {most}"))),
     }
 }
 

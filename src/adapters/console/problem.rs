@@ -146,6 +146,12 @@ impl From<NotAPicture> for Problem {
     }
 }
 
+/// The response to a request that was carried out and has no result.
+pub(super) fn done(outcome: Result<(), Refused>) -> Result<StatusCode, Problem> {
+    outcome?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Runs slow work on a blocking thread, so that other requests are not delayed.
 pub(super) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,

@@ -43,7 +43,7 @@ pub(super) async fn decisions(
         room: find_room(&console, params.room).await?,
         companion: companion(params.companion)?,
         after: params.after.map(Seq),
-        limit: limit(params.limit)?,
+        limit: limit(params.limit, 100, 1_000)?,
     };
     Ok(Answer(console.backend()?.records.decisions(query).await?))
 }

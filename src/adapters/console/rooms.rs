@@ -13,7 +13,7 @@ use serde_json::json;
 use super::Shared;
 use super::body::{Json, QueryParams, RoomPath};
 use super::guard::Caller;
-use super::problem::Problem;
+use super::problem::{Problem, done};
 use super::validation;
 use crate::domain::id::{GuildId, PersonId};
 use crate::domain::room_words::{MOST_DEPTH, MOST_DESCRIPTION, MOST_INSTRUCTIONS, MOST_NOTE};
@@ -100,14 +100,12 @@ pub(super) async fn undelete(State(console): State<Shared>, RoomPath(room): Room
 
 /// `POST /api/rooms/{room}/clear`
 pub(super) async fn clear(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<StatusCode, Problem> {
-    console.backend()?.rooms.clear(&room).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.rooms.clear(&room).await)
 }
 
 /// `POST /api/rooms/{room}/conversations`
 pub(super) async fn begin_anew(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<StatusCode, Problem> {
-    console.backend()?.rooms.begin_anew(&room).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.rooms.begin_anew(&room).await)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -163,8 +161,7 @@ pub(super) async fn describe(
         // Each change is written to the store.
         console.backend()?.guests.consume_quota(visit, Amount::Message).await?;
     }
-    console.backend()?.rooms.describe(&room, &PersonId::from(&*from), text).await?;
-    Ok(StatusCode::NO_CONTENT)
+    done(console.backend()?.rooms.describe(&room, &PersonId::from(&*from), text).await)
 }
 
 /// `GET /api/rooms/{room}/state`

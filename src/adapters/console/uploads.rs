@@ -126,7 +126,7 @@ pub(super) async fn file(
         (CACHE_CONTROL, "private, max-age=3600"),
         (CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"),
     ];
-    Ok((headers, content.bytes).into_response())
+    Ok((headers, content.bytes.to_vec()).into_response())
 }
 
 fn no_file(message: Seq, file: u64) -> Problem {

@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::domain::attachment::MOST_BYTES;
 use crate::http_client::{self, Client, is_loopback, reason};
+use crate::ports::chat_platform::NotRead;
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 
@@ -19,20 +20,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of files that are read at a time, and the number in a minute.
 const AT_ONCE: usize = 4;
 const MOST_PER_MINUTE: u32 = 60;
-pub const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_secs(60);
 /// Refusals that may pass, because addresses expire and requests are limited.
 const MAY_PASS: [StatusCode; 4] = [StatusCode::FORBIDDEN, StatusCode::NOT_FOUND, StatusCode::GONE, StatusCode::TOO_MANY_REQUESTS];
-
-/// Why a file was not read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotReadable {
-    /// Too many files were read in this minute.
-    TooMany,
-    /// It could not be read now.
-    Failed(String),
-    /// It cannot be read.
-    Refused(String),
-}
 
 /// A client for files.
 pub struct Files {
@@ -62,16 +52,16 @@ impl Files {
     /// Reads a file that [`Self::count`] permitted.
     ///
     /// # Errors
-    /// See [`NotReadable`].
-    pub async fn read(&self, url: &str) -> Result<Vec<u8>, NotReadable> {
+    /// Returns an error if it cannot be read, or not now.
+    pub async fn read(&self, url: &str) -> Result<Vec<u8>, NotRead> {
         let url = Url::parse(url).ok().filter(|url| self.is_own(url));
-        let url = url.ok_or_else(|| NotReadable::Refused("its address is not one of Discord's".to_owned()))?;
+        let url = url.ok_or_else(|| NotRead::Never("its address is not one of Discord's".to_owned()))?;
         let fetched = async {
             // The semaphore is never closed.
             let _permit = self.permits.acquire().await;
             self.fetch(url).await
         };
-        timeout(TIMEOUT, fetched).await.unwrap_or_else(|_| Err(NotReadable::Failed("it took too long".to_owned())))
+        timeout(TIMEOUT, fetched).await.unwrap_or_else(|_| Err(NotRead::later("it took too long")))
     }
 
     fn is_own(&self, url: &Url) -> bool {
@@ -84,8 +74,8 @@ impl Files {
     /// Counts a file before anything is asked for it.
     ///
     /// # Errors
-    /// Returns [`NotReadable::TooMany`] if too many files were counted in this minute.
-    pub fn count(&self) -> Result<(), NotReadable> {
+    /// Returns an error if too many files were counted in this minute.
+    pub fn count(&self) -> Result<(), NotRead> {
         let mut minute = self.minute.lock();
         if minute.0.elapsed() >= MINUTE {
             *minute = (Instant::now(), 0);
@@ -96,25 +86,27 @@ impl Files {
                 "more than a file a second is posted to companions on Discord; for the rest of this minute no further files are read"
             );
         }
-        if minute.1 > MOST_PER_MINUTE { Err(NotReadable::TooMany) } else { Ok(()) }
+        let is_permitted = minute.1 <= MOST_PER_MINUTE;
+        is_permitted
+            .then_some(())
+            .ok_or_else(|| NotRead::Later { after: Some(MINUTE), detail: "too many files are read".to_owned() })
     }
 
     /// Redirects are never followed.
-    async fn fetch(&self, url: Url) -> Result<Vec<u8>, NotReadable> {
-        let failed = |why: &dyn ToString| NotReadable::Failed(why.to_string());
-        let mut response = self.client.send(self.client.request(Method::GET, url)).await.map_err(|error| failed(&error))?;
+    async fn fetch(&self, url: Url) -> Result<Vec<u8>, NotRead> {
+        let mut response = self.client.send(self.client.request(Method::GET, url)).await.map_err(NotRead::later)?;
         match response.status() {
             StatusCode::OK => {}
             // With a new address it may be there.
             status if status.is_server_error() || MAY_PASS.contains(&status) => {
-                return Err(failed(&format!("it is answered with {status}")));
+                return Err(NotRead::later(format!("it is answered with {status}")));
             }
-            status => return Err(NotReadable::Refused(format!("it is answered with {status}"))),
+            status => return Err(NotRead::Never(format!("it is answered with {status}"))),
         }
         let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| failed(&reason(&error)))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| NotRead::later(reason(&error)))? {
             if bytes.len() + chunk.len() > MOST_BYTES {
-                return Err(NotReadable::Refused("it is too large".to_owned()));
+                return Err(NotRead::Never("it is too large".to_owned()));
             }
             bytes.extend_from_slice(&chunk);
         }
@@ -145,7 +137,7 @@ mod tests {
             "file:///etc/passwd",
             "",
         ] {
-            let Err(NotReadable::Refused(why)) = files.read(foreign).await else { panic!("{foreign} is read") };
+            let Err(NotRead::Never(why)) = files.read(foreign).await else { panic!("{foreign} is read") };
             assert_eq!(why, "its address is not one of Discord's", "{foreign}");
         }
         let is_own = |url: &str| files.is_own(&Url::parse(url).unwrap());
@@ -158,7 +150,7 @@ mod tests {
         let counted: Vec<_> = (0..100).map(|_| files.count()).collect();
 
         assert_eq!(counted.iter().filter(|counted| counted.is_ok()).count(), 60);
-        assert_eq!(counted.last(), Some(&Err(NotReadable::TooMany)));
+        assert!(matches!(counted.last(), Some(Err(NotRead::Later { after: Some(MINUTE), .. }))));
         tokio::time::advance(MINUTE).await;
         assert_eq!(files.count(), Ok(()));
     }

@@ -28,7 +28,7 @@ use super::snowflake::Snowflake;
 use super::webhooks::Webhooks;
 use super::wire;
 pub use super::wire::Bot;
-use crate::domain::attachment::{Attachment, MOST_BYTES};
+use crate::domain::attachment::Attachment;
 use crate::domain::id::{ChannelId, GuildId, PersonId};
 use crate::domain::message::Standing;
 use crate::domain::moment::Moment;
@@ -352,11 +352,11 @@ impl ChatPlatform for Discord {
         self.post_as_bot(channel, text, nonce).await
     }
 
-    async fn voice_note(&self, channel: &ChannelId, id: &str) -> Result<Vec<u8>, NotRead> {
-        let (Some(channel), Ok(message)) = (Snowflake::of_channel(channel), id.parse()) else {
-            return Err(NotRead::Never(format!("{id} in {channel} is not a message of Discord")));
+    async fn file(&self, channel: &ChannelId, message: &str, file: Option<&Attachment>) -> Result<Vec<u8>, NotRead> {
+        let (Some(channel), Ok(message)) = (Snowflake::of_channel(channel), message.parse()) else {
+            return Err(NotRead::Never(format!("{message} in {channel} is not a message of Discord")));
         };
-        self.read_recording(channel, message).await
+        self.read_file(channel, message, file).await
     }
 
     async fn offer_help(&self, help: &Help<'_>) -> Result<(), NotSent> {
@@ -412,17 +412,6 @@ impl ChatPlatform for Discord {
             let request = Request::react(channel, message, STOP_SIGN);
             self.try_optional(&self.reaction_pauses, channel, &request, Need::React).await;
         }
-    }
-
-    async fn file(&self, channel: &ChannelId, message: &str, file: &Attachment) -> Option<Vec<u8>> {
-        let (channel, message) = (Snowflake::of_channel(channel)?, message.parse().ok()?);
-        self.files.count().ok()?;
-        // Addresses of files expire, so they are not kept.
-        let message: wire::Message = self.rest.ask(Request::message(channel, message)).await.ok()?;
-        let is_it = |other: &&wire::Attachment| other.id.is_some_and(|id| id.to_string() == *file.id);
-        let newest = message.attachments.iter().find(is_it).filter(|file| file.size <= MOST_BYTES as u64)?;
-        let read = self.files.read(&newest.url).await;
-        read.inspect_err(|why| tracing::debug!(%channel, ?why, "a file of a message cannot be read")).ok()
     }
 }
 

@@ -51,23 +51,18 @@ impl Scene<'_> {
 
     async fn segment(&self, id: &str) -> Result<Option<(Recorded, Segment)>, ReadError> {
         let reader = self.reader();
-        let by_id = async || reader.message(&self.channel_key, id).await;
-        let Some(seq) = (match id.parse().ok().map(Seq) {
+        let seq = match id.parse().ok().map(Seq) {
             Some(seq) => Some(seq),
-            None => by_id().await?,
-        }) else {
-            return Ok(None);
+            None => reader.message(&self.channel_key, id).await?,
         };
+        let Some(seq) = seq else { return Ok(None) };
         let recorded = match reader.event(&self.channel_key, seq).await {
             // A number may also be an id. The explanation of the message with that id mentions unreadable events.
             Err(ReadError::Illegible { .. }) => None,
             read => read?,
         };
         Ok(recorded.and_then(|recorded| match &recorded.event {
-            Event::Segment(segment) => {
-                let segment = Segment::clone(segment);
-                Some((recorded, segment))
-            }
+            Event::Segment(segment) => Some((recorded.clone(), Segment::clone(segment))),
             _ => None,
         }))
     }

@@ -2,6 +2,7 @@
 
 use super::parts::is_zero;
 use super::*;
+use crate::named::named;
 
 /// The newest message of a channel, if it is a statement, with the messages that a replacement answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,31 +59,19 @@ pub(super) struct Again {
     pub(super) continues: bool,
 }
 
-/// Why a message cannot be replaced. The text for each variant says what to do instead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotAgain {
-    /// It is not the newest message of the channel, or not a statement.
-    NotNewest,
-    /// All messages that it answers were deleted.
-    NothingToAnswer,
-    /// The companion left, is paused, or has ended the conversation.
-    Silent,
-    /// An external program plays the companion.
-    External,
-    /// A companion is being asked or makes a statement.
-    Busy,
-}
-
-impl NotAgain {
-    /// The key of the text for users.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::NotNewest => "refusals.not_newest",
-            Self::NothingToAnswer => "refusals.nothing_to_answer",
-            Self::Silent => "refusals.silent",
-            Self::External => "refusals.played_by_program",
-            Self::Busy => "refusals.about_to_answer",
-        }
+named! {
+    /// Why a message cannot be replaced, by the key of the text for users, which says what to do instead.
+    pub enum NotAgain {
+        /// It is not the newest message of the channel, or not a statement.
+        NotNewest = "refusals.not_newest",
+        /// All messages that it answers were deleted.
+        NothingToAnswer = "refusals.nothing_to_answer",
+        /// The companion left, is paused, or has ended the conversation.
+        Silent = "refusals.silent",
+        /// An external program plays the companion.
+        External = "refusals.played_by_program",
+        /// A companion is being asked or makes a statement.
+        Busy = "refusals.about_to_answer",
     }
 }
 

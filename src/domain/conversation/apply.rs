@@ -190,21 +190,15 @@ impl Conversation {
                     due_at: *due_at,
                     began_at: self.position.clock,
                     expires_at: *expires_at,
-                    replans: 0,
                     tries,
                     again: *again,
                     continues: *continues,
-                    is_spoilt: false,
-                    replan_at: None,
-                    was_late: false,
                     is_farewell: *is_farewell,
                     is_unjudged: *is_unjudged,
                     forced: self.closing.tally.forced,
                     message: *message,
                     modality: *modality,
-                    sentences: Vec::new(),
-                    is_posting: false,
-                    text: None,
+                    ..OwedReply::default()
                 }));
                 self.settle_by_reply(event, notes);
                 if let Some(gate) = self.gates.get_mut(companion) {

@@ -2,6 +2,7 @@
 
 use super::super::vote::{Stance, State as Ballot};
 use super::*;
+use crate::named::named;
 
 /// The companions that speak without a vote, because a person chose them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -56,25 +57,15 @@ impl ByHand {
     }
 }
 
-/// Why a companion cannot be chosen to speak next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotChosen {
-    /// It is paused, or has ended the conversation.
-    Silent,
-    /// It already writes or speaks.
-    Speaking,
-    /// The newest message is by a person who may be at risk.
-    AtRisk,
-}
-
-impl NotChosen {
-    /// The key of the text for users.
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::Silent => "refusals.silent_chosen",
-            Self::Speaking => "refusals.speaks_already",
-            Self::AtRisk => "refusals.chosen_at_risk",
-        }
+named! {
+    /// Why a companion cannot be chosen to speak next, by the key of the text for users.
+    pub enum NotChosen {
+        /// It is paused, or has ended the conversation.
+        Silent = "refusals.silent_chosen",
+        /// It already writes or speaks.
+        Speaking = "refusals.speaks_already",
+        /// The newest message is by a person who may be at risk.
+        AtRisk = "refusals.chosen_at_risk",
     }
 }
 

@@ -7,10 +7,11 @@ use super::super::window::Entry;
 use super::*;
 
 /// What a companion is doing, as shown to people.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Doing {
     /// It reads the messages.
+    #[default]
     Listening,
     /// A question whether it wants to speak is in flight.
     Asked,

@@ -110,8 +110,7 @@ pub(super) fn question(
     let scene = shown.scene.sentences(first, shown.earlier, shown.new, scene_room.min(left / 8));
     let left = left - weight(&note) - weight(&scene).min(left / 8);
     let summary = quoted(shown.summary, left / 4);
-    let zone = Some(&shown.scene.zone);
-    let [earlier, new] = transcript([shown.earlier, shown.new], reader, zone, left - weight(&summary));
+    let [earlier, new] = transcript([shown.earlier, shown.new], reader, shown.scene.dates(), left - weight(&summary));
 
     let heading = if new.is_empty() { "" } else { NEW };
     let user = paragraphs(&[

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use jiff::tz::TimeZone;
+
 use super::data::{escape_into, plain_name, unmarked_name, weight};
 use super::texts::MINORS;
 use super::{Other, Said, Scene};
@@ -30,7 +32,12 @@ impl Scene {
         if self.has_minors { MINORS } else { "" }
     }
 
-    /// Sentences about the place, the time and the participants. The time is always included. The rest weighs at most `room`.
+    /// The time zone for times in the prompt. `None`: it says no times, because a story has its own.
+    pub(super) fn dates(&self) -> Option<&TimeZone> {
+        (!self.words.is_role_play()).then_some(&self.zone)
+    }
+
+    /// Sentences about the place, the time and the participants. The time is included if there is one. The rest weighs at most `room`.
     ///
     /// `earlier` and `new` are the messages that the prompt shows, oldest first.
     pub(super) fn sentences(&self, reader: &CompanionId, earlier: &[&Said], new: &[&Said], room: usize) -> String {
@@ -40,7 +47,8 @@ impl Scene {
         let now = self.now.max(newest);
         let time = now.zoned(&self.zone).strftime("%A, %Y-%m-%d, %H:%M").to_string();
         let place = if self.is_call { "You are in a voice call, where everybody hears you." } else { "You are in a group chat." };
-        let mut text = format!("{place} It is {time} ({}).", self.zone_name(now));
+        let is_dated = self.dates().is_some();
+        let mut text = if is_dated { format!("{place} It is {time} ({}).", self.zone_name(now)) } else { place.to_owned() };
         let mut left = room;
         let mut add = |sentence: Option<String>| {
             let sentence = sentence.filter(|sentence| weight(sentence) < left);
@@ -54,8 +62,9 @@ impl Scene {
         add(place.map(|place| format!("This place is called {}.", json(&one_line(&place.title, MAX_TITLE_CHARS)))));
         let topic = place.and_then(|place| place.topic.as_deref());
         add(topic.map(|topic| format!("Its topic is {}.", json(&one_line(topic, MAX_TOPIC_CHARS)))));
-        add(self.gap(earlier, new));
-        add((now.since(newest).as_secs() >= OLD_SECS).then(|| format!("The last message is from {}.", self.when(newest, now))));
+        add(self.gap(earlier, new).filter(|_| is_dated));
+        add((is_dated && now.since(newest).as_secs() >= OLD_SECS)
+            .then(|| format!("The last message is from {}.", self.when(newest, now))));
         add(list(&companions(&self.others), room * 2 / 3).map(|companions| format!("Other companions here: {companions}.")));
         add(list(&people(spoken, reader), room / 3).map(|people| format!("{SPOKE_LATELY} {people}.")));
         text

@@ -110,7 +110,7 @@ pub(super) fn statement(
         // In a small prompt, more messages are worth more than a stable beginning. The talk gets all room that the situation leaves.
         let taken = weight(&situation.text) + weight(&talk.note) + MAX_FRAME_OF_TALK;
         let room = (talk.system.left + talk.reserved + FRAME_WEIGHT).saturating_sub(taken);
-        talk.shown = shown(&talk.talk, talk.new_from, form(&talk.talk, character, words), &scene.zone, room, Begin::AtOldest);
+        talk.shown = shown(&talk.talk, talk.new_from, form(&talk.talk, character, words), scene.dates(), room, Begin::AtOldest);
         let is_enough = talk.shown.len() >= KEPT_IN_SMALL.min(talk.talk.len());
         if !is_enough && halvings + 1 < MOST_HALVINGS {
             (talk.changing, talk.recall_room) = (talk.changing / 2, talk.recall_room / 2);
@@ -271,7 +271,7 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     let form = form(&talk, character, words);
     let is_own = |said: &&Said| said.message.is_by(character.id);
     let new_from = talk.iter().rposition(is_own).map_or(0, |own| own + 1).max(input.recent.len());
-    let mut shown = self::shown(&talk, new_from, form, &scene.zone, room, Begin::Seldom);
+    let mut shown = self::shown(&talk, new_from, form, scene.dates(), room, Begin::Seldom);
     // Up to a quarter of the room may stay empty, because the talk keeps its first message for long.
     let beside_newest = |shown: &[Item<'_>], room: usize| {
         let kept: usize = shown.iter().rev().take(KEPT).map(Item::weight).sum();
@@ -282,7 +282,7 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     if lore_room > 0 {
         // The room is reserved whether or not an entry is found, so that the talk keeps its first message for long.
         room -= lore_room;
-        shown = self::shown(&talk, new_from, form, &scene.zone, room, Begin::Seldom);
+        shown = self::shown(&talk, new_from, form, scene.dates(), room, Begin::Seldom);
     }
     let mut recall_room = (words.recall_tokens * 4 + people_room(statement)).min(room / 2);
     if shown.len() == talk.len() && *left_out == 0 && statement.elsewhere.is_empty() && !statement.is_anew {
@@ -290,7 +290,7 @@ fn talk<'a>(character: &Character<'_>, scene: &Scene, statement: &'a StatementIn
     }
     if recall_room > 0 {
         recall_room = recall_room.min(beside_newest(&shown, room));
-        shown = self::shown(&talk, new_from, form, &scene.zone, room - recall_room, Begin::Seldom);
+        shown = self::shown(&talk, new_from, form, scene.dates(), room - recall_room, Begin::Seldom);
     }
     Talk { system, reserved, changing, note, talk, new_from, shown, recall_room, lore_room }
 }
@@ -307,10 +307,17 @@ pub(super) fn recalls_before(character: &Character<'_>, scene: &Scene, statement
 }
 
 /// The newest messages of a talk that are shown, oldest first.
-fn shown<'a>(talk: &[&'a Said], new_from: usize, form: Form<'_>, zone: &TimeZone, room: usize, begin: Begin) -> Vec<Item<'a>> {
+fn shown<'a>(
+    talk: &[&'a Said],
+    new_from: usize,
+    form: Form<'_>,
+    zone: Option<&TimeZone>,
+    room: usize,
+    begin: Begin,
+) -> Vec<Item<'a>> {
     let is_own = |said: &Said| said.message.is_by(form.reader.id);
     let times = talk.iter().filter(|said| !is_own(said)).map(|said| said.at);
-    let mut begins = beginnings(times, Some(zone)).into_iter().rev();
+    let mut begins = beginnings(times, zone).into_iter().rev();
     let (mut items, mut left) = (Vec::new(), room.saturating_sub(TURN_WEIGHT + OPENING.len() + STAMP_WEIGHT));
     for said in talk.iter().rev() {
         let begin = if is_own(said) { String::new() } else { begins.next().unwrap_or_default() };
@@ -332,7 +339,7 @@ fn shown<'a>(talk: &[&'a Said], new_from: usize, form: Form<'_>, zone: &TimeZone
     // The first line that is shown always has its time.
     if let Some(line) = shown.iter_mut().find(|item| !item.is_own && !form.is_short) {
         let end = line_end(line.said, None, room / 2).unwrap_or_default();
-        line.text = beginning(line.said.at, Some(zone)) + &end;
+        line.text = beginning(line.said.at, zone) + &end;
     }
     shown
 }

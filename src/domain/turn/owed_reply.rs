@@ -12,7 +12,7 @@ use super::super::trigger::Trigger;
 use super::Selection;
 
 /// A reply that a companion owes, with the floor or late.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OwedReply {
     /// The companion that owes it.
     pub companion: CompanionId,

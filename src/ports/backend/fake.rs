@@ -27,8 +27,8 @@ use crate::backend::maintenance_service::MaintenanceService;
 use crate::backend::memory_service::{MemoryService, Notes, NotesAbout};
 use crate::backend::message_service::MessageService;
 use crate::backend::messages::{
-    Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, FileContent, Found, Greeting, History, HistoryMessage,
-    HistoryQuery, Imported, ImportedMessage, MessageFile, PromptText, RunBy, SearchQuery, Words,
+    Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Found, Greeting, History, HistoryMessage, HistoryQuery,
+    Imported, MessageFile, PromptText, RunBy, SearchQuery, Words,
 };
 use crate::backend::record_service::RecordService;
 use crate::backend::reminder_service::{NewReminder, ReminderService, ReminderSet, ReminderView};
@@ -38,7 +38,7 @@ use crate::backend::room::{
 };
 use crate::backend::room_service::RoomService;
 use crate::backend::stamp::Stamp;
-use crate::backend::state::{CompanionState, Doing, RoomState};
+use crate::backend::state::{CompanionState, RoomState};
 use crate::backend::usage::{
     Calls, Cap, Caps, Costs, GuildReceptions, GuildUsage, PeopleTold, ReceptionBy, ReceptionQuery, Receptions, Safety,
     SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used,
@@ -50,7 +50,7 @@ use crate::domain::closing::Stage;
 use crate::domain::guests;
 use crate::domain::id::{CompanionId, GuildId, PersonId, Seq, Ticket};
 use crate::domain::lore::Shelved;
-use crate::domain::message::{Author, Modality, Role};
+use crate::domain::message::{Author, ImportedMessage, Role};
 use crate::domain::moment::Moment;
 use crate::domain::policy::zone::Zone;
 use crate::domain::price::{Price, UnitPrice};
@@ -61,8 +61,8 @@ use crate::domain::service::Service;
 use crate::domain::token_usage::TokenUsage;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
-use crate::inbound_events::{ChannelRef, InboundMessage};
-use crate::settings::companion::{Interjection, ModelChoice, QuietHours};
+use crate::inbound_events::{ChannelRef, InboundMessage, StoredFile};
+use crate::settings::companion::{Interjection, QuietHours};
 
 /// Noon of 1 May 2026, the constant time of this backend.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
@@ -124,39 +124,35 @@ pub struct Probe {
     pub copy: Option<mpsc::Sender<()>>,
 }
 
+/// The interjection level and the quiet hours of a companion in a room, and whether it is paused.
+type Overridden = (Option<Interjection>, Option<QuietHours>, bool);
+
 struct FakeRoom {
     title: Option<Arc<str>>,
     guild: GuildId,
-    companions: BTreeMap<CompanionId, (Option<Interjection>, Option<QuietHours>, bool)>,
+    companions: BTreeMap<CompanionId, Overridden>,
     externals: BTreeMap<CompanionId, Invited>,
     paused: bool,
     quiet_hours: Option<QuietHours>,
     messages: Vec<HistoryMessage>,
-    files: BTreeMap<(Seq, u64), FileContent>,
+    files: BTreeMap<(Seq, u64), StoredFile>,
     live: broadcast::Sender<Arc<str>>,
 }
 
 impl FakeRoom {
     fn view(&self, id: &RoomId) -> Room {
-        let companion =
-            |(id, (interjection, quiet_hours, paused)): (&CompanionId, &(Option<Interjection>, Option<QuietHours>, bool))| {
-                RoomCompanion {
-                    id: id.clone(),
-                    name: self.name(id),
-                    ai: true,
-                    aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
-                    external: self.externals.contains_key(id),
-                    interjection: interjection.unwrap_or(Interjection::Average).as_str().into(),
-                    quiet_hours: quiet_hours.unwrap_or_default(),
-                    starts_after: None,
-                    max_turns: None,
-                    repetition: true,
-                    model: ModelChoice::default(),
-                    kept_out: false,
-                    paused: *paused,
-                    picture: None,
-                }
-            };
+        let companion = |(id, (interjection, quiet_hours, paused)): (&CompanionId, &Overridden)| RoomCompanion {
+            id: id.clone(),
+            name: self.name(id),
+            ai: true,
+            aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
+            external: self.externals.contains_key(id),
+            interjection: interjection.unwrap_or(Interjection::Average).as_str().into(),
+            quiet_hours: quiet_hours.unwrap_or_default(),
+            repetition: true,
+            paused: *paused,
+            ..RoomCompanion::default()
+        };
         Room {
             id: id.clone(),
             title: self.title.clone(),
@@ -190,32 +186,7 @@ impl FakeRoom {
     /// The next message typed by a person.
     fn typed(&self, from: Arc<str>, text: Arc<str>) -> HistoryMessage {
         let (seq, at) = (Seq(self.messages.len() as u64 + 1), NOON.into());
-        let (id, name, kind, reply_to, cut) = (None, None, None, None, None);
-        HistoryMessage {
-            seq,
-            id,
-            from,
-            name,
-            role: Role::Person,
-            ai: false,
-            kind,
-            text,
-            at,
-            modality: Modality::Text,
-            reply_to,
-            quoted: None,
-            voice_note: None,
-            cut,
-            truncated: false,
-            edited: false,
-            reply: None,
-            versions: None,
-            recalled: Vec::new(),
-            lore: Vec::new(),
-            calls: Vec::new(),
-            notice: None,
-            files: Vec::new(),
-        }
+        HistoryMessage { seq, from, text, at, ..HistoryMessage::default() }
     }
 
     fn store(&mut self, message: HistoryMessage) -> Seq {
@@ -586,35 +557,23 @@ impl RoomService for FakeBackend {
         }
         self.check().await?;
         self.with_room(id, |room| {
-            let companion =
-                |(id, (_, quiet_hours, paused)): (&CompanionId, &(Option<Interjection>, Option<QuietHours>, bool))| {
-                    CompanionState {
-                        id: id.clone(),
-                        name: room.name(id),
-                        interjection: "average".into(),
-                        buffer: room.messages.iter().map(|message| message.text.clone()).collect(),
-                        message_count: room.messages.len() as u64,
-                        check_count: 0,
-                        next_interjection_at: Some(9),
-                        lull_at: None,
-                        lull_secs: 10.0,
-                        doing: Doing::Listening,
-                        trigger: None,
-                        since: None,
-                        retry_at: None,
-                        paused: *paused,
-                        quiet_hours: quiet_hours.unwrap_or_default(),
-                        // Ben has ended every conversation.
-                        closing: if id.as_str() == "ben" { Stage::Terminal } else { Stage::None },
-                        heard_closed: 0,
-                        reopen_after: 9,
-                        turns: 0,
-                        max_turns: None,
-                        repetition: true,
-                        model: ModelChoice::default(),
-                        external: room.externals.contains_key(id),
-                    }
-                };
+            let companion = |(id, (_, quiet_hours, paused)): (&CompanionId, &Overridden)| CompanionState {
+                id: id.clone(),
+                name: room.name(id),
+                interjection: "average".into(),
+                buffer: room.messages.iter().map(|message| message.text.clone()).collect(),
+                message_count: room.messages.len() as u64,
+                next_interjection_at: Some(9),
+                lull_secs: 10.0,
+                paused: *paused,
+                quiet_hours: quiet_hours.unwrap_or_default(),
+                // Ben has ended every conversation.
+                closing: if id.as_str() == "ben" { Stage::Terminal } else { Stage::None },
+                reopen_after: 9,
+                repetition: true,
+                external: room.externals.contains_key(id),
+                ..CompanionState::default()
+            };
             let companions = room.companions.iter().map(companion).collect();
             Ok(RoomState { companions, max_companion_streak: 4, at: NOON.into(), ..RoomState::default() })
         })
@@ -631,15 +590,8 @@ impl RoomService for FakeBackend {
             chattiness: "curious".into(),
             text_lull_timeout: 10.0,
             voice_lull_timeout: 2.0,
-            quiet_hours: QuietHours::Never,
-            starts_after: None,
-            max_turns: None,
             repetition: true,
-            model: ModelChoice::default(),
-            picture: None,
-            greets: false,
-            guild: None,
-            public_picture: None,
+            ..CompanionView::default()
         };
         Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })
     }
@@ -702,8 +654,7 @@ impl MessageService for FakeBackend {
             let listed = attachments.iter().filter_map(MessageFile::of).collect();
             let said = HistoryMessage { id, modality, kind, reply_to, files: listed, ..room.typed(from.name, text) };
             for (file, number) in files.into_iter().zip(0..) {
-                let content = FileContent { media_type: file.media_type, bytes: file.bytes.to_vec() };
-                room.files.insert((said.seq, number), content);
+                room.files.insert((said.seq, number), file);
             }
             Ok(room.store(said))
         })
@@ -733,11 +684,7 @@ impl MessageService for FakeBackend {
         })
     }
 
-    async fn try_again(&self, id: &RoomId, statement: Seq, _: Option<&PersonId>) -> Result<(), Refused> {
-        self.with_room(id, |room| room.message(statement).map(drop))
-    }
-
-    async fn extend(&self, id: &RoomId, statement: Seq, _: Option<&PersonId>) -> Result<(), Refused> {
+    async fn answer_again(&self, id: &RoomId, statement: Seq, _: bool, _: Option<&PersonId>) -> Result<(), Refused> {
         self.with_room(id, |room| room.message(statement).map(drop))
     }
 
@@ -959,7 +906,7 @@ impl RecordService for FakeBackend {
         })
     }
 
-    async fn file(&self, id: &RoomId, seq: Seq, file: u64) -> Result<FileContent, Refused> {
+    async fn file(&self, id: &RoomId, seq: Seq, file: u64) -> Result<StoredFile, Refused> {
         let stored = self.with_room(id, |room| Ok(room.files.get(&(seq, file)).cloned()))?;
         stored.ok_or_else(|| Refused::not_found("there is no such file"))
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::guest_service::Visit;
-use super::messages::{Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, Imported, ImportedMessage, Words};
+use super::messages::{Approver, CallView, Choice, Chosen, Drafted, Drafting, Edit, Greeting, Imported, Words};
 use super::refused::Refused;
 use super::room::RoomId;
 use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
-use crate::domain::message::Author;
+use crate::domain::message::{Author, ImportedMessage};
 use crate::domain::vote::State;
 use crate::inbound_events::InboundMessage;
 
@@ -34,14 +34,10 @@ pub trait MessageService: Send + Sync + 'static {
     /// posted.
     async fn stop_reply(&self, room: &RoomId, companion: &CompanionId) -> Result<(), Refused>;
 
-    /// Deletes the newest message of a room, which must be a companion's statement, and requests a new answer from the companion
-    /// (docs/design/speaking.md S-17). `by`: a person who may request it only if the statement answers that person. Returns [`Refused::Conflict`] if
-    /// that is impossible.
-    async fn try_again(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused>;
-
-    /// Has the newest message of a room, a companion's statement, extended by its companion (docs/design/speaking.md S-22). Otherwise like
-    /// [`try_again`](Self::try_again).
-    async fn extend(&self, room: &RoomId, statement: Seq, by: Option<&PersonId>) -> Result<(), Refused>;
+    /// Requests a new answer in the place of the newest message of a room, which must be a companion's statement (docs/design/speaking.md S-17), or
+    /// with `continues` its continuation (S-22). `by`: a person who may request it only if the statement answers that person. Returns
+    /// [`Refused::Conflict`] if that is impossible.
+    async fn answer_again(&self, room: &RoomId, statement: Seq, continues: bool, by: Option<&PersonId>) -> Result<(), Refused>;
 
     /// Makes another version of the newest statement stand, by its index (docs/design/speaking.md S-21). Returns [`Refused::Conflict`] if the statement
     /// is not the newest message.

@@ -13,8 +13,7 @@ use super::stamp::Stamp;
 use crate::domain::attachment::{self, Attachment};
 use crate::domain::event::Disclosed;
 use crate::domain::id::{CompanionId, PersonId, Seq, Ticket};
-use crate::domain::message::{Author, Cut, Modality, NoteWords, Quoted, Role, VoiceNote};
-use crate::domain::moment::Moment;
+use crate::domain::message::{Cut, Modality, NoteWords, Quoted, Role, VoiceNote};
 use crate::domain::tools::{StatementCall, Who};
 use crate::settings::safety::Safety;
 
@@ -66,16 +65,6 @@ pub struct NewScene {
     /// The text, within the same limits as a message.
     #[schemars(length(min = 1))]
     pub text: Arc<str>,
-}
-
-/// A message to import. Whose name is that of a companion in the room, and who is no person, is that companion.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImportedMessage {
-    pub from: Author,
-    pub text: Arc<str>,
-    /// Whether nobody says it.
-    pub is_scene: bool,
-    pub at: Option<Moment>,
 }
 
 /// The result of an import.
@@ -188,7 +177,7 @@ pub struct History {
 }
 
 /// One message of the history (docs/design/interfaces.md I-11).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HistoryMessage {
     pub seq: Seq,
     /// The sender's own id of the message.
@@ -385,13 +374,6 @@ impl MessageFile {
         let id = attachment.stored()?;
         Some(Self { id, kind, media_type, name, bytes, width, height, secs, description, spoiler: is_spoiler })
     }
-}
-
-/// The content of a file of a message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileContent {
-    pub media_type: Arc<str>,
-    pub bytes: Vec<u8>,
 }
 
 /// The information about a server in notices to people (docs/design/safety.md).

@@ -4,12 +4,13 @@ use async_trait::async_trait;
 
 use super::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use super::keeping::{ExportQuery, Lines, Person};
-use super::messages::{FileContent, Found, History, HistoryQuery, PromptText, SearchQuery};
+use super::messages::{Found, History, HistoryQuery, PromptText, SearchQuery};
 use super::refused::Refused;
 use super::room::RoomId;
 use super::usage::{ReceptionQuery, Receptions, SafetyFigures, Usage, UsageQuery};
 use crate::domain::id::Seq;
 use crate::domain::message::Author;
+use crate::inbound_events::StoredFile;
 
 /// Reads the record.
 #[async_trait]
@@ -18,7 +19,7 @@ pub trait RecordService: Send + Sync + 'static {
     async fn history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused>;
 
     /// A file that was uploaded with a message, by its number.
-    async fn file(&self, room: &RoomId, message: Seq, file: u64) -> Result<FileContent, Refused>;
+    async fn file(&self, room: &RoomId, message: Seq, file: u64) -> Result<StoredFile, Refused>;
 
     /// The messages that contain these words in any of their forms, or contain this text; best match first.
     async fn search(&self, room: &RoomId, query: SearchQuery) -> Result<Found, Refused>;

@@ -157,7 +157,7 @@ impl VoiceNotes {
 }
 
 /// A companion in a room, with the room's overrides applied.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct RoomCompanion {
     pub id: CompanionId,
     pub name: Arc<str>,
@@ -336,7 +336,7 @@ pub struct Companions {
 }
 
 /// A companion with its configuration. The fields have the same meaning as those of its file (docs/design/interfaces.md I-3).
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CompanionView {
     pub id: CompanionId,
     pub name: Arc<str>,

@@ -90,7 +90,7 @@ pub struct OutOfService {
 }
 
 /// One companion in a room.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CompanionState {
     pub id: CompanionId,
     pub name: Arc<str>,

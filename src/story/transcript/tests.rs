@@ -1,4 +1,5 @@
 use super::*;
+use crate::domain::attachment::{Attachment, with_lines};
 use crate::domain::message::Author;
 use crate::samples::NOON;
 
@@ -49,6 +50,17 @@ fn a_document_has_days_times_names_marks_and_answers() {
          **Aria** · 14:00 · AI · spoken · edited\n> *answers Ana: How are you, Aria?*\n>\n> Well.  \n\n\
          ## Saturday, 2 May 2026\n\n**Aria** · 01:00 · AI\n> *answers a deleted message*\n>\n> Well.  \n\n---\n\n5 messages."
     );
+}
+
+#[test]
+fn what_a_document_leaves_out_is_named() {
+    let attachments = ["cat.png", "dog.png"].map(|name| Attachment::new("0".into(), "image/png".into(), name.into(), 9)).to_vec();
+    let message = Message { text: with_lines("Look!", &attachments), attachments, ..said("Ana", "") };
+
+    let written = Transcript::new(Markup::Html, TimeZone::UTC).entry(&entry(1, &message));
+
+    assert!(written.contains(" · 2 files, which are not in this document</span>"), "{written}");
+    assert!(written.contains("[image: cat.png]\n[image: dog.png]"), "{written}");
 }
 
 #[test]

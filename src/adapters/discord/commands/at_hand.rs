@@ -110,7 +110,7 @@ impl CommandHandler {
             }
         };
         let by = (!here.user_may_change()).then(|| person.id.person());
-        self.backend.messages.try_again(&room.id, statement, by.as_ref()).await?;
+        self.backend.messages.answer_again(&room.id, statement, false, by.as_ref()).await?;
         Ok(say!("Another answer is on its way, in the place of the former one. If none can be written, that one stays."))
     }
 

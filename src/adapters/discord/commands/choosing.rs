@@ -75,16 +75,14 @@ pub(super) fn as_member(companion: CompanionView) -> RoomCompanion {
         name,
         ai: true,
         aliases,
-        external: false,
         interjection,
         quiet_hours,
         starts_after,
         max_turns,
         repetition,
         model,
-        kept_out: false,
-        paused: false,
         picture,
+        ..RoomCompanion::default()
     }
 }
 
@@ -139,7 +137,6 @@ pub(super) fn offered(all: &[RoomCompanion], typed: &str) -> Vec<Choice> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::settings::companion::{ModelChoice, QuietHours};
 
     #[test]
     fn names_that_begin_with_the_typed_text_are_first() {
@@ -181,16 +178,9 @@ pub(super) mod tests {
             name: name.into(),
             ai: true,
             aliases: aliases.iter().map(|alias| (*alias).into()).collect(),
-            external: false,
             interjection: "average".into(),
-            quiet_hours: QuietHours::Never,
-            starts_after: None,
-            max_turns: None,
             repetition: true,
-            model: ModelChoice::default(),
-            kept_out: false,
-            paused: false,
-            picture: None,
+            ..RoomCompanion::default()
         }
     }
 }

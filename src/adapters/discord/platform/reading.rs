@@ -1,9 +1,7 @@
-//! Reads a channel's history to find a part with unknown outcome.
+//! Reads files of messages, and a channel's history to find a part with unknown outcome.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use super::super::files::{MINUTE, NotReadable};
 use super::super::incoming::attached::recording;
 use super::super::names;
 use super::super::outgoing::{self, is_same};
@@ -14,7 +12,7 @@ use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
 use super::super::wire::{Bot, Message};
 use super::{Discord, is_by_bot};
-use crate::domain::attachment::MOST_BYTES;
+use crate::domain::attachment::{Attachment, MOST_BYTES};
 use crate::ports::chat_platform::{NotRead, Part};
 
 /// The size of a full page of messages.
@@ -23,15 +21,24 @@ const PAGE: usize = 100;
 const MAX_PAGES: usize = 10;
 
 impl Discord {
-    /// Reads the recording of a voice note. Its message is read first, because addresses of files expire.
-    pub(super) async fn read_recording(&self, channel: Snowflake, message: Snowflake) -> Result<Vec<u8>, NotRead> {
-        self.files.count().map_err(file_not_read)?;
+    /// Reads a file of a message, or without one the recording of a voice note. The message is read first, because addresses of files expire.
+    pub(super) async fn read_file(
+        &self,
+        channel: Snowflake,
+        message: Snowflake,
+        file: Option<&Attachment>,
+    ) -> Result<Vec<u8>, NotRead> {
+        self.files.count()?;
         let message: Message = self.rest.ask(Request::message(channel, message)).await.map_err(not_read)?;
-        let recording = recording(&message).ok_or_else(|| NotRead::Never("the message is no voice note".to_owned()))?;
-        if recording.size > MOST_BYTES as u64 {
-            return Err(NotRead::Never("the recording is too large".to_owned()));
+        let found = match file {
+            Some(file) => message.attachments.iter().find(|other| other.id.is_some_and(|id| id.to_string() == *file.id)),
+            None => recording(&message),
+        };
+        let found = found.ok_or_else(|| NotRead::Never("the message has no such file".to_owned()))?;
+        if found.size > MOST_BYTES as u64 {
+            return Err(NotRead::Never("the file is too large".to_owned()));
         }
-        self.files.read(&recording.url).await.map_err(file_not_read)
+        self.files.read(&found.url).await
     }
 
     /// Finds the message of a part, among the messages after `after` that are not in `taken`. `None`: the part was certainly not posted.
@@ -149,22 +156,10 @@ fn has_mark(content: &str) -> bool {
     ["<@", "<:", "<a:"].into_iter().any(|mark| content.contains(mark))
 }
 
-fn file_not_read(why: NotReadable) -> NotRead {
-    match why {
-        NotReadable::TooMany => later(Some(MINUTE), "too many files are read"),
-        NotReadable::Failed(why) => later(None, &why),
-        NotReadable::Refused(why) => NotRead::Never(why),
-    }
-}
-
-fn later(after: Option<Duration>, detail: &str) -> NotRead {
-    NotRead::Later { after, detail: detail.to_owned() }
-}
-
 fn not_read(failed: Failed) -> NotRead {
     match failed {
         Failed::NotNow { after, detail } => NotRead::Later { after, detail },
-        Failed::Unknown { detail, .. } => NotRead::Later { after: None, detail },
+        Failed::Unknown { detail, .. } => NotRead::later(detail),
         Failed::Refused(refusal) => NotRead::Never(refusal.explain(Need::ReadBack)),
     }
 }

@@ -49,6 +49,20 @@ fn a_role_play_asks_for_actions_and_a_call_for_speech() {
 }
 
 #[test]
+fn prompts_of_a_role_play_say_no_date() {
+    let scene = in_room(RoomWords { style: Some(Style::RolePlay), ..RoomWords::NONE });
+    let input = PromptInput { recent: vec![person(1, "one")], buffer: vec![person(2, "two")], ..input() };
+
+    let written = user(&statement(character(), &scene, &speaking(input.clone()), &words()));
+    let decided = user(&vote(character(), &scene, &input, &words()));
+
+    for prompt in [written, decided] {
+        assert!(prompt.contains("You are in a group chat.") && prompt.contains("two"), "{prompt}");
+        assert!(!prompt.contains("It is ") && !prompt.contains("\"at\":"), "{prompt}");
+    }
+}
+
+#[test]
 fn the_note_stands_before_as_many_messages_as_its_depth_says() {
     let recent = vec![person(1, "one"), own(2, "two"), own(3, "three"), person(4, "four")];
     let place = |depth| {
