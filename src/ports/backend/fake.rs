@@ -40,8 +40,8 @@ use crate::backend::room_service::RoomService;
 use crate::backend::stamp::Stamp;
 use crate::backend::state::{CompanionState, Doing, RoomState};
 use crate::backend::usage::{
-    Calls, Cap, Caps, Costs, GuestUsage, GuildReceptions, GuildUsage, PeopleTold, ReceptionBy, ReceptionQuery, Receptions, Safety,
-    SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used,
+    Calls, Cap, Caps, Costs, GuestUsage, GuildReceptions, GuildUsage, PeopleTold, ReceptionBy, ReceptionQuery, Receptions,
+    Safety, SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used,
 };
 use crate::backend::{Detail, Refused};
 use crate::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
@@ -144,6 +144,7 @@ impl FakeRoom {
                     id: id.clone(),
                     name: self.name(id),
                     ai: true,
+                    about: None,
                     aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
                     external: self.externals.contains_key(id),
                     interjection: interjection.unwrap_or(Interjection::Average).as_str().into(),
