@@ -14,16 +14,17 @@ use tokio::sync::watch;
 
 use super::ActorBackend;
 use super::errors::invalid;
-use super::usage::tokens_of;
+use super::usage::{end_of_millisecond, tokens_of};
 use crate::actors::companion::pictures::hash;
 use crate::actors::membership::guests::change;
 use crate::domain::event::Event;
 use crate::domain::guests::{
-    Guest, InvitationPlan, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, Speaking, UsedFor, UsedUp,
+    Guest, InvitationPlan, MOST_GUESTS, MOST_OPEN, Newcomer, NotLetIn, NotTaken, Speaking, UsedFor, UsedToday, UsedUp,
 };
-use crate::domain::id::{GuildId, PersonId};
+use crate::domain::id::{GuildId, PersonId, Seq};
 use crate::domain::lookalike::shapes;
 use crate::domain::message::Role;
+use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Range;
@@ -35,6 +36,7 @@ use crate::ports::backend::reminder_service::ReminderService as _;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::room_service::RoomService as _;
 use crate::ports::backend::stamp::Stamp;
+use crate::ports::backend::usage::GuestUsage;
 use crate::ports::backend::{Detail, Refused};
 use crate::ports::store::StoreError;
 
@@ -252,7 +254,7 @@ impl GuestService for ActorBackend {
         let now = self.context.clock.now();
         let after = self.reader().head(&ChannelKey::new(&visit.guild, &visit.channel)).await?.last;
         let at = Speaking { since: now, after };
-        let used = self.used_for_speaker(visit, at).await?;
+        let used = self.used_for_speaker(&ChannelKey::new(&visit.guild, &visit.channel), Moment::ZERO, at).await?;
         let (cookie, bounds) = (visit.cookie.clone(), self.context.in_force().guests.clone());
         let taken = change(&self.context, move |all| {
             let mut changed: BTreeSet<_> = used.and_then(|used| all.count(&used, now)).into_iter().collect();
@@ -303,14 +305,30 @@ impl ActorBackend {
         Ok(())
     }
 
-    /// The models' usage, up to this moment, in the room of a visit for the guest who used something last.
-    async fn used_for_speaker(&self, visit: &Visit, at: Speaking) -> Result<Option<UsedFor>, Refused> {
-        let Some(speaker) = self.context.guests.read(|all| all.speaker(&visit.channel)) else { return Ok(None) };
-        let channel_key = ChannelKey::new(&visit.guild, &visit.channel);
+    /// What the guests of a guild used today, with the tokens that are charged only when somebody uses something again.
+    pub(super) async fn used_by_guests(&self, guild: &GuildId, now: Moment) -> Result<Vec<GuestUsage>, Refused> {
+        let mut all = self.context.guests.read(Clone::clone);
+        let midnight = now - Duration::from_micros(now.as_micros() % (DAY.as_secs() * 1_000_000));
+        for channel in all.channels(guild) {
+            let at = Speaking { since: end_of_millisecond(now), after: Seq::NONE };
+            if let Some(used) = self.used_for_speaker(&ChannelKey::new(guild, &channel), midnight, at).await? {
+                all.count(&used, now);
+            }
+        }
+        let view = |(name, used): (_, UsedToday)| {
+            let (messages, voice_secs, tokens) = (used.messages, used.voice_ms / 1_000, used.tokens);
+            GuestUsage { name, messages, voice_secs, tokens }
+        };
+        Ok(all.used_by(guild, now).into_iter().map(view).collect())
+    }
+
+    /// The models' usage from one moment to another in a room for the guest who used something last there.
+    async fn used_for_speaker(&self, channel_key: &ChannelKey, from: Moment, at: Speaking) -> Result<Option<UsedFor>, Refused> {
+        let Some(speaker) = self.context.guests.read(|all| all.speaker(&channel_key.channel)) else { return Ok(None) };
         let (mut after, mut ended_at) = (speaker.speaking.after, None);
         while ended_at.is_none() {
             let range = Range { after, before: None, limit: PAGE, newest_first: false };
-            let page = self.reader().legible(&channel_key, range).await?;
+            let page = self.reader().legible(channel_key, range).await?;
             ended_at = page.events.iter().find_map(|recorded| match &recorded.event {
                 Event::Said { message, .. } if message.from.role == Role::Person && message.from.id != speaker.name => {
                     Some(recorded.at)
@@ -325,8 +343,8 @@ impl ActorBackend {
         let mut tokens = 0_u64;
         let until = ended_at.unwrap_or(at.since);
         self.reader()
-            .usage(&visit.guild, speaker.speaking.since, Some(until), |record| {
-                if record.channel == visit.channel {
+            .usage(&channel_key.guild, speaker.speaking.since.max(from), Some(until), |record| {
+                if record.channel == channel_key.channel {
                     tokens = tokens.saturating_add(tokens_of(&record));
                 }
                 ControlFlow::Continue(())

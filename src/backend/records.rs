@@ -180,13 +180,14 @@ impl RecordService for ActorBackend {
         let mut total = Used::default();
         for guild in self.guilds_to_count(query.guild).await? {
             let account = self.account(&guild, from, to).await?;
-            if is_of_all && account.used == Used::default() {
+            let guests = self.used_by_guests(&guild, now).await?;
+            if is_of_all && account.used == Used::default() && guests.is_empty() {
                 continue;
             }
             let caps = self.caps(&guild, now).await?;
             total.add(&account.used);
             let (by, speech_by) = (account.calls_by(), account.speech_by());
-            reported.push(GuildUsage { guild, used: account.used, by, speech_by, caps });
+            reported.push(GuildUsage { guild, used: account.used, by, speech_by, guests, caps });
         }
         let currency = self.context.settings.models.currency.as_str().into();
         Ok(Usage { from: from.into(), to: to.into(), currency, guilds: reported, total })

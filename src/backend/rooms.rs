@@ -415,6 +415,7 @@ impl ActorBackend {
                 id: companion.clone(),
                 name: settings.name.clone(),
                 ai: true,
+                about: settings.about.clone().filter(|_| !membership.is_external(companion)),
                 aliases: settings.aliases.clone(),
                 external: membership.is_external(companion),
                 interjection: settings.interjection.as_str().into(),

@@ -31,6 +31,7 @@ Examples:
   tertulia usage                                     the last 24 hours, one line per guild
   tertulia usage --last 30d --by model               the last 30 days, by model
   tertulia usage --guild home --by companion         one guild, by companion
+  tertulia usage --by guest                          what each guest used today
   tertulia usage --from 2026-05-01 --to 2026-06-01   all of May, in UTC
   tertulia usage --last 7d --json                    everything as one JSON object
   tertulia usage --received                          how people received statements: the last 7 days and the 7 before
@@ -103,6 +104,8 @@ pub enum By {
     Guild,
     /// One line per companion of each guild
     Companion,
+    /// One line per guest of each guild, always of today (UTC)
+    Guest,
     /// One line per model
     Model,
     /// One line for decisions (side), one for statements (main)

@@ -409,6 +409,26 @@ impl Invitations {
         })
     }
 
+    /// The channels of a guild with invitations.
+    pub fn channels(&self, guild: &GuildId) -> BTreeSet<ChannelId> {
+        self.0.values().filter(|one| one.guild == *guild).map(|one| one.channel.clone()).collect()
+    }
+
+    /// What the guests of a guild used on the day of `now`, by name. Guests who used nothing are left out.
+    pub fn used_by(&self, guild: &GuildId, now: Moment) -> BTreeMap<Arc<str>, UsedToday> {
+        let mut sums = BTreeMap::<_, UsedToday>::new();
+        for guest in self.0.values().filter(|one| one.guild == *guild).flat_map(|one| &one.guests) {
+            let used = guest.used.on(now);
+            if used != UsedToday::default().on(now) {
+                let sum = sums.entry(guest.name.clone()).or_insert_with(|| UsedToday::default().on(now));
+                sum.messages = sum.messages.saturating_add(used.messages);
+                sum.voice_ms = sum.voice_ms.saturating_add(used.voice_ms);
+                sum.tokens = sum.tokens.saturating_add(used.tokens);
+            }
+        }
+        sums
+    }
+
     /// Charges tokens to a guest, unless they are already counted. Returns the changed invitation.
     pub fn count(&mut self, used: &UsedFor, now: Moment) -> Option<Arc<str>> {
         let (id, all, guest) = self.guest_mut(&used.speaker.cookie)?;

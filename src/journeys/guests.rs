@@ -5,6 +5,7 @@ use serde_json::json;
 use super::world::{World, room};
 use crate::ports::backend::Refused;
 use crate::ports::backend::guest_service::{Amount, Ends, NewInvitation, Visit};
+use crate::ports::backend::usage::UsageQuery;
 use secrecy::ExposeSecret as _;
 
 const LOBBY: &str = "lobby";
@@ -154,6 +155,33 @@ async fn what_was_used_survives_a_restart() {
 
     let invitation = &world.backend.guests.invitations(&room(LOBBY)).await.unwrap()[0];
     assert!(invitation.messages == 2 && invitation.tokens > 0, "{} {}", invitation.messages, invitation.tokens);
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_lists_what_each_guest_used_today_also_since_the_last_message() {
+    let world = World::with_lobby().await;
+    world.side.answers([Ok("They mean me.\nYES")]);
+    let (secret, _) = world.invite(LOBBY).await;
+    let ((ben, _), (cleo, _)) = (world.join(&secret, "Ben", &[]).await.unwrap(), world.join(&secret, "Cleo", &[]).await.unwrap());
+    for guest in [&cleo, &ben] {
+        assert!(world.take(guest, Amount::Message).await);
+        world.say_with(LOBBY, json!({ "from": *guest.name, "text": "Aria, how are you?" })).await;
+        world.pass(600.0).await;
+    }
+    let used = async || {
+        let all = world.backend.records.usage(UsageQuery::default()).await.unwrap().guilds.remove(0);
+        let guests: Vec<_> = all.guests.iter().map(|one| (one.name.to_string(), one.messages, one.tokens)).collect();
+        (guests, all.used.calls.usage.total())
+    };
+
+    let (guests, tokens) = used().await;
+
+    let [(ben, 1, of_ben), (cleo, 1, of_cleo)] = &*guests else { panic!("{guests:?}") };
+    assert_eq!((&**ben, &**cleo, of_ben + of_cleo), ("Ben", "Cleo", tokens));
+    assert!(*of_ben > 0 && *of_cleo > 0, "{guests:?}");
+    assert_eq!(used().await.0, guests, "asking charges nothing");
+    world.pass(24.0 * 60.0 * 60.0).await;
+    assert!(world.backend.records.usage(UsageQuery::default()).await.unwrap().guilds.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

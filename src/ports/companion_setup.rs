@@ -76,6 +76,10 @@ pub struct CompanionFields {
     /// How the companion speaks up, in one sentence: at most 2 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tone: Option<Arc<str>>,
+    /// One sentence about the companion that everybody sees in its profile, guests too: at most 200 characters in one line. It is in no prompt.
+    #[schemars(length(max = 200))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<Arc<str>>,
     /// The hours in which the companion speaks only when spoken to: `never`, `always`, or hours such as `23:00-08:00`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet_hours: Option<QuietHours>,
@@ -109,6 +113,7 @@ impl From<CompanionFile> for CompanionFields {
             chattiness: file.chattiness,
             interjection: file.interjection,
             tone: file.tone,
+            about: file.about,
             quiet_hours: file.quiet_hours,
             starts_after: file.starts_after.filter(|silence| *silence != 0.0),
             adult: file.adult.unwrap_or_default(),

@@ -27,6 +27,8 @@ pub mod written;
 pub const MAX_ALIASES: usize = 16;
 /// The longest name or alias, in characters.
 pub const MAX_NAME_CHARS: usize = 64;
+/// The longest sentence about a companion, in characters.
+pub const MAX_ABOUT_CHARS: usize = 200;
 /// The longest persona, in bytes.
 pub const MAX_PERSONA_BYTES: usize = 16 * 1024;
 /// The longest brief, in bytes.
@@ -80,6 +82,9 @@ pub struct Companion {
     /// Its tone, as one sentence for the prompts of its statements. These prompts also contain the sentence of its interjection
     /// level.
     pub tone: Option<Arc<str>>,
+    /// One sentence about it that everybody sees in its profile, guests too. It is in no prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<Arc<str>>,
     /// The https URL of its picture, for platforms that show one. It must be public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<Arc<str>>,
@@ -152,6 +157,7 @@ pub struct CompanionFile {
     pub persona: Option<Arc<str>>,
     pub brief: Option<Arc<str>>,
     pub tone: Option<Arc<str>>,
+    pub about: Option<Arc<str>>,
     pub picture: Option<Arc<str>>,
     pub greetings: Option<Vec<Arc<str>>>,
     pub max_turns: Option<u32>,
@@ -209,6 +215,7 @@ impl Companion {
             persona: with_plain_lines(file.persona.unwrap_or_else(|| defaults.persona.clone())),
             brief: file.brief.map(with_plain_lines),
             tone: file.tone,
+            about: file.about.filter(|about| !about.trim().is_empty()),
             picture: file.picture,
             greetings: file.greetings.unwrap_or_default().into_iter().map(with_plain_lines).collect(),
             max_turns: file.max_turns,
@@ -256,6 +263,7 @@ impl Companion {
             check_trait("persona", &self.persona, MAX_PERSONA_BYTES),
             check_trait("brief", self.brief.as_deref().unwrap_or_default(), MAX_BRIEF_BYTES),
             check_trait("tone", self.tone.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES),
+            self.about.as_deref().map_or(Ok(()), check_about),
             self.picture.as_deref().map_or(Ok(()), check_picture),
             check_max_turns(self.max_turns),
             self.guild.as_ref().map_or(Ok(()), check_guild),
@@ -396,6 +404,20 @@ fn check_name(key: &str, name: &str) -> Result<(), Problem> {
         );
         let char = format!("U+{:04X}", u32::from(hidden));
         return Err(Problem::new(key, message).coded("refusals.hidden_character", json!({ "char": char })));
+    }
+    Ok(())
+}
+
+fn check_about(about: &str) -> Result<(), Problem> {
+    let chars = about.chars().count();
+    if chars > MAX_ABOUT_CHARS {
+        let message = format!("has {chars} characters, at most {MAX_ABOUT_CHARS} are allowed");
+        let values = json!({ "chars": chars, "most": MAX_ABOUT_CHARS });
+        return Err(Problem::new("about", message).coded("refusals.length", values));
+    }
+    if about.chars().any(|char| char.is_control() || is_layout(char)) {
+        let message = "contains a line break or another control character; write it in one line";
+        return Err(Problem::new("about", message).coded("refusals.layout_character", json!({})));
     }
     Ok(())
 }

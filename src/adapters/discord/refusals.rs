@@ -161,8 +161,7 @@ impl Refusal {
                 "AutoMod blocked the message. Server Settings > Safety Setup > AutoMod shows the rule; except the bot's role there."
             }
             (_, 401) => {
-                "Discord refuses the bot's token. Developer Portal > the application > Bot > Reset Token, and start the server with the \
-                 new one."
+                "Discord refuses the bot's token. Developer Portal > the application > Bot > Reset Token, and use the new one."
             }
             _ => return None,
         };

@@ -74,10 +74,20 @@ fn rows(usage: &Usage, by: By) -> Vec<Row> {
         rows.push(row(["total".to_owned(), grouped(usage.total.statements)], &usage.total.calls));
         return rows;
     }
+    if by == By::Guest {
+        rows.push(["guild", "guest (today, in UTC)", "messages", "seconds of voice", "tokens"].map(str::to_owned).to_vec());
+        for guild in &usage.guilds {
+            rows.extend(guild.guests.iter().map(|guest| {
+                let numbers = [guest.messages, guest.voice_secs, guest.tokens].map(grouped);
+                [plain(guild.guild.as_str()), plain(&guest.name)].into_iter().chain(numbers).collect()
+            }));
+        }
+        return rows;
+    }
     let title: &[&str] = match by {
         By::Companion => &["guild", "companion"],
         By::Model => &["model", "served by"],
-        By::Guild | By::Role => &["role", ""],
+        By::Guild | By::Guest | By::Role => &["role", ""],
     };
     rows.push(titled(title, &head));
     let mut sums: BTreeMap<[String; 2], Calls> = BTreeMap::new();
@@ -98,7 +108,7 @@ fn named(guild: &GuildUsage, one: &UsageBy, by: By) -> [String; 2] {
             [plain(guild.guild.as_str()), companion]
         }
         By::Model => [plain(&one.model), plain(&one.provider)],
-        By::Guild | By::Role => {
+        By::Guild | By::Guest | By::Role => {
             let what = match &*one.role {
                 "side" => "decisions, summaries",
                 "main" => "statements",

@@ -40,8 +40,8 @@ use crate::backend::room_service::RoomService;
 use crate::backend::stamp::Stamp;
 use crate::backend::state::{CompanionState, RoomState};
 use crate::backend::usage::{
-    Calls, Cap, Caps, Costs, GuildReceptions, GuildUsage, PeopleTold, ReceptionBy, ReceptionQuery, Receptions, Safety,
-    SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used,
+    Calls, Cap, Caps, Costs, GuestUsage, GuildReceptions, GuildUsage, PeopleTold, ReceptionBy, ReceptionQuery, Receptions,
+    Safety, SafetyFigures, SafetyMonth, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used,
 };
 use crate::backend::{Detail, Refused};
 use crate::call_room::{CallRooms, Description, Entrance, Line, Listener, PersonAction, SpeechService, View};
@@ -986,7 +986,8 @@ impl RecordService for FakeBackend {
         };
         let (service, provider) = (Service::SpeechRecognition, "p".into());
         let speech_by = vec![SpeechBy { service, companion: None, provider, speech }];
-        let guild = GuildUsage { guild: "home".into(), used: used.clone(), by: vec![by], speech_by, caps };
+        let guests = vec![GuestUsage { name: "Ben".into(), messages: 3, voice_secs: 60, tokens: 1_200 }];
+        let guild = GuildUsage { guild: "home".into(), used: used.clone(), by: vec![by], speech_by, guests, caps };
         Ok(Usage { from: from.into(), to: to.into(), currency: "USD".into(), guilds: vec![guild], total: used })
     }
 

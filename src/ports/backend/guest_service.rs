@@ -172,13 +172,16 @@ pub struct KnownCompanion {
     pub ai: bool,
     /// Whether an external program plays the companion.
     pub external: bool,
+    /// One sentence about the companion. Absent: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<Arc<str>>,
     /// The path of the companion's picture. Absent: it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
 }
 
 impl From<RoomCompanion> for KnownCompanion {
-    fn from(RoomCompanion { id, name, ai, external, picture, .. }: RoomCompanion) -> Self {
-        Self { id, name, ai, external, picture }
+    fn from(RoomCompanion { id, name, ai, external, about, picture, .. }: RoomCompanion) -> Self {
+        Self { id, name, ai, external, about, picture }
     }
 }

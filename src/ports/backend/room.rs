@@ -163,6 +163,9 @@ pub struct RoomCompanion {
     pub name: Arc<str>,
     /// Always true: a companion is AI, also if an external program plays it.
     pub ai: bool,
+    /// One sentence about the companion, by whoever made it. Absent: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<Arc<str>>,
     pub aliases: Vec<Arc<str>>,
     /// Whether an external program plays the companion.
     pub external: bool,

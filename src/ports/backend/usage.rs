@@ -54,7 +54,21 @@ pub struct GuildUsage {
     /// The usage of speech services, by service, companion and provider.
     #[serde(default)]
     pub speech_by: Vec<SpeechBy>,
+    /// The guests who used something today, ordered by name.
+    #[serde(default)]
+    pub guests: Vec<GuestUsage>,
     pub caps: Caps,
+}
+
+/// What a guest used today (UTC), independent of the requested time range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GuestUsage {
+    pub name: Arc<str>,
+    pub messages: u64,
+    /// The time in which voice was received from the guest.
+    pub voice_secs: u64,
+    /// The tokens of models in the guest's room from the guest's messages until another person said something.
+    pub tokens: u64,
 }
 
 /// The statements whose reception to report, up to now.

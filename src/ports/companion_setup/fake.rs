@@ -155,6 +155,7 @@ fn configured(id: &CompanionId, fields: &CompanionFields) -> Result<Companion, R
         chattiness: fields.chattiness,
         interjection: fields.interjection,
         tone: fields.tone,
+        about: fields.about,
         quiet_hours: fields.quiet_hours,
         starts_after: fields.starts_after,
         picture: fields.picture_url,

@@ -23,6 +23,7 @@ pub(super) fn tidied(fields: CompanionFields) -> CompanionFields {
         name: trimmed(fields.name),
         aliases: fields.aliases.into_iter().map(trimmed).collect(),
         persona: fields.persona.map(with_plain_lines),
+        about: fields.about.map(trimmed),
         starts_after: fields.starts_after.filter(|silence| *silence != 0.0),
         model: fields.model.filter(|model| *model != ModelRole::Main.into()),
         greetings: fields.greetings.into_iter().map(with_plain_lines).collect(),
@@ -35,7 +36,7 @@ pub(super) fn changes(now: &CompanionFields, new: &CompanionFields) -> Vec<KeyCh
     let text = |text: &Option<Arc<str>>| text.clone().map(NewValue::Text);
     let texts = |texts: &[Arc<str>]| (!texts.is_empty()).then(|| NewValue::Texts(texts.to_vec()));
     let number = |number: Option<f64>| number.map(NewValue::Number);
-    let values = |fields: &CompanionFields| -> [KeyChange; 15] {
+    let values = |fields: &CompanionFields| -> [KeyChange; 16] {
         [
             ("name", Some(NewValue::Text(fields.name.clone()))),
             ("aliases", texts(&fields.aliases)),
@@ -43,6 +44,7 @@ pub(super) fn changes(now: &CompanionFields, new: &CompanionFields) -> Vec<KeyCh
             ("chattiness", text(&fields.chattiness)),
             ("interjection", fields.interjection.map(|level| NewValue::Text(level.as_str().into()))),
             ("tone", text(&fields.tone)),
+            ("about", text(&fields.about)),
             ("quiet_hours", fields.quiet_hours.map(|hours| NewValue::Text(hours.to_string().into()))),
             ("starts_after", number(fields.starts_after)),
             ("adult", fields.adult.then_some(NewValue::Bool(true))),
@@ -86,6 +88,7 @@ mod tests {
             chattiness: Some("shy".into()),
             interjection: Some(Interjection::VeryQuiet),
             tone: Some("dry".into()),
+            about: Some("She mends verses.".into()),
             quiet_hours: Some(QuietHours::Between { from: 23 * 60, until: 8 * 60 }),
             starts_after: Some(90.5),
             adult: true,

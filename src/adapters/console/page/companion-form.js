@@ -84,6 +84,7 @@ export function companionForm({ options, fields, elsewhere, named, taken }) {
 
   const chattiness = entry('chattiness', '', el('textarea', { rows: 2, dir: 'auto', placeholder: options.defaults.chattiness, value: fields.chattiness ?? '' }));
   const tone = entry('tone', t('maker.tone'), el('textarea', { rows: 2, dir: 'auto', value: fields.tone ?? '' }), t('maker.tone_about'));
+  const about = entry('about', t('maker.about'), text({ maxlength: 200, value: fields.about ?? '' }), t('maker.about_about'));
   const aliasesBefore = (fields.aliases ?? []).join(', ');
   const aliases = entry('aliases', t('maker.aliases'), text({ value: aliasesBefore }), ' ');
   const greetingProblem = el('small', { class: 'form-problem', role: 'alert' });
@@ -115,13 +116,13 @@ export function companionForm({ options, fields, elsewhere, named, taken }) {
     'details',
     { class: 'more' },
     el('summary', null, t('maker.more')),
-    [chattiness, tone, aliases].map(one => one.node),
+    [about, chattiness, tone, aliases].map(one => one.node),
     greetings.node,
     [quietHours, silence, adult, ...(services.length ? [provider, voice, speed] : []), ...(model.input.options.length > 1 ? [model] : []), pictureUrl].map(one => one.node),
     voices,
   );
 
-  const whole = { name, persona, chattiness, tone, aliases, quiet_hours: quietHours, starts_after: silence, adult, provider, voice, speed, model, picture_url: pictureUrl };
+  const whole = { name, persona, about, chattiness, tone, aliases, quiet_hours: quietHours, starts_after: silence, adult, provider, voice, speed, model, picture_url: pictureUrl };
   const who = () => plain(name.input.value.trim()) || t('maker.it');
 
   function relabel() {
@@ -175,6 +176,7 @@ export function companionForm({ options, fields, elsewhere, named, taken }) {
         aliases: aliases.input.value === aliasesBefore ? fields.aliases : aliases.input.value.split(/[,;\n]/u).map(one => one.trim()).filter(Boolean),
         persona: persona.input.value.trim() ? persona.input.value : undefined,
         chattiness: written(chattiness.input),
+        about: written(about.input),
         interjection: level === 'spoken_to' || (fields.interjection === undefined && level === usual) ? fields.interjection : level,
         quiet_hours: level === 'spoken_to' ? (levelBefore === level ? fields.quiet_hours : 'always') : (written(quietHours.input) ?? unlessQuiet()),
         tone: written(tone.input),

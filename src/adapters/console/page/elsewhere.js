@@ -9,6 +9,7 @@ import * as words from './words.js';
 
 const LOOK_MS = 1000;
 const PROGRAMS = { cloudflared: 'https://developers.cloudflare.com/cloudflare-one/networks/connectors/cloudflare-tunnel/downloads/', tailscale: 'https://tailscale.com/download' };
+const LOST = new Set(['no_name', 'no_answer', 'other_server']);
 const HOST = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*[a-z0-9]$/iu;
 
 const paragraph = (text, kind = null) => el('p', { class: kind, dir: 'auto' }, text);
@@ -57,6 +58,7 @@ export async function elsewhere({ isOpen, changed, here }) {
   let shown = ''; // the answer
   let timer = null;
   let isRunning = false;
+  let checked = null; // the address of the tunnel, and the nodes that check it
   let cut = null; // why the last look failed
 
   // Sends a request, and shows what is open then.
@@ -80,7 +82,14 @@ export async function elsewhere({ isOpen, changed, here }) {
       if (!who.length || (await confirmed(t('elsewhere.end'), t('elsewhere.end_question', { who: listed(who).join(''), count: who.length }), t('elsewhere.end')))) await close({ currentTarget });
     }
     const end = (label, act = close) => el('p', { class: 'actions' }, button(t(label), act));
-    if (one?.url) return [paragraph(pieces('elsewhere.tunnel_open', { url: code(one.url) })), end('elsewhere.end', ask), logNode(one)];
+    if (one?.url) {
+      // What is found stays while the log grows.
+      if (checked?.url !== one.url) checked = { url: one.url, nodes: checkNodes(() => one.url, 'elsewhere.tunnel_lost') };
+      const [press, found] = checked.nodes;
+      const actions = end('elsewhere.end', ask);
+      actions.append(' ', press);
+      return [paragraph(pieces('elsewhere.tunnel_open', { url: code(one.url) })), actions, found, logNode(one)];
+    }
     if (one && !one.problem) return [paragraph(t('elsewhere.starting', { program: one.program })), end('base.cancel'), logNode(one, true)];
     const why = one ? [paragraph(t(`tunnel_problems.${one.problem}`, { program: one.program }), 'form-problem'), logNode(one, true)] : [];
     if (!starts.length) {
@@ -90,6 +99,21 @@ export async function elsewhere({ isOpen, changed, here }) {
     return [paragraph(t('elsewhere.tunnel_about')), programs.includes('cloudflared') ? paragraph(t('elsewhere.cloudflare_reads'), 'muted') : null, ...why, el('p', { class: 'actions' }, starts)];
   }
 
+  // A button that asks an address from the server's machine, and what is found. `lost` is the text for an address that does not lead here.
+  function checkNodes(address, lost = null) {
+    const found = el('div', { role: 'status' });
+    async function check(event) {
+      const pressed = event.currentTarget;
+      pressed.disabled = true;
+      found.replaceChildren(paragraph(t('elsewhere.checking'), 'muted'));
+      const answer = await api.ask('POST', '/api/addresses/check', { url: address() }).catch(refusal => ({ refusal }));
+      const told = answer.refusal ? [paragraph(words.sentence(answer.refusal.message), 'form-problem')] : answer.faults.map(({ code: fault, detail = '' }) => paragraph(pieces(lost && LOST.has(fault) ? lost : `faults.${fault}`, { detail: el('bdi', null, plain(detail)) }), 'form-problem'));
+      found.replaceChildren(...(told.length ? told : [paragraph(t('elsewhere.works'))]));
+      pressed.disabled = false;
+    }
+    return [button(t('elsewhere.check'), check), found];
+  }
+
   function networkNodes({ network: url, machine }) {
     if (url) return [paragraph(pieces('elsewhere.network_open', { url: code(url) })), el('p', { class: 'actions' }, button(t('elsewhere.close'), change('DELETE', '/network')))];
     return [paragraph(t('elsewhere.network_about')), paragraph(t('elsewhere.network_plain'), 'muted'), machine ? el('p', { class: 'actions' }, button(t('elsewhere.open', { address: machine }), change('PUT', '/network', {}))) : paragraph(words.sentence(t('refusals.no_network')), 'muted')];
@@ -97,22 +121,13 @@ export async function elsewhere({ isOpen, changed, here }) {
 
   function domainNodes({ public_url: known, local }) {
     const field = el('input', { id: 'elsewhere-host', class: 'lines', placeholder: 'talk.example.org', value: known?.replace(/^https?:\/\//u, '') ?? '', maxlength: 253, autocomplete: 'off', spellcheck: 'false', dir: 'ltr' });
-    const found = el('div', { role: 'status' });
     const lines = el('div');
     const host = () => field.value.trim().replace(/^https:\/\//u, '').replace(/\/$/u, '');
     const show = () => lines.replaceChildren(...(HOST.test(host()) ? [paragraph(t('elsewhere.caddy')), block(caddy(host(), local)), paragraph(t('elsewhere.nginx')), block(nginx(host(), local)), paragraph(t('elsewhere.settings')), block(settings(host()))] : []));
     field.addEventListener('input', show);
-    async function check(event) {
-      const pressed = event.currentTarget;
-      pressed.disabled = true;
-      found.replaceChildren(paragraph(t('elsewhere.checking'), 'muted'));
-      const answer = await api.ask('POST', '/api/addresses/check', { url: `https://${host()}` }).catch(refusal => ({ refusal }));
-      const told = answer.refusal ? [paragraph(words.sentence(answer.refusal.message), 'form-problem')] : answer.faults.map(({ code: fault, detail = '' }) => paragraph(pieces(`faults.${fault}`, { detail: el('bdi', null, plain(detail)) }), 'form-problem'));
-      found.replaceChildren(...(told.length ? told : [paragraph(t('elsewhere.works'))]));
-      pressed.disabled = false;
-    }
+    const [press, found] = checkNodes(() => `https://${host()}`);
     show();
-    return [paragraph(t('elsewhere.domain_about')), el('p', { class: 'link' }, el('label', { for: field.id, class: 'visually-hidden' }, t('elsewhere.host')), field, button(t('elsewhere.check'), check)), found, lines];
+    return [paragraph(t('elsewhere.domain_about')), el('p', { class: 'link' }, el('label', { for: field.id, class: 'visually-hidden' }, t('elsewhere.host')), field, press), found, lines];
   }
 
   // A tunnel opens, and may end, by itself.

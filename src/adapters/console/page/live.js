@@ -49,7 +49,7 @@ export function connect({ room, after, as, onFrame, onChange, probe }) {
       if (current !== socket || closed) return;
       probe(opened);
       retryLater();
-      if (!opened && failures >= ASK_AFTER) ask();
+      if (!opened && failures >= ASK_AFTER) ask().catch(() => {}); // without the server there is no module either
     };
   }
 

@@ -416,7 +416,7 @@ function open(id, reload = false) {
       if (problem.status !== 404) return showProblem(problem);
       readRooms().catch(() => {});
     },
-  }, { as: speaker.me });
+  }, { as: () => (speaker.isNew() ? null : speaker.me()) });
   current = opened;
   view.room = opened.room;
   learnNames(opened.room, configured.values());

@@ -61,7 +61,8 @@ export function people({ changed, problemWith, showProblem, guests, guild, forgo
       whenReleased(draw);
       return !problem;
     }
-    const isOther = person !== me;
+    // The first name is another one, too: before it nobody was told of any.
+    const isOther = person !== me || !loadForAll('people', []).length;
     me = person;
     store('me', me);
     storeForAll('own-name', ownName() ?? me);

@@ -118,6 +118,7 @@ export async function profileDialog(desk, id, who, told = '') {
     el(
       'dl',
       { class: 'facts' },
+      fact(t('maker.about'), companion.about),
       fact(t('maker.chattiness', { who: companion.name }), companion.chattiness),
       fact(t('maker.tone'), companion.tone),
       fact(t('maker.silence'), companion.starts_after ? t('maker.after', { time: span(companion.starts_after) }) : ''),

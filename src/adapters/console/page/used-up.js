@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import { byId, el, plain } from './dom.js';
-import { t } from './texts.js';
+import { pieces, t } from './texts.js';
 import * as words from './words.js';
 
 let timer = null;
@@ -26,14 +26,14 @@ const moment = at => (words.dayOf(at) === words.dayOf(new Date()) ? words.time(a
 
 const money = (value, currency) => `${words.number(value, 4)} ${currency}`;
 
-// How much of the limits of a day is used, by server, and what companions cost.
+// How much of the limits of a day is used, by server, what companions cost, and what guests used.
 export function usageOfLimits() {
   const body = el('div', null, el('p', { class: 'muted' }, t('base.loading')));
   const cap = ({ used, limit, free_at: freeAt }) => `${words.number(used)}${Number.isFinite(limit) ? ` / ${words.number(limit)}` : ''}${freeAt ? ` · ${t('server_settings.free_at', { time: moment(freeAt) })}` : ''}`;
   Promise.all([api.usage(), api.companions()]).then(
     ([{ guilds, currency }, { companions = [] }]) => {
       const names = new Map(companions.map(({ id, name }) => [id, name]));
-      const rows = guilds.flatMap(({ guild, caps, by }) => {
+      const rows = guilds.flatMap(({ guild, caps, by, guests = [] }) => {
         const costs = new Map();
         for (const { companion, cost, unpriced_calls: unpriced, provider } of by) {
           const sum = costs.get(companion) ?? { cost: 0, unknown: false };
@@ -44,6 +44,7 @@ export function usageOfLimits() {
           el('tr', null, el('th', { scope: 'rowgroup', colspan: 2 }, plain(guild))),
           ...caps_.map(([name, one]) => el('tr', null, el('th', { scope: 'row' }, t(`server_settings.budgets.${name}`)), el('td', null, cap(one)))),
           ...[...costs].map(([companion, { cost, unknown }]) => el('tr', null, el('th', { scope: 'row' }, plain(companion ? (names.get(companion) ?? companion) : t('server_settings.rooms'))), el('td', null, unknown && !cost ? t('ai.no_price') : money(cost, currency)))),
+          ...guests.map(({ name, messages, tokens }) => el('tr', null, el('th', { scope: 'row' }, pieces('server_settings.guest', { name: el('bdi', null, plain(name)) })), el('td', null, t('server_settings.guest_used', { count: messages, tokens })))),
         ];
       });
       body.replaceChildren(rows.length ? el('table', { class: 'usage' }, el('caption', null, t('server_settings.last_day')), el('tbody', null, rows)) : el('p', { class: 'muted' }, t('server_settings.nothing_used')));

@@ -404,6 +404,7 @@ async fn usage_is_returned_with_cost_and_limits() {
         "service": "speech_recognition", "companion": null, "provider": "p", "recognised_secs": 1.5, "characters": 0, "cost": 0.015,
     }]);
     guild["by"] = json!([by]);
+    guild["guests"] = json!([{ "name": "Ben", "messages": 3, "voice_secs": 60, "tokens": 1200 }]);
     guild["caps"] = json!({
         "tokens": { "used": 1200, "limit": null },
         "statements": { "used": 1, "limit": 1, "free_at": "2026-05-01T12:01:00.000Z" },

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::ports::backend::usage::{PeopleTold, SafetyMonth, SpeechBy};
+use crate::ports::backend::usage::{GuestUsage, PeopleTold, SafetyMonth, SpeechBy};
 
 #[test]
 fn guilds_are_aligned_lines_above_their_total() {
@@ -54,6 +54,18 @@ fn a_cap_that_is_used_up_shows_when_it_is_available_again() {
             "home  statements  1,200  of 5,000",
         ]
     );
+}
+
+#[test]
+fn guests_are_lines_with_what_they_used_today() {
+    let mut usage = usage();
+    usage.guilds[1].guests = vec![GuestUsage { name: "Ben".into(), messages: 3, voice_secs: 0, tokens: 1_200 }];
+
+    let table = of(&usage, By::Guest);
+
+    let lines: Vec<_> = table.lines().skip(2).take(3).collect();
+    let head = "guild  guest (today, in UTC)  messages  seconds of voice  tokens";
+    assert_eq!(lines, [head, "home   Ben                           3                 0   1,200", ""]);
 }
 
 #[test]
