@@ -284,6 +284,29 @@ pub struct StatementInput {
     pub lore: Option<Vec<Fired>>,
 }
 
+impl StatementInput {
+    /// A statement for which nothing else is known.
+    pub fn new(input: PromptInput) -> Self {
+        Self {
+            input,
+            reason: None,
+            tries: 0,
+            is_spoken: false,
+            may_pass: false,
+            goal: Goal::Statement,
+            summary_upto: Seq::NONE,
+            left_out: 0,
+            recalled: Vec::new(),
+            notes: Vec::new(),
+            people: Vec::new(),
+            elsewhere: Vec::new(),
+            page_tokens: 0,
+            is_anew: false,
+            lore: None,
+        }
+    }
+}
+
 /// The prompt that asks whether to speak, for a combined decision and vote (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
 pub fn vote(character: Character<'_>, scene: &Scene, input: &PromptInput, words: &policy::prompt::Prompt) -> Prompt {
     let form = vote_form(&unmarked_name(character.name), input.stage, input.extra(scene.is_call), words);

@@ -13,7 +13,7 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Cut, Message, Modality, Quoted, Role};
 use crate::domain::moment::Moment;
 use crate::domain::policy;
-use crate::domain::prompt::{self, Asked, Character, Goal, Other, Place, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
+use crate::domain::prompt::{self, Asked, Character, Other, Place, Prompt, PromptInput, Said, Scene, StatementInput, Turn};
 use crate::domain::room_words::{RoomWords, Style};
 use crate::domain::trigger::Trigger;
 use crate::samples;
@@ -78,23 +78,7 @@ pub(super) fn prompt(bytes: &[u8]) {
     };
     let deciding = given(Trigger::Turn, u64::MAX);
     let (input, reason) = (given(Trigger::Interjection, 3), Some(text.clone()));
-    let speaking = StatementInput {
-        input,
-        reason,
-        tries: 0,
-        is_spoken: false,
-        may_pass: false,
-        goal: Goal::Statement,
-        summary_upto: Seq(2),
-        left_out: 0,
-        recalled: Vec::new(),
-        notes: Vec::new(),
-        people: Vec::new(),
-        page_tokens: 0,
-        lore: None,
-        elsewhere: Vec::new(),
-        is_anew: false,
-    };
+    let speaking = StatementInput { reason, summary_upto: Seq(2), ..StatementInput::new(input) };
     let is_own = |said: &&Said| said.message.is_by(&id);
     let settled = &recent[recent.len().saturating_sub(prompt::RECENT_TURNS)..];
     let own = new.iter().filter(is_own);

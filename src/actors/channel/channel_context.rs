@@ -9,12 +9,13 @@ use tokio::sync::oneshot;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{Source, Tell};
 use crate::actors::messages::reply::{Dropped, Reply};
-use crate::actors::messages::writer::Request;
+use crate::actors::messages::writer::{Accept, Refused, Request, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
 use crate::actors::writer::requests::send_to_writer;
 use crate::domain::conversation::Conversation;
+use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
@@ -55,6 +56,23 @@ impl ChannelContext {
     /// restarts.
     pub(super) fn send_to_writer(&self, request: Request) {
         drop(send_to_writer(&self.context, request));
+    }
+
+    /// Has an inbound event stored, which then returns to the channel. If it is not known whether it was, the channel restarts, and reads from its journal
+    /// whether the event is on record.
+    pub(super) fn accept(&self, event: Event, id: Option<Arc<str>>) {
+        self.send_to_writer(Request::Accept(Accept {
+            channel_key: self.key.clone(),
+            at: None,
+            event,
+            id,
+            files: Vec::new(),
+            reply: self.reply(|result| match result {
+                Ok(_) => None,
+                Err(Refused::WriteError(lost)) => Some(ChannelMessage::NotHandedOver(lost)),
+                Err(refused) => Some(ChannelMessage::NotHandedOver(WriteError::Unavailable(refused.to_string().into()))),
+            }),
+        }));
     }
 
     /// A reply that is sent to the channel as this message, if there is one. A channel that has stopped needs no message, because it reads its

@@ -15,7 +15,6 @@ use crate::actors::calls::recordings::{NoTranscript, transcribe};
 use crate::actors::erasure::deletion::delete_messages;
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::channel::{ChannelMessage, Transcript, Transcription};
-use crate::actors::messages::writer::{Accept, Refused, Request, WriteError};
 use crate::actors::runtime::owned_task::OwnedTask;
 use crate::actors::writer::requests::write_meta;
 use crate::domain::conversation::Conversation;
@@ -69,20 +68,7 @@ pub(super) fn journal(transcription: Transcription, channel: &ChannelContext) {
     }
     log(&note, &transcript, channel);
     let event = Inbound::new((*channel.context).clone()).words_event(&channel_ref(channel), &note, transcript);
-    let Some(event) = event else { return };
-    channel.send_to_writer(Request::Accept(Accept {
-        channel_key: channel.key.clone(),
-        at: None,
-        event,
-        id: None,
-        files: Vec::new(),
-        // After a lost write the channel restarts, and reads from its journal whether the words are still awaited.
-        reply: channel.reply(|result| match result {
-            Ok(_) => None,
-            Err(Refused::WriteError(lost)) => Some(ChannelMessage::NotHandedOver(lost)),
-            Err(refused) => Some(ChannelMessage::NotHandedOver(WriteError::Unavailable(refused.to_string().into()))),
-        }),
-    }));
+    event.into_iter().for_each(|event| channel.accept(event, None));
 }
 
 /// The outcome for a note. `None`: the note was deleted, or its author has opted out.

@@ -9,7 +9,7 @@ use crate::domain::filter::Filtered;
 use crate::domain::id::{GuildId, Seq};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
-use crate::domain::prompt::{Goal, PromptInput, Said, Scene, StatementInput};
+use crate::domain::prompt::{PromptInput, Said, Scene, StatementInput};
 use crate::domain::trigger::Trigger;
 use crate::ports::language_model::Request;
 use crate::settings::companion::Companion as Settings;
@@ -54,23 +54,7 @@ pub fn requests(companion: &Settings, prompt: &Prompt, said: Option<Arc<str>>, n
         filtered: Filtered::default(),
         about_risk: false,
     };
-    let statement = StatementInput {
-        input: input.clone(),
-        reason: None,
-        tries: 0,
-        is_spoken: false,
-        may_pass: false,
-        goal: Goal::Statement,
-        summary_upto: Seq::NONE,
-        left_out: 0,
-        recalled: Vec::new(),
-        notes: Vec::new(),
-        people: Vec::new(),
-        page_tokens: 0,
-        lore: None,
-        elsewhere: Vec::new(),
-        is_anew: false,
-    };
+    let statement = StatementInput::new(input.clone());
     [
         question::request(input, companion, &scene, guild.clone(), None, prompt),
         statement_request(statement, companion, &scene, guild, prompt),

@@ -203,16 +203,21 @@ impl FromRequestParts<Shared> for RoomPath {
     }
 }
 
+/// The room of a path, and the number in it, which is called `what`.
+async fn numbered(parts: &mut Parts, field: &'static str, what: &str) -> Result<(RoomId, u64), Problem> {
+    let (room, number): (String, String) = segments(parts).await?;
+    let room = validation::room("room", &room)?;
+    let number = number.parse().map_err(|_| Problem::invalid(field, format!("{number:?} is not {what}")))?;
+    Ok((room, number))
+}
+
 pub(super) struct MessagePath(pub(super) RoomId, pub(super) Seq);
 
 impl FromRequestParts<Shared> for MessagePath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let (room, seq): (String, String) = segments(parts).await?;
-        let room = validation::room("room", &room)?;
-        let seq = seq.parse().map_err(|_| Problem::invalid("seq", format!("{seq:?} is not a message number")))?;
-        Ok(Self(room, Seq(seq)))
+        numbered(parts, "seq", "a message number").await.map(|(room, seq)| Self(room, Seq(seq)))
     }
 }
 
@@ -223,10 +228,7 @@ impl FromRequestParts<Shared> for ReminderPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let (room, id): (String, String) = segments(parts).await?;
-        let room = validation::room("room", &room)?;
-        let id = id.parse().map_err(|_| Problem::invalid("id", format!("{id:?} is not the number of a reminder")))?;
-        Ok(Self(room, id))
+        numbered(parts, "id", "the number of a reminder").await.map(|(room, id)| Self(room, id))
     }
 }
 
@@ -237,10 +239,7 @@ impl FromRequestParts<Shared> for CallPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
-        let (room, call): (String, String) = segments(parts).await?;
-        let room = validation::room("room", &room)?;
-        let call = call.parse().map_err(|_| Problem::invalid("call", format!("{call:?} is not the number of a call")))?;
-        Ok(Self(room, Ticket(call)))
+        numbered(parts, "call", "the number of a call").await.map(|(room, call)| Self(room, Ticket(call)))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Checks what a server says about its tools, and identifies each version of a tool by a hash.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use rmcp::model::Tool as Described;
@@ -44,11 +43,8 @@ impl Listed {
         let read_only = tool.annotations.and_then(|hints| hints.read_only_hint).unwrap_or_default();
         let mut version = json!({ "name": tool.name, "description": description, "schema": parameters, "read_only": read_only });
         version.sort_all_objects();
-        let mut hash = String::new();
-        for byte in digest(&SHA256, version.to_string().as_bytes()).as_ref() {
-            // Writing to a String does not fail.
-            let _ = write!(hash, "{byte:02x}");
-        }
+        let hash = digest(&SHA256, version.to_string().as_bytes());
+        let hash = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         let name: String = tool.name.chars().map(|c| if matches!(c, '.' | '/') { '_' } else { c }).collect();
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let problem = if name.is_empty() || !name.chars().all(is_plain) {

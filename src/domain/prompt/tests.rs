@@ -95,23 +95,7 @@ fn input() -> PromptInput {
 }
 
 fn speaking(input: PromptInput) -> StatementInput {
-    StatementInput {
-        input,
-        reason: None,
-        tries: 0,
-        is_spoken: false,
-        may_pass: false,
-        goal: Goal::Statement,
-        summary_upto: Seq::NONE,
-        left_out: 0,
-        recalled: Vec::new(),
-        notes: Vec::new(),
-        people: Vec::new(),
-        page_tokens: 0,
-        lore: None,
-        elsewhere: Vec::new(),
-        is_anew: false,
-    }
+    StatementInput::new(input)
 }
 
 /// The prompt of a decision, with everything else as usual.

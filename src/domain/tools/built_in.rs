@@ -6,7 +6,7 @@ use super::super::moment::Moment;
 use super::super::named::named;
 use super::super::policy::zone::Zone;
 use super::super::text::one_line;
-use super::{Allow, Confirm, Effect};
+use super::Effect;
 
 named! {
     /// A tool of this server.
@@ -36,11 +36,6 @@ impl BuiltIn {
             Self::Roll | Self::Choose | Self::Time | Self::Recall => Effect::ReadOnly,
             Self::Remind => Effect::Journal,
         }
-    }
-
-    /// The right, where the operator sets none.
-    pub const fn usual_right(self) -> (Allow, Confirm) {
-        (Allow::Everyone, Confirm::Never)
     }
 
     /// The description for models.

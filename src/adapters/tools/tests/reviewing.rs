@@ -103,7 +103,7 @@ async fn servers_follow_changed_settings() {
     last.rights.insert("other__roll".into(), RightSetting { allow: Some(Allow::Nobody), ..RightSetting::default() });
     set.use_settings(&last).unwrap();
 
-    assert_eq!(shown(&set)[0].right.allow, "nobody", "a right is new together with its server");
+    assert_eq!(shown(&set)[0].right.allow, Allow::Nobody, "a right is new together with its server");
     let servers: Vec<_> = set.review().servers.iter().map(|server| (server.name.clone(), server.connected)).collect();
     assert_eq!(servers, [("other".to_owned(), true)]);
 }
