@@ -82,10 +82,12 @@ impl ActorBackend {
         let is_present = memberships.present(&channel_key.channel).contains_key(&called.companion);
         let companion = memberships.companion(&channel_key.channel, &called.companion).filter(|_| is_present);
         let offered = companion.into_iter().flat_map(|companion| tools::tools_of(&companion, &self.context));
-        let offered = offered.map(|(_, offered)| offered).find(|offered| offered.name == called.tool);
         // It is confirmed as it was when the model asked for it.
-        let is_as_offered = |offered: &Offered| called.version.is_empty() || offered.version == called.version;
-        let offered = offered.filter(|offered| offered.effect == called.effect && is_as_offered(offered));
+        let is_as_offered = |offered: &Offered| {
+            let is_same_version = called.version.is_empty() || offered.version == called.version;
+            offered.name == called.tool && offered.effect == called.effect && is_same_version
+        };
+        let offered = offered.map(|(_, offered)| offered).find(is_as_offered);
         let gone = || Refused::conflict(Detail::of("refusals.tool_gone", json!({ "tool": called.tool })));
         let offered = offered.ok_or_else(gone)?;
         let people: BTreeSet<&Who> = called.cause.iter().chain(&by.who).collect();

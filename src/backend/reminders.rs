@@ -74,10 +74,7 @@ impl ReminderService for ActorBackend {
             if membership.guild == *guild && room.is_none_or(|room| room.channel() == channel) {
                 let here = self.erase_reminders_in(&ChannelKey::new(guild, &channel), person).await;
                 // A room that cannot be read must not prevent the erasure in the others.
-                erased = match (erased, here) {
-                    (Ok(sum), Ok(here)) => Ok(sum + here),
-                    (Err(refused), _) | (Ok(_), Err(refused)) => Err(refused),
-                };
+                erased = erased.and_then(|sum| here.map(|here| sum + here));
             }
         }
         erased

@@ -14,13 +14,17 @@ use crate::domain::tools::Right;
 #[async_trait]
 pub trait Tools: Send + Sync + 'static {
     /// The tools that may be offered to a reply now. Tools that the operator has not accepted are absent.
-    fn offered(&self) -> Vec<OfferedTool>;
+    fn offered(&self) -> Vec<OfferedTool> {
+        Vec::new()
+    }
 
     /// Waits until each server is connected, or has failed once, but not for long.
     async fn ready(&self) {}
 
-    /// Calls a tool with arguments that are a JSON object. The time limit is the caller's.
-    async fn call(&self, name: &str, arguments: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure>;
+    /// Calls the tool of this name with arguments that are a JSON object. The time limit is the caller's.
+    async fn call(&self, _: &str, _: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure> {
+        Err(Failure::NotMade("there are no tools".into()))
+    }
 
     /// What operators see: the servers as they are now, ordered by name.
     fn review(&self) -> ToolsView {
@@ -142,13 +146,4 @@ pub struct AcceptedTools {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoTools;
 
-#[async_trait]
-impl Tools for NoTools {
-    fn offered(&self) -> Vec<OfferedTool> {
-        Vec::new()
-    }
-
-    async fn call(&self, _: &str, _: serde_json::Map<String, serde_json::Value>) -> Result<Answer, Failure> {
-        Err(Failure::NotMade("there are no tools".into()))
-    }
-}
+impl Tools for NoTools {}

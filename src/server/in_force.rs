@@ -148,13 +148,14 @@ impl InForce {
         let refused = match self.reloading.read(turn, None, |_| ()).await {
             Ok(loaded) => {
                 let new = &loaded.settings.tools;
-                let of_tools = |used: Result<(), Problem>| used.map_err(|problem| self::refused("tools.", problem));
                 // A new server is live only after the rights to its tools.
-                let used = match of_tools(self.tools.check(new)) {
-                    Ok(()) => self.use_settings(&loaded, None).await,
-                    refused => refused,
-                };
-                used.and_then(|()| of_tools(self.tools.use_settings(new))).err()
+                match self.tools.prepare(new).map_err(|problem| self::refused("tools.", problem)) {
+                    Ok(prepared) => {
+                        let used = self.use_settings(&loaded, None).await;
+                        used.map(|()| self.tools.use_settings(new, prepared)).err()
+                    }
+                    Err(refused) => Some(refused),
+                }
             }
             // The companions cannot be read either, which is reported below.
             Err(_) => None,

@@ -18,7 +18,7 @@ use crate::domain::conversation::{Conversation, EVENT_ID, Input, Output, WantedC
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
 use crate::domain::message::{Address, Author, Message, Role};
-use crate::domain::tools::{CONFIRMED_CALL, CallAnswer, CallOutcome, Effect, KnownCall, StatementCall};
+use crate::domain::tools::{CONFIRMED_CALL, CallOutcome, Effect, KnownCall, StatementCall};
 use crate::ports::chat_platform::insist;
 use crate::ports::language_model::Request;
 
@@ -66,10 +66,6 @@ impl State {
             // A channel that has stopped decides by its record what becomes of the call.
             let _ = channel.actor.cast(ChannelMessage::CallEnded { call, answer });
         });
-    }
-
-    pub(super) fn call_ended(&mut self, call: Ticket, answer: CallAnswer) {
-        self.step(Input::CallEnded { call, answer, effects: Vec::new() });
     }
 
     /// Goes on with a reply whose calls have all ended: its model is asked again, or the reply starts if it waited for calls of an earlier attempt.

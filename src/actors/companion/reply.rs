@@ -44,7 +44,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::record::Written;
 use crate::journal::redaction::is_redacted;
-use crate::ports::language_model::{Answer, LazyRequest, ModelRole, NoAnswer, Request, TokenUsage, ToolCall};
+use crate::ports::language_model::{self, Answer, LazyRequest, ModelRole, NoAnswer, Request, TokenUsage, ToolCall};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::settings::safety::ModerationFails;
@@ -138,7 +138,7 @@ impl Actor for Reply {
         };
         let pool = &reply.context.pool;
         let mut writing = Writing::new(speakers.clone(), pool.begins_in_thought(request.base()), view);
-        let (mut is_repeat, mut begun, mut next_pieces) = (false, begun, None);
+        let (mut is_repeat, mut begun, mut next_pieces, mut has_called) = (false, begun, None, false);
         let standing = if reply.continues { former(reply).await.ok().flatten().map(|former| former.text) } else { None };
         let (outcome, text) = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
@@ -186,6 +186,7 @@ impl Actor for Reply {
                 if call_tools(offer, &calls, &settings, reply, request.clone(), outcome.clone()).await.is_none() {
                     return lose(reply, &myself);
                 }
+                has_called = true;
                 if proposals(reply).await.is_some() {
                     // The usage is on record with the calls.
                     outcome.facts = CallFacts { attempts: 0, usage: TokenUsage::default(), ..outcome.facts };
@@ -227,7 +228,10 @@ impl Actor for Reply {
             };
             break (outcome, text.or_else(|code| ended.ok_or(code)));
         };
-        let text = match proposals(reply).await {
+        // A reply that was interrupted may have called tools before.
+        has_called |= request.newest().messages.iter().any(|message| matches!(message.role, language_model::Role::Tool { .. }));
+        let proposals = if has_called { proposals(reply).await } else { None };
+        let text = match proposals {
             Some(proposals) => Ok(with_proposals(text.ok(), &proposals)),
             None => text,
         };

@@ -67,8 +67,12 @@ pub fn accepted_names(data: &Path) -> Vec<String> {
     Lock::read(data).names()
 }
 
-/// Servers that are to be connected, by name.
-type Starting = BTreeMap<Arc<str>, (ToolServer, Target)>;
+/// What settings need.
+pub struct Prepared {
+    search: Option<Search>,
+    /// The servers that are to be connected, by name.
+    starting: BTreeMap<Arc<str>, (ToolServer, Target)>,
+}
 
 /// How long replies wait for servers that were not tried yet.
 const READY_WITHIN: Duration = Duration::from_secs(5);
@@ -86,16 +90,12 @@ impl ToolSet {
     ) -> Result<Self, Problem> {
         let lock = Arc::new(Lock::read(data));
         let set = Self { data: data.into(), clock, authorities, lock, in_force: RwLock::default() };
-        set.use_settings(settings)?;
+        set.use_settings(settings, set.prepare(settings)?);
         Ok(set)
     }
 
     /// Uses these settings from now on. Servers whose settings are the same stay connected.
-    ///
-    /// # Errors
-    /// Returns an error if a setting cannot be used. Then nothing changes.
-    pub fn use_settings(&self, settings: &Settings) -> Result<(), Problem> {
-        let (search, starting) = self.prepare(settings)?;
+    pub fn use_settings(&self, settings: &Settings, Prepared { search, starting }: Prepared) {
         let mut in_force = self.in_force.write();
         (in_force.search, in_force.rights) = (search.map(Arc::new), settings.rights.clone());
         in_force.servers.retain(|name, _| settings.servers.contains_key(name) && !starting.contains_key(name));
@@ -104,19 +104,13 @@ impl ToolSet {
             (name, kept)
         });
         in_force.servers.extend(started);
-        Ok(())
     }
 
-    /// Checks whether these settings can be used.
+    /// Prepares the use of these settings.
     ///
     /// # Errors
     /// Returns an error if a setting cannot be used.
-    pub fn check(&self, settings: &Settings) -> Result<(), Problem> {
-        self.prepare(settings).map(drop)
-    }
-
-    /// The search of these settings, and the servers that are to be connected for them.
-    fn prepare(&self, settings: &Settings) -> Result<(Option<Search>, Starting), Problem> {
+    pub fn prepare(&self, settings: &Settings) -> Result<Prepared, Problem> {
         let search = settings.search_url()?.map(|url| Search::new(url, &self.authorities, self.clock.clone())).transpose()?;
         let mut starting = BTreeMap::new();
         for (name, server) in &settings.servers {
@@ -126,7 +120,7 @@ impl ToolSet {
                 starting.insert(name.clone(), (server.clone(), target));
             }
         }
-        Ok((search, starting))
+        Ok(Prepared { search, starting })
     }
 
     /// Waits until each server is connected, or has failed once.

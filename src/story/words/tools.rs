@@ -16,9 +16,11 @@ use crate::story::aloud::People;
 pub(crate) fn lapsed_call(recorded: &Recorded, decided: &BTreeSet<Ticket>, read_to: Moment, who: &Subject) -> Option<StoryLine> {
     let Event::ToolCalled(called) = &recorded.event else { return None };
     let until = called.until.filter(|until| *until <= read_to)?;
-    let is_lapsed = called.companion == who.id && called.refused.is_none() && !decided.contains(&called.call);
-    let told = || who.sentence("why.tools.lapsed", &[("tool", &called.tool)]).line(recorded, "tool_confirmed");
-    is_lapsed.then(|| StoryLine { at: until.into(), seq: None, ..told() })
+    if called.companion != who.id || called.refused.is_some() || decided.contains(&called.call) {
+        return None;
+    }
+    let told = who.sentence("why.tools.lapsed", &[("tool", &called.tool)]).line(recorded, "tool_confirmed");
+    Some(StoryLine { at: until.into(), seq: None, ..told })
 }
 
 /// The line for an event about a call of this companion. `None` for other events.
